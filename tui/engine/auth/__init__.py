@@ -1,0 +1,1 @@
+"""Credentials: the Gemini key in the keyring, the environment, Vertex."""

@@ -1,0 +1,1 @@
+"""The conversation: turn loop, model backends, history in Gemini's wire form."""

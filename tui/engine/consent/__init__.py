@@ -1,0 +1,1 @@
+"""Who may run what: session grants, and the broker that asks."""

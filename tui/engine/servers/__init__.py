@@ -1,0 +1,1 @@
+"""Servers: supervised connections, transports, catalogs, model-facing names and schemas."""

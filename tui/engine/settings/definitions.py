@@ -1,0 +1,74 @@
+"""Server definitions: what the settings say of each server, checked and ready to start."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from tui.model.servers import Failure, Origin, ServerId, ServerStatus, Transport
+
+
+@dataclass(frozen=True, slots=True)
+class ServerDefinition:
+    """One server as configured. Values are raw: they go to the server, never to the screen.
+
+    Attributes:
+        id: Its sanitised name.
+        origin: The layer it comes from.
+        transport: How it is reached; a bare ``url`` counts as HTTP with `sse_fallback`.
+        command: The program, for stdio.
+        args: Its arguments.
+        env: Variables added to the small environment every server gets.
+        cwd: Its working folder, or None for gemdeck's.
+        url: Its address, for HTTP and SSE.
+        headers: HTTP headers to send.
+        sse_fallback: Whether SSE is to be tried where streamable HTTP is refused.
+        timeout: Seconds a call may take.
+        trust: Whether its tools run unasked; never true for a project's server.
+        description: The user's words on it, sanitised.
+        include_tools: If set, only these tools are offered.
+        exclude_tools: These tools are not offered, whatever `include_tools` says.
+        withheld: The status it stays in instead of starting, or None.
+        failure: Why it is withheld.
+    """
+
+    id: ServerId
+    origin: Origin
+    transport: Transport
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    cwd: Path | None = None
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    sse_fallback: bool = False
+    timeout: float = 600.0
+    trust: bool = False
+    description: str = ""
+    include_tools: frozenset[str] | None = None
+    exclude_tools: frozenset[str] = frozenset()
+    withheld: ServerStatus | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsProblem:
+    """Something wrong in a settings file.
+
+    Attributes:
+        file: The file, as shown.
+        line: Its line, from 1; 0 where unknown.
+        key: The dotted key, such as ``mcpServers.git.url``; empty for the file as a whole.
+        message: What is wrong and what to do, one line.
+        fatal: Whether the file could not be used at all.
+    """
+
+    file: str
+    line: int
+    key: str
+    message: str
+    fatal: bool = False
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: {self.key}: {self.message}" if self.key else f"{place}: {self.message}"

@@ -1,0 +1,222 @@
+"""What has happened: one frozen fact an event. The engine publishes, the store reduces."""
+
+from dataclasses import dataclass
+
+from tui.model.catalog import Catalog
+from tui.model.chat import (
+    ChatNotice,
+    EntryId,
+    ModelView,
+    Progress,
+    Severity,
+    ToolCall,
+    ToolCallStatus,
+    TurnId,
+    TurnOutcome,
+    TurnPhase,
+    Usage,
+    UserMessage,
+)
+from tui.model.consent import ConfirmationRequest, RequestId
+from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line of a server's log; `time` is seconds since the epoch.
+
+    `source` is ``stderr``, ``log`` (a logging notification) or ``gemdeck`` (our own word).
+    """
+
+    time: float
+    source: str
+    severity: Severity
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the user should know that belongs to no turn, such as a settings problem."""
+
+    severity: Severity
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServersConfigured:
+    """The settings were read; these servers exist now, in settings order."""
+
+    servers: tuple[ServerView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatusChanged:
+    """A server moved along the transition table; `info` comes with READY."""
+
+    server: ServerId
+    status: ServerStatus
+    failure: Failure | None = None
+    retry_at: float | None = None
+    info: ServerInfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogChanged:
+    """A server's offer was listed anew."""
+
+    server: ServerId
+    catalog: Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLogged:
+    """A server wrote these lines; batched, oldest first."""
+
+    server: ServerId
+    lines: tuple[LogLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSelected:
+    """This model answers from now on."""
+
+    model: ModelView
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeRaised:
+    """The user should know something."""
+
+    notice: Notice
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    """The user's message was accepted; the model is being asked. `time`: `time.monotonic`."""
+
+    turn: TurnId
+    message: UserMessage
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPhaseChanged:
+    """The running turn is busy with something else now."""
+
+    turn: TurnId
+    phase: TurnPhase
+
+
+@dataclass(frozen=True, slots=True)
+class TextStreamed:
+    """More of the answer arrived; the first delta of an entry creates it."""
+
+    entry: EntryId
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtStreamed:
+    """More of a thought summary arrived; the first delta of an entry creates it."""
+
+    entry: EntryId
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryCompleted:
+    """Nothing more will be added to this text or thought."""
+
+    entry: EntryId
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallRequested:
+    """The model asked for this call."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallChanged:
+    """A call moved on; `seconds` and `result` come with its end."""
+
+    call: EntryId
+    status: ToolCallStatus
+    seconds: float | None = None
+    result: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallProgressed:
+    """A running call reported how far it is."""
+
+    call: EntryId
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReported:
+    """The service counted the tokens of the last step."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ChatNoticeAdded:
+    """gemdeck said something in the conversation."""
+
+    notice: ChatNotice
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    """The turn ended. `unsent` is the user's text where the model never took it in."""
+
+    turn: TurnId
+    outcome: TurnOutcome
+    unsent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationCleared:
+    """A new, empty conversation began."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationRequested:
+    """A call waits for the user."""
+
+    request: ConfirmationRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationSettled:
+    """A question was answered or withdrawn; it must not be shown any longer."""
+
+    request: RequestId
+
+
+Event = (
+    ServersConfigured
+    | ServerStatusChanged
+    | CatalogChanged
+    | ServerLogged
+    | ModelSelected
+    | NoticeRaised
+    | TurnStarted
+    | TurnPhaseChanged
+    | TextStreamed
+    | ThoughtStreamed
+    | EntryCompleted
+    | ToolCallRequested
+    | ToolCallChanged
+    | ToolCallProgressed
+    | UsageReported
+    | ChatNoticeAdded
+    | TurnFinished
+    | ConversationCleared
+    | ConfirmationRequested
+    | ConfirmationSettled
+)

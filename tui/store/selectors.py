@@ -1,0 +1,51 @@
+"""Questions that several panes ask of the state."""
+
+from enum import StrEnum
+
+from tui.model.chat import Entry
+from tui.model.consent import ConfirmationRequest
+from tui.model.servers import SETTLED, ServerId, ServerStatus, ServerView
+from tui.store.state import AppState
+
+
+class Discovery(StrEnum):
+    """How far the first look at all servers is."""
+
+    NOT_STARTED = "not started"
+    IN_PROGRESS = "in progress"
+    COMPLETED = "completed"
+
+
+def discovery(state: AppState) -> Discovery:
+    """Tell whether any server's first answer is still awaited."""
+    if not state.configured:
+        return Discovery.NOT_STARTED
+    if all(view.status in SETTLED for view in state.servers):
+        return Discovery.COMPLETED
+    return Discovery.IN_PROGRESS
+
+
+def server(state: AppState, server_id: ServerId) -> ServerView | None:
+    """Find a server by its id."""
+    return next((view for view in state.servers if view.id == server_id), None)
+
+
+def starting(state: AppState) -> tuple[ServerId, ...]:
+    """Name the servers that are starting."""
+    return tuple(view.id for view in state.servers if view.status is ServerStatus.STARTING)
+
+
+def ready_count(state: AppState) -> tuple[int, int]:
+    """Count the ready servers and all that are meant to run."""
+    meant = [view for view in state.servers if view.status is not ServerStatus.DISABLED]
+    return sum(view.status is ServerStatus.READY for view in meant), len(meant)
+
+
+def head_request(state: AppState) -> ConfirmationRequest | None:
+    """Give the question to show now."""
+    return state.pending[0] if state.pending else None
+
+
+def entries(state: AppState) -> tuple[Entry, ...]:
+    """Give the whole conversation, oldest first."""
+    return (*state.transcript.settled, *state.transcript.live)

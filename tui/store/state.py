@@ -1,0 +1,76 @@
+"""`AppState`: everything the screen shows, in one frozen tree."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from tui.model.chat import BackendKind, Entry, ModelView, TurnState, Usage
+from tui.model.consent import ConfirmationRequest
+from tui.model.events import LogLine, Notice
+from tui.model.servers import ServerId, ServerView
+
+MAX_LOG_LINES: Final = 1_000
+"""Lines kept per server."""
+
+MAX_NOTICES: Final = 100
+"""Notices kept; the oldest go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """The conversation.
+
+    Attributes:
+        settled: Entries of turns that have ended; never changed again.
+        live: Entries of the running turn, which is where all change happens, so that a
+            text delta costs the length of the turn and not that of the conversation.
+        epoch: Rises when a new conversation begins.
+    """
+
+    settled: tuple[Entry, ...] = ()
+    live: tuple[Entry, ...] = ()
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """A user's text that a failed turn never delivered; `serial` tells two of them apart."""
+
+    serial: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppState:
+    """One moment of the app.
+
+    Attributes:
+        workspace: The folder gemdeck runs in, as shown.
+        model: Which model answers.
+        servers: All configured servers in settings order; empty until settings are read.
+        configured: Whether the settings have been read.
+        transcript: The conversation.
+        turn: The running turn, if one runs.
+        pending: Questions that wait for the user, oldest first.
+        logs: Per server, its last lines, oldest first.
+        notices: What the user should know, oldest first.
+        notice_count: How many notices there have ever been; tells new ones from old.
+        usage: Tokens of the last model step.
+        unsent: Text to put back into the composer.
+    """
+
+    workspace: str = ""
+    model: ModelView = ModelView(name="", backend=BackendKind.DEMO)
+    servers: tuple[ServerView, ...] = ()
+    configured: bool = False
+    transcript: Transcript = Transcript()
+    turn: TurnState | None = None
+    pending: tuple[ConfirmationRequest, ...] = ()
+    logs: Mapping[ServerId, tuple[LogLine, ...]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    notices: tuple[Notice, ...] = ()
+    notice_count: int = 0
+    usage: Usage = Usage()
+    unsent: Unsent | None = None

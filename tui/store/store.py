@@ -1,0 +1,78 @@
+"""The store: holds the current snapshot, applies events to it, tells who listens."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from tui.model.events import Event
+from tui.store.reducer import reduce
+from tui.store.state import AppState
+
+T = TypeVar("T")
+
+Listener = Callable[[AppState], None]
+Unsubscribe = Callable[[], None]
+
+
+class StateSource(Protocol):
+    """What a reader of the state needs."""
+
+    @property
+    def state(self) -> AppState:
+        """The current snapshot."""
+
+    def listen(self, listener: Listener) -> Unsubscribe:
+        """Call `listener` with each new snapshot."""
+
+
+class Store:
+    """The single writer of `AppState`. Lives on one event loop; other threads hand over to it."""
+
+    def __init__(self, initial: AppState | None = None) -> None:
+        self._state = initial or AppState()
+        self._listeners: dict[int, Listener] = {}
+        self._next_key = 0
+
+    @property
+    def state(self) -> AppState:
+        """The current snapshot."""
+        return self._state
+
+    def dispatch(self, event: Event) -> None:
+        """Apply one event. Listeners hear of it only if it changed anything."""
+        state = reduce(self._state, event)
+        if state is self._state:
+            return
+        self._state = state
+        for listener in tuple(self._listeners.values()):
+            listener(state)
+
+    def listen(self, listener: Listener) -> Unsubscribe:
+        """Call `listener` with each new snapshot until the returned function is called."""
+        key = self._next_key
+        self._next_key += 1
+        self._listeners[key] = listener
+
+        def unsubscribe() -> None:
+            self._listeners.pop(key, None)
+
+        return unsubscribe
+
+    def subscribe(
+        self, selector: Callable[[AppState], T], callback: Callable[[T], None]
+    ) -> Unsubscribe:
+        """Call `callback` whenever what `selector` takes from the state changes.
+
+        Args:
+            selector: A pure function of the state. Its values are compared by ``==``.
+            callback: Called at once on dispatch with the new value, never with the current one.
+        """
+        last = selector(self._state)
+
+        def on_state(state: AppState) -> None:
+            nonlocal last
+            value = selector(state)
+            if value is not last and value != last:
+                last = value
+                callback(value)
+
+        return self.listen(on_state)

@@ -1,0 +1,145 @@
+"""The one door for text from outside: servers, models, settings files, URLs, exceptions.
+
+Every such string passes `sanitize` (or `sanitize_line`) once, at the edge where it enters,
+so that nothing further in can move the cursor, write the clipboard or hide from the reader.
+"""
+
+import re
+import unicodedata
+from typing import Final
+
+MAX_TEXT: Final = 1_000_000
+"""Longest text that is kept, in characters; what exceeds it is counted, not shown."""
+
+MAX_LINE: Final = 2_000
+"""Longest one-line label that is kept, in characters."""
+
+MAX_COMBINING: Final = 8
+"""Combining marks kept on one base character (security.md D07: combining storms)."""
+
+MAX_REVEALED: Final = 8
+"""Invisible characters spelled out one by one in a text; the rest is a count."""
+
+_ESCAPE_SEQUENCE: Final = re.compile(
+    r"""
+    (?:\x1b[P\]X^_]|[\x90\x9d\x98\x9e\x9f])   # DCS, OSC, SOS, PM, APC: a string ...
+        [^\x07\x1b\x9c]{0,4096}               # ... of bounded length ...
+        (?:\x07|\x1b\\|\x9c|(?=\x1b)|$)       # ... up to BEL, ST, the next escape or the end
+    | (?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?       # CSI
+    | \x1b[ -/]*[0-~]?                        # two-character and charset escapes
+    """,
+    re.VERBOSE,
+)
+_CLEAN: Final = re.compile(
+    r"[\n\t -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u3041-\u30ff\u4e00-\u9fff]*\Z"
+)
+"""Text that needs no work: the fast path for nearly everything."""
+
+_BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5")
+"""Characters that are letters or symbols by category and yet draw nothing."""
+
+_ZERO_WIDTH_JOINER: Final = "\u200d"
+_EMOJI_PRESENTATION: Final = "\ufe0f"
+
+
+def sanitize(text: str, limit: int = MAX_TEXT) -> str:
+    """Make text from outside safe to show.
+
+    Escape sequences are dropped whole. Other control characters become visible pictures,
+    unassigned and private ones the replacement character. Bidirectional controls, zero-width,
+    tag and other invisible characters are spelled out as ``⟨U+202E⟩``. Newlines and tabs stay.
+
+    Args:
+        text: Anything, however hostile.
+        limit: Characters kept; a marker names how many were cut.
+
+    Returns:
+        Text without any code point that a terminal acts on. Applying the function
+        again changes nothing.
+    """
+    kept = text[:limit]
+    if not _CLEAN.match(kept):
+        kept = _rewrite(_ESCAPE_SEQUENCE.sub("", kept.replace("\r\n", "\n")))
+    cut = max(len(text), len(kept)) - limit
+    if cut <= 0:
+        return kept
+    marker = f"…[+{cut} characters]"
+    whole = kept[: max(0, limit - len(marker))].rstrip(_ZERO_WIDTH_JOINER + _EMOJI_PRESENTATION)
+    return whole + marker
+
+
+def sanitize_line(text: str, limit: int = MAX_LINE) -> str:
+    """Make text from outside safe as a label of one line.
+
+    Runs of white space, newlines and tabs among them, become one space.
+    """
+    return clip(" ".join(sanitize(text, limit * 4).split()), limit)
+
+
+def clip(text: str, limit: int) -> str:
+    """Cut a text to `limit` characters, the last of which then is an ellipsis."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def clip_middle(text: str, head: int, tail: int) -> str:
+    """Keep the first `head` and the last `tail` characters and say how many are left out."""
+    left_out = len(text) - head - tail
+    if left_out <= 0:
+        return text
+    return f"{text[:head]}\n… [{left_out} characters left out] …\n{text[-tail:]}"
+
+
+def _rewrite(text: str) -> str:
+    """Replace, character by character, what may not pass as it is."""
+    pieces: list[str] = []
+    combining = revealed = 0
+    for index, character in enumerate(text):
+        category = unicodedata.category(character)
+        if category in {"Mn", "Me"} and not _is_variation_selector(character):
+            combining += 1
+            if combining <= MAX_COMBINING:
+                pieces.append(character)
+            continue
+        combining = 0
+        if _is_invisible(character, category) and not _joins_emoji(text, index):
+            revealed += 1
+            if revealed <= MAX_REVEALED:
+                pieces.append(f"⟨U+{ord(character):04X}⟩")
+            continue
+        pieces.append(_visible(character, category))
+    if revealed > MAX_REVEALED:
+        pieces.append(f"⟨+{revealed - MAX_REVEALED} invisible⟩")
+    return "".join(pieces)
+
+
+def _visible(character: str, category: str) -> str:
+    """Give the form of one character that is drawn."""
+    if character in "\n\t":
+        return character
+    if category == "Cc":
+        code = ord(character)
+        return chr(0x2400 + code) if code < 0x20 else "\ufffd"
+    if category in {"Cs", "Co", "Cn"}:
+        return "\ufffd"
+    if category in {"Zl", "Zp"}:
+        return "\n"
+    return character
+
+
+def _is_variation_selector(character: str) -> bool:
+    return "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
+
+
+def _is_invisible(character: str, category: str) -> bool:
+    return category == "Cf" or character in _BLANK_LETTERS or _is_variation_selector(character)
+
+
+def _joins_emoji(text: str, index: int) -> bool:
+    """Tell whether a joiner or variation selector stands where emoji need it."""
+    if text[index] not in {_ZERO_WIDTH_JOINER, _EMOJI_PRESENTATION} or index == 0:
+        return False
+    before = unicodedata.category(text[index - 1])
+    if text[index] == _EMOJI_PRESENTATION:
+        return before in {"So", "Sm", "Po", "Nd"}
+    after = unicodedata.category(text[index + 1]) if index + 1 < len(text) else "Cn"
+    return (before in {"So", "Sk"} or text[index - 1] == _EMOJI_PRESENTATION) and after == "So"

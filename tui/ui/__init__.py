@@ -1,0 +1,1 @@
+"""The screen. The only place that imports Textual; it reads snapshots and gives commands."""
