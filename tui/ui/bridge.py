@@ -1,0 +1,108 @@
+"""Carries snapshots from the store to widgets, at most thirty times a second.
+
+Ten thousand events become a handful of repaints, and an idle app costs nothing: there is no
+timer unless a snapshot waits to be shown.
+"""
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Any, Final, Generic, TypeVar
+
+from textual.app import App
+from textual.timer import Timer
+from textual.widget import Widget
+
+from tui.store.state import AppState
+from tui.store.store import StateSource
+
+T = TypeVar("T")
+
+MIN_INTERVAL: Final = 1 / 30
+"""Seconds between two rounds of updates."""
+
+_UNSEEN: Final = object()
+
+
+class _Watch(Generic[T]):
+    """One widget's interest in one part of the state."""
+
+    def __init__(
+        self, widget: Widget, selector: Callable[[AppState], T], callback: Callable[[T], None]
+    ) -> None:
+        self.widget = widget
+        self._selector = selector
+        self._callback = callback
+        self._last: T | object = _UNSEEN
+
+    def update(self, state: AppState) -> None:
+        value = self._selector(state)
+        if value is not self._last and value != self._last:
+            self._last = value
+            self._callback(value)
+
+
+class StoreBridge:
+    """Lets widgets watch parts of the state.
+
+    Args:
+        app: The running app, whose timers are used.
+        source: Where snapshots come from. Snapshots must arrive on the app's event loop.
+    """
+
+    def __init__(self, app: App[Any], source: StateSource) -> None:
+        self._app = app
+        self._source = source
+        self._watches: list[_Watch[Any]] = []
+        self._timer: Timer | None = None
+        self._last_round = 0.0
+        self._unsubscribe: Callable[[], None] | None = None
+
+    @property
+    def state(self) -> AppState:
+        """The current snapshot, for actions that need it once."""
+        return self._source.state
+
+    def start(self) -> None:
+        """Begin to listen; called once the app runs."""
+        self._unsubscribe = self._source.listen(self._on_state)
+
+    def stop(self) -> None:
+        """Listen no longer."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+    def watch(
+        self, widget: Widget, selector: Callable[[AppState], T], callback: Callable[[T], None]
+    ) -> None:
+        """Show a part of the state in a widget for as long as it is mounted.
+
+        Call it in `on_mount`. The callback is called at once with the current value, then after
+        each change, with the newest value only.
+
+        Args:
+            widget: The widget that shows it; once it is unmounted the watch ends.
+            selector: A pure function of the state. Its values are compared by ``==``.
+            callback: Shows the value. Runs on the event loop in the context of the app.
+        """
+        watch = _Watch(widget, selector, callback)
+        self._watches.append(watch)
+        watch.update(self._source.state)
+
+    def _on_state(self, _state: AppState) -> None:
+        if self._timer is not None:
+            return
+        wait = max(0.0, self._last_round + MIN_INTERVAL - monotonic())
+        self._timer = self._app.set_timer(wait, self._update_all)
+
+    def _update_all(self) -> None:
+        self._timer = None
+        self._last_round = monotonic()
+        state = self._source.state
+        self._watches = [watch for watch in self._watches if watch.widget.is_attached]
+        with self._app.batch_update():
+            for watch in tuple(self._watches):
+                watch.update(state)
