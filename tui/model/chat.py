@@ -143,6 +143,7 @@ class TurnOutcome(StrEnum):
     COMPLETED = "completed"
     CANCELLED = "cancelled"
     FAILED = "failed"
+    LIMITED = "too many tool calls"
 
 
 class BackendKind(StrEnum):

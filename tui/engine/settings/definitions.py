@@ -12,6 +12,8 @@ from tui.model.servers import Failure, Origin, ServerId, ServerStatus, Transport
 class ServerDefinition:
     """One server as configured. Values are raw: they go to the server, never to the screen.
 
+    What may hold a secret is left out of the representation, which crash reports show.
+
     Attributes:
         id: Its sanitised name.
         origin: The layer it comes from.
@@ -30,17 +32,19 @@ class ServerDefinition:
         exclude_tools: These tools are not offered, whatever `include_tools` says.
         withheld: The status it stays in instead of starting, or None.
         failure: Why it is withheld.
+        secrets: Values that must not reach the screen or a log: those of variables and
+            headers whose names say so.
     """
 
     id: ServerId
     origin: Origin
     transport: Transport
     command: str = ""
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     cwd: Path | None = None
-    url: str = ""
-    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    url: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     sse_fallback: bool = False
     timeout: float = 600.0
     trust: bool = False
@@ -49,6 +53,7 @@ class ServerDefinition:
     exclude_tools: frozenset[str] = frozenset()
     withheld: ServerStatus | None = None
     failure: Failure | None = None
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

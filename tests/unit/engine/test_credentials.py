@@ -1,0 +1,354 @@
+import json
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import keyring
+import pytest
+from keyring.backend import KeyringBackend
+from keyring.backends import fail, null
+from keyring.errors import KeyringLocked, PasswordDeleteError
+from pydantic import SecretStr
+
+from tui.engine.auth.credentials import (
+    ModelAccess,
+    checked_base_url,
+    find_access,
+    key_access,
+    vertex_access,
+)
+from tui.engine.auth.keystore import (
+    SERVICE,
+    USER,
+    CredentialError,
+    FilePlace,
+    KeyringPlace,
+    KeyStore,
+    checked_key,
+)
+from tui.model.chat import BackendKind
+
+KEY = "AIzaSyExampleExampleExample"
+
+
+class MemoryKeyring(KeyringBackend):
+    """A keyring in memory; `locked` makes it refuse."""
+
+    priority = 5
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], str] = {}
+        self.locked = False
+
+    def get_password(self, service: str, username: str) -> str | None:
+        self._check()
+        return self.kept.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self._check()
+        self.kept[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        self._check()
+        if (service, username) not in self.kept:
+            raise PasswordDeleteError("not found")
+        del self.kept[service, username]
+
+    def _check(self) -> None:
+        if self.locked:
+            raise KeyringLocked("locked: " + KEY)
+
+
+@pytest.fixture
+def ring() -> Iterator[MemoryKeyring]:
+    """Put a keyring in memory in the place of the user's."""
+    before = keyring.get_keyring()
+    ring = MemoryKeyring()
+    keyring.set_keyring(ring)
+    yield ring
+    keyring.set_keyring(before)
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> KeyStore:
+    return file_store(tmp_path / "credentials.json")
+
+
+def file_store(path: Path) -> KeyStore:
+    return KeyStore(FilePlace(path))
+
+
+def secret(access: ModelAccess | None) -> str | None:
+    assert access is not None
+    return access.api_key.get_secret_value() if access.api_key else None
+
+
+# Which credentials
+
+
+def test_without_anything_the_user_has_to_choose(empty: KeyStore) -> None:
+    assert find_access({}, empty) is None
+    assert find_access({"GEMINI_API_KEY": "  ", "GOOGLE_CLOUD_PROJECT": "p"}, empty) is None
+
+
+def test_keys_count_in_the_order_of_the_google_sdk(empty: KeyStore) -> None:
+    empty.set("stored")
+    environ = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "l"}
+    stored = find_access(environ, empty)
+    assert (secret(stored), stored and stored.source) == ("stored", empty.place)
+    environ["GEMINI_API_KEY"] = " gemini\n"
+    gemini = find_access(environ, empty)
+    assert (secret(gemini), gemini and gemini.source) == ("gemini", "GEMINI_API_KEY")
+    environ["GOOGLE_API_KEY"] = "google"
+    google = find_access(environ, empty)
+    assert (secret(google), google and google.source) == ("google", "GOOGLE_API_KEY")
+    assert google is not None
+    assert google.kind is BackendKind.GEMINI
+
+
+def test_a_project_and_a_location_without_a_key_mean_vertex(empty: KeyStore) -> None:
+    environ = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "europe-west1"}
+    access = find_access(environ, empty)
+    assert access == ModelAccess(
+        BackendKind.VERTEX, project="p", location="europe-west1", source="Vertex environment"
+    )
+
+
+@pytest.mark.parametrize("switch", ["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE"])
+@pytest.mark.parametrize("value", ["true", "True", "1"])
+def test_a_switch_chooses_vertex_over_a_key(empty: KeyStore, switch: str, value: str) -> None:
+    environ = {switch: value, "GEMINI_API_KEY": "k", "GOOGLE_CLOUD_PROJECT": "p"}
+    access = find_access(environ, empty)
+    assert access is not None
+    assert (access.kind, access.project, access.location) == (BackendKind.VERTEX, "p", "global")
+    assert access.api_key is None
+
+
+def test_a_switch_that_is_off_chooses_nothing(empty: KeyStore) -> None:
+    environ = {
+        "GOOGLE_GENAI_USE_ENTERPRISE": "false",
+        "GOOGLE_GENAI_USE_VERTEXAI": "true",
+        "GEMINI_API_KEY": "k",
+    }
+    access = find_access(environ, empty)
+    assert access is not None
+    assert access.kind is BackendKind.GEMINI
+
+
+def test_vertex_without_a_project_takes_a_key(empty: KeyStore) -> None:
+    access = find_access({"GOOGLE_GENAI_USE_VERTEXAI": "1", "GOOGLE_API_KEY": "k"}, empty)
+    assert access is not None
+    assert (access.kind, secret(access)) == (BackendKind.VERTEX, "k")
+
+
+def test_vertex_with_nothing_says_what_is_missing(empty: KeyStore) -> None:
+    with pytest.raises(CredentialError, match="GOOGLE_CLOUD_PROJECT is not set") as caught:
+        find_access({"GOOGLE_GENAI_USE_VERTEXAI": "true"}, empty)
+    assert "unset GOOGLE_GENAI_USE_VERTEXAI" in caught.value.advice
+
+
+@pytest.mark.parametrize(
+    ("project", "location"), [("p/../x", "l"), ("p", "evil.example/"), ("", "l")]
+)
+def test_a_project_or_location_that_is_no_name_is_refused(project: str, location: str) -> None:
+    with pytest.raises(CredentialError, match="not a name"):
+        vertex_access({}, project, location)
+
+
+def test_vertex_by_hand_needs_no_location() -> None:
+    assert vertex_access({}, " my-project ", "").location == "global"
+
+
+def test_a_key_in_the_environment_that_is_none_is_named_and_not_quoted(empty: KeyStore) -> None:
+    with pytest.raises(CredentialError, match="GEMINI_API_KEY holds no API key") as caught:
+        find_access({"GEMINI_API_KEY": "hunter2 hunter2"}, empty)
+    assert "hunter2" not in str(caught.value) + caught.value.advice
+
+
+def test_nothing_secret_is_in_the_representation(empty: KeyStore) -> None:
+    environ = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": "https://h/hunter2"}
+    access = find_access(environ, empty)
+    assert KEY not in repr(access)
+    assert "hunter2" not in repr(access)
+
+
+# Where the key may go
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://gateway.example.com",
+        "https://gateway.example.com:8443/gemini/",
+        "http://127.0.0.1:8080",
+        "http://127.8.9.1/",
+        "http://localhost:9",
+        "http://[::1]:8080/x",
+    ],
+)
+def test_a_key_may_go_to_https_or_this_machine(empty: KeyStore, url: str) -> None:
+    access = find_access({"GEMINI_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": f" {url} "}, empty)
+    assert access is not None
+    assert access.base_url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://gateway.example.com",
+        "http://127.0.0.1.evil.example",
+        "http://localhost@evil.example",
+        "https://user:pw@gateway.example.com",
+        "http://0.0.0.0:80",
+        "ftp://127.0.0.1",
+        "gateway.example.com",
+        "https://",
+        "https://h:99999",
+        "https://h?x=1",
+        "https://h#x",
+        "https://h/\x00",
+        "https://h\\@evil.example",
+        "https://exa mple",
+        "https://\u0435xample.com",
+        "https://h/" + "x" * 3000,
+        "http://[::1",
+    ],
+)
+def test_a_key_goes_nowhere_else(empty: KeyStore, url: str) -> None:
+    environ = {"GEMINI_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": url}
+    with pytest.raises(CredentialError, match="GOOGLE_GEMINI_BASE_URL") as caught:
+        find_access(environ, empty)
+    assert "https" in caught.value.advice
+    with pytest.raises(CredentialError):
+        key_access(environ, SecretStr("k"), "pasted")
+
+
+def test_vertex_has_its_own_base_url() -> None:
+    environ = {
+        "GOOGLE_GEMINI_BASE_URL": "https://gemini.example",
+        "GOOGLE_VERTEX_BASE_URL": "https://vertex.example",
+    }
+    assert vertex_access(environ, "p", "l").base_url == "https://vertex.example"
+    assert key_access(environ, SecretStr("k"), "pasted").base_url == "https://gemini.example"
+    assert checked_base_url("https://h", "X") == "https://h"
+
+
+# Where the key is kept
+
+
+@pytest.mark.parametrize("pasted", ["", "  \n", "two words", "a\tb", "a\x1b[0m", "é", "x" * 257])
+@pytest.mark.usefixtures("ring")
+def test_what_cannot_be_a_key_is_refused(empty: KeyStore, pasted: str) -> None:
+    for store in (empty, KeyStore(KeyringPlace())):
+        with pytest.raises(ValueError, match=r"key|characters") as caught:
+            store.set(pasted)
+        assert not pasted.strip() or pasted not in str(caught.value)
+        assert store.get() is None
+
+
+def test_a_pasted_key_loses_the_space_around_it() -> None:
+    assert checked_key(f"\n {KEY}\r\n") == KEY
+
+
+def test_the_keyring_keeps_the_key(ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GEMDECK_HOME", raising=False)
+    store = KeyStore()
+    assert "keyring" in store.place
+    assert store.get() is None
+    store.set(f" {KEY} ")
+    assert ring.kept == {(SERVICE, USER): KEY}
+    assert store.get() == SecretStr(KEY)
+    store.delete()
+    store.delete()
+    assert (ring.kept, store.get()) == ({}, None)
+
+
+def test_a_locked_keyring_says_so_and_nothing_else_is_used(
+    ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GEMDECK_HOME", raising=False)
+    store = KeyStore()
+    ring.locked = True
+    for action in (store.get, store.delete, lambda: store.set(KEY)):
+        with pytest.raises(CredentialError, match="keyring") as caught:
+            action()
+        assert "Unlock" in caught.value.advice
+        assert KEY not in str(caught.value)
+    with pytest.raises(CredentialError):
+        find_access({}, store)
+
+
+def test_a_locked_keyring_does_not_stand_in_the_way_of_vertex(ring: MemoryKeyring) -> None:
+    ring.locked = True
+    environ = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "l"}
+    access = find_access(environ, KeyStore(KeyringPlace()))
+    assert access is not None
+    assert access.kind is BackendKind.VERTEX
+
+
+def test_a_key_in_the_environment_leaves_the_keyring_alone(ring: MemoryKeyring) -> None:
+    ring.locked = True
+    assert secret(find_access({"GEMINI_API_KEY": "k"}, KeyStore(KeyringPlace()))) == "k"
+
+
+@pytest.mark.parametrize("backend", [fail.Keyring, null.Keyring])
+@pytest.mark.usefixtures("ring")
+def test_without_a_keyring_that_keeps_anything_a_private_file_does(
+    backend: type[KeyringBackend],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("GEMDECK_HOME", raising=False)
+    monkeypatch.setattr("tui.engine.auth.keystore.state_dir", lambda: tmp_path)
+    keyring.set_keyring(backend())
+    store = KeyStore()
+    assert str(tmp_path) in store.place
+    store.set(KEY)
+    assert store.get() == SecretStr(KEY)
+
+
+def test_a_moved_state_folder_keeps_the_key_out_of_the_keyring(
+    ring: MemoryKeyring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMDECK_HOME", str(tmp_path / "state"))
+    store = KeyStore()
+    store.set(KEY)
+    assert ring.kept == {}
+    file = tmp_path / "state" / "credentials.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert json.loads(file.read_text()) == {USER: KEY}
+    assert KeyStore().get() == SecretStr(KEY)
+    assert KEY not in store.place
+
+
+def test_the_file_keeps_what_else_is_in_it(tmp_path: Path) -> None:
+    file = tmp_path / "credentials.json"
+    file.write_text('{"other": 1}')
+    store = file_store(file)
+    store.set("one")
+    store.set("two")
+    store.delete()
+    assert json.loads(file.read_text()) == {"other": 1}
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"gemini-api-key": 5}', '{"gemini-api-key": ""}'])
+def test_a_file_without_a_usable_key_counts_as_no_key(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "credentials.json"
+    file.write_text(content)
+    assert file_store(file).get() is None
+
+
+def test_a_stored_text_that_is_no_key_is_an_error_that_does_not_quote_it(tmp_path: Path) -> None:
+    file = tmp_path / "credentials.json"
+    file.write_text(json.dumps({USER: "hunter2\nhunter2"}))
+    with pytest.raises(CredentialError, match="no API key") as caught:
+        file_store(file).get()
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_written_is_an_error_with_advice(tmp_path: Path) -> None:
+    store = file_store(tmp_path / "no such folder" / "credentials.json")
+    with pytest.raises(CredentialError, match="cannot be written") as caught:
+        store.set(KEY)
+    assert "folder" in caught.value.advice
+    assert KEY not in str(caught.value)

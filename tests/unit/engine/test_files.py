@@ -1,0 +1,161 @@
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tui.engine.files import (
+    UnfitFileError,
+    locked,
+    read_private_json,
+    read_regular,
+    write_private,
+)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_written_file_is_private_and_whole(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    file.write_text("old, and longer than the new")
+    file.chmod(0o644)
+    write_private(file, b"new")
+    assert file.read_bytes() == b"new"
+    assert mode(file) == 0o600
+    assert names(tmp_path) == ["state.json"]
+
+
+def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    target = tmp_path / "real" / "state.json"
+    target.write_text("old")
+    link = tmp_path / "state.json"
+    link.symlink_to(target)
+    write_private(link, b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_rubbish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "state.json"
+    file.write_text("old")
+
+    def full_disk(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        write_private(file, b"new")
+    assert file.read_text() == "old"
+    assert names(tmp_path) == ["state.json"]
+
+
+def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    versions = [json.dumps({"n": n, "pad": "x" * 50_000 * n}).encode() for n in range(3)]
+    write_private(file, versions[0])
+    done = threading.Event()
+    seen: set[bytes] = set()
+
+    def read() -> None:
+        while not done.is_set():
+            seen.add(read_regular(file, 10**6))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        for turn in range(60):
+            write_private(file, versions[turn % 3])
+    finally:
+        done.set()
+        reader.join()
+    assert seen <= set(versions)
+
+
+def test_json_is_read_back(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    write_private(file, b'{"a": [1]}')
+    assert read_private_json(file) == {"a": [1]}
+
+
+def test_an_absent_file_is_nothing(tmp_path: Path) -> None:
+    assert read_private_json(tmp_path / "state.json") is None
+
+
+@pytest.mark.parametrize("content", [b"", b'{"a": ', b"\xff\xfe\x00", b"[" * 100_000])
+def test_a_corrupt_file_is_set_aside_with_its_bytes(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "state.json"
+    for _ in range(2):
+        file.write_bytes(content)
+        assert read_private_json(file) is None
+        assert not file.exists()
+    kept = sorted(tmp_path.iterdir())
+    assert len(kept) == 2
+    assert all(path.name.startswith("state.json.corrupt-") for path in kept)
+    assert [path.read_bytes() for path in kept] == [content, content]
+
+
+def test_a_file_that_others_can_read_is_made_private(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    file.write_text("{}")
+    file.chmod(0o644)
+    assert read_private_json(file) == {}
+    assert mode(file) == 0o600
+
+
+def test_only_regular_files_within_the_limit_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 2048)
+    assert len(read_regular(file, 2048)) == 2048
+    with pytest.raises(UnfitFileError, match="larger than 1 KiB"):
+        read_regular(file, 1024)
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
+        with pytest.raises(UnfitFileError, match="not a regular file"):
+            read_regular(path, 10)
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from tui.engine.files import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_lock_keeps_another_process_out(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stdout.readline() == b"held\n"
+        with pytest.raises(TimeoutError, match="another process holds the lock"), locked(file, 0.1):
+            pass
+        process.stdin.close()
+        with locked(file, 30):
+            assert not file.exists()
+        assert process.wait(30) == 0
+
+
+def test_a_lock_is_let_go_when_the_work_fails(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    with pytest.raises(KeyError), locked(file):
+        raise KeyError
+    with locked(file, 0):
+        assert mode(tmp_path / "state.json.lock") == 0o600

@@ -1,0 +1,398 @@
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.settings.conftest import Machine, messages
+from tui.engine.settings.display import initial_view
+from tui.engine.settings.loader import MAX_PROBLEMS, MAX_SERVERS, load_settings
+from tui.engine.settings.places import layer_files
+from tui.model.servers import Origin, ServerStatus
+from tui.model.settings import DEFAULT_MODEL, GemdeckSettings
+from tui.text import sanitize_line
+
+GOOD = {"command": "x"}
+
+
+def test_without_any_file_there_are_the_defaults(machine: Machine) -> None:
+    loaded = machine.load()
+    assert loaded.gemdeck == GemdeckSettings()
+    assert (loaded.servers, loaded.problems) == ((), ())
+    assert loaded.gemdeck.model == DEFAULT_MODEL
+    assert loaded.gemdeck.max_tool_calls == 50
+
+
+# Places
+
+
+def places(platform: str) -> list[tuple[Origin, str]]:
+    files = layer_files(Path("/p"), environ={}, home=Path("/h"), platform=platform)
+    return [(layer.origin, str(layer.path)) for layer in files]
+
+
+def test_layers_lie_where_gemini_cli_has_them() -> None:
+    assert places("linux") == [
+        (Origin.SYSTEM_DEFAULTS, "/etc/gemini-cli/system-defaults.json"),
+        (Origin.USER, "/h/.gemini/settings.json"),
+        (Origin.PROJECT, "/p/.gemini/settings.json"),
+        (Origin.SYSTEM, "/etc/gemini-cli/settings.json"),
+    ]
+    mac = "/Library/Application Support/GeminiCli"
+    assert places("darwin")[0][1] == f"{mac}/system-defaults.json"
+    assert places("darwin")[3][1] == f"{mac}/settings.json"
+    assert places("win32")[3][1].startswith(r"C:\ProgramData\gemini-cli")
+
+
+def test_the_home_folder_has_no_project_layer(machine: Machine) -> None:
+    machine.write("user", {"mcpServers": {"a": GOOD}})
+    loaded = load_settings(machine.home, environ=machine.environ, home=machine.home)
+    assert [server.origin for server in loaded.servers] == [Origin.USER]
+    assert not loaded.problems
+
+
+def test_a_link_to_the_users_folder_makes_no_project_layer(machine: Machine) -> None:
+    machine.write("user", {"mcpServers": {"a": GOOD}})
+    linked = machine.root / "linked"
+    linked.mkdir()
+    (linked / ".gemini").symlink_to(machine.home / ".gemini")
+    loaded = load_settings(linked, environ=machine.environ, home=machine.home)
+    assert [server.origin for server in loaded.servers] == [Origin.USER]
+    assert not loaded.problems
+
+
+# Layers
+
+
+def test_a_whole_entry_of_a_higher_layer_replaces_a_lower_one(machine: Machine) -> None:
+    machine.write("defaults", {"mcpServers": {"a": {"command": "d", "trust": True}, "z": GOOD}})
+    machine.write("user", {"mcpServers": {"b": GOOD, "a": {"command": "u"}, "c": GOOD}})
+    machine.write("system", {"mcpServers": {"c": {"command": "s"}}})
+    servers = machine.servers()
+    assert list(servers) == ["a", "z", "b", "c"]
+    assert (servers["a"].command, servers["a"].trust) == ("u", False)
+    assert servers["a"].origin is Origin.USER
+    assert (servers["c"].command, servers["c"].origin) == ("s", Origin.SYSTEM)
+    assert servers["z"].origin is Origin.SYSTEM_DEFAULTS
+
+
+def test_own_settings_merge_key_by_key(machine: Machine) -> None:
+    machine.write("defaults", {"gemdeck": {"model": "low", "maxToolCalls": 7}})
+    machine.write("user", {"gemdeck": {"model": "mid", "thoughts": False}})
+    machine.write("system", {"gemdeck": {"idleTimeout": "30"}})
+    own = machine.load().gemdeck
+    assert (own.model, own.max_tool_calls, own.thoughts, own.idle_timeout) == ("mid", 7, False, 30)
+
+
+def test_the_command_lines_model_wins_over_all(machine: Machine) -> None:
+    machine.write("system", {"gemdeck": {"model": "high"}})
+    assert machine.load(model=" mine ").gemdeck.model == "mine"
+    assert machine.load().gemdeck.model == "high"
+
+
+def test_a_model_on_the_command_line_that_is_none_is_a_problem(machine: Machine) -> None:
+    loaded = machine.load(model="../../evil?x")
+    assert loaded.gemdeck.model == DEFAULT_MODEL
+    (problem,) = loaded.problems
+    assert (problem.file, problem.key) == ("command line", "--model")
+
+
+@pytest.mark.parametrize("value", ["of-gemini-cli", {"name": "of-gemini-cli", "maxTurns": 5}])
+def test_gemini_clis_model_counts_below_our_own(machine: Machine, value: object) -> None:
+    machine.write("system", {"model": value})
+    assert machine.load().gemdeck.model == "of-gemini-cli"
+    machine.write("defaults", {"gemdeck": {"model": "own"}})
+    assert machine.load().gemdeck.model == "own"
+    assert not machine.load().problems
+
+
+@pytest.mark.parametrize("word", ["auto", "pro", "auto-gemini-3"])
+def test_a_model_word_of_gemini_cli_is_no_model(machine: Machine, word: str) -> None:
+    machine.write("user", {"model": {"name": word}})
+    loaded = machine.load()
+    assert loaded.gemdeck.model == DEFAULT_MODEL
+    (problem,) = loaded.problems
+    assert (problem.key, problem.line) == ("model.name", 1)
+
+
+def test_a_wrong_key_of_our_own_leaves_the_others(machine: Machine) -> None:
+    machine.write(
+        "user", '{"gemdeck": {\n"maxToolCalls": 0,\n"thoughts": false,\n"bogus": 1, "model": "$M"}}'
+    )
+    machine.environ["M"] = "mine"
+    loaded = machine.load()
+    assert (loaded.gemdeck.max_tool_calls, loaded.gemdeck.thoughts) == (50, False)
+    assert loaded.gemdeck.model == "mine"
+    assert [(problem.line, problem.key) for problem in loaded.problems] == [
+        (2, "gemdeck.maxToolCalls"),
+        (4, "gemdeck.bogus"),
+    ]
+
+
+@pytest.mark.parametrize("key", ["mcpServers", "gemdeck", "mcp", "model"])
+@pytest.mark.parametrize("value", [5, ["a"], True])
+def test_a_section_that_is_no_object_is_a_problem(
+    machine: Machine, key: str, value: object
+) -> None:
+    machine.write("user", {key: value, "other": 1})
+    machine.write("system", {"mcpServers": {"a": GOOD}})
+    loaded = machine.load()
+    assert [problem.key for problem in loaded.problems] == [key]
+    assert [server.withheld for server in loaded.servers] == [None]
+
+
+# Bad files
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "word"),
+    [
+        (b'{\n"a": ', 2, "not valid JSON"),
+        (b'{"a": "\xff"}', 1, "UTF-8"),
+        (b"[]", 1, "object"),
+        (b'{"mcpServers": {"a": {"command": "x"},\n"a": {"command": "y"}}}', 2, "twice"),
+    ],
+)
+def test_a_bad_file_is_one_fatal_problem_and_the_others_load(
+    machine: Machine, content: bytes, line: int, word: str
+) -> None:
+    machine.write("user", content)
+    machine.write("system", {"mcpServers": {"a": GOOD}, "gemdeck": {"model": "m"}})
+    loaded = machine.load()
+    assert [server.id for server in loaded.servers] == ["a"]
+    assert loaded.gemdeck.model == "m"
+    (problem,) = loaded.problems
+    assert problem.fatal
+    assert (problem.file, problem.line) == ("~/.gemini/settings.json", line)
+    assert word in problem.message
+
+
+def test_a_pipe_in_place_of_a_file_does_not_hang(machine: Machine) -> None:
+    os.mkfifo(machine.files["project"])
+    machine.write("user", {"mcpServers": {"a": GOOD}})
+    loaded = machine.load()
+    assert [server.id for server in loaded.servers] == ["a"]
+    assert [problem.fatal for problem in loaded.problems] == [True]
+
+
+def test_too_many_servers_are_refused_as_a_whole(machine: Machine) -> None:
+    machine.write("project", {"mcpServers": {f"s{i}": GOOD for i in range(MAX_SERVERS + 1)}})
+    machine.write("user", {"mcpServers": {f"s{i}": GOOD for i in range(MAX_SERVERS)}})
+    loaded = machine.load()
+    assert len(loaded.servers) == MAX_SERVERS
+    assert [problem.fatal for problem in loaded.problems] == [True]
+
+
+def test_problems_come_by_layer_and_line_and_are_limited(machine: Machine) -> None:
+    machine.write("defaults", {"gemdeck": {"a": 1}})
+    machine.write("user", {"mcpServers": {f"s{i}": {"b": i} for i in range(MAX_SERVERS)}})
+    machine.write("system", "{")
+    loaded = machine.load()
+    assert loaded.problems[0].key == "gemdeck.a"
+    assert len(loaded.problems) == MAX_PROBLEMS + 1
+    assert "more problems" in loaded.problems[-1].message
+    assert len(loaded.servers) == MAX_SERVERS
+
+
+# The opened folder
+
+
+def test_a_projects_servers_are_listed_and_not_trusted(machine: Machine) -> None:
+    machine.environ["SECRET"] = "hunter2"
+    machine.write(
+        "project",
+        {
+            "mcpServers": {
+                "mine": {"command": "sh", "args": ["$SECRET", "${SECRET}"], "trust": True},
+                "off": {"command": "sh", "disabled": True},
+                "bad": {"url": "https://$SECRET/ ", "trust": True},
+            }
+        },
+    )
+    servers = machine.servers()
+    for server in servers.values():
+        assert server.origin is Origin.PROJECT
+        assert not server.trust
+        assert server.failure is not None
+        assert "hunter2" not in f"{server.args}{server.url}"
+    assert servers["mine"].args == ("$SECRET", "${SECRET}")
+    assert servers["mine"].withheld is ServerStatus.UNTRUSTED
+    assert servers["mine"].failure is not None
+    assert "this folder" in servers["mine"].failure.reason
+    assert "~/shop/.gemini/settings.json" in servers["mine"].failure.advice
+    assert servers["off"].withheld is ServerStatus.UNTRUSTED
+    assert servers["bad"].withheld is ServerStatus.INVALID
+    found = messages(machine.load())
+    assert any("mine.trust: has no effect" in message for message in found)
+    assert any("variables do not expand in a project's file" in message for message in found)
+
+
+@pytest.mark.parametrize("layer", ["defaults", "user", "system"])
+def test_a_project_cannot_stand_in_for_a_server_of_the_user(machine: Machine, layer: str) -> None:
+    machine.write(layer, {"mcpServers": {"git": {"command": "safe"}}})
+    machine.write(
+        "project",
+        '{"mcpServers": {\n"git": {"command": "evil"},\n" git\\u001b[0m": {"command": "evil"}}}',
+    )
+    loaded = machine.load()
+    assert [(server.id, server.command) for server in loaded.servers] == [("git", "safe")]
+    assert [(problem.line, problem.message.split(":")[0]) for problem in loaded.problems] == [
+        (2, "left out"),
+        (3, "left out"),
+    ]
+
+
+def test_no_other_key_of_a_project_counts(machine: Machine) -> None:
+    machine.write("user", {"mcpServers": {"a": GOOD}})
+    machine.write(
+        "project",
+        {
+            "gemdeck": {"model": "evil", "maxToolCalls": 999},
+            "model": {"name": "evil"},
+            "mcp": {"excluded": ["a"], "serverCommand": "evil", "allowed": []},
+            "ui": {"theme": "dark"},
+        },
+    )
+    loaded = machine.load()
+    assert loaded.gemdeck == GemdeckSettings()
+    assert [(server.id, server.withheld) for server in loaded.servers] == [("a", None)]
+    (problem,) = loaded.problems
+    assert problem.message.endswith("ignored: gemdeck, mcp, model")
+
+
+def test_a_projects_servers_stay_untrusted_whatever_the_lists_say(machine: Machine) -> None:
+    machine.write("user", {"mcp": {"allowed": ["mine"], "excluded": ["other"]}})
+    machine.write("project", {"mcpServers": {"mine": GOOD, "other": GOOD, "third": GOOD}})
+    statuses = {server.withheld for server in machine.load().servers}
+    assert statuses == {ServerStatus.UNTRUSTED}
+
+
+# mcp
+
+
+def withheld(machine: Machine) -> dict[str, ServerStatus | None]:
+    return {name: server.withheld for name, server in machine.servers().items()}
+
+
+OFF = ServerStatus.DISABLED
+
+
+def test_only_allowed_servers_start_and_the_highest_layer_decides(machine: Machine) -> None:
+    machine.write("defaults", {"mcp": {"allowed": ["c"]}})
+    machine.write("user", {"mcpServers": {"A": GOOD, "b": GOOD}, "mcp": {"allowed": [" a", "b"]}})
+    assert withheld(machine) == {"A": None, "b": None}
+    machine.write("system", {"mcp": {"allowed": ["B"]}})
+    assert withheld(machine) == {"A": OFF, "b": None}
+    failure = machine.servers()["A"].failure
+    assert failure is not None
+    assert "mcp.allowed" in failure.reason
+    assert str(machine.files["system"]) in failure.advice
+
+
+def test_an_empty_list_allows_nothing(machine: Machine) -> None:
+    machine.write("user", {"mcpServers": {"a": GOOD}, "mcp": {"allowed": []}})
+    assert withheld(machine) == {"a": OFF}
+
+
+def test_an_allowed_list_that_cannot_be_read_allows_nothing(machine: Machine) -> None:
+    machine.write("user", {"mcpServers": {"a": GOOD}, "mcp": {"allowed": {"a": True}}})
+    assert withheld(machine) == {"a": OFF}
+    assert any("no server is started" in message for message in messages(machine.load()))
+
+
+def test_excluded_lists_of_all_layers_count(machine: Machine) -> None:
+    machine.write("defaults", {"mcp": {"excluded": ["a"]}})
+    machine.write("user", {"mcpServers": {"a": GOOD, "b": GOOD, "c": GOOD, "bad": {}}})
+    machine.write("system", {"mcp": {"excluded": ["B ", "bad"], "allowed": ["a", "b", "c"]}})
+    assert withheld(machine) == {"a": OFF, "b": OFF, "c": None, "bad": ServerStatus.INVALID}
+    failure = machine.servers()["a"].failure
+    assert failure is not None
+    assert str(machine.files["defaults"]) in failure.advice
+
+
+def test_the_server_command_becomes_a_server_without_a_shell(machine: Machine) -> None:
+    machine.environ["D"] = "a dir; touch x"
+    machine.write("user", {"mcp": {"serverCommand": "run --dir 'my dir' ; echo \"$D\""}})
+    server = machine.servers()["mcp"]
+    assert server.command == "run"
+    assert server.args == ("--dir", "my dir", ";", "echo", "a dir; touch x")
+    assert server.origin is Origin.USER
+
+
+@pytest.mark.parametrize(("command", "word"), [("a 'b", "object"), ("  ", "needs one of")])
+def test_a_server_command_that_cannot_be_read_is_invalid(
+    machine: Machine, command: str, word: str
+) -> None:
+    machine.write("user", {"mcp": {"serverCommand": command}})
+    assert withheld(machine) == {"mcp": ServerStatus.INVALID}
+    (problem,) = machine.load().problems
+    assert problem.key == "mcp.serverCommand"
+    assert word in problem.message
+
+
+def test_a_server_called_mcp_is_not_replaced_by_the_command(machine: Machine) -> None:
+    machine.write("user", {"mcpServers": {"mcp": GOOD}, "mcp": {"serverCommand": "other"}})
+    servers = machine.servers()
+    assert servers["mcp"].command == "x"
+    assert servers["mcp (2)"].withheld is ServerStatus.INVALID
+
+
+# Anything at all
+
+Scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 10**12)
+    | st.text(alphabet="a$V{}:-/\x1b \u202e\0.", max_size=10)
+    | st.sampled_from(["https://h/$V", "stdio", "true", "${V:-x}", "'"])
+)
+Keys = st.sampled_from(
+    [
+        *("command", "args", "env", "url", "httpUrl", "type", "headers", "oauth", "trust"),
+        *("timeout", "cwd", "disabled", "allowed", "excluded", "serverCommand", "model"),
+        *("name", "scopes", "includeTools", "tcp", "maxToolCalls", "x"),
+    ]
+)
+Values = st.recursive(
+    Scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(Keys, inner, max_size=5),
+    max_leaves=15,
+)
+Servers = st.dictionaries(st.text(max_size=4), Values, max_size=4) | Values
+Files = st.fixed_dictionaries(
+    {}, optional={"mcpServers": Servers, "mcp": Values, "gemdeck": Values, "model": Values}
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(user=Files, project=Files, value=st.text(max_size=5))
+def test_no_content_makes_the_loader_raise(
+    machine: Machine, user: dict[str, Any], project: dict[str, Any], value: str
+) -> None:
+    machine.environ["V"] = value
+    machine.write("user", user)
+    machine.write("project", project)
+    loaded = machine.load()
+    assert len({server.id for server in loaded.servers}) == len(loaded.servers)
+    for server in loaded.servers:
+        view = initial_view(server)
+        for shown in (view.id, view.target, view.description, str(view.failure)):
+            assert sanitize_line(shown) == shown
+        if server.origin is Origin.PROJECT:
+            assert server.withheld in {ServerStatus.UNTRUSTED, ServerStatus.INVALID}
+            assert not server.trust
+        if server.withheld is None:
+            assert bool(server.command) != bool(server.url)
+    for problem in loaded.problems:
+        assert sanitize_line(str(problem)) == str(problem)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.binary(max_size=80))
+def test_no_bytes_make_the_loader_raise(machine: Machine, data: bytes) -> None:
+    machine.write("user", data)
+    loaded = machine.load()
+    assert loaded.gemdeck == GemdeckSettings()
+    assert len(loaded.problems) <= 1

@@ -1,0 +1,335 @@
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from tests.unit.settings.conftest import Machine, messages
+from tui.engine.settings.display import initial_view
+from tui.model.servers import ServerStatus, Transport
+from tui.model.settings import ServerSettings
+
+
+def test_a_stdio_server_has_all_that_its_entry_says(machine: Machine) -> None:
+    machine.environ["LEVEL"] = "debug"
+    server = machine.server(
+        command="npx",
+        args=["-y", "pkg", "$LEVEL"],
+        env={"L": "${LEVEL}"},
+        cwd="sub",
+        timeout=5000,
+        trust=True,
+        description="my\x1b[31m notes",
+        includeTools=["read", "write(path)"],
+        excludeTools=["write"],
+    )
+    assert server.transport is Transport.STDIO
+    assert (server.command, server.args) == ("npx", ("-y", "pkg", "debug"))
+    assert dict(server.env) == {"L": "debug"}
+    assert server.cwd == machine.folder / "sub"
+    assert server.timeout == 5.0
+    assert server.trust
+    assert server.description == "my notes"
+    assert server.include_tools == frozenset({"read", "write"})
+    assert server.exclude_tools == frozenset({"write"})
+    assert server.withheld is None
+    assert not server.sse_fallback
+    assert not machine.load().problems
+
+
+def test_what_is_left_out_has_the_defaults(machine: Machine) -> None:
+    server = machine.server(command="x")
+    assert server.timeout == 600.0
+    assert not server.trust
+    assert server.cwd is None
+    assert server.include_tools is None
+    assert server.exclude_tools == frozenset()
+
+
+def test_an_empty_list_of_tools_offers_none(machine: Machine) -> None:
+    assert machine.server(command="x", includeTools=[]).include_tools == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("entry", "transport", "fallback"),
+    [
+        ({"url": "https://h/mcp"}, Transport.HTTP, True),
+        ({"url": "https://h/mcp", "type": "http"}, Transport.HTTP, False),
+        ({"url": "https://h/mcp", "type": "sse"}, Transport.SSE, False),
+        ({"url": "https://h/mcp", "transportType": "sse"}, Transport.SSE, False),
+        ({"url": "https://h/mcp", "type": "streamable-http"}, Transport.HTTP, False),
+        ({"httpUrl": "https://h/mcp"}, Transport.HTTP, False),
+    ],
+)
+def test_the_transport_follows_from_address_and_type(
+    machine: Machine, entry: dict[str, str], transport: Transport, fallback: bool
+) -> None:
+    server = machine.server(**entry)
+    assert (server.url, server.transport) == ("https://h/mcp", transport)
+    assert server.sse_fallback is fallback
+    assert not machine.load().problems
+
+
+def test_text_is_coerced_as_gemini_cli_does(machine: Machine) -> None:
+    server = machine.server(
+        command="x", timeout="5000", trust="true", args=[80, 1.5, True], env={"PORT": 80, "A": "b"}
+    )
+    assert (server.timeout, server.trust) == (5.0, True)
+    assert server.args == ("80", "1.5", "true")
+    assert dict(server.env) == {"PORT": "80", "A": "b"}
+
+
+def test_null_and_empty_mean_that_a_key_is_not_there(machine: Machine) -> None:
+    server = machine.server(command="x", url="", httpUrl=None, args=None, oauth=None)
+    assert (server.withheld, server.args) == (None, ())
+
+
+@pytest.mark.parametrize(("cwd", "expected"), [("~", "."), ("~/a/b", "a/b"), ("/abs", "/abs")])
+def test_a_working_folder_may_be_under_the_home(machine: Machine, cwd: str, expected: str) -> None:
+    assert machine.server(command="x", cwd=cwd).cwd == machine.home / expected
+
+
+@pytest.mark.parametrize(
+    ("entry", "key", "word"),
+    [
+        ({}, "", "needs one of command, url and httpUrl"),
+        ({"args": ["x"]}, "", "needs one of"),
+        ({"tcp": "ws://h"}, "", "tcp is not supported"),
+        ({"command": "x", "url": "https://h"}, "", "keep one"),
+        ({"command": "x", "httpUrl": "https://h"}, "", "keep one"),
+        ({"url": "ftp://h"}, ".url", "must be an address"),
+        ({"url": "https://"}, ".url", "must be an address"),
+        ({"url": "https://h:99999/"}, ".url", "must be an address"),
+        ({"url": "https://h/a b"}, ".url", "must be an address"),
+        ({"url": "https://h/", "type": "ws"}, ".type", "'stdio', 'sse' or 'http'"),
+        ({"url": "https://h", "type": "sse", "transportType": "http"}, "", "contradict"),
+        ({"command": ["x"]}, ".command", "string"),
+        ({"command": "a\0b"}, ".command", "NUL"),
+        ({"command": "x", "args": ["a", {}]}, ".args[1]", "string"),
+        ({"command": "x", "env": {"A=B": "c"}}, ".env", "variable's name"),
+        ({"command": "x", "env": {"A": None}}, ".env.A", "string"),
+        ({"command": "x", "args": [{}] * 5000}, ".args", "more than 4096"),
+        ({"command": "x", "env": dict.fromkeys(map(str, range(5000)))}, ".env", "more than 4096"),
+        ({"command": "x", "timeout": 0}, ".timeout", "greater than 0"),
+        ({"command": "x", "timeout": "soon"}, ".timeout", "number"),
+        ({"command": "x", "timeout": True}, ".timeout", "number"),
+        ({"command": "x", "trust": 1}, ".trust", "true or false"),
+        ({"command": "x", "trust": "yes"}, ".trust", "true or false"),
+        ({"url": "https://h", "headers": {"A b": "c"}}, ".headers", "header's name"),
+        ({"url": "https://h", "headers": {"A": "b\r\nC: d"}}, ".headers", "one line"),
+        ({"url": "https://h", "oauth": []}, ".oauth", "dict"),
+        ({"url": "https://h", "oauth": {"tokenUrl": "x"}}, ".oauth.tokenUrl", "must be an address"),
+        ({"url": "https://h", "authProviderType": "magic"}, ".authProviderType", "must be"),
+        ({"url": "https://h", "authProviderType": "google_credentials"}, "", "oauth.scopes"),
+        (
+            {"url": "https://h", "authProviderType": "service_account_impersonation"},
+            "",
+            "targetAudience",
+        ),
+    ],
+)
+def test_a_bad_entry_is_invalid_and_says_where(
+    machine: Machine, entry: dict[str, object], key: str, word: str
+) -> None:
+    machine.write("user", {"mcpServers": {"good": {"command": "y"}, "bad": entry}})
+    loaded = machine.load()
+    good, bad = loaded.servers
+    assert good.withheld is None
+    assert bad.withheld is ServerStatus.INVALID
+    assert not bad.trust
+    problem = next(problem for problem in loaded.problems if word in problem.message)
+    assert problem.key == f"mcpServers.bad{key}"
+    assert (problem.file, problem.line, problem.fatal) == ("~/.gemini/settings.json", 1, False)
+    assert bad.failure is not None
+    assert bad.failure.reason.startswith(f"mcpServers.bad{key}: ")
+    assert "~/.gemini/settings.json, line 1" in bad.failure.advice
+
+
+@pytest.mark.parametrize("entry", [None, 5, "npx", ["npx"], True])
+def test_an_entry_that_is_no_object_is_invalid(machine: Machine, entry: object) -> None:
+    machine.write("user", {"mcpServers": {"bad": entry}})
+    assert machine.servers()["bad"].withheld is ServerStatus.INVALID
+
+
+def test_a_problem_has_the_line_of_its_key(machine: Machine) -> None:
+    machine.write("user", '{\n"mcpServers": {\n// mine\n"a": {"command": "x",\n"timeout": -1}}}')
+    (problem,) = machine.load().problems
+    assert str(problem).startswith("~/.gemini/settings.json:5: mcpServers.a.timeout: must be")
+
+
+def test_no_message_quotes_a_value(machine: Machine) -> None:
+    machine.environ["S"] = "hunter2 hunter2"
+    machine.write(
+        "user",
+        {
+            "mcpServers": {
+                "a": {"url": "$S", "type": "$S", "timeout": "$S", "trust": "$S", "args": {"$S": 1}},
+                "b": {"command": "x", "url": "https://hunter2/"},
+                "c": {"url": "https://h", "oauth": {"clientSecret": ["hunter2"]}},
+                "d": {"url": "https://h", "headers": {"A": "hunter2\n"}, "env": ["hunter2"]},
+            }
+        },
+    )
+    loaded = machine.load()
+    assert len(loaded.problems) >= 7
+    assert "hunter2" not in "".join(messages(loaded))
+    assert "hunter2" not in "".join(str(server.failure) for server in loaded.servers)
+
+
+def test_an_invalid_server_can_still_be_recognised(machine: Machine) -> None:
+    server = machine.server(command="npx", args=["-y", "pkg", 5], timeout=-1)
+    assert initial_view(server).target == "npx -y pkg"
+
+
+def test_an_address_and_an_older_address_together_work_with_a_warning(machine: Machine) -> None:
+    server = machine.server(url="https://new/", httpUrl="https://old/")
+    assert (server.url, server.withheld) == ("https://old/", None)
+    (problem,) = machine.load().problems
+    assert problem.key == "mcpServers.it.httpUrl"
+
+
+@pytest.mark.parametrize(
+    ("entry", "key"),
+    [
+        ({"command": "x", "type": "http"}, "type"),
+        ({"url": "https://h", "type": "stdio"}, "type"),
+        ({"httpUrl": "https://h", "transportType": "sse"}, "transportType"),
+        ({"command": "x", "tcp": "ws://h"}, "tcp"),
+    ],
+)
+def test_what_has_no_effect_is_named_and_the_server_loads(
+    machine: Machine, entry: dict[str, str], key: str
+) -> None:
+    assert machine.server(**entry).withheld is None
+    (problem,) = machine.load().problems
+    assert problem.key == f"mcpServers.it.{key}"
+    assert "ignored" in problem.message
+
+
+def test_a_misspelt_key_is_named_with_its_likely_meaning(machine: Machine) -> None:
+    server = machine.server(command="x", includeTool=["a"], bogus=1, oauth={"clientID": "x"})
+    assert server.withheld is None
+    found = {problem.key: problem.message for problem in machine.load().problems}
+    assert found["mcpServers.it.includeTool"].endswith("did you mean includeTools?")
+    assert found["mcpServers.it.bogus"] == "unknown key, ignored"
+    assert found["mcpServers.it.oauth.clientID"].endswith("did you mean clientId?")
+
+
+def test_python_names_of_keys_are_not_keys(machine: Machine) -> None:
+    server = machine.server(command="x", include_tools=["a"], exclude_tools=["b"])
+    assert server.include_tools is None
+    assert not server.exclude_tools
+
+
+@pytest.mark.parametrize("key", ["alwaysAllow", "autoApprove"])
+def test_grants_of_other_clients_grant_nothing(machine: Machine, key: str) -> None:
+    server = machine.server(command="x", **{key: ["delete"]})
+    assert (server.withheld, server.trust) == (None, False)
+    (problem,) = machine.load().problems
+    assert problem.key == f"mcpServers.it.{key}"
+    assert "no effect" in problem.message
+
+
+@pytest.mark.parametrize("value", [True, "true", "TRUE", 1, "yes"])
+def test_disabled_of_other_clients_is_honoured(machine: Machine, value: object) -> None:
+    server = machine.server(command="x", disabled=value)
+    assert server.withheld is ServerStatus.DISABLED
+    assert server.failure is not None
+    assert "the entry says so" in server.failure.reason
+
+
+@pytest.mark.parametrize("value", [False, "false", None])
+def test_a_server_that_is_not_disabled_loads_without_a_word(
+    machine: Machine, value: object
+) -> None:
+    assert machine.server(command="x", disabled=value).withheld is None
+
+
+def test_a_disabled_server_that_is_wrong_is_invalid(machine: Machine) -> None:
+    """Enabling a disabled server starts it, so it must be fit to start."""
+    assert machine.server(disabled=True).withheld is ServerStatus.INVALID
+
+
+def test_an_undefined_variable_stays_and_is_reported(machine: Machine) -> None:
+    server = machine.server(command="x", args=["$NOPE", "${NOPE}"], env={"A": "${OTHER:-d}"})
+    assert server.args == ("$NOPE", "${NOPE}")
+    assert dict(server.env) == {"A": "d"}
+    (problem,) = machine.load().problems
+    assert problem.key == "mcpServers.it.args[0]"
+    assert "NOPE is not set" in problem.message
+
+
+def test_values_that_are_secret_are_known_and_masked(machine: Machine) -> None:
+    machine.environ |= {"MY_TOKEN": "from-environment", "PLAIN": "plain-value"}
+    server = machine.server(
+        command="run",
+        args=["from-environment", "in-the-env", "plain-value", "$MY_TOKEN"],
+        env={"API_KEY": "in-the-env", "LEVEL": "info-level"},
+    )
+    assert {"from-environment", "in-the-env"} <= server.secrets
+    assert initial_view(server).target == "run *** *** plain-value ***"
+
+
+def test_the_token_of_a_header_is_known_without_its_scheme(machine: Machine) -> None:
+    server = machine.server(
+        url="https://h/tok-in-header",
+        headers={"Authorization": "Bearer tok-in-header"},
+        oauth={"clientSecret": "client-secret"},
+    )
+    assert {"tok-in-header", "client-secret"} <= server.secrets
+    assert initial_view(server).target == "https://h/***"
+
+
+def test_bytes_of_the_environment_that_are_no_text_do_no_harm(machine: Machine) -> None:
+    machine.environ["BYTES"] = "caf\udce9"
+    machine.write(
+        "user",
+        {
+            "mcpServers": {"a": {"command": "$BYTES"}, "b": {"url": "https://$BYTES/"}},
+            "model": "$BYTES",
+        },
+    )
+    for server in machine.load().servers:
+        initial_view(server).target.encode()
+
+
+def test_names_become_clean_and_distinct_ids(machine: Machine) -> None:
+    machine.write(
+        "user",
+        {
+            "mcpServers": {
+                "git": {"command": "a"},
+                "git ": {"command": "b"},
+                "\x1b[31mgit": {"command": "c"},
+                "": {"command": "d"},
+                " ": {"command": "e"},
+                "x" * 100: {"command": "f"},
+            }
+        },
+    )
+    loaded = machine.load()
+    ids = [server.id for server in loaded.servers]
+    assert ids == ["git", "git (2)", "git (3)", "unnamed", "unnamed (2)", "x" * 63 + "…"]
+    withheld = [server.withheld for server in loaded.servers]
+    assert withheld == [None, *[ServerStatus.INVALID] * 4, None]
+    assert all("\x1b" not in message for message in messages(loaded))
+
+
+def test_secrets_of_the_schema_do_not_show() -> None:
+    settings = ServerSettings.model_validate(
+        {
+            "url": "https://h?k=hunter2",
+            "headers": {"A": "hunter2"},
+            "env": {"A": "hunter2"},
+            "oauth": {"clientSecret": "hunter2"},
+        }
+    )
+    assert settings.oauth is not None
+    assert settings.oauth.client_secret == SecretStr("hunter2")
+    assert "hunter2" not in repr(settings)
+
+
+def test_a_relative_opened_folder_still_gives_absolute_folders(machine: Machine) -> None:
+    server = machine.server(command="x", cwd="a")
+    assert server.cwd is not None
+    assert server.cwd.is_absolute()
+    assert isinstance(server.cwd, Path)

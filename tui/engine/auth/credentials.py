@@ -1,0 +1,217 @@
+"""Finding out which model service may be asked, and with which credentials."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from tui.engine.auth.keystore import CredentialError, KeyStore, checked_key
+from tui.model.chat import BackendKind
+
+__all__ = [
+    "CredentialError",
+    "KeyStore",
+    "ModelAccess",
+    "checked_base_url",
+    "find_access",
+    "key_access",
+    "vertex_access",
+]
+
+DEFAULT_LOCATION: Final = "global"
+"""The Vertex location where a project stands alone, as the Google SDK takes it."""
+
+KEY_VARIABLES: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+"""Variables that hold an API key; the first that is set counts, as in the Google SDK."""
+
+VERTEX_SWITCHES: Final = ("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI")
+"""Variables that choose Vertex; the first that is set decides, as in the Google SDK."""
+
+_CLOUD_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
+"""A project or location. Both become parts of the address, so they must not hold a slash."""
+
+MAX_URL: Final = 2_048
+"""Longest base URL, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAccess:
+    """How to reach a model service.
+
+    Attributes:
+        kind: Which service.
+        api_key: The key, unless Application Default Credentials are used.
+        project: The Google Cloud project, for Vertex without a key.
+        location: Its location.
+        base_url: Where the service is, if not at its usual place.
+        source: Where the credentials come from: a variable's name, or the
+            place of the key store.
+    """
+
+    kind: BackendKind
+    api_key: SecretStr | None = None
+    project: str = ""
+    location: str = ""
+    base_url: str = field(default="", repr=False)
+    source: str = ""
+
+
+def find_access(environ: Mapping[str, str], keys: KeyStore) -> ModelAccess | None:
+    """Find the credentials to use. Blocks where a stored key is looked up: call it in a thread.
+
+    The order: Vertex where a switch asks for it; a key in the environment; a stored key;
+    Vertex where both project and location are set.
+
+    Returns:
+        What was found, or None where the user has to choose.
+
+    Raises:
+        CredentialError: If what is there cannot be used; says what to do.
+    """
+    if _asks_for_vertex(environ):
+        return _switched_to_vertex(environ)
+    for variable in KEY_VARIABLES:
+        if key := _key_in(environ, variable):
+            return _with_key(key, variable, environ)
+    locked_out: CredentialError | None = None
+    try:
+        stored = keys.get()
+    except CredentialError as error:
+        stored, locked_out = None, error
+    if stored:
+        return _with_key(stored, keys.place, environ)
+    project, location = _project(environ), _location(environ)
+    if project and location:
+        return _vertex(environ, project, location)
+    if locked_out:
+        raise locked_out
+    return None
+
+
+def vertex_access(environ: Mapping[str, str], project: str, location: str) -> ModelAccess:
+    """Make access to Vertex for a project that the user named.
+
+    Raises:
+        CredentialError: If project, location or base URL cannot be used.
+    """
+    return _vertex(environ, project.strip(), location.strip() or DEFAULT_LOCATION, "Vertex")
+
+
+def key_access(environ: Mapping[str, str], key: SecretStr, source: str) -> ModelAccess:
+    """Make access with a key that the user gave.
+
+    Raises:
+        CredentialError: If the base URL cannot be used.
+    """
+    return _with_key(key, source, environ)
+
+
+def checked_base_url(url: str, variable: str) -> str:
+    """Check the address of a model service, to which the key would be sent.
+
+    Raises:
+        CredentialError: If it is neither https nor http on this machine.
+    """
+    if not _may_get_a_key(url):
+        raise CredentialError(
+            f"{variable} is not an address that a key may be sent to.",
+            advice="Use an https address, or http on 127.0.0.1 or localhost, or unset it.",
+        )
+    return url
+
+
+def _switched_to_vertex(environ: Mapping[str, str]) -> ModelAccess:
+    """Use project and location, or else a key (Vertex in express mode)."""
+    if project := _project(environ):
+        return _vertex(environ, project, _location(environ) or DEFAULT_LOCATION)
+    for variable in KEY_VARIABLES:
+        if key := _key_in(environ, variable):
+            base_url = _base_url(environ, BackendKind.VERTEX)
+            return ModelAccess(BackendKind.VERTEX, key, base_url=base_url, source=variable)
+    switch = next(name for name in VERTEX_SWITCHES if name in environ)
+    raise CredentialError(
+        f"{switch} asks for Vertex, and GOOGLE_CLOUD_PROJECT is not set.",
+        advice=f"Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or unset {switch}.",
+    )
+
+
+def _asks_for_vertex(environ: Mapping[str, str]) -> bool:
+    for name in VERTEX_SWITCHES:
+        if name in environ:
+            return environ[name].strip().lower() in {"true", "1"}
+    return False
+
+
+def _vertex(
+    environ: Mapping[str, str], project: str, location: str, source: str = "Vertex environment"
+) -> ModelAccess:
+    for value, what in ((project, "project"), (location, "location")):
+        if not _CLOUD_NAME.fullmatch(value):
+            raise CredentialError(
+                f"The Google Cloud {what} is not a name that Google Cloud gives.",
+                advice="Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, such as my-project"
+                " and global.",
+            )
+    base_url = _base_url(environ, BackendKind.VERTEX)
+    return ModelAccess(
+        BackendKind.VERTEX, project=project, location=location, base_url=base_url, source=source
+    )
+
+
+def _with_key(key: SecretStr, source: str, environ: Mapping[str, str]) -> ModelAccess:
+    base_url = _base_url(environ, BackendKind.GEMINI)
+    return ModelAccess(BackendKind.GEMINI, key, base_url=base_url, source=source)
+
+
+def _key_in(environ: Mapping[str, str], variable: str) -> SecretStr | None:
+    value = environ.get(variable, "")
+    if not value.strip():
+        return None
+    try:
+        return SecretStr(checked_key(value))
+    except ValueError as error:
+        raise CredentialError(
+            f"{variable} holds no API key. {error}", advice="Copy the key again, or unset it."
+        ) from error
+
+
+def _project(environ: Mapping[str, str]) -> str:
+    return environ.get("GOOGLE_CLOUD_PROJECT", "").strip()
+
+
+def _location(environ: Mapping[str, str]) -> str:
+    return environ.get("GOOGLE_CLOUD_LOCATION", "").strip()
+
+
+def _base_url(environ: Mapping[str, str], kind: BackendKind) -> str:
+    """Give the address the environment names; settings files have no say in where a key goes."""
+    vertex = kind is BackendKind.VERTEX
+    variable = "GOOGLE_VERTEX_BASE_URL" if vertex else "GOOGLE_GEMINI_BASE_URL"
+    url = environ.get(variable, "").strip()
+    return checked_base_url(url, variable) if url else ""
+
+
+def _may_get_a_key(url: str) -> bool:
+    if len(url) > MAX_URL or not url.isascii() or not url.isprintable() or set(url) & set(" \\"):
+        return False
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or port == 0 or "@" in parts.netloc or parts.query or parts.fragment:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

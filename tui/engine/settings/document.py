@@ -1,0 +1,302 @@
+"""Reading one settings file: JSON with comments and trailing commas, strict in all else.
+
+One pass over the tokens blanks comments and trailing commas (line numbers stay), refuses what
+makes a file ambiguous or dangerous, and notes where each key stands; the standard library then
+parses the result. The pass is linear, so that a hostile file costs no more than its size.
+"""
+
+import bisect
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from tui.engine.files import UnfitFileError, read_regular
+from tui.text import sanitize_line
+
+MAX_FILE: Final = 1024 * 1024
+"""Largest settings file, in bytes."""
+
+MAX_DEPTH: Final = 64
+"""Deepest nesting of objects and lists."""
+
+MAX_NUMBER: Final = 32
+"""Longest number, in characters."""
+
+LOCATED_DEPTH: Final = 6
+"""Depth down to which the lines of keys are known; the schema is five deep."""
+
+LOCATED_ITEMS: Final = 256
+"""Items of one list whose lines are known; for the others it is the line of the list."""
+
+KeyPath = tuple[str | int, ...]
+"""Keys and list indexes from the top of a file."""
+
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<string>"(?:[^"\\\n]++|\\.)*+")
+    | (?P<comment>//[^\n]*+|/\*(?s:.*?)\*/)
+    | (?P<open>[{\[])
+    | (?P<close>[}\]])
+    | (?P<comma>,)
+    | (?P<colon>:)
+    | (?P<scalar>[A-Za-z0-9+\-._]++)
+    | (?P<space>[ \t\r\n]++)
+    """,
+    re.VERBOSE,
+)
+_NOT_SPACE: Final = re.compile(r"[^ \t\r\n]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_NUMBER_START: Final = frozenset("-0123456789")
+
+
+class BadDocumentError(Exception):
+    """A settings file cannot be used.
+
+    Attributes:
+        line: Where, from 1; 0 for the file as a whole.
+        key: The dotted key, where one is to blame.
+    """
+
+    def __init__(self, message: str, *, line: int = 0, key: str = "") -> None:
+        super().__init__(message)
+        self.line = line
+        self.key = key
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed settings file.
+
+    Attributes:
+        content: Its top-level object.
+        offsets: Where each key and list item down to `LOCATED_DEPTH` starts, in characters.
+        newlines: Offsets of the line ends, ascending.
+    """
+
+    content: Mapping[str, Any] = field(repr=False)
+    offsets: Mapping[KeyPath, int] = field(repr=False)
+    newlines: tuple[int, ...] = field(repr=False)
+
+    def line_of(self, path: KeyPath) -> int:
+        """Give the line, from 1, of a key or of the nearest one above it; 0 if there is none."""
+        while path:
+            if path in self.offsets:
+                return bisect.bisect_left(self.newlines, self.offsets[path]) + 1
+            path = path[:-1]
+        return 0
+
+
+def dotted(path: KeyPath) -> str:
+    """Write a path as shown: ``mcpServers.git.args[0]``."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return sanitize_line(text.removeprefix("."), 200)
+
+
+def read_document(path: Path) -> Document | None:
+    """Read a settings file.
+
+    Returns:
+        The document; None where there is no such file.
+
+    Raises:
+        BadDocumentError: If it cannot be used; the text says why and never quotes a value.
+    """
+    try:
+        data = read_regular(path, MAX_FILE)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except UnfitFileError as error:
+        raise BadDocumentError(f"{error}; it was not read") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "bad path"
+        raise BadDocumentError(f"cannot be read: {sanitize_line(reason)}") from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadDocumentError("not UTF-8 text; save it as UTF-8", line=line) from error
+    return parse_document(text)
+
+
+def parse_document(text: str) -> Document:
+    """Parse the text of a settings file. An empty text counts as an empty object.
+
+    Raises:
+        BadDocumentError: If it is not JSON with comments, its top is not an object, a key
+            stands twice in one object, it nests deeper than `MAX_DEPTH`, or it holds NaN,
+            Infinity, a number out of range or half a surrogate pair.
+    """
+    scan = _Scan(text)
+    blanked = scan.run()
+    newlines = scan.newlines
+    if not _NOT_SPACE.search(blanked):
+        return Document({}, {}, newlines)
+    try:
+        content = json.loads(blanked)
+    except json.JSONDecodeError as error:
+        message = f"not valid JSON: {error.msg} at column {error.colno}"
+        raise BadDocumentError(message, line=error.lineno) from error
+    except (ValueError, RecursionError) as error:
+        raise BadDocumentError("not valid JSON") from error
+    if not isinstance(content, dict):
+        raise BadDocumentError("the file must hold an object: { … }", line=1)
+    return Document(content, scan.offsets, newlines)
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An open object or list; `step` is the key or index reached in it."""
+
+    keys: set[str] | None
+    step: str | int
+
+
+class _Scan:
+    """One pass over the tokens of a text. Most broken syntax is left for the parser to report."""
+
+    def __init__(self, text: str) -> None:
+        self.offsets: dict[KeyPath, int] = {}
+        self.newlines = tuple(match.start() for match in re.finditer("\n", text))
+        self._text = text
+        self._pieces: list[str] = []
+        self._frames: list[_Frame] = []
+        self._previous = ""
+        self._comma: int | None = None
+
+    def run(self) -> str:
+        """Check the text.
+
+        Returns:
+            The text with comments and trailing commas replaced by spaces.
+
+        Raises:
+            BadDocumentError: If it is refused.
+        """
+        at = 0
+        while at < len(self._text):
+            match = _TOKEN.match(self._text, at)
+            if match is None:
+                raise self._bad(_syntax_words(self._text[at : at + 2]), at)
+            kind, token = match.lastgroup or "", match[0]
+            self._pieces.append(_blank(token) if kind == "comment" else token)
+            if kind not in {"comment", "space"}:
+                self._take(kind, token, at)
+            at = match.end()
+        return "".join(self._pieces)
+
+    def _take(self, kind: str, token: str, at: int) -> None:
+        """Follow the structure by one token."""
+        match kind:
+            case "open":
+                self._open(token, at)
+            case "close":
+                self._close()
+            case "comma":
+                self._comma = len(self._pieces) - 1 if self._previous == "value" else None
+                if self._frames and isinstance(index := self._frames[-1].step, int):
+                    self._frames[-1].step = index + 1
+            case "string":
+                self._check_string(token, at)
+                if self._expects_key():
+                    self._note_key(token, at)
+                else:
+                    self._note_item(at)
+            case "scalar":
+                self._check_scalar(token, at)
+                self._note_item(at)
+        self._previous = "value" if kind in {"close", "string", "scalar"} else kind
+
+    def _open(self, token: str, at: int) -> None:
+        self._note_item(at)
+        if len(self._frames) == MAX_DEPTH:
+            raise self._bad(f"nested deeper than {MAX_DEPTH} levels", at)
+        self._frames.append(_Frame(set(), "") if token.startswith("{") else _Frame(None, 0))
+
+    def _close(self) -> None:
+        if self._previous == "comma" and self._comma is not None:
+            self._pieces[self._comma] = " "
+        if self._frames:
+            self._frames.pop()
+
+    def _expects_key(self) -> bool:
+        in_object = bool(self._frames) and self._frames[-1].keys is not None
+        return in_object and self._previous in {"open", "comma"}
+
+    def _note_key(self, token: str, at: int) -> None:
+        """Remember where a key stands; refuse the second of two.
+
+        A reader would see one of them, and a program might use the other.
+        """
+        frame = self._frames[-1]
+        key = _unquote(token)
+        frame.step = key
+        if frame.keys is None or key in frame.keys:
+            path = dotted(tuple(frame.step for frame in self._frames))
+            raise self._bad("the key stands twice; remove one of them", at, path)
+        frame.keys.add(key)
+        self._note(at)
+
+    def _note_item(self, at: int) -> None:
+        """Remember where an item of a list stands."""
+        index = self._frames[-1].step if self._frames else ""
+        if isinstance(index, int) and index < LOCATED_ITEMS:
+            self._note(at)
+
+    def _note(self, at: int) -> None:
+        if len(self._frames) <= LOCATED_DEPTH:
+            self.offsets[tuple(frame.step for frame in self._frames)] = at
+
+    def _check_string(self, token: str, at: int) -> None:
+        if "\\u" not in token and not _SURROGATE.search(token):
+            return
+        if _SURROGATE.search(_unquote(token)):
+            raise self._bad("half a surrogate pair in a string", at)
+
+    def _check_scalar(self, token: str, at: int) -> None:
+        if token in {"NaN", "Infinity", "-Infinity"}:
+            raise self._bad(f"{token} is not a JSON value", at)
+        if token[0] in _NUMBER_START and (len(token) > MAX_NUMBER or _is_infinite(token)):
+            raise self._bad("number out of range", at)
+
+    def _bad(self, message: str, at: int, key: str = "") -> BadDocumentError:
+        line = bisect.bisect_left(self.newlines, at) + 1
+        return BadDocumentError(message, line=line, key=key)
+
+
+def _blank(comment: str) -> str:
+    """Give spaces for a comment, with its line ends."""
+    return "\n".join(" " * len(line) for line in comment.split("\n"))
+
+
+def _unquote(token: str) -> str:
+    """Give the value of a string token; of a broken one, its text."""
+    if "\\" not in token:
+        return token[1:-1]
+    try:
+        return str(json.loads(token))
+    except ValueError:
+        return token[1:-1]
+
+
+def _is_infinite(number: str) -> bool:
+    try:
+        return math.isinf(float(number))
+    except ValueError:
+        return False
+
+
+def _syntax_words(ahead: str) -> str:
+    """Say what is wrong where no token begins; `ahead` is the text there, two characters."""
+    match ahead[:1]:
+        case '"':
+            return "not valid JSON: a string is not closed on its line"
+        case "/" if ahead == "/*":
+            return "not valid JSON: a comment is never closed"
+        case "'":
+            return "not valid JSON: strings stand in double quotes"
+        case character:
+            return f"not valid JSON: unexpected {sanitize_line(character) or 'character'}"

@@ -1,0 +1,94 @@
+"""Variables in settings: ``$VAR``, ``${VAR}`` and ``${VAR:-default}``, as gemini-cli reads them."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tui.engine.settings.document import KeyPath
+from tui.engine.settings.secrets import is_secret_name
+
+MAX_REFERENCE: Final = 1_024
+"""Longest text between the braces of a reference, in characters."""
+
+MAX_EXPANDED: Final = 131_072
+"""Longest string that expansion gives, in characters: what Linux takes as one argument."""
+
+MAX_GROWTH: Final = 4 * 1024 * 1024
+"""Characters that the variables of one value may add in all."""
+
+_REFERENCE: Final = re.compile(
+    rf"\$(?:(?P<bare>\w+)|\{{(?P<braced>[^}}]{{1,{MAX_REFERENCE}}}+)\}})", re.ASCII
+)
+
+
+@dataclass(slots=True)
+class Expansion:
+    """Expands the strings of one value in a single pass; what comes in is not read again.
+
+    Attributes:
+        environ: Where variables come from. An empty one counts as set.
+        undefined: Per undefined variable, the key where it was first met.
+        too_long: Keys of strings that were left as they are since they would grow too long.
+        secrets: Values put in for variables whose names say that they are secret.
+    """
+
+    environ: Mapping[str, str] = field(repr=False)
+    undefined: dict[str, KeyPath] = field(default_factory=dict)
+    too_long: list[KeyPath] = field(default_factory=list)
+    secrets: set[str] = field(default_factory=set, repr=False)
+    _growth: int = 0
+
+    def value(self, value: Any, path: KeyPath = ()) -> Any:  # noqa: ANN401  (any JSON value)
+        """Expand every string in a JSON value, keys excepted."""
+        match value:
+            case str():
+                return self.text(value, path)
+            case list():
+                return [self.value(item, (*path, index)) for index, item in enumerate(value)]
+            case dict():
+                return {key: self.value(item, (*path, key)) for key, item in value.items()}
+        return value
+
+    def text(self, text: str, path: KeyPath = ()) -> str:
+        """Expand one string. An undefined variable without a default stays as it is."""
+        if "$" not in text:
+            return text
+        undefined: list[str] = []
+        secrets: set[str] = set()
+        pieces: list[str] = []
+        at = length = 0
+        for match in _REFERENCE.finditer(text):
+            piece = self._resolve(match, undefined, secrets)
+            pieces += [text[at : match.start()], piece]
+            length += match.start() - at + len(piece)
+            at = match.end()
+            if length > MAX_EXPANDED or self._growth + length - at > MAX_GROWTH:
+                self.too_long.append(path)
+                return text
+        self._growth += max(0, length - at)
+        self.secrets |= secrets
+        for name in undefined:
+            self.undefined.setdefault(name, path)
+        return "".join([*pieces, text[at:]])
+
+    def _resolve(self, match: re.Match[str], undefined: list[str], secrets: set[str]) -> str:
+        name, default = match["bare"], None
+        if match["braced"] is not None:
+            name, default = _split_default(match["braced"])
+        value = self.environ.get(name)
+        if value is not None:
+            if is_secret_name(name):
+                secrets.add(value)
+            return value
+        if default is not None:
+            return default
+        if not name[0].isdigit():  # "$5" is a price, not a variable
+            undefined.append(name)
+        return match[0]
+
+
+def _split_default(reference: str) -> tuple[str, str | None]:
+    """Split ``VAR:-default``; the name is at least one character long."""
+    at = reference.find(":-", 1)
+    return (reference, None) if at < 0 else (reference[:at], reference[at + 2 :])

@@ -1,0 +1,107 @@
+"""Telling secrets from other words, so that a command line can be shown without them."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+MASK: Final = "***"
+"""Stands for a secret on the screen."""
+
+MIN_SECRET: Final = 6
+"""Shortest value that is masked wherever it occurs; shorter ones occur by chance."""
+
+MAX_SHOWN: Final = 2_000
+"""Characters of a command line or address that are shown; the rest is cut off."""
+
+_SECRET_NAME: Final = re.compile(
+    r"""token|secret|passw|passphrase|credential|bearer|cookie|api-?_?key|access-?_?key
+    |private-?_?key
+    |(?:^|[^a-z])(?:key|auth|authorization|pat|pwd|pass|sig|signature|session)(?:[^a-z]|$)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SECRET_SHAPE: Final = re.compile(
+    r"""
+      (?:gh[pousr]_|github_pat_|glpat-|npm_|hf_|sk-|[sr]k_(?:live|test)_|ya29\.)[\w.-]{10,}
+    | AIza[\w-]{20,}
+    | AKIA[A-Z0-9]{12,}
+    | xox[a-z]-[\w-]{8,}
+    | eyJ[\w-]{8,}\.[\w.-]+
+    | (?i:(?<=bearer\ )|(?<=basic\ ))[\w.~+/=-]{6,}
+    | (?<![A-Za-z0-9])(?=[0-9]*[A-Za-z])(?=[A-Za-z]*[0-9])[A-Za-z0-9]{24,}
+    | (?<![0-9a-f])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}
+    """,
+    re.VERBOSE | re.ASCII,
+)
+"""Shapes of well-known tokens, and long runs of letters and digits that are no word."""
+
+_PAIR: Final = re.compile(r"(?P<name>[\w.-]{1,100})(?P<sign>=|:\s?)(?P<value>.+)", re.DOTALL)
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://\S+")
+
+
+def is_secret_name(name: str) -> bool:
+    """Tell whether the name of a variable, flag or header says that its value is a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def masked_words(words: Sequence[str], secrets: Iterable[str] = ()) -> list[str]:
+    """Give the words of a command line with every secret masked, up to `MAX_SHOWN` characters.
+
+    Masked are the given values, values after a flag or name that says so, what has the shape
+    of a token, and user names, passwords and query values in addresses.
+    """
+    known = known_secrets(secrets)
+    shown: list[str] = []
+    length = 0
+    flagged = False
+    for word in words:
+        if length > MAX_SHOWN:
+            break
+        is_flag = word.startswith("-")
+        shown.append(MASK if flagged and not is_flag else _masked(word, known))
+        flagged = is_flag and "=" not in word and is_secret_name(word)
+        length += len(shown[-1]) + 1
+    return shown
+
+
+def masked_address(address: str, secrets: Iterable[str] = ()) -> str:
+    """Give a URL without user info, query values, fragment and secrets in its path."""
+    return _masked_address(_replace(address, known_secrets(secrets))[:MAX_SHOWN])
+
+
+def known_secrets(values: Iterable[str]) -> list[str]:
+    """Give those values that can be masked by their text, longest first."""
+    return sorted({value for value in values if len(value) >= MIN_SECRET}, key=len, reverse=True)
+
+
+def _masked(word: str, known: Sequence[str]) -> str:
+    word = _replace(word, known)[:MAX_SHOWN]  # the patterns below are not linear
+    pair = _PAIR.fullmatch(word)
+    if pair and "://" not in pair["name"] + pair["sign"] and is_secret_name(pair["name"]):
+        return f"{pair['name']}{pair['sign']}{MASK}"
+    word = _ADDRESS.sub(lambda match: _masked_address(match[0]), word)
+    return _SECRET_SHAPE.sub(MASK, word)
+
+
+def _replace(text: str, known: Sequence[str]) -> str:
+    for secret in known:
+        text = text.replace(secret, MASK)
+    return text
+
+
+def _masked_address(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return MASK
+    netloc = parts.netloc
+    if "@" in netloc:
+        netloc = f"{MASK}@{netloc.rpartition('@')[2]}"
+    path = _SECRET_SHAPE.sub(MASK, parts.path)
+    query = "&".join(_masked_parameter(item) for item in parts.query.split("&") if item)
+    return SplitResult(parts.scheme, netloc, path, query, "").geturl()
+
+
+def _masked_parameter(item: str) -> str:
+    name, sign, value = item.partition("=")
+    return f"{name}={MASK if value else ''}" if sign else MASK

@@ -1,0 +1,319 @@
+"""From an entry of ``mcpServers`` to a checked definition."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from pydantic import SecretStr, ValidationError
+
+from tui.engine.settings.definitions import ServerDefinition, SettingsProblem
+from tui.engine.settings.document import KeyPath
+from tui.engine.settings.expansion import Expansion
+from tui.engine.settings.secrets import is_secret_name
+from tui.engine.settings.source import (
+    MAX_ENTRY_PROBLEMS,
+    Source,
+    known_keys,
+    validation_problems,
+)
+from tui.model.servers import Failure, Origin, ServerId, ServerStatus, Transport
+from tui.model.settings import OAuthSettings, ServerSettings
+from tui.model.settings_types import TransportName
+from tui.text import sanitize_line
+
+MAX_NAME: Final = 64
+"""Longest name of a server, in characters."""
+
+MAX_DESCRIPTION: Final = 500
+"""Longest description of a server, in characters."""
+
+_KNOWN: Final = known_keys(ServerSettings)
+_KNOWN_OAUTH: Final = known_keys(OAuthSettings)
+_GRANTS: Final = frozenset(
+    {"alwaysAllow", "alwaysAllowed", "autoApprove", "autoApproved", "autoAllow", "allowedTools"}
+)
+"""Keys by which other clients let tools run unasked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One server as it stands in a file.
+
+    Attributes:
+        name: Its raw name.
+        raw: Its value.
+        source: The file.
+        path: Its key in that file.
+    """
+
+    name: str
+    raw: object = field(repr=False)
+    source: Source
+    path: KeyPath
+
+    @property
+    def project(self) -> bool:
+        """Whether it comes with the opened folder."""
+        return self.source.origin is Origin.PROJECT
+
+
+class ServerReader:
+    """Turns entries into definitions; a bad one becomes an invalid definition.
+
+    Attributes:
+        problems: What was found wrong so far.
+    """
+
+    def __init__(self, environ: Mapping[str, str], *, folder: Path, home: Path) -> None:
+        self.problems: list[SettingsProblem] = []
+        self._environ = environ
+        self._folder = folder
+        self._home = home
+        self._taken: set[str] = set()
+
+    def read(self, entry: Entry) -> ServerDefinition:
+        """Read one entry. Its id is its name, made distinct where another has that name."""
+        base = server_id(entry.name)
+        number = 1
+        server = base or "unnamed"
+        while server in self._taken:
+            number += 1
+            server = ServerId(f"{(base or 'unnamed')[: MAX_NAME - 6]} ({number})")
+        self._taken.add(server)
+        definition = self._define(entry, ServerId(server))
+        if not base:
+            return self._refuse(definition, entry, "the name of a server must not be empty")
+        if number > 1:
+            return self._refuse(definition, entry, f"another server is called {base} already")
+        return definition
+
+    def _define(self, entry: Entry, server: ServerId) -> ServerDefinition:
+        """Validate an entry; the definition is withheld where it must not start."""
+        blank = ServerDefinition(server, entry.source.origin, Transport.STDIO)
+        if not isinstance(entry.raw, dict):
+            return self._refuse(blank, entry, "must be an object: { … }")
+        raw, secrets = self._expanded(entry, entry.raw)
+        self._report_unknown(entry, raw)
+        try:
+            settings = ServerSettings.model_validate(_known_part(raw))
+        except ValidationError as error:
+            found = validation_problems(error, entry.source, entry.path)
+            if entry.project and "$" in str(raw):
+                found = [_explained(problem) for problem in found]
+            self.problems += found
+            return replace(_sketch(blank, raw, secrets), **_invalid(found[0]))
+        self._report_ignored(entry, settings)
+        definition = self._from_settings(blank, settings, secrets)
+        if entry.project:
+            return replace(definition, trust=False, **_untrusted(entry))
+        if _says_disabled(raw):
+            return replace(definition, **disabled("the entry says so", _disabled_advice(entry)))
+        return definition
+
+    def _expanded(
+        self, entry: Entry, raw: Mapping[str, Any]
+    ) -> tuple[Mapping[str, Any], frozenset[str]]:
+        """Expand variables, save in a project's entry: it would choose what it gets to see."""
+        if not entry.source.trusted:
+            return raw, frozenset()
+        expansion = Expansion(self._environ)
+        value, problems = entry.source.expanded(raw, entry.path, expansion)
+        self.problems += problems
+        return value, frozenset(expansion.secrets)
+
+    def _from_settings(
+        self, blank: ServerDefinition, settings: ServerSettings, secrets: frozenset[str]
+    ) -> ServerDefinition:
+        include = settings.include_tools
+        return replace(
+            blank,
+            transport=_transport(settings),
+            command=settings.command or "",
+            args=settings.args,
+            env=MappingProxyType(dict(settings.env)),
+            cwd=self._folder_of(settings.cwd),
+            url=settings.http_url or settings.url or "",
+            headers=MappingProxyType(dict(settings.headers)),
+            sse_fallback=_may_fall_back(settings),
+            timeout=settings.timeout / 1000,
+            trust=settings.trust,
+            description=sanitize_line(settings.description, MAX_DESCRIPTION),
+            include_tools=None if include is None else frozenset(map(_tool_name, include)),
+            exclude_tools=frozenset(settings.exclude_tools),
+            secrets=secrets | _own_secrets(settings),
+        )
+
+    def _folder_of(self, cwd: str | None) -> Path | None:
+        """Read a working folder: ``~`` is the home, a relative one is under the opened folder."""
+        if not cwd:
+            return None
+        if cwd == "~" or cwd.startswith("~/"):
+            return self._home / cwd[2:]
+        return self._folder / cwd
+
+    def _report_unknown(self, entry: Entry, raw: Mapping[str, Any]) -> None:
+        """Name the keys that mean nothing here, such as those of other clients."""
+
+        def note(keys: Mapping[str, Any], known: frozenset[str], *above: str) -> None:
+            unknown = [key for key in keys if key not in known][:MAX_ENTRY_PROBLEMS]
+            self.problems += [
+                entry.source.problem((*entry.path, *above, key), _words_on(key, known))
+                for key in unknown
+            ]
+
+        note(raw, _KNOWN | {"disabled"})
+        if isinstance(oauth := raw.get("oauth"), dict):
+            note(oauth, _KNOWN_OAUTH, "oauth")
+        if not isinstance(raw.get("disabled", False), bool | str):
+            path = (*entry.path, "disabled")
+            self.problems.append(entry.source.problem(path, "must be true or false"))
+
+    def _report_ignored(self, entry: Entry, settings: ServerSettings) -> None:
+        """Name what is valid and has no effect."""
+
+        def note(key: str, message: str) -> None:
+            self.problems.append(entry.source.problem((*entry.path, key), message))
+
+        named = settings.named_transport
+        type_key = "type" if settings.type else "transportType"
+        if settings.url and settings.http_url:
+            note("httpUrl", 'httpUrl is used and url ignored; keep url with "type": "http"')
+        if settings.tcp:
+            note("tcp", "tcp is not supported and ignored")
+        if settings.command and named in {TransportName.SSE, TransportName.HTTP}:
+            note(type_key, f"{named} is ignored beside a command")
+        if settings.url and not settings.http_url and named is TransportName.STDIO:
+            note(type_key, "stdio is ignored beside an address")
+        if settings.http_url and named in {TransportName.SSE, TransportName.STDIO}:
+            note(type_key, f"{named} is ignored beside httpUrl")
+        if settings.trust and entry.project:
+            note("trust", "has no effect in a project's file")
+
+    def _refuse(self, definition: ServerDefinition, entry: Entry, message: str) -> ServerDefinition:
+        problem = entry.source.problem(entry.path, message)
+        self.problems.append(problem)
+        return replace(definition, trust=False, **_invalid(problem))
+
+
+def server_id(name: str) -> ServerId:
+    """Give the id for a raw name; empty where nothing of the name can be shown."""
+    return ServerId(sanitize_line(name, MAX_NAME))
+
+
+def disabled(why: str, advice: str) -> dict[str, Any]:
+    """Give the fields of a definition that say that it is disabled."""
+    return {
+        "withheld": ServerStatus.DISABLED,
+        "failure": Failure(f"Disabled: {why}.", sanitize_line(advice)),
+    }
+
+
+def _invalid(problem: SettingsProblem) -> dict[str, Any]:
+    place = f"{problem.file}, line {problem.line}" if problem.line else problem.file
+    return {
+        "withheld": ServerStatus.INVALID,
+        "failure": Failure(
+            f"{problem.key}: {problem.message}", f"Correct {place}, then start gemdeck again."
+        ),
+    }
+
+
+def _untrusted(entry: Entry) -> dict[str, Any]:
+    return {
+        "withheld": ServerStatus.UNTRUSTED,
+        "failure": Failure(
+            "Comes with this folder, so it is not started.",
+            f"If you trust it, copy its entry from {entry.source.file} to ~/.gemini/settings.json.",
+        ),
+    }
+
+
+def _explained(problem: SettingsProblem) -> SettingsProblem:
+    return replace(
+        problem, message=f"{problem.message} (variables do not expand in a project's file)"
+    )
+
+
+def _disabled_advice(entry: Entry) -> str:
+    return f"Enable it here for now, or remove the key in {entry.source.file}."
+
+
+def _says_disabled(raw: Mapping[str, Any]) -> bool:
+    """Tell whether an entry carries the `disabled` of other clients; in doubt it does."""
+    value = raw.get("disabled", False)
+    return value is not None and str(value).strip().lower() != "false"
+
+
+def _known_part(raw: Mapping[str, Any]) -> dict[str, Any]:
+    known = {key: value for key, value in raw.items() if key in _KNOWN}
+    if isinstance(oauth := known.get("oauth"), dict):
+        known["oauth"] = {key: value for key, value in oauth.items() if key in _KNOWN_OAUTH}
+    return known
+
+
+def _words_on(key: str, known: frozenset[str]) -> str:
+    if key in _GRANTS:
+        return "has no effect: no key lets tools run unasked; answer `always` when asked"
+    near = difflib.get_close_matches(key[:MAX_NAME], known, n=1, cutoff=0.75)
+    return f"unknown key, ignored; did you mean {near[0]}?" if near else "unknown key, ignored"
+
+
+def _network_transport(settings: ServerSettings) -> TransportName | None:
+    """Give the transport named for an address; stdio names none."""
+    named = settings.named_transport
+    return None if named is TransportName.STDIO else named
+
+
+def _may_fall_back(settings: ServerSettings) -> bool:
+    """Tell whether a bare `url` leaves the transport open."""
+    bare = settings.url is not None and settings.http_url is None
+    return bare and _network_transport(settings) is None
+
+
+def _transport(settings: ServerSettings) -> Transport:
+    if settings.command:
+        return Transport.STDIO
+    if not settings.http_url and _network_transport(settings) is TransportName.SSE:
+        return Transport.SSE
+    return Transport.HTTP
+
+
+def _tool_name(entry: str) -> str:
+    """Take ``tool(…)`` for the tool, as gemini-cli does in `includeTools`."""
+    return entry.partition("(")[0] or entry
+
+
+def _own_secrets(settings: ServerSettings) -> frozenset[str]:
+    """Collect the values that the entry itself calls secret by the names it gives them."""
+    named = [*settings.env.items(), *settings.headers.items()]
+    values = {value for name, value in named if is_secret_name(name)}
+    values |= {value.partition(" ")[2].strip() for value in values if " " in value}
+    secret = settings.oauth.client_secret if settings.oauth else None
+    if isinstance(secret, SecretStr):
+        values.add(secret.get_secret_value())
+    return frozenset(values)
+
+
+def _sketch(
+    blank: ServerDefinition, raw: Mapping[str, Any], secrets: frozenset[str]
+) -> ServerDefinition:
+    """Give an invalid server what is needed to recognise it on the screen."""
+    address = next((raw[key] for key in ("httpUrl", "url") if isinstance(raw.get(key), str)), "")
+    command, args = raw.get("command"), raw.get("args")
+    if isinstance(command, str) and command:
+        words = args if isinstance(args, list) else []
+        return replace(
+            blank,
+            command=command,
+            args=tuple(word for word in words if isinstance(word, str)),
+            secrets=secrets,
+        )
+    return replace(
+        blank,
+        transport=Transport.HTTP if address else blank.transport,
+        url=address,
+        secrets=secrets,
+    )

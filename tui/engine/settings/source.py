@@ -1,0 +1,105 @@
+"""One settings file that was read, and the problems found in it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from tui.engine.settings.definitions import SettingsProblem
+from tui.engine.settings.document import Document, KeyPath, dotted
+from tui.engine.settings.expansion import Expansion
+from tui.model.servers import Origin
+from tui.text import sanitize_line
+
+MAX_ENTRY_PROBLEMS: Final = 10
+"""Problems reported of one server, or of one other section."""
+
+Section = TypeVar("Section", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One settings file that was read.
+
+    Attributes:
+        origin: The layer it makes.
+        file: The file, as shown.
+        document: What it holds.
+    """
+
+    origin: Origin
+    file: str
+    document: Document
+
+    @property
+    def trusted(self) -> bool:
+        """Whether its words count before anybody was asked: not those of a project."""
+        return self.origin is not Origin.PROJECT
+
+    def problem(self, path: KeyPath, message: str, *, fatal: bool = False) -> SettingsProblem:
+        """Make a problem with a key of this file."""
+        line = self.document.line_of(path)
+        return SettingsProblem(self.file, line, dotted(path), sanitize_line(message), fatal)
+
+    def section(self, name: str, problems: list[SettingsProblem]) -> Mapping[str, Any]:
+        """Give a top-level object; nothing where it is absent or no object."""
+        value = self.document.content.get(name)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            problems.append(self.problem((name,), "must be an object: { … }"))
+            return {}
+        return value
+
+    def expanded(
+        self, raw: Mapping[str, Any], path: KeyPath, expansion: Expansion
+    ) -> tuple[dict[str, Any], list[SettingsProblem]]:
+        """Expand the variables in an object and report those that are not set."""
+        value = {key: expansion.value(item, (*path, key)) for key, item in raw.items()}
+        undefined = list(expansion.undefined.items())[:MAX_ENTRY_PROBLEMS]
+        problems = [
+            self.problem(where, f"the variable {name} is not set; the text stays as it is")
+            for name, where in undefined
+        ]
+        problems += [
+            self.problem(where, "grows too long with its variables; it stays as it is")
+            for where in expansion.too_long[:MAX_ENTRY_PROBLEMS]
+        ]
+        return value, problems
+
+
+def validation_problems(
+    error: ValidationError, source: Source, path: KeyPath
+) -> list[SettingsProblem]:
+    """Turn a failed validation into problems that name the key and never the value."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return [
+        source.problem((*path, *details["loc"]), _plain_words(details["msg"]))
+        for details in found[:MAX_ENTRY_PROBLEMS]
+    ]
+
+
+def salvage(
+    model: type[Section],
+    raw: Mapping[str, Any],
+    source: Source,
+    path: KeyPath,
+    problems: list[SettingsProblem],
+) -> Section:
+    """Read a section and leave out, with a problem each, the keys that are wrong."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        problems += validation_problems(error, source, path)
+        wrong = {details["loc"][0] for details in error.errors() if details["loc"]}
+        return model.model_validate({key: raw[key] for key in raw if key not in wrong})
+
+
+def known_keys(model: type[BaseModel]) -> frozenset[str]:
+    """Give the keys of a section as the file spells them."""
+    return frozenset(field.alias or name for name, field in model.model_fields.items())
+
+
+def _plain_words(message: str) -> str:
+    return message.removeprefix("Value error, ").replace("Input should be", "must be")

@@ -1,0 +1,130 @@
+"""The kinds of values that ``settings.json`` holds: what each accepts and how it is coerced."""
+
+import math
+import re
+from enum import StrEnum
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator
+
+MAX_ITEMS: Final = 4_096
+"""Items of one list, or variables or headers of one server."""
+
+MAX_URL: Final = 8_192
+"""Longest address, in characters."""
+
+_MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}")
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")  # RFC 9110, 5.6.2: token
+_STREAMABLE_HTTP: Final = frozenset({"streamable-http", "streamableHttp", "streamable_http"})
+"""How other clients spell the transport ``http``."""
+
+
+class TransportName(StrEnum):
+    """The transports that the settings can name."""
+
+    STDIO = "stdio"
+    SSE = "sse"
+    HTTP = "http"
+
+
+def check_model_name(name: str) -> str:
+    """Give the name of a model back if it can stand in a request's path.
+
+    Raises:
+        ValueError: If it cannot.
+    """
+    if not _MODEL_NAME.fullmatch(name) or ".." in name or "//" in name:
+        raise ValueError("must be the name of a model, such as gemini-3.8-flash")
+    return name
+
+
+def _flag(value: object) -> object:
+    """Take ``"true"`` and ``"false"`` for what they say, and nothing else that is no boolean."""
+    if isinstance(value, str) and value.strip().lower() in {"true", "false"}:
+        return value.strip().lower() == "true"
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+def _number(value: object) -> object:
+    """Leave text such as ``"5000"`` to be parsed; a boolean is no number."""
+    if isinstance(value, bool):
+        raise ValueError("must be a number")
+    return value
+
+
+def _word(value: object) -> object:
+    """Take a number or boolean for its text, as arguments and environment variables need it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float() if math.isfinite(value):
+            return f"{value:.15g}"
+    return value
+
+
+def _words(value: object) -> object:
+    """Take one string for a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+def _few(value: object) -> object:
+    """Refuse a huge collection before each of its items is found wrong."""
+    if isinstance(value, list | dict) and len(value) > MAX_ITEMS:
+        raise ValueError(f"must not have more than {MAX_ITEMS} items")
+    return value
+
+
+def _without_nul(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("must not contain a NUL character")
+    return value
+
+
+def _transport(value: object) -> object:
+    return TransportName.HTTP if isinstance(value, str) and value in _STREAMABLE_HTTP else value
+
+
+def _variables(value: dict[str, str]) -> dict[str, str]:
+    if any(not name or "=" in name or "\0" in name for name in value):
+        raise ValueError("a variable's name must not be empty nor contain '=' or NUL")
+    return value
+
+
+def _headers(value: dict[str, str]) -> dict[str, str]:
+    for name, text in value.items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise ValueError("a header's name must be made of letters, digits and hyphens")
+        if not text.isascii() or any(character in text for character in "\r\n\0"):
+            raise ValueError("a header's value must be one line of ASCII text")
+    return {name: text.strip() for name, text in value.items()}
+
+
+def _web_address(value: str) -> str:
+    advice = "must be an address such as https://example.com/mcp"
+    if len(value) > MAX_URL or any(not character.isprintable() for character in value):
+        raise ValueError(advice)
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or any(character.isspace() for character in value):
+        raise ValueError(advice)
+    return value
+
+
+Flag = Annotated[bool, BeforeValidator(_flag)]
+Word = Annotated[str, BeforeValidator(_word), AfterValidator(_without_nul)]
+Words = Annotated[tuple[Word, ...], BeforeValidator(_few), BeforeValidator(_words)]
+Variables = Annotated[dict[str, Word], BeforeValidator(_few), AfterValidator(_variables)]
+Headers = Annotated[dict[str, Word], BeforeValidator(_few), AfterValidator(_headers)]
+WebAddress = Annotated[str, AfterValidator(_web_address)]
+Number = Annotated[float, BeforeValidator(_number)]
+WholeNumber = Annotated[int, BeforeValidator(_number)]
+Transport = Annotated[TransportName, BeforeValidator(_transport)]
+ModelName = Annotated[str, AfterValidator(check_model_name)]
