@@ -23,8 +23,8 @@ MAX_REVEALED: Final = 8
 _ESCAPE_SEQUENCE: Final = re.compile(
     r"""
     (?:\x1b[P\]X^_]|[\x90\x9d\x98\x9e\x9f])   # DCS, OSC, SOS, PM, APC: a string ...
-        [^\x07\x1b\x9c]{0,4096}               # ... of bounded length ...
-        (?:\x07|\x1b\\|\x9c|(?=\x1b)|$)       # ... up to BEL, ST, the next escape or the end
+        [^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}+ # ... of bounded length, never searched twice ...
+        (?:\x07|\x1b\\|\x9c|(?=[\x1b\x90\x98\x9d-\x9f])|\Z)  # ... up to its end or the next one
     | (?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?       # CSI
     | \x1b[ -/]*[0-~]?                        # two-character and charset escapes
     """,
@@ -92,6 +92,7 @@ def clip_middle(text: str, head: int, tail: int) -> str:
 def _rewrite(text: str) -> str:
     """Replace, character by character, what may not pass as it is."""
     pieces: list[str] = []
+    before = ""
     combining = revealed = 0
     for index, character in enumerate(text):
         category = unicodedata.category(character)
@@ -99,14 +100,19 @@ def _rewrite(text: str) -> str:
             combining += 1
             if combining <= MAX_COMBINING:
                 pieces.append(character)
+                before = character
             continue
         combining = 0
-        if _is_invisible(character, category) and not _joins_emoji(text, index):
+        if _is_invisible(character, category) and not _joins_emoji(
+            before, character, text[index + 1 : index + 2]
+        ):
             revealed += 1
             if revealed <= MAX_REVEALED:
                 pieces.append(f"⟨U+{ord(character):04X}⟩")
+            before = ""
             continue
-        pieces.append(_visible(character, category))
+        before = _visible(character, category)
+        pieces.append(before)
     if revealed > MAX_REVEALED:
         pieces.append(f"⟨+{revealed - MAX_REVEALED} invisible⟩")
     return "".join(pieces)
@@ -134,12 +140,23 @@ def _is_invisible(character: str, category: str) -> bool:
     return category == "Cf" or character in _BLANK_LETTERS or _is_variation_selector(character)
 
 
-def _joins_emoji(text: str, index: int) -> bool:
-    """Tell whether a joiner or variation selector stands where emoji need it."""
-    if text[index] not in {_ZERO_WIDTH_JOINER, _EMOJI_PRESENTATION} or index == 0:
+def _joins_emoji(before: str, character: str, after: str) -> bool:
+    """Tell whether a joiner or variation selector stands where emoji need it.
+
+    `before` is what was put out last, empty where that was spelled out: what stood in the
+    original may be gone, and the result would then be judged differently.
+    """
+    if not before or character not in {_ZERO_WIDTH_JOINER, _EMOJI_PRESENTATION}:
         return False
-    before = unicodedata.category(text[index - 1])
-    if text[index] == _EMOJI_PRESENTATION:
-        return before in {"So", "Sm", "Po", "Nd"}
-    after = unicodedata.category(text[index + 1]) if index + 1 < len(text) else "Cn"
-    return (before in {"So", "Sk"} or text[index - 1] == _EMOJI_PRESENTATION) and after == "So"
+    category = unicodedata.category(before)
+    if character == _EMOJI_PRESENTATION:
+        return category in {"So", "Sm", "Po", "Nd"}
+    joinable = category in {"So", "Sk"} or before == _EMOJI_PRESENTATION
+    return joinable and _is_symbol(after)
+
+
+def _is_symbol(character: str) -> bool:
+    """Tell whether this is a symbol that is drawn; ``character`` may be empty."""
+    if not character or character in _BLANK_LETTERS:
+        return False
+    return unicodedata.category(character) == "So"

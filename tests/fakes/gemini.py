@@ -1,0 +1,334 @@
+"""A Gemini API on loopback: plays scripted steps and checks requests as the service does."""
+
+import asyncio
+import base64
+import contextlib
+import json
+import re
+import struct
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from socket import SO_LINGER, SOL_SOCKET
+from typing import Final, Self
+
+from tests.fakes.gemini_rules import Json, ViolationError, check_request
+from tests.fakes.gemini_script import (
+    Action,
+    Block,
+    Call,
+    Fail,
+    Finish,
+    Page,
+    Raw,
+    Reset,
+    Say,
+    Sleep,
+    Stall,
+    Stop,
+    Think,
+)
+
+KEY: Final = "s3cr3t-fixture-gemini-key"
+"""The key the fake accepts."""
+
+MAX_BODY: Final = 32 * 1024 * 1024
+_ROUTE: Final = re.compile(
+    r"/v\w+/(?:(?:projects/[^/]+/locations/[^/]+/)?publishers/google/)?"
+    r"models/(?P<model>[^/:]+):streamGenerateContent\?alt=sse"
+)
+_STATUS: Final = {
+    400: "INVALID_ARGUMENT",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request as it came."""
+
+    path: str
+    headers: dict[str, str]
+    body: Json
+    model: str
+
+    @property
+    def contents(self) -> list[Json]:
+        contents: list[Json] = self.body["contents"]
+        return contents
+
+
+class ClientGoneError(Exception):
+    """The client closed the connection before the answer ended."""
+
+
+class FakeGemini:
+    """Serves `steps` one a request, in order; without a step left it says "(no step left)".
+
+    Attributes:
+        steps: The steps left.
+        requests: What came, oldest first.
+        violations: Messages of requests that broke a rule.
+        gone: Times, by `time.monotonic`, at which clients went away before the end.
+        url: Where it serves.
+    """
+
+    def __init__(self, steps: Iterable[Sequence[Action]] = ()) -> None:
+        self.steps = list(steps)
+        self.requests: list[Request] = []
+        self.violations: list[str] = []
+        self.gone: list[float] = []
+        self.url = ""
+        self._signatures: dict[str, Json] = {}
+        self._connections: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Condition()
+        self._call_number = 0
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=MAX_BODY)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def wait_for_requests(self, count: int) -> None:
+        """Wait until that many requests have come."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: len(self.requests) >= count)
+
+    async def wait_for_gone(self, count: int = 1) -> None:
+        """Wait until that many clients have gone away."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: len(self.gone) >= count)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                await self._serve(reader, writer)
+        except asyncio.CancelledError:
+            pass  # the server is closing; asyncio.streams would log it otherwise
+        finally:
+            self._connections.discard(task)
+            writer.close()
+            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the one request of a connection."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        path = head[0].split(" ")[1]
+        headers = {
+            name.lower(): value.strip() for name, _, value in (h.partition(":") for h in head[1:])
+        }
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+        route = _ROUTE.match(path)
+        model = route["model"] if route else ""
+        async with self._changed:
+            self.requests.append(Request(path, headers, json.loads(body or b"{}"), model))
+            self._changed.notify_all()
+        answer = _Answer(reader, writer)
+        try:
+            if refusal := self._refusal(self.requests[-1]):
+                self.violations += [refusal.message]
+                await answer.error(refusal)
+            else:
+                await self._play(answer)
+        except ClientGoneError:
+            async with self._changed:
+                self.gone.append(time.monotonic())
+                self._changed.notify_all()
+        finally:
+            await answer.close()
+
+    def _refusal(self, request: Request) -> Fail | None:
+        if not request.model:
+            return Fail(404, f"no such path: {request.path}")
+        if request.headers.get("x-goog-api-key") != KEY and "authorization" not in request.headers:
+            return Fail(
+                400, "API key not valid. Please pass a valid API key.", reason="API_KEY_INVALID"
+            )
+        try:
+            needs_signatures = request.model.startswith(("gemini-3", "gemini-4"))
+            check_request(request.body, self._signatures, needs_signatures=needs_signatures)
+        except ViolationError as violation:
+            return Fail(400, str(violation))
+        return None
+
+    async def _play(self, answer: "_Answer") -> None:
+        actions = self.steps.pop(0) if self.steps else (Say("(no step left)"),)
+        for action in actions:
+            match action:
+                case Sleep(seconds):
+                    await answer.start()
+                    await answer.wait(seconds)
+                case Stall():
+                    await answer.start()
+                    await answer.wait(None)
+                case Reset():
+                    answer.reset()
+                    return
+                case Stop():
+                    await answer.end()
+                    return
+                case Page():
+                    await answer.page(action)
+                    return
+                case Fail():
+                    await answer.error(action)
+                    return
+                case Raw(text):
+                    await answer.send(text)
+                case Finish(reason, message):
+                    await answer.event(_candidate([], finishReason=reason, finishMessage=message))
+                    await answer.end()
+                    return
+                case Block(reason):
+                    await answer.event({"promptFeedback": {"blockReason": reason}})
+                    await answer.end()
+                    return
+                case Say() | Think() | Call():
+                    await answer.event(_candidate(self._parts(action)))
+        await answer.event(_candidate([], finishReason="STOP"))
+        await answer.end()
+
+    def _parts(self, action: Say | Think | Call) -> list[Json]:
+        match action:
+            case Say(text, signed):
+                return [self._signed({"text": text}) if signed else {"text": text}]
+            case Think(text):
+                return [{"text": text, "thought": True}]
+            case Call(calls, has_ids, signed):
+                parts = []
+                for name, arguments in calls:
+                    self._call_number += 1
+                    call: Json = {"name": name, "args": arguments}
+                    if has_ids:
+                        call["id"] = f"call{self._call_number:04}"
+                    parts.append({"functionCall": call})
+                return [self._signed(parts[0]), *parts[1:]] if signed else parts
+
+    def _signed(self, part: Json) -> Json:
+        raw = f"signature {len(self._signatures)}?>?".encode()
+        self._signatures[base64.urlsafe_b64encode(raw).decode()] = part
+        return {**part, "thoughtSignature": base64.b64encode(raw).decode()}
+
+
+def _candidate(parts: list[Json], **ends: str) -> Json:
+    candidate: Json = {"content": {"role": "model", "parts": parts} if parts else {}, "index": 0}
+    candidate |= {key: value for key, value in ends.items() if value}
+    usage = {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "fake"}
+
+
+class _Answer:
+    """The answer to one request, in chunks over HTTP/1.1."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._is_started = False
+        self._watch = asyncio.create_task(self._watch_client(reader))
+
+    @staticmethod
+    async def _watch_client(reader: asyncio.StreamReader) -> None:
+        """End when the client goes; the client says nothing while it is answered."""
+        with contextlib.suppress(ConnectionError):
+            await reader.read(1)
+
+    async def close(self) -> None:
+        self._watch.cancel()
+        await asyncio.gather(self._watch, return_exceptions=True)
+
+    async def wait(self, seconds: float | None) -> None:
+        await asyncio.wait({self._watch}, timeout=seconds)
+        if self._watch.done():
+            raise ClientGoneError
+
+    async def start(self) -> None:
+        if not self._is_started:
+            self._is_started = True
+            self._head(200, "text/event-stream", "Transfer-Encoding: chunked")
+            await self._writer.drain()
+
+    async def event(self, event: Json) -> None:
+        await self.send(f"data: {json.dumps(event)}\r\n\r\n")
+
+    async def send(self, text: str) -> None:
+        await self.start()
+        data = text.encode("utf-8", "surrogatepass")
+        self._writer.write(b"%x\r\n%s\r\n" % (len(data), data))
+        await self._writer.drain()
+        await asyncio.sleep(0)
+        if self._watch.done():
+            raise ClientGoneError
+
+    async def end(self) -> None:
+        await self.start()
+        self._writer.write(b"0\r\n\r\n")
+        await self._writer.drain()
+
+    async def error(self, fail: Fail) -> None:
+        body = json.dumps(_error_body(fail), indent=2)
+        if self._is_started:
+            await self.send(body)
+            await self.end()
+            return
+        self._head(fail.status, "text/event-stream", f"Content-Length: {len(body.encode())}")
+        self._writer.write(body.encode())
+        await self._writer.drain()
+
+    async def page(self, page: Page) -> None:
+        location = f"\r\nLocation: {page.location}" if page.location else ""
+        self._head(page.status, "text/html", f"Content-Length: {len(page.html)}{location}")
+        self._writer.write(page.html.encode())
+        await self._writer.drain()
+
+    def reset(self) -> None:
+        """Close with RST instead of FIN."""
+        sock = self._writer.get_extra_info("socket")
+        sock.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
+        self._writer.transport.abort()
+
+    def _head(self, status: int, content_type: str, more: str) -> None:
+        head = f"HTTP/1.1 {status} Status\r\nContent-Type: {content_type}\r\n{more}\r\n"
+        head += "Connection: close\r\n\r\n"
+        self._writer.write(head.encode())
+
+
+def _error_body(fail: Fail) -> Json:
+    details: list[Json] = []
+    if fail.reason:
+        details.append({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": fail.reason})
+    if fail.quota:
+        details.append(
+            {
+                "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+                "violations": [{"quotaId": fail.quota}],
+            }
+        )
+    if fail.retry_delay:
+        details.append(
+            {
+                "@type": "type.googleapis.com/google.rpc.RetryInfo",
+                "retryDelay": fail.retry_delay,
+            }
+        )
+    status = _STATUS.get(fail.status, "UNKNOWN")
+    return {
+        "error": {
+            "code": fail.status,
+            "message": fail.message,
+            "status": status,
+            "details": details,
+        }
+    }

@@ -1,0 +1,208 @@
+"""A conversation over real HTTP, with tools that run in this process."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import anyio
+from pydantic import SecretStr
+
+from tests.fakes.gemini import KEY, FakeGemini
+from tui.engine.auth.credentials import ModelAccess
+from tui.engine.chat.arguments import ArgumentRules
+from tui.engine.chat.conversation import Conversation
+from tui.engine.chat.gemini import GeminiBackend, create_gemini_backend
+from tui.engine.consent.broker import ConsentBroker
+from tui.engine.consent.protocol import Consent
+from tui.engine.events import EventBus
+from tui.engine.tools import JsonObject, OfferedTool, TextPart, ToolResult
+from tui.model.catalog import ToolId, ToolView
+from tui.model.chat import BackendKind, ChatNotice, Entry, ModelText, Progress, ToolCall
+from tui.model.consent import Choice, Decision
+from tui.model.events import ConfirmationRequested, Event, TurnFinished
+from tui.model.servers import ServerId
+from tui.store.selectors import entries
+from tui.store.store import Store
+
+MODEL = "gemini-3.8-flash"
+E = TypeVar("E")
+Run = Callable[[JsonObject], Awaitable[ToolResult]]
+
+
+async def open_backend(
+    url: str,
+    *,
+    key: str = KEY,
+    model: str = MODEL,
+    idle_timeout: float = 5.0,
+    thoughts: bool = True,
+) -> GeminiBackend:
+    access = ModelAccess(BackendKind.GEMINI, SecretStr(key), base_url=url)
+    return await asyncio.to_thread(
+        create_gemini_backend, access, model, "v1beta", idle_timeout, thoughts
+    )
+
+
+def make_tool(
+    name: str, server: str = "notes", *, definition_hash: str = "", trusted: bool = False
+) -> OfferedTool:
+    """A tool that takes ``{"text": string}``."""
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    return OfferedTool(
+        id=ToolId(name),
+        server=ServerId(server),
+        name=name,
+        view=ToolView(ToolId(name), name, description=f"Does {name}.", claims=("read-only",)),
+        declaration={"name": name, "description": "d", "parametersJsonSchema": schema},
+        schema=schema,
+        definition_hash=definition_hash or f"hash-of-{name}",
+        trusted=trusted,
+    )
+
+
+def text_result(text: str, *, is_error: bool = False) -> ToolResult:
+    return ToolResult((TextPart(text),), display=text, is_error=is_error)
+
+
+@dataclass
+class InProcessTools:
+    """Implements `ToolHost`; `runs` says what a tool does, else it echoes its name."""
+
+    tools: list[OfferedTool] = field(default_factory=list)
+    runs: dict[str, Run] = field(default_factory=dict)
+    called: list[tuple[str, JsonObject]] = field(default_factory=list)
+
+    def offered_tools(self) -> Sequence[OfferedTool]:
+        return tuple(self.tools)
+
+    def find_tool(self, tool_id: str) -> OfferedTool | None:
+        return next((tool for tool in self.tools if tool.id == tool_id), None)
+
+    async def call_tool(
+        self,
+        tool: OfferedTool,
+        arguments: JsonObject,
+        on_progress: Callable[[Progress], None],
+    ) -> ToolResult:
+        self.called.append((tool.name, arguments))
+        on_progress(Progress(1.0, 2.0))
+        run = self.runs.get(tool.name)
+        return await run(arguments) if run else text_result(f"{tool.name} ran")
+
+
+def simple_rules() -> ArgumentRules:
+    """Rules that coerce nothing and know only which parameters there are."""
+
+    def check(schema: Mapping[str, Any], arguments: JsonObject) -> list[str]:
+        unknown = arguments.keys() - schema["properties"].keys()
+        return [f"{name} is not a parameter" for name in sorted(unknown)]
+
+    return ArgumentRules(lambda _, arguments: arguments, check)
+
+
+@dataclass
+class Chat:
+    """A running conversation and everything it said."""
+
+    conversation: Conversation
+    tools: InProcessTools
+    bus: EventBus
+    store: Store = field(default_factory=Store)
+    events: list[Event] = field(default_factory=list)
+    broker: ConsentBroker | None = None
+
+    def __post_init__(self) -> None:
+        self._heard = asyncio.Event()
+        self.bus.subscribe(self.store.dispatch)
+        self.bus.subscribe(self._hear)
+
+    def _hear(self, event: Event) -> None:
+        self.events.append(event)
+        self._heard.set()
+
+    async def say(self, text: str) -> None:
+        self.conversation.send(text)
+        with anyio.fail_after(10):
+            await self.conversation.wait_idle()
+
+    async def wait_for(self, kind: type[E], count: int = 1) -> E:
+        """Wait for the given event number of a kind."""
+        with anyio.fail_after(5):
+            while len(found := self.all(kind)) < count:
+                self._heard.clear()
+                await self._heard.wait()
+        return found[count - 1]
+
+    def all(self, kind: type[E]) -> list[E]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def entries(self, kind: type[E]) -> list[E]:
+        return [entry for entry in entries(self.store.state) if isinstance(entry, kind)]
+
+    @property
+    def transcript(self) -> tuple[Entry, ...]:
+        return entries(self.store.state)
+
+    @property
+    def answer(self) -> str:
+        return "".join(entry.text for entry in self.entries(ModelText))
+
+    @property
+    def notices(self) -> list[ChatNotice]:
+        return self.entries(ChatNotice)
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        return self.entries(ToolCall)
+
+    @property
+    def last_turn(self) -> TurnFinished:
+        return self.all(TurnFinished)[-1]
+
+    async def decide(self, choice: Choice, note: str = "", *, count: int = 1) -> None:
+        """Answer the given question number, counted over the whole conversation."""
+        asked = await self.wait_for(ConfirmationRequested, count)
+        assert self.broker is not None
+        self.broker.decide(asked.request.id, Decision(choice, note))
+
+
+class AllowAll:
+    """Consent that asks nobody."""
+
+    async def confirm(self, *_: object) -> Decision:
+        return Decision(Choice.ONCE)
+
+
+@asynccontextmanager
+async def chatting(
+    fake: FakeGemini,
+    *tools: OfferedTool,
+    model: str = MODEL,
+    asks: bool = False,
+    consent: Consent | None = None,
+    idle_timeout: float = 5.0,
+    max_tool_calls: int = 50,
+    prepare: Callable[[], Awaitable[None]] | None = None,
+) -> AsyncIterator[Chat]:
+    """Run a conversation against the fake; `asks` puts questions instead of allowing all."""
+    bus = EventBus()
+    host = InProcessTools(list(tools))
+    broker = ConsentBroker(bus.publish) if asks else None
+    conversation = Conversation(
+        await open_backend(fake.url, model=model, idle_timeout=idle_timeout),
+        host,
+        consent or broker or AllowAll(),
+        bus.publish,
+        rules=simple_rules(),
+        max_tool_calls=max_tool_calls,
+        prepare=prepare,
+    )
+    chat = Chat(conversation, host, bus, broker=broker)
+    runner = asyncio.create_task(conversation.run())
+    try:
+        yield chat
+    finally:
+        runner.cancel()
+        await asyncio.wait({runner})

@@ -1,0 +1,413 @@
+"""Turns over real HTTP: steps, streams, failures, and the history they leave."""
+
+import asyncio
+
+import pytest
+
+from tests.fakes.gemini import FakeGemini
+from tests.fakes.gemini_script import (
+    Action,
+    Block,
+    Call,
+    Fail,
+    Finish,
+    Raw,
+    Reset,
+    Say,
+    Stall,
+    Stop,
+    Think,
+)
+from tests.unit.engine.chat.support import chatting, make_tool, text_result
+from tui.engine.tools import JsonObject, MediaPart, TextPart, ToolResult
+from tui.model.chat import ModelText, Severity, Thought, ToolCallStatus, TurnOutcome
+from tui.model.events import (
+    EntryCompleted,
+    TextStreamed,
+    ThoughtStreamed,
+    TurnPhaseChanged,
+    TurnStarted,
+    UsageReported,
+)
+
+PNG = "iVBORw0KGgo="
+
+
+async def test_text_and_thoughts_stream_into_entries_of_their_own() -> None:
+    step = (Think("let me "), Think("see"), Say("Hel"), Say("lo"), Think("done"), Say("!"))
+    async with FakeGemini([step]) as fake, chatting(fake) as chat:
+        await chat.say("hi")
+    assert [e.text for e in chat.entries(Thought)] == ["let me see", "done"]
+    assert [e.text for e in chat.entries(ModelText)] == ["Hello", "!"]
+    assert [e.delta for e in chat.all(TextStreamed)] == ["Hel", "lo", "!"]
+    assert len(chat.all(ThoughtStreamed)) == 3
+    assert len(chat.all(EntryCompleted)) == 4
+    assert chat.last_turn.outcome is TurnOutcome.COMPLETED
+    assert chat.last_turn.unsent == ""
+    (reported,) = chat.all(UsageReported)
+    assert reported.usage.prompt == 7
+
+
+async def test_parallel_calls_run_together_and_answers_go_back_in_call_order() -> None:
+    both_run = asyncio.Event()
+    running = 0
+
+    async def meet(arguments: JsonObject) -> ToolResult:
+        nonlocal running
+        running += 1
+        if running == 2:
+            both_run.set()
+        await asyncio.wait_for(both_run.wait(), 5)
+        if arguments["text"] == "first":
+            await asyncio.sleep(0.02)  # the first call ends last
+        return text_result(f"met {arguments['text']}")
+
+    steps: list[tuple[Action, ...]] = [
+        (Say("On it. "), Call([("meet", {"text": "first"}), ("meet", {"text": "second"})])),
+        (Call([("meet", {"text": "third"})]),),
+        (Say("Done.", signed=True),),
+    ]
+    async with FakeGemini(steps) as fake, chatting(fake, make_tool("meet")) as chat:
+        chat.tools.runs["meet"] = meet
+        await chat.say("meet")
+        await chat.say("thanks")
+    assert fake.violations == []
+    responses = fake.requests[1].contents[-1]
+    assert responses["role"] == "user"
+    assert [part["functionResponse"] for part in responses["parts"]] == [
+        {"name": "meet", "id": "call0001", "response": {"output": "met first"}},
+        {"name": "meet", "id": "call0002", "response": {"output": "met second"}},
+    ]
+    assert [call.status for call in chat.calls] == [ToolCallStatus.OK] * 3
+    assert all(call.seconds is not None for call in chat.calls)
+    assert chat.calls[0].arguments == '{\n  "text": "first"\n}'
+    assert [phase.phase.value for phase in chat.all(TurnPhaseChanged)][:4] == [
+        "waiting for the model",
+        "answering",
+        "running tools",
+        "waiting for the model",
+    ]
+
+
+async def test_signed_parts_go_back_as_they_came_and_thoughts_do_not() -> None:
+    steps: list[tuple[Action, ...]] = [
+        (Think("hm"), Say("a"), Say("b"), Say("c", signed=True), Call([("go", {})])),
+        (Say("end"),),
+    ]
+    async with FakeGemini(steps) as fake, chatting(fake, make_tool("go")) as chat:
+        await chat.say("x")
+    parts = fake.requests[1].contents[1]["parts"]
+    assert parts[0] == {"text": "ab"}
+    assert parts[1]["text"] == "c"
+    assert "thoughtSignature" in parts[1]
+    assert "thoughtSignature" in parts[2]
+    assert fake.violations == []
+
+
+async def test_models_without_ids_and_signatures_work_as_well() -> None:
+    steps: list[tuple[Action, ...]] = [
+        (Call([("go", {}), ("go", {})], has_ids=False, signed=False),),
+        (Say("end"),),
+    ]
+    async with (
+        FakeGemini(steps) as fake,
+        chatting(fake, make_tool("go"), model="gemini-2.5-flash") as chat,
+    ):
+        await chat.say("x")
+    assert fake.violations == []
+    assert all("id" not in p["functionResponse"] for p in fake.requests[1].contents[2]["parts"])
+
+
+async def test_a_call_that_lost_its_signature_is_marked_as_one_without() -> None:
+    steps: list[tuple[Action, ...]] = [(Call([("go", {})], signed=False),), (Say("end"),)]
+    async with FakeGemini(steps) as fake, chatting(fake, make_tool("go")) as chat:
+        await chat.say("x")
+    assert fake.violations == []
+    assert chat.answer == "end"
+
+
+@pytest.mark.parametrize(
+    ("model", "inline"), [("gemini-3.8-flash", True), ("gemini-2.5-flash", False)]
+)
+async def test_media_stand_in_the_response_or_beside_it(model: str, *, inline: bool) -> None:
+    async def look(_: JsonObject) -> ToolResult:
+        parts = (
+            TextPart("[Tool provided image data with mime-type: image/png]"),
+            MediaPart("image/png", PNG),
+            MediaPart("audio/wav", "UklGRg=="),
+            MediaPart("application/zip", "UEs="),
+        )
+        return ToolResult(parts, "a picture")
+
+    steps: list[tuple[Action, ...]] = [(Call([("look", {}), ("look", {})]),), (Say("nice"),)]
+    async with (
+        FakeGemini(steps) as fake,
+        chatting(fake, make_tool("look"), model=model) as chat,
+    ):
+        chat.tools.runs["look"] = look
+        await chat.say("x")
+    assert fake.violations == []
+    first, _, *beside = fake.requests[1].contents[2]["parts"]
+    png = {"inlineData": {"mimeType": "image/png", "data": PNG}}
+    wav = {"inlineData": {"mimeType": "audio/wav", "data": "UklGRg=="}}
+    assert first["functionResponse"].get("parts") == ([png] if inline else None)
+    assert beside == ([wav, wav] if inline else [png, wav, png, wav])
+    output = first["functionResponse"]["response"]["output"]
+    assert "image/png" in output
+    assert "application/zip is left out" in output
+
+
+@pytest.mark.parametrize(
+    ("actions", "words"),
+    [
+        ((Fail(404, "models/x is not found"),), "not there"),
+        ((Fail(429, "Slow down.", retry_delay="60s"),), "quota"),
+        ((Stop(),), "empty answer"),
+        ((Think("hm"), Stop()), "broke off"),
+        ((Raw(""), Finish("STOP")), "empty answer"),
+        ((Block("SAFETY"),), "refused the message"),
+        ((Finish("SAFETY"),), "safety filters"),
+        ((Finish("RECITATION"),), "existing text"),
+        ((Think("hm"), Finish("MAX_TOKENS")), "longest output"),
+        ((Finish("WHATEVER"),), "stopped (WHATEVER)"),
+        ((Reset(),), "broke"),
+    ],
+)
+async def test_a_message_that_was_not_taken_in_goes_back_to_the_user(
+    actions: tuple[Action, ...], words: str
+) -> None:
+    async with FakeGemini([actions, (Say("fine"),)]) as fake, chatting(fake) as chat:
+        await chat.say("first")
+        (notice,) = chat.notices
+        assert words in notice.text
+        assert notice.severity is Severity.ERROR
+        assert chat.last_turn.outcome is TurnOutcome.FAILED
+        assert chat.last_turn.unsent == "first"
+        await chat.say("again")
+    assert fake.violations == []
+    assert chat.answer.endswith("fine")
+    assert fake.requests[-1].contents == [{"role": "user", "parts": [{"text": "again"}]}]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [Reset(), Stop(), Fail(503, "later"), Finish("SAFETY"), Finish("MAX_TOKENS")],
+    ids=["reset", "no finish", "error inside", "safety", "max tokens"],
+)
+async def test_a_broken_answer_is_kept_and_the_next_message_is_accepted(end: Action) -> None:
+    call = Call([("go", {})])
+    steps = [(Say("half an "), call, end), (Say("fine"),)]
+    async with FakeGemini(steps) as fake, chatting(fake, make_tool("go")) as chat:
+        await chat.say("first")
+        assert chat.last_turn.outcome is TurnOutcome.FAILED
+        assert chat.last_turn.unsent == ""
+        await chat.say("go on")
+    assert fake.violations == []
+    assert chat.tools.called == []
+    roles = [content["role"] for content in fake.requests[1].contents]
+    assert roles == ["user", "model", "user"]
+    assert fake.requests[1].contents[1]["parts"][0] == {"text": "half an "}
+
+
+async def test_a_failure_after_tools_ran_leaves_their_results_in_the_history() -> None:
+    steps: list[tuple[Action, ...]] = [
+        (Call([("go", {})]),),
+        (Fail(429, "no", quota="PerDay"),),
+        (Say("fine"),),
+    ]
+    async with FakeGemini(steps) as fake, chatting(fake, make_tool("go")) as chat:
+        await chat.say("first")
+        assert chat.last_turn.unsent == ""
+        await chat.say("go on")
+    assert fake.violations == []
+    roles = [content["role"] for content in fake.requests[2].contents]
+    assert roles == ["user", "model", "user", "model", "user"]
+
+
+async def test_a_picture_the_service_refuses_does_not_poison_the_conversation() -> None:
+    async def look(_: JsonObject) -> ToolResult:
+        return ToolResult((TextPart("a picture"), MediaPart("image/png", PNG)), "a picture")
+
+    steps: list[tuple[Action, ...]] = [
+        (Call([("look", {})]),),
+        (Fail(400, "Unable to process input image."),),
+        (Say("fine"),),
+    ]
+    async with FakeGemini(steps) as fake, chatting(fake, make_tool("look")) as chat:
+        chat.tools.runs["look"] = look
+        await chat.say("first")
+        await chat.say("go on")
+    assert fake.violations == []
+    assert PNG in str(fake.requests[1].contents)
+    assert PNG not in str(fake.requests[2].contents)
+
+
+async def test_an_overload_is_tried_again_once_and_said() -> None:
+    overload = (Fail(503, "high demand", retry_delay="0.05s"),)
+    async with FakeGemini([overload, (Say("here"),)]) as fake, chatting(fake) as chat:
+        await chat.say("x")
+    assert chat.answer == "here"
+    (notice,) = chat.notices
+    assert notice.severity is Severity.WARNING
+    assert "Trying again" in notice.advice
+    assert len(fake.requests) == 2
+
+
+async def test_a_second_overload_ends_the_turn() -> None:
+    overload = (Fail(429, "Slow down.", retry_delay="0.05s"),)
+    async with FakeGemini([overload, overload]) as fake, chatting(fake) as chat:
+        await chat.say("x")
+    assert len(fake.requests) == 2
+    assert [notice.severity for notice in chat.notices] == [Severity.WARNING, Severity.ERROR]
+    assert chat.last_turn.unsent == "x"
+
+
+async def test_a_malformed_call_is_asked_for_again() -> None:
+    malformed = (Finish("MALFORMED_FUNCTION_CALL", "print(default_api.go())"),)
+    steps: list[tuple[Action, ...]] = [malformed, malformed, (Say("here"),)]
+    async with FakeGemini(steps) as fake, chatting(fake) as chat:
+        await chat.say("x")
+    assert chat.answer == "here"
+    assert len(fake.requests) == 3
+    assert fake.requests[2].contents == fake.requests[0].contents
+
+
+async def test_a_model_that_only_writes_malformed_calls_is_given_up() -> None:
+    malformed = (Finish("MALFORMED_FUNCTION_CALL", "print(default_api.go())"),)
+    async with FakeGemini([malformed] * 3) as fake, chatting(fake) as chat:
+        await chat.say("x")
+    assert len(fake.requests) == 3
+    assert "cannot be read" in chat.notices[-1].text
+    assert chat.last_turn.unsent == "x"
+
+
+async def test_an_unexpected_call_is_answered() -> None:
+    steps: list[tuple[Action, ...]] = [
+        (Call([("default_api.go", {})], signed=False), Finish("UNEXPECTED_TOOL_CALL")),
+        (Say("sorry"),),
+    ]
+    async with FakeGemini(steps) as fake, chatting(fake, make_tool("go")) as chat:
+        await chat.say("x")
+    assert fake.violations == []
+    response = fake.requests[1].contents[2]["parts"][0]["functionResponse"]["response"]
+    assert response == {"error": "Tool default_api.go not found. Did you mean go?"}
+    assert chat.answer == "sorry"
+
+
+async def test_a_refused_tool_is_left_out_from_then_on() -> None:
+    refusal = "Unknown name \"x\" at 'tools[0].function_declarations[1].parameters_json_schema'"
+    steps: list[tuple[Action, ...]] = [(Fail(400, refusal),), (Say("a"),), (Say("b"),)]
+    tools = (make_tool("good"), make_tool("bad"))
+    async with FakeGemini(steps) as fake, chatting(fake, *tools) as chat:
+        await chat.say("x")
+        await chat.say("y")
+    names = [
+        [d["name"] for d in request.body["tools"][0]["functionDeclarations"]]
+        for request in fake.requests
+    ]
+    assert names == [["good", "bad"], ["good"], ["good"]]
+    assert "bad is left out" in chat.notices[0].text
+    assert chat.answer == "ab"
+
+
+async def test_the_last_refused_tool_leaves_a_request_without_tools() -> None:
+    refusal = "FunctionDeclaration 'bad' in the request exceeds the maximum allowed nesting depth."
+    steps: list[tuple[Action, ...]] = [(Fail(400, refusal),), (Say("a"),)]
+    async with FakeGemini(steps) as fake, chatting(fake, make_tool("bad")) as chat:
+        await chat.say("x")
+    assert "tools" not in fake.requests[1].body
+    assert chat.answer == "a"
+
+
+async def test_calls_beyond_the_limit_are_not_run_and_the_model_is_told() -> None:
+    steps: list[tuple[Action, ...]] = [
+        (Call([("go", {}), ("go", {}), ("go", {})]),),
+        (Say("That is all."),),
+    ]
+    async with (
+        FakeGemini(steps) as fake,
+        chatting(fake, make_tool("go"), max_tool_calls=2) as chat,
+    ):
+        await chat.say("x")
+    assert fake.violations == []
+    assert len(chat.tools.called) == 2
+    responses = [p["functionResponse"] for p in fake.requests[1].contents[2]["parts"]]
+    assert "room for 2 tool calls" in responses[2]["response"]["error"]
+    assert chat.answer == "That is all."
+    assert chat.last_turn.outcome is TurnOutcome.LIMITED
+    assert "room for 2" in chat.notices[0].text
+
+
+async def test_a_model_that_never_stops_calling_is_stopped() -> None:
+    steps: list[tuple[Action, ...]] = [(Call([("go", {})]),)] * 20
+    async with (
+        FakeGemini(steps) as fake,
+        chatting(fake, make_tool("go"), max_tool_calls=3) as chat,
+    ):
+        await chat.say("x")
+        fake.steps[:] = [(Say("fine"),)]
+        await chat.say("y")
+    assert len(chat.tools.called) == 3
+    assert len(fake.requests) == 6
+    assert fake.violations == []
+    assert len(chat.notices) == 1
+    assert chat.answer == "fine"
+
+
+async def test_hostile_text_split_over_deltas_is_dropped_whole() -> None:
+    step = (
+        Say("a\x1b"),
+        Say("]52;c;ZXZp"),
+        Say("bA==\x07b"),
+        Say("\x1b[3"),
+        Say("1mred\x9b2"),
+        Say("Jc\u202e"),
+        Say("\x1b]0;never ended"),
+    )
+    async with FakeGemini([step]) as fake, chatting(fake) as chat:
+        await chat.say("x")
+    assert chat.answer == "abredc⟨U+202E⟩"
+    assert all("\x1b" not in event.delta for event in chat.all(TextStreamed))
+
+
+async def test_lone_surrogates_do_not_end_the_conversation() -> None:
+    raw = 'data: {"candidates":[{"content":{"parts":[{"text":"a\\ud800b"}]}}]}\r\n\r\n'
+    steps: list[tuple[Action, ...]] = [(Raw(raw),), (Say("fine"),)]
+    async with FakeGemini(steps) as fake, chatting(fake) as chat:
+        await chat.say("one \ud800")
+        await chat.say("two")
+    assert chat.answer.endswith("fine")
+    assert fake.violations == []
+
+
+async def test_a_turn_waits_for_what_has_to_be_prepared() -> None:
+    ready = asyncio.Event()
+
+    async def prepare() -> None:
+        await ready.wait()
+
+    async with FakeGemini([(Say("hello"),)]) as fake, chatting(fake, prepare=prepare) as chat:
+        chat.conversation.send("x")
+        await chat.wait_for(TurnStarted)
+        assert fake.requests == []
+        ready.set()
+        await chat.say("y")
+    assert len(fake.requests) == 2
+
+
+async def test_a_fault_of_our_own_ends_the_turn_and_nothing_else() -> None:
+    async def prepare() -> None:
+        raise RuntimeError("a bug")
+
+    async with FakeGemini() as fake, chatting(fake, prepare=prepare) as chat:
+        await chat.say("x")
+        assert chat.last_turn.unsent == "x"
+        await chat.say("y")
+    assert len(chat.notices) == 2
+    assert "RuntimeError" in chat.notices[0].text
+
+
+async def test_an_idle_stream_is_given_up() -> None:
+    async with FakeGemini([(Say("a"), Stall())]) as fake, chatting(fake, idle_timeout=0.2) as chat:
+        await chat.say("x")
+    assert "Nothing came" in chat.notices[0].text

@@ -1,0 +1,183 @@
+"""The conversation: takes messages, runs one turn at a time, survives what turns do."""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from tui.engine.chat.arguments import ArgumentRules
+from tui.engine.chat.backend import ModelBackend
+from tui.engine.chat.turn import Turn, TurnContext
+from tui.engine.consent.protocol import Consent
+from tui.engine.events import Publish
+from tui.engine.tools import ToolHost
+from tui.model.chat import Severity
+from tui.model.events import ConversationCleared, Notice, NoticeRaised
+from tui.text import clip, sanitize
+
+MAX_QUEUED: Final = 20
+"""Messages that may wait for the running turn."""
+
+CLOSE_PATIENCE: Final = 5.0
+"""Seconds a backend may take to let go of its connections."""
+
+
+class Conversation:
+    """One conversation with one model at a time.
+
+    All methods belong to the event loop that runs `run`.
+
+    Args:
+        backend: The model that answers; closed when another takes over or `run` ends.
+        tools: What the model may call.
+        consent: Who is asked before a call runs.
+        publish: Takes every event.
+        max_tool_calls: Calls in one turn.
+        system_instruction: Standing orders to the model.
+        prepare: Awaited at the start of each turn, so that servers may finish starting.
+        rules: Checks of arguments; those of the server side unless given.
+    """
+
+    def __init__(
+        self,
+        backend: ModelBackend,
+        tools: ToolHost,
+        consent: Consent,
+        publish: Publish,
+        *,
+        max_tool_calls: int = 50,
+        system_instruction: str = "",
+        prepare: Callable[[], Awaitable[None]] | None = None,
+        rules: ArgumentRules | None = None,
+    ) -> None:
+        self._publish = publish
+        self._context = TurnContext(
+            backend=backend,
+            tools=tools,
+            consent=consent,
+            publish=publish,
+            max_tool_calls=max_tool_calls,
+            system_instruction=system_instruction,
+            prepare=prepare,
+            rules=rules,
+        )
+        self._queue: deque[str] = deque()
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._turn: Turn | None = None
+        self._turn_task: asyncio.Task[None] | None = None
+        self._is_cancelled = False
+        self._is_clear_due = False
+        self._next_backend: ModelBackend | None = None
+        self._retired: list[ModelBackend] = []
+
+    async def run(self) -> None:
+        """Own the conversation: run a turn for each message until cancelled.
+
+        Cancelling ends a running turn, and closes the backend.
+        """
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                await self._take_over()
+                while self._queue:
+                    await self._run_turn(self._queue.popleft())
+                    await self._take_over()
+                self._idle.set()
+        finally:
+            self._idle.set()
+            self._retired.append(self._context.backend)
+            if self._next_backend is not None:
+                self._retired.append(self._next_backend)
+            await self._close_retired()
+
+    def send(self, text: str) -> None:
+        """Send a message. While a turn runs it waits, as do up to `MAX_QUEUED` others."""
+        message = sanitize(text)
+        if not message.strip():
+            return
+        if len(self._queue) >= MAX_QUEUED:
+            kept = clip(message, 200)
+            text = f"Not sent, because {MAX_QUEUED} messages wait already: {kept}"
+            self._publish(NoticeRaised(Notice(Severity.WARNING, text)))
+            return
+        if self._turn_task is not None:
+            text = "The message waits until the running turn ends."
+            self._publish(NoticeRaised(Notice(Severity.INFO, text)))
+        self._queue.append(message)
+        self._idle.clear()
+        self._wake.set()
+
+    def cancel(self) -> None:
+        """End the running turn at once: its request, its calls on their servers, its questions.
+
+        Messages that wait do not run instead; they go back to the user with what the turn
+        left unsent, so that nothing is lost and nothing runs after a stop.
+        """
+        if self._turn_task is None or self._turn is None or self._is_cancelled:
+            return
+        self._is_cancelled = True
+        self._turn.give_back(self._queue)
+        self._queue.clear()
+        self._turn_task.cancel()
+
+    def clear(self) -> None:
+        """Begin a new conversation; a running turn is cancelled first."""
+        self._queue.clear()
+        if self._turn_task is None:
+            self._clear_now()
+        else:
+            self._is_clear_due = True
+            self.cancel()
+
+    def use_backend(self, backend: ModelBackend) -> None:
+        """Let another model answer from the next turn on; the old one is closed."""
+        if self._next_backend is not None:
+            self._retired.append(self._next_backend)
+        self._next_backend = backend
+        self._wake.set()
+
+    async def wait_idle(self) -> None:
+        """Wait until no turn runs and no message waits."""
+        await self._idle.wait()
+
+    async def _run_turn(self, message: str) -> None:
+        self._turn = Turn(self._context, message)
+        self._turn.begin()
+        self._is_cancelled = False
+        self._turn_task = task = asyncio.create_task(self._turn.run())
+        try:
+            await asyncio.wait({task})
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+            self._turn.abandon()  # it may have been cancelled before its first step
+            self._turn_task = self._turn = None
+            if self._is_clear_due:
+                self._clear_now()
+
+    def _clear_now(self) -> None:
+        self._is_clear_due = False
+        self._context.history.contents.clear()
+        self._publish(ConversationCleared())
+
+    async def _take_over(self) -> None:
+        """Switch to the next backend, if there is one."""
+        if self._next_backend is not None:
+            if self._next_backend is not self._context.backend:
+                self._retired.append(self._context.backend)
+            self._context.backend, self._next_backend = self._next_backend, None
+            self._context.history.strip_signatures()
+            self._context.refused.clear()
+        await self._close_retired()
+
+    async def _close_retired(self) -> None:
+        while self._retired:
+            backend = self._retired.pop()
+            with contextlib.suppress(Exception):  # it is of no use any longer, however it ends
+                async with asyncio.timeout(CLOSE_PATIENCE):
+                    await backend.aclose()

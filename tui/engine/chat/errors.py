@@ -1,0 +1,312 @@
+"""Translates what google-genai and its HTTP client raise into errors that say what to do."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import google.auth.exceptions
+import httpx2
+from google.genai import errors as genai_errors
+
+from tui.engine.chat.backend import ModelError
+from tui.engine.chat.http_client import MAX_STEP_BYTES, BodyTooLongError
+from tui.model.chat import BackendKind
+from tui.text import sanitize_line
+
+MAX_MESSAGE: Final = 600
+"""Longest text of the service's own that is shown, in characters."""
+
+MAX_RETRY_AFTER: Final = 3_600.0
+"""Longest wait that is believed, in seconds."""
+
+OVERLOAD_WAIT: Final = 2.0
+"""Seconds to wait after an overload where the service names no time."""
+
+KEY_ADVICE: Final = (
+    "Set GEMINI_API_KEY to a key from https://aistudio.google.com/apikey, or start with --demo."
+)
+
+_RETRY_IN: Final = re.compile(r"retry in ([0-9.]{1,12})(m?s)\b")
+_DECLARATION_INDEX: Final = re.compile(r"function_?declarations\[(\d{1,5})\]", re.IGNORECASE)
+_DECLARATION_NAME: Final = re.compile(
+    r"(?:FunctionDeclaration|Function declaration|schema of function|"
+    r"Duplicate function declaration found:|function declaration named)\s*['\"`]?"
+    r"([A-Za-z_][\w.:-]{0,127})",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """What an error message may name, and what it must not.
+
+    Attributes:
+        kind: The service that was asked.
+        model: The model that was asked for.
+        address: The service's base URL, or nothing for Google's own.
+        idle_timeout: Seconds of silence after which a stream is given up.
+        secret: The key; it is blotted out wherever it stands.
+        tools: Names of the declared functions in the order sent.
+    """
+
+    kind: BackendKind
+    model: str
+    address: str
+    idle_timeout: float
+    secret: str = ""
+    tools: Sequence[str] = ()
+
+    def clean(self, text: object) -> str:
+        """Make text of the service's safe to show, without the key."""
+        shown = str(text)
+        if self.secret:
+            shown = shown.replace(self.secret, "[key]")
+        return sanitize_line(shown, MAX_MESSAGE)
+
+
+def translate(error: Exception, context: RequestContext) -> ModelError:
+    """Say what a failure was and what can be done about it."""
+    match error:
+        case ModelError():
+            return error
+        case genai_errors.APIError():
+            return _from_status(_ServiceError.read(error, context), context)
+        case httpx2.HTTPError():
+            return _from_transport(error, context)
+        case google.auth.exceptions.GoogleAuthError():
+            return ModelError(
+                f"Google's credentials could not be used: {context.clean(error)}",
+                advice="Run: gcloud auth application-default login",
+            )
+        case _:
+            return ModelError(
+                f"The service's answer could not be understood ({type(error).__name__}): "
+                f"{context.clean(error)}",
+                advice="Send the message again.",
+                retryable=True,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _ServiceError:
+    """An error answer of the service, read.
+
+    Attributes:
+        code: The HTTP status.
+        message: The service's words, sanitised.
+        raw: The service's words as they came, for looking up what they name.
+        reasons: Reasons of ``ErrorInfo`` details.
+        quotas: Ids of violated quotas.
+        retry_after: Seconds to wait, or None.
+        is_page: Whether a web page came instead of an API error.
+    """
+
+    code: int
+    message: str
+    raw: str
+    reasons: frozenset[str]
+    quotas: tuple[str, ...]
+    retry_after: float | None
+    is_page: bool
+
+    @classmethod
+    def read(cls, error: genai_errors.APIError, context: RequestContext) -> "_ServiceError":
+        raw = str(error.message or error.status or "")
+        details = _details(error.details)
+        delays = [_seconds(detail.get("retryDelay")) for detail in details]
+        if in_text := _RETRY_IN.search(raw):
+            delays.append(_seconds(in_text[1] + in_text[2]))
+        headers = getattr(error.response, "headers", None)
+        if headers is not None and hasattr(headers, "get"):
+            delays.append(_seconds(headers.get("retry-after")))
+        return cls(
+            code=error.code,
+            message=context.clean(raw),
+            raw=raw,
+            reasons=frozenset(str(detail.get("reason", "")) for detail in details),
+            quotas=tuple(
+                str(violation.get("quotaId", ""))
+                for detail in details
+                for violation in _objects(detail.get("violations"))
+            ),
+            retry_after=next((delay for delay in delays if delay is not None), None),
+            is_page=raw.lstrip()[:200].lower().startswith(("<!doctype", "<html", "<?xml")),
+        )
+
+
+def _details(body: object) -> list[Mapping[str, Any]]:
+    """Give the ``error.details`` objects of an answer, however it is wrapped."""
+    if isinstance(body, Mapping):
+        inner = body.get("error", body)
+        if isinstance(inner, Mapping):
+            return _objects(inner.get("details"))
+    return []
+
+
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def _seconds(value: object) -> float | None:
+    """Read ``"34.4s"``, ``"430ms"`` or ``"7"`` as seconds."""
+    found = re.fullmatch(r"\s*([0-9]{1,7}(?:\.[0-9]{1,9})?)\.?\s*(ms|s)?\s*", str(value or ""))
+    if found is None:
+        return None
+    seconds = float(found[1]) / (1_000 if found[2] == "ms" else 1)
+    return min(seconds, MAX_RETRY_AFTER)
+
+
+def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
+    match error.code:
+        case code if 300 <= code < 400:
+            return ModelError(
+                f"The service's address redirects elsewhere (HTTP {code}), which is not followed "
+                "because the key would go along.",
+                advice="Set GOOGLE_GEMINI_BASE_URL to the final address.",
+            )
+        case code if error.is_page:
+            return ModelError(
+                f"A web page came back instead of the model's answer (HTTP {code}).",
+                advice="A proxy or gateway may stand in between. Try again in a moment.",
+                retryable=code >= 500,
+                retry_after=error.retry_after,
+            )
+        case 400:
+            return _from_bad_request(error, context)
+        case 401 | 403:
+            return _from_refusal(error, context)
+        case 404:
+            return ModelError(
+                f"The model {sanitize_line(context.model, 80)} is not there: {error.message}",
+                advice="Choose another model with --model or in the settings.",
+            )
+        case 413:
+            return _too_long(error)
+        case 429:
+            return _from_quota(error)
+        case 408 | 504:
+            return ModelError(
+                "The service ran out of time for this answer.",
+                advice="Send the message again, or ask for less at once.",
+                retryable=True,
+            )
+        case code if code >= 500:
+            return ModelError(
+                f"The service is overloaded or failing (HTTP {code}): {error.message}",
+                advice="Try again in a moment, or choose another model with --model.",
+                retryable=True,
+                retry_after=OVERLOAD_WAIT if error.retry_after is None else error.retry_after,
+            )
+        case code:
+            return ModelError(f"The service refused the request (HTTP {code}): {error.message}")
+
+
+def _from_bad_request(error: _ServiceError, context: RequestContext) -> ModelError:
+    text = error.raw.lower()
+    if "API_KEY_INVALID" in error.reasons or "api key" in text:
+        return ModelError(f"The API key was not accepted: {error.message}", advice=KEY_ADVICE)
+    if tool := _refused_tool(error.raw, context.tools):
+        return ModelError(
+            f"The service refused the tool {sanitize_line(tool, 80)}: {error.message}",
+            advice="The tool's description or schema is more than the service takes.",
+            refused_tool=tool,
+        )
+    if "too many states" in text:
+        return ModelError(
+            f"The tools' schemas are too much for the service: {error.message}",
+            advice="Offer fewer tools: use includeTools or excludeTools, or disable a server.",
+        )
+    if "token count" in text or "maximum number of tokens" in text or "payload size" in text:
+        return _too_long(error)
+    if "location is not supported" in text:
+        return ModelError(
+            f"The service is not offered where you are: {error.message}",
+            advice="Use Vertex, or a key of a project with billing.",
+        )
+    return ModelError(
+        f"The service refused the request: {error.message}",
+        advice="If it happens again, begin a new conversation.",
+    )
+
+
+def _refused_tool(text: str, tools: Sequence[str]) -> str:
+    """Give the name of the declared tool that an error is about, or nothing."""
+    if found := _DECLARATION_INDEX.search(text):
+        index = int(found[1])
+        return tools[index] if index < len(tools) else ""
+    found = _DECLARATION_NAME.search(text)
+    return found[1] if found and found[1] in tools else ""
+
+
+def _too_long(error: _ServiceError) -> ModelError:
+    return ModelError(
+        f"The conversation is too long for the model: {error.message}",
+        advice="Begin a new conversation.",
+    )
+
+
+def _from_refusal(error: _ServiceError, context: RequestContext) -> ModelError:
+    if context.kind is BackendKind.VERTEX:
+        return ModelError(
+            f"Vertex refused access (HTTP {error.code}): {error.message}",
+            advice="Check the project, its Vertex AI API and the roles of your credentials.",
+        )
+    return ModelError(
+        f"The key may not use this service or model (HTTP {error.code}): {error.message}",
+        advice=KEY_ADVICE,
+    )
+
+
+def _from_quota(error: _ServiceError) -> ModelError:
+    if any("PerDay" in quota for quota in error.quotas):
+        return ModelError(
+            "The quota for today is used up.",
+            advice="Choose another model with --model, or use a key of a project with billing.",
+        )
+    wait = error.retry_after
+    when = f"in {wait:.0f} s" if wait is not None and wait >= 1 else "in a moment"
+    return ModelError(
+        f"Too many requests for the key's quota: {error.message}",
+        advice=f"Try again {when}.",
+        retryable=True,
+        retry_after=wait,
+    )
+
+
+def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelError:
+    where = sanitize_line(context.address, 200) or "Google"
+    match error:
+        case BodyTooLongError():
+            return ModelError(
+                f"The answer was cut: it is longer than {MAX_STEP_BYTES // 1024**2} MiB.",
+                advice="Ask for less at once.",
+            )
+        case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
+            return _unreachable(f"{where} did not answer in time.")
+        case httpx2.ConnectError():
+            return _unreachable(f"{where} cannot be reached: {context.clean(error)}")
+        case httpx2.TimeoutException():
+            return ModelError(
+                f"Nothing came from the model for {context.idle_timeout:.0f} s.",
+                advice="Send the message again.",
+                retryable=True,
+            )
+        case httpx2.ReadError() | httpx2.WriteError() | httpx2.RemoteProtocolError():
+            return ModelError(
+                "The connection to the model broke in the middle of the answer.",
+                advice="Send the message again.",
+                retryable=True,
+            )
+        case _:
+            return _unreachable(
+                f"The connection to {where} failed ({type(error).__name__}): {context.clean(error)}"
+            )
+
+
+def _unreachable(message: str) -> ModelError:
+    return ModelError(
+        message,
+        advice="Check the network, the proxy and GOOGLE_GEMINI_BASE_URL, then send it again.",
+        retryable=True,
+    )

@@ -1,0 +1,207 @@
+"""Gemini and Vertex as a model backend, over google-genai.
+
+Import this module in a thread: google-genai takes a third of a second.
+"""
+
+import asyncio
+import logging
+import warnings
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any, Final
+
+import httpx2
+from google import genai
+from google.genai import types
+
+from tui.engine.auth.credentials import ModelAccess
+from tui.engine.chat.backend import ModelChunk, ModelError, ModelRequest
+from tui.engine.chat.errors import KEY_ADVICE, RequestContext, translate
+from tui.engine.chat.http_client import closing_responses, make_http_client
+from tui.engine.chat.models import context_limit, thinks
+from tui.model.chat import BackendKind, Usage
+
+_QUIET_LOGGERS: Final = ("google_genai", "google.auth", "httpx2")
+_REPLACED: Final = "-"
+"""Stands for the contents until the client puts the wire form in its place."""
+
+
+class GeminiBackend:
+    """Implements `ModelBackend` with ``models.generate_content_stream``.
+
+    Args:
+        client: The SDK's client; this backend closes it.
+        http: The HTTP client under it, which the SDK leaves to its owner; closed as well.
+        context: What error messages name.
+        thoughts: Whether to ask for summaries of the model's thoughts.
+    """
+
+    def __init__(
+        self,
+        client: genai.Client,
+        http: httpx2.AsyncClient,
+        context: RequestContext,
+        *,
+        thoughts: bool,
+    ) -> None:
+        self._client = client
+        self._http = http
+        self._context = context
+        self._thoughts = thoughts and thinks(context.model)
+        self._context_limit = context_limit(context.model)
+
+    @property
+    def kind(self) -> BackendKind:
+        """Gemini or Vertex."""
+        return self._context.kind
+
+    @property
+    def model(self) -> str:
+        """The model's name as it was asked for."""
+        return self._context.model
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+        """Stream one step; see `ModelBackend.stream`.
+
+        A task of its own reads from the wire and does nothing else: only while google-genai
+        itself waits does a cancellation reach the connection at once. Its queue has no limit
+        of its own because `MAX_STEP_BYTES` bounds what can ever get into it.
+        """
+        queue: asyncio.Queue[types.GenerateContentResponse | None] = asyncio.Queue()
+        pump = asyncio.create_task(self._pump(request, queue))
+        try:
+            while (response := await queue.get()) is not None:
+                yield self._chunk(response)
+            await pump
+        except Exception as error:  # noqa: BLE001 - whatever the SDK raises has to be explained
+            raise translate(error, self._describe(request)) from None
+        finally:
+            pump.cancel()
+            await asyncio.wait({pump})
+            if not pump.cancelled():
+                pump.exception()
+
+    async def aclose(self) -> None:
+        """Close the connections. A second call does nothing."""
+        await self._http.aclose()
+        self._client.close()
+
+    def warm_up(self) -> None:
+        """Let pydantic build its validators now, where nobody waits for the event loop."""
+        self._config(ModelRequest(contents=(), declarations=(), system_instruction="-"))
+        wire = {"candidates": [{"content": {"role": "model", "parts": [{"text": "-"}]}}]}
+        self._chunk(types.GenerateContentResponse.model_validate(wire))
+
+    async def _pump(
+        self, request: ModelRequest, queue: asyncio.Queue[types.GenerateContentResponse | None]
+    ) -> None:
+        try:
+            async with closing_responses():
+                stream = await self._client.aio.models.generate_content_stream(
+                    model=self._context.model, contents=_REPLACED, config=self._config(request)
+                )
+                async for response in stream:
+                    queue.put_nowait(response)
+        finally:
+            queue.put_nowait(None)
+
+    def _config(self, request: ModelRequest) -> types.GenerateContentConfig:
+        """Build the request. Contents and tools go out exactly as they are given."""
+        body: dict[str, Any] = {"contents": list(request.contents)}
+        if request.declarations:
+            body["tools"] = [{"functionDeclarations": list(request.declarations)}]
+        return types.GenerateContentConfig(
+            system_instruction=request.system_instruction or None,
+            thinking_config=types.ThinkingConfig(include_thoughts=True) if self._thoughts else None,
+            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+            http_options=types.HttpOptions(extra_body=body),
+        )
+
+    def _describe(self, request: ModelRequest) -> RequestContext:
+        names = tuple(str(declaration.get("name", "")) for declaration in request.declarations)
+        return replace(self._context, tools=names)
+
+    def _chunk(self, response: types.GenerateContentResponse) -> ModelChunk:
+        candidate = response.candidates[0] if response.candidates else None
+        content = candidate.content if candidate else None
+        finish = candidate.finish_reason if candidate else None
+        feedback = response.prompt_feedback
+        block = feedback.block_reason if feedback else None
+        return ModelChunk(
+            parts=tuple(
+                part.model_dump(exclude_none=True, by_alias=True, mode="json")
+                for part in (content.parts if content and content.parts else ())
+            ),
+            finish_reason=finish.value if finish else "",
+            finish_message=(candidate.finish_message or "") if candidate else "",
+            block_reason=block.value if block else "",
+            usage=self._usage(response.usage_metadata),
+        )
+
+    def _usage(self, counted: types.GenerateContentResponseUsageMetadata | None) -> Usage | None:
+        if counted is None:
+            return None
+        return Usage(
+            prompt=(counted.prompt_token_count or 0) + (counted.tool_use_prompt_token_count or 0),
+            output=counted.candidates_token_count or 0,
+            thoughts=counted.thoughts_token_count or 0,
+            cached=counted.cached_content_token_count or 0,
+            context_limit=self._context_limit,
+        )
+
+
+def create_gemini_backend(
+    access: ModelAccess, model: str, api_version: str, idle_timeout: float, thoughts: bool
+) -> GeminiBackend:
+    """Open a backend. Needs no event loop and may run in any thread.
+
+    Args:
+        access: The service and the credentials for it.
+        model: The model's name.
+        api_version: Version of the Gemini API; Vertex has its own name for ``v1beta``.
+        idle_timeout: Seconds of silence after which a stream is given up.
+        thoughts: Whether to ask for summaries of the model's thoughts.
+
+    Raises:
+        ModelError: If there is no key, or no way to build a client from what there is.
+    """
+    _quieten()
+    secret = access.api_key.get_secret_value() if access.api_key else ""
+    context = RequestContext(access.kind, model, access.base_url, idle_timeout, secret)
+    is_vertex = access.kind is BackendKind.VERTEX
+    if not secret and not is_vertex:
+        raise ModelError("There is no API key.", advice=KEY_ADVICE)
+    if is_vertex and api_version == "v1beta":
+        api_version = "v1beta1"
+    http = make_http_client(idle_timeout)
+    options = types.HttpOptions(
+        httpx_async_client=http,
+        api_version=api_version,
+        base_url=access.base_url or None,
+    )
+    try:
+        client = genai.Client(
+            enterprise=is_vertex,
+            api_key=secret or None,
+            project=access.project or None if is_vertex else None,
+            location=access.location or None if is_vertex else None,
+            http_options=options,
+        )
+    except Exception as error:  # noqa: BLE001 - the SDK raises many types for bad credentials
+        raise translate(error, context) from None
+    backend = GeminiBackend(client, http, context, thoughts=thoughts)
+    backend.warm_up()
+    return backend
+
+
+def _quieten() -> None:
+    """Keep the SDK off the standard error, which belongs to the screen.
+
+    Its log records still reach the handlers of the root logger; its warnings only say that
+    the service knows words that the SDK does not.
+    """
+    for name in _QUIET_LOGGERS:
+        logger = logging.getLogger(name)
+        if not any(isinstance(handler, logging.NullHandler) for handler in logger.handlers):
+            logger.addHandler(logging.NullHandler())
+    warnings.filterwarnings("ignore", module=r"google\.genai\b")

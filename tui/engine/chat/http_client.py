@@ -1,0 +1,92 @@
+"""The HTTP client under google-genai: idle timeouts, bounded bodies, no redirects."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Final
+
+import httpx2
+
+CONNECT_TIMEOUT: Final = 15.0
+"""Seconds until a connection must stand."""
+
+WRITE_TIMEOUT: Final = 60.0
+"""Seconds the service may refuse to take the next piece of a request."""
+
+MAX_STEP_BYTES: Final = 64 * 1024 * 1024
+"""Longest body of one streamed answer, in bytes; pictures make up most of a long one."""
+
+_open_responses: ContextVar[list[httpx2.Response] | None] = ContextVar(
+    "_open_responses", default=None
+)
+
+
+class BodyTooLongError(httpx2.ReadError):
+    """The service sent more than `MAX_STEP_BYTES`."""
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """Passes a body on until it exceeds the limit."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+        self._inner = inner
+        self._left = MAX_STEP_BYTES
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._inner:
+            self._left -= len(piece)
+            if self._left < 0:
+                raise BodyTooLongError("the answer is too long")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def make_http_client(idle_timeout: float) -> httpx2.AsyncClient:
+    """Make the client that google-genai is to use.
+
+    The timeouts are set on each request, because google-genai overrides those of the client
+    and announces its own to the service as a deadline for the whole answer. Redirects are not
+    followed, so that the key reaches no other address than the one configured.
+
+    Args:
+        idle_timeout: Seconds the service may send nothing.
+    """
+
+    async def limit_request(request: httpx2.Request) -> None:
+        request.extensions["timeout"] = {
+            "connect": CONNECT_TIMEOUT,
+            "read": idle_timeout,
+            "write": WRITE_TIMEOUT,
+            "pool": CONNECT_TIMEOUT,
+        }
+
+    async def limit_response(response: httpx2.Response) -> None:
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _BoundedStream(response.stream)
+        responses = _open_responses.get()
+        if responses is not None:
+            responses.append(response)
+
+    return httpx2.AsyncClient(
+        event_hooks={"request": [limit_request], "response": [limit_response]},
+        follow_redirects=False,
+    )
+
+
+@asynccontextmanager
+async def closing_responses() -> AsyncIterator[None]:
+    """Close, on leaving, every response that the current task received inside.
+
+    google-genai holds a response in a reference cycle and closes it only when it has been read
+    to its end or when the reading itself was cancelled.
+    """
+    responses: list[httpx2.Response] = []
+    token = _open_responses.set(responses)
+    try:
+        yield
+    finally:
+        _open_responses.reset(token)
+        for response in responses:
+            await response.aclose()
