@@ -1,0 +1,84 @@
+"""What Gemini is known to refuse in ``parametersJsonSchema``, as strict as reports say."""
+
+import json
+from typing import Any
+
+ALLOWED = {
+    "anyOf",
+    "default",
+    "description",
+    "enum",
+    "format",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minimum",
+    "nullable",
+    "pattern",
+    "prefixItems",
+    "properties",
+    "required",
+    "type",
+    "uniqueItems",
+}
+TYPES = {"string", "number", "integer", "boolean", "array", "object", "null"}
+
+
+def refusals(schema: object) -> list[str]:
+    """List why a schema would be refused; nothing if it is accepted."""
+    faults: list[str] = []
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return ["the root is no object"]
+    if "properties" not in schema:
+        faults.append("the root has no properties")
+    if len(json.dumps(schema, allow_nan=False)) > 64 * 1024:
+        faults.append("too large")
+    _check(schema, "", 0, faults)
+    return faults
+
+
+def _check(node: object, path: str, depth: int, faults: list[str]) -> None:
+    if not isinstance(node, dict):
+        faults.append(f"{path}: not an object")
+        return
+    if depth > 32:
+        faults.append(f"{path}: too deep")
+        return
+    faults += [f"{path}: {key} is unknown" for key in set(node) - ALLOWED]
+    if "type" in node and node["type"] not in TYPES:
+        faults.append(f"{path}: type {node['type']!r}")
+    if "anyOf" in node and set(node) - {"anyOf", "description"}:
+        faults.append(f"{path}: {sorted(node)} beside anyOf")
+    _check_values(node, path, faults)
+    for name, child in node.get("properties", {}).items():
+        _check(child, f"{path}.{name}", depth + 1, faults)
+    for key in ("anyOf", "prefixItems"):
+        for index, child in enumerate(node.get(key, ())):
+            _check(child, f"{path}.{key}[{index}]", depth + 1, faults)
+    if "items" in node:
+        _check(node["items"], f"{path}[]", depth + 1, faults)
+
+
+def _check_values(node: dict[str, Any], path: str, faults: list[str]) -> None:
+    kinds: dict[str, type | tuple[type, ...]] = {
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+    }
+    faults += [
+        f"{path}: enum value {value!r} of type {node.get('type')}"
+        for value in node.get("enum", ())
+        if value == "" or not isinstance(value, kinds.get(node.get("type", ""), ()))
+    ]
+    if "enum" in node and not node["enum"]:
+        faults.append(f"{path}: empty enum")
+    faults += [
+        f"{path}: {name!r} is required and undefined"
+        for name in node.get("required", ())
+        if name not in node.get("properties", {})
+    ]
+    if not isinstance(node.get("nullable", True), bool):
+        faults.append(f"{path}: nullable {node['nullable']!r}")

@@ -1,0 +1,136 @@
+"""What tests of servers share: definitions of test servers, a watcher of events, waiting."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+
+from tests import servers
+from tui.engine.servers.manager import ServerManager
+from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.tools import ToolResult
+from tui.model.catalog import Catalog
+from tui.model.chat import Progress
+from tui.model.events import CatalogChanged, Event, ServerLogged, ServerStatusChanged
+from tui.model.servers import Origin, ServerId, ServerStatus, Transport
+
+PATIENCE = 10.0
+"""Seconds that a test waits for what must happen."""
+
+FOLDER = Path(servers.__file__).parent
+E_ = TypeVar("E_", bound=Event)
+
+
+async def eventually(check: Callable[[], object], patience: float = PATIENCE) -> None:
+    """Wait until something is true."""
+    for _ in range(int(patience / 0.005)):
+        if check():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it did not happen in time")
+
+
+def script(
+    name: str,
+    *arguments: str,
+    server: str = "",
+    env: Mapping[str, str] | None = None,
+    **more: Any,  # noqa: ANN401
+) -> ServerDefinition:
+    """Define a server of `tests/servers`, such as ``sample`` or ``raw`` with behaviours."""
+    return ServerDefinition(
+        id=ServerId(server or name),
+        origin=Origin.USER,
+        transport=Transport.STDIO,
+        command=sys.executable,
+        args=(str(FOLDER / f"{name}.py"), *arguments),
+        env=env or {},
+        **more,
+    )
+
+
+class Watcher:
+    """Records events and waits for them."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        """Take an event."""
+        self.events.append(event)
+
+    def of(self, kind: type[E_]) -> list[E_]:
+        """Give the events of one kind."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def statuses(self, server: str) -> list[ServerStatus]:
+        """Give the statuses a server went through."""
+        return [e.status for e in self.of(ServerStatusChanged) if e.server == server]
+
+    def last(self, server: str) -> ServerStatusChanged:
+        """Give a server's last change of status."""
+        return [e for e in self.of(ServerStatusChanged) if e.server == server][-1]
+
+    def log(self, server: str) -> list[str]:
+        """Give what a server's log shows."""
+        return [line.text for e in self.of(ServerLogged) if e.server == server for line in e.lines]
+
+    def catalog(self, server: str) -> Catalog:
+        """Give a server's last catalog."""
+        return [e.catalog for e in self.of(CatalogChanged) if e.server == server][-1]
+
+    async def until(self, server: str, *statuses: ServerStatus) -> ServerStatusChanged:
+        """Wait until a server has gone through these statuses last."""
+        wanted = list(statuses)
+        await eventually(lambda: self.statuses(server)[-len(wanted) :] == wanted)
+        return self.last(server)
+
+
+def children() -> list[psutil.Process]:
+    """List the living descendants of this process."""
+    return [
+        child
+        for child in psutil.Process().children(recursive=True)
+        if child.status() != psutil.STATUS_ZOMBIE
+    ]
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process lives; one that only waits to be reaped does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def kill(pid: int, number: int) -> None:
+    """Send a signal."""
+    os.kill(pid, number)
+
+
+@asynccontextmanager
+async def running(
+    *definitions: ServerDefinition, workspace: Path = FOLDER
+) -> AsyncIterator[tuple[ServerManager, Watcher]]:
+    """Run servers until the block ends."""
+    watcher = Watcher()
+    async with ServerManager(watcher, workspace=workspace, client_version="0.1") as manager:
+        manager.configure(definitions)
+        yield manager, watcher
+
+
+async def call(
+    manager: ServerManager,
+    name: str,
+    arguments: dict[str, Any] | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> ToolResult:
+    """Call a tool by its name towards the model."""
+    tool = manager.find_tool(name)
+    assert tool is not None, [tool.id for tool in manager.offered_tools()]
+    return await manager.call_tool(tool, arguments or {}, on_progress)

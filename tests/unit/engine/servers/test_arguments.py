@@ -1,0 +1,159 @@
+import time
+from typing import Any
+
+import pytest
+
+from tui.engine.servers.arguments import check_arguments, coerce
+
+Schema = dict[str, Any]
+
+
+def of(**properties: object) -> Schema:
+    return {"type": "object", "properties": properties}
+
+
+def test_what_is_wrong_is_said_with_its_place() -> None:
+    schema = of(
+        path={"type": "string"},
+        lines={"type": "array", "items": {"type": "integer", "minimum": 1}},
+    ) | {"required": ["path"], "additionalProperties": False}
+    messages = check_arguments(schema, {"lines": [1, 0, "x"], "other": 1})
+    assert sorted(messages) == [
+        "arguments.lines[1]: 0 is less than the minimum of 1",
+        "arguments.lines[2]: 'x' is not of type 'integer'",
+        "arguments: 'path' is a required property",
+        "arguments: Additional properties are not allowed ('other' was unexpected)",
+    ]
+
+
+def test_good_arguments_have_no_fault() -> None:
+    assert check_arguments(of(a={"type": "integer"}), {"a": 1}) == []
+    assert check_arguments({}, {"a": 1}) == []
+
+
+def test_the_draft_is_the_one_that_the_schema_names() -> None:
+    tuple_schema = of(p={"items": [{"type": "string"}, {"type": "integer"}]})
+    draft7 = {"$schema": "http://json-schema.org/draft-07/schema#", **tuple_schema}
+    assert check_arguments(draft7, {"p": ["a", "b"]}) == [
+        "arguments.p[1]: 'b' is not of type 'integer'"
+    ]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        of(a={"type": "nonsense"}),
+        of(a={"$ref": "http://127.0.0.1:9/never"}),
+        of(a={"$ref": "#/nowhere"}),
+        of(a={"minimum": "3"}),
+        of(a={"$ref": "#/properties/a"}),
+        {"type": "object", "required": 5},
+        {"$schema": 7, "type": "object"},
+    ],
+)
+def test_a_schema_that_cannot_be_used_checks_nothing(schema: Schema) -> None:
+    assert check_arguments(schema, {"a": 1}) == []
+
+
+def test_messages_are_few_short_and_clean() -> None:
+    schema = {"type": "object", "additionalProperties": {"type": "integer"}}
+    messages = check_arguments(schema, {f"k{n}\x1b[2J": "\x1b]52;c;x\x07" * 500 for n in range(50)})
+    assert len(messages) == 10
+    assert all(len(message) <= 300 and "\x1b" not in message for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"^(a+)+$", "a" * 40 + "!"),
+        (r"^(a|aa)+$", "a" * 60 + "!"),
+        (r"^(a|a)*$", "a" * 60 + "!"),
+        (r"(.*)(.*)(.*)(.*)(.*)x", "a" * 900),
+        (r"^(\w+\s?)*$", "a " * 400 + "!"),
+        (r"(a{1,50}){1,50}b", "a" * 400),
+        (r"(a*)\1b", "a" * 900),
+        ("a" * 500, "a"),
+        ("(", "a"),
+        (r"^\d+$", "1" * 5_000 + "x"),
+    ],
+)
+def test_an_expensive_or_foreign_expression_is_not_tried(pattern: str, text: str) -> None:
+    began = time.perf_counter()
+    assert check_arguments(of(a={"type": "string", "pattern": pattern}), {"a": text}) == []
+    assert time.perf_counter() - began < 0.1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "bad"),
+    [(r"^\d{4}-\d{2}$", "12"), (r"^[^@]+@[^@]+\.[a-z]+$", "me"), (r"^(get|put)$", "post")],
+)
+def test_a_cheap_expression_is_tried(pattern: str, bad: str) -> None:
+    messages = check_arguments(of(a={"type": "string", "pattern": pattern}), {"a": bad})
+    assert len(messages) == 1
+    assert "does not match" in messages[0]
+
+
+def test_properties_by_pattern_are_checked_within_the_same_bounds() -> None:
+    schema = {
+        "type": "object",
+        "patternProperties": {"^n_": {"type": "integer"}, "^(a+)+$": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    assert check_arguments(schema, {"n_1": "x", "a" * 40 + "!": 1}) == [
+        "arguments.n_1: 'x' is not of type 'integer'"
+    ]
+
+
+def test_a_schema_that_multiplies_itself_ends_soon() -> None:
+    doubling: Schema = {
+        f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"$ref": f"#/$defs/d{n + 1}"}]}
+        for n in range(40)
+    }
+    doubling["d40"] = {"type": "string"}
+    schema = of(a={"$ref": "#/$defs/d0"}) | {"$defs": doubling}
+    began = time.perf_counter()
+    assert check_arguments(schema, {"a": 1}) == []
+    assert coerce(schema, {"a": 1.0}) == {"a": 1.0}
+    assert time.perf_counter() - began < 2
+
+
+def test_integral_floats_become_integers_where_integers_are_meant() -> None:
+    schema = of(
+        count={"type": "integer"},
+        ratio={"type": "number"},
+        both={"type": ["integer", "number"]},
+        maybe={"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        listed={"type": "array", "items": {"$ref": "#/$defs/N"}},
+        nested=of(n={"type": "integer"}),
+        mapped={"type": "object", "additionalProperties": {"type": "integer"}},
+    ) | {"$defs": {"N": {"type": "integer"}}}
+    arguments = {
+        "count": 3.0,
+        "ratio": 3.0,
+        "both": 3.0,
+        "maybe": 3.0,
+        "listed": [1.0, 2.5],
+        "nested": {"n": 4.0},
+        "mapped": {"k": 5.0},
+        "unknown": 6.0,
+    }
+    coerced = coerce(schema, arguments)
+    assert coerced == arguments
+    assert {name: type(value) for name, value in coerced.items()} == {
+        "count": int,
+        "ratio": float,
+        "both": float,
+        "maybe": int,
+        "listed": list,
+        "nested": dict,
+        "mapped": dict,
+        "unknown": float,
+    }
+    assert [type(value) for value in coerced["listed"]] == [int, float]
+    assert type(coerced["nested"]["n"]) is int
+    assert type(coerced["mapped"]["k"]) is int
+    assert type(arguments["count"]) is float
+
+
+def test_a_float_too_large_to_be_exact_stays() -> None:
+    assert type(coerce(of(n={"type": "integer"}), {"n": 1e300})["n"]) is float

@@ -1,0 +1,167 @@
+import hashlib
+from typing import Any
+
+import pytest
+
+from tui.engine.servers.catalog import (
+    RawOffer,
+    ServerOffer,
+    definition_hash,
+    is_included,
+    read_offer,
+)
+from tui.engine.settings.definitions import ServerDefinition
+from tui.model.catalog import Parameter, PromptArgument
+from tui.model.servers import Origin, ServerId, Transport
+
+ECHO: dict[str, Any] = {"name": "echo", "inputSchema": {"type": "object"}}
+
+
+def definition(
+    include: frozenset[str] | None = None, exclude: frozenset[str] = frozenset()
+) -> ServerDefinition:
+    return ServerDefinition(
+        ServerId("s"), Origin.USER, Transport.STDIO, include_tools=include, exclude_tools=exclude
+    )
+
+
+def read(*tools: object, **more: Any) -> ServerOffer:  # noqa: ANN401
+    return read_offer(RawOffer(tools=list(tools), **more), definition())
+
+
+def test_a_tool_is_shown_with_its_parameters_claims_and_schema() -> None:
+    offer = read(
+        {
+            "name": "copy",
+            "title": "Copy a file",
+            "description": "Copies.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "force": {"type": "boolean"},
+                    "mode": {"enum": ["a", "b"]},
+                    "paths": {"type": "array", "items": {"type": "string"}, "description": "What"},
+                    "limit": {"type": ["integer", "null"]},
+                },
+                "required": ["paths"],
+            },
+            "annotations": {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": False},
+        }
+    )
+    [tool] = offer.tools
+    assert tool.view.title == "Copy a file"
+    assert tool.view.parameters == (
+        Parameter("paths", "string[]", required=True, description="What"),
+        Parameter("force", "boolean", required=False),
+        Parameter("mode", "a | b", required=False),
+        Parameter("limit", "integer | null", required=False),
+    )
+    assert tool.view.claims == ("destructive", "stays in its own world")
+    assert tool.view.schema.startswith('{\n  "type": "object",\n  "properties": {')
+    assert tool.view.problem == ""
+
+
+def test_a_malformed_tool_is_shown_with_its_problem_and_the_others_stay() -> None:
+    offer = read(
+        ECHO,
+        {"name": "no_schema", "inputSchema": None},
+        {"name": "odd", "description": 5, "inputSchema": {}},
+        {"name": "list", "inputSchema": {"type": "array"}},
+        {"inputSchema": {}},
+        7,
+        {**ECHO, "description": "again"},
+        refused_tools=frozenset({"echo2"}),
+    )
+    assert [(tool.view.name, tool.view.problem) for tool in offer.tools] == [
+        ("echo", ""),
+        ("no_schema", "it has no input schema"),
+        ("odd", "its description is not a text"),
+        ("list", "its arguments are not an object"),
+        ("(tool 5)", "it has no readable name"),
+        ("(tool 6)", "it has no readable name"),
+        ("echo", "another tool of this server has the same name"),
+    ]
+    assert [tool.is_usable for tool in offer.tools] == [True] + [False] * 6
+
+
+def test_text_of_a_server_is_sanitised_and_its_raw_name_kept_for_calls() -> None:
+    [tool] = read({**ECHO, "name": "e\x1b[2Jcho", "description": "a\x1b]52;c;x\x07b"}).tools
+    assert tool.name == "e\x1b[2Jcho"
+    assert tool.view.name == "echo"
+    assert tool.view.description == tool.description == "ab"
+
+
+def test_at_most_a_thousand_tools_are_read() -> None:
+    assert len(read(*({**ECHO, "name": f"t{n}"} for n in range(1_200))).tools) == 1_000
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "expected"),
+    [
+        (None, frozenset(), True),
+        (None, frozenset({"echo"}), False),
+        (frozenset({"echo"}), frozenset(), True),
+        (frozenset({"other"}), frozenset(), False),
+        (frozenset({"echo(text)"}), frozenset(), True),
+        (frozenset({"echo"}), frozenset({"echo(all)"}), False),
+        (frozenset({"echo_more"}), frozenset(), False),
+        (frozenset(), frozenset(), False),
+    ],
+)
+def test_the_settings_say_which_tools_are_let_in(
+    include: frozenset[str] | None, exclude: frozenset[str], expected: bool
+) -> None:
+    assert is_included("echo", definition(include, exclude)) is expected
+
+
+def test_a_tool_that_the_settings_leave_out_is_shown_and_not_offered() -> None:
+    offer = read_offer(RawOffer(tools=[ECHO]), definition(exclude=frozenset({"echo"})))
+    assert offer.tools[0].view.problem == "the settings leave it out"
+    assert not offer.tools[0].is_usable
+    assert offer.is_empty
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"description": "other"},
+        {"title": "t"},
+        {"inputSchema": {"type": "object", "properties": {}}},
+        {"outputSchema": {}},
+        {"annotations": {"readOnlyHint": True}},
+        {"name": "other"},
+    ],
+)
+def test_the_hash_tells_definitions_apart(change: dict[str, Any]) -> None:
+    assert definition_hash(ECHO) != definition_hash({**ECHO, **change})
+
+
+def test_the_hash_does_not_depend_on_order_or_on_what_is_not_shown() -> None:
+    reordered = dict(reversed(ECHO.items()))
+    assert definition_hash(ECHO) == definition_hash({**reordered, "_meta": {"x": 1}})
+    canonical = (
+        '{"annotations":null,"description":null,"inputSchema":{"type":"object"},'
+        '"name":"echo","outputSchema":null,"title":null}'
+    )
+    assert definition_hash(ECHO) == hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def test_prompts_resources_and_templates_are_read_and_odd_ones_left_out() -> None:
+    offer = read(
+        prompts=[
+            {"name": "greet", "arguments": [{"name": "who", "required": True}, {"name": 5}, None]},
+            {"title": "nameless"},
+        ],
+        resources=[
+            {"uri": "memo://1\x07", "name": "one", "size": 12, "mimeType": "text/plain"},
+            {"uri": "memo://2", "size": -1},
+            "odd",
+        ],
+        templates=[{"uriTemplate": "memo://{day}", "name": "day"}, {"name": "odd"}],
+    )
+    assert [prompt.arguments for prompt in offer.prompts] == [
+        (PromptArgument("who", required=True),)
+    ]
+    assert [(r.uri, r.size) for r in offer.resources] == [("memo://1␇", 12), ("memo://2", None)]
+    assert [template.uri_template for template in offer.templates] == ["memo://{day}"]
+    assert not offer.is_empty

@@ -1,0 +1,532 @@
+"""Servers as real processes: the good one, and one for each fault."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.measures import Measure
+from tests.support.stalls import LoopWatch
+from tests.unit.engine.servers.support import (
+    Watcher,
+    call,
+    children,
+    eventually,
+    is_alive,
+    running,
+    script,
+)
+from tui.engine.servers import process as process_module
+from tui.engine.servers.manager import ServerManager
+from tui.engine.tools import MediaPart, TextPart, ToolCallError
+from tui.model.chat import Progress
+from tui.model.events import CatalogChanged, ServersConfigured
+from tui.model.servers import ServerId, Transport
+from tui.model.servers import ServerStatus as S
+
+
+def pid_of(server: str) -> int:
+    """Find the process of a test server by its script and behaviours."""
+    [found] = [c for c in children() if server in " ".join(c.cmdline())]
+    return found.pid
+
+
+async def test_a_good_server_is_connected_listed_and_called() -> None:
+    async with running(script("sample")) as (manager, watcher):
+        ready = await watcher.until("sample", S.STARTING, S.READY)
+        assert ready.info is not None
+        assert (ready.info.name, ready.info.version) == ("sample", "1.2.3")
+        assert ready.info.protocol_version == "2026-07-28"
+        assert ready.info.instructions == "Add numbers with care."
+        catalog = watcher.catalog("sample")
+        assert [tool.id for tool in catalog.tools] == ["add", "count", "fail", "picture", "measure"]
+        assert catalog.tools[0].claims == ("read-only",)
+        assert [prompt.name for prompt in catalog.prompts] == ["greet"]
+        assert [resource.uri for resource in catalog.resources] == ["memo://today"]
+        assert [template.uri_template for template in catalog.templates] == ["memo://{day}"]
+        assert (await call(manager, "add", {"a": 2, "b": 3})).parts == (TextPart("5"),)
+        failed = await call(manager, "fail", {"reason": "rain"})
+        assert failed.is_error
+        picture = await call(manager, "picture")
+        assert isinstance(picture.parts[1], MediaPart)
+        assert json.loads((await call(manager, "measure")).display) == {"width": 3}
+
+
+async def test_calls_run_in_parallel_and_report_progress() -> None:
+    async with running(script("sample")) as (manager, watcher):
+        await watcher.until("sample", S.READY)
+        seen: list[Progress] = []
+        began = time.monotonic()
+        await asyncio.gather(
+            *(call(manager, "count", {"to": 3, "pause": 0.15}, seen.append) for _ in range(5))
+        )
+        assert time.monotonic() - began < 1.5
+        assert Progress(1.0, 3.0, "at 1") in seen
+        assert Progress(2.0, 3.0, "at 2") in seen
+
+
+async def test_the_events_tell_the_whole_story() -> None:
+    async with running(script("raw")) as (_, watcher):
+        await watcher.until("raw", S.READY)
+        kinds = [type(event) for event in watcher.events]
+        assert kinds[0] is ServersConfigured
+        [configured] = watcher.of(ServersConfigured)
+        assert configured.servers[0].status is S.STOPPED
+        assert configured.servers[0].target.endswith("tests/servers/raw.py")
+        assert kinds.index(CatalogChanged) < len(kinds) - 1
+        assert watcher.last("raw").info is not None
+    assert watcher.statuses("raw") == [S.STARTING, S.READY, S.STOPPING, S.STOPPED]
+    assert children() == []
+
+
+async def test_a_server_killed_while_idle_is_noticed_at_once(measure: Measure) -> None:
+    async with running(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        victim = pid_of("raw.py")
+        began = time.perf_counter()
+        os.kill(victim, signal.SIGKILL)
+        failed = await watcher.until("raw", S.READY, S.FAILED)
+        delay = time.perf_counter() - began
+        measure(f"idle server killed: noticed after {delay * 1000:.1f} ms")
+        assert delay < 0.1
+        assert failed.failure is not None
+        assert failed.failure.reason == "was ended by SIGKILL"
+        assert manager.offered_tools() == ()
+        manager.start(ServerId("raw"))
+        await watcher.until("raw", S.FAILED, S.STARTING, S.READY)
+
+
+async def test_a_server_killed_in_a_call_fails_the_call_with_the_reason() -> None:
+    async with running(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        calling = asyncio.create_task(call(manager, "hang"))
+        await asyncio.sleep(0)
+        began = time.perf_counter()
+        os.kill(pid_of("raw.py"), signal.SIGKILL)
+        with pytest.raises(ToolCallError, match="was ended by SIGKILL during the call"):
+            await calling
+        assert time.perf_counter() - began < 0.5
+
+
+async def test_a_server_that_dies_of_a_call_says_its_last_words() -> None:
+    async with running(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        with pytest.raises(ToolCallError, match="exited with code 7") as caught:
+            await call(manager, "die")
+        assert "effect is unknown" in str(caught.value)
+        assert "dying now" in str(caught.value)
+        failed = await watcher.until("raw", S.FAILED)
+        assert failed.failure is not None
+        assert failed.failure.stderr_tail == ("dying now",)
+
+
+async def test_a_server_that_exits_at_once_shows_its_last_stderr_lines() -> None:
+    async with running(script("raw", "exit"), script("raw", server="good")) as (_, watcher):
+        failed = await watcher.until("raw", S.STARTING, S.FAILED)
+        assert failed.failure is not None
+        assert failed.failure.reason == "exited with code 3 before it was ready"
+        assert failed.failure.stderr_tail == ("cannot read the config", "giving up")
+        await watcher.until("good", S.READY)
+
+
+async def test_a_program_that_does_not_exist_fails_with_advice() -> None:
+    missing = replace(script("raw"), command="no-such-program-here", args=())
+    async with running(missing) as (_, watcher):
+        failed = await watcher.until("raw", S.STARTING, S.FAILED)
+        assert failed.failure is not None
+        assert failed.failure.reason == "command not found: no-such-program-here"
+        assert failed.failure.advice.startswith("Install it")
+
+
+async def test_a_file_that_is_no_program_fails_with_the_systems_reason(tmp_path: Path) -> None:
+    odd = tmp_path / "odd"
+    odd.write_bytes(b"\x00\x01 no program")
+    odd.chmod(0o755)
+    async with running(replace(script("raw"), command=str(odd), args=())) as (_, watcher):
+        failed = await watcher.until("raw", S.STARTING, S.FAILED)
+        assert failed.failure is not None
+        assert failed.failure.reason == "could not be started: Exec format error"
+
+
+async def test_a_network_server_says_that_it_is_not_supported_yet() -> None:
+    remote = replace(script("raw"), transport=Transport.HTTP, url="http://127.0.0.1:9/mcp")
+    async with running(remote) as (_, watcher):
+        failed = await watcher.until("raw", S.STARTING, S.FAILED)
+        assert failed.failure is not None
+        assert "not supported by this version yet" in failed.failure.reason
+
+
+async def test_a_server_that_never_answers_can_be_stopped_and_disturbs_nobody() -> None:
+    async with running(script("raw", "mute"), script("raw", server="good")) as (manager, watcher):
+        await watcher.until("good", S.READY)
+        assert watcher.statuses("raw") == [S.STARTING]
+        manager.stop(ServerId("raw"))
+        await watcher.until("raw", S.STARTING, S.STOPPING, S.STOPPED)
+        assert {tool.server for tool in manager.offered_tools()} == {"good"}
+
+
+async def test_a_version_nobody_knows_is_refused() -> None:
+    async with running(script("raw", "old")) as (_, watcher):
+        failed = await watcher.until("raw", S.STARTING, S.FAILED)
+        assert failed.failure is not None
+        assert failed.failure.reason == ("Unsupported protocol version from the server: 1999-01-01")
+
+
+async def test_a_restart_leaves_the_others_alone() -> None:
+    async with running(script("raw"), script("raw", server="other")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        await watcher.until("other", S.READY)
+        manager.restart(ServerId("raw"))
+        await watcher.until("raw", S.STOPPING, S.STOPPED, S.STARTING, S.READY)
+        assert watcher.statuses("other") == [S.STARTING, S.READY]
+        assert len(watcher.of(CatalogChanged)) <= 3
+
+
+async def test_bad_bytes_and_noise_between_messages_disturb_nothing() -> None:
+    async with running(script("raw", "noise", "bad_utf8")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        assert (await call(manager, "echo", {"text": "hi"})).display == "hi"
+        await eventually(lambda: len(watcher.log("raw")) >= 3)
+        log = watcher.log("raw")
+        assert "not a message, ignored: npm notice: a new version is out" in log
+        assert any("\ufffd" in line for line in log)
+
+
+@pytest.mark.parametrize("tool", ["surrogate", "deep"])
+async def test_a_reply_that_cannot_be_read_fails_its_call_at_once(tool: str) -> None:
+    async with running(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        began = time.perf_counter()
+        with pytest.raises(ToolCallError, match="could not be read"):
+            await call(manager, tool)
+        assert time.perf_counter() - began < 1
+        assert (await call(manager, "echo", {"text": "on"})).display == "on"
+
+
+async def test_results_that_are_partly_odd_are_used_as_far_as_they_go() -> None:
+    async with running(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        assert (await call(manager, "odd")).parts == (TextPart("5"),)
+        assert "1" in (await call(manager, "loose")).display
+
+
+async def test_arguments_that_cannot_be_sent_fail_their_call_only() -> None:
+    async with running(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        with pytest.raises(ToolCallError, match="cannot be sent"):
+            await call(manager, "echo", {"text": "\ud800"})
+        assert (await call(manager, "echo", {"text": "on"})).display == "on"
+
+
+async def test_a_message_over_the_limit_ends_the_server_and_not_the_app(
+    loop_watch: LoopWatch,
+) -> None:
+    async with running(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        before = psutil.Process().memory_info().rss
+        loop_watch.clear()
+        with pytest.raises(ToolCallError, match="wrote a message of more than 16 MiB"):
+            await call(manager, "long")
+        failed = await watcher.until("raw", S.FAILED)
+        assert failed.failure is not None
+        assert failed.failure.reason == "wrote a message of more than 16 MiB"
+        assert psutil.Process().memory_info().rss - before < 60_000_000
+    loop_watch.assert_smooth()
+
+
+async def test_malformed_tools_are_shown_and_the_good_ones_work() -> None:
+    async with running(script("raw", "malformed")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        assert [tool.id for tool in manager.offered_tools()] == ["echo", "empty"]
+        tools = watcher.catalog("raw").tools
+        assert len(tools) == 8
+        assert sum(bool(tool.problem) for tool in tools) == 6
+        assert len({tool.id for tool in tools}) == 8
+        assert (await call(manager, "echo", {"text": "x"})).display == "x"
+
+
+async def test_all_pages_are_read() -> None:
+    async with running(script("raw", "paging")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        assert len(manager.offered_tools()) == 15
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "count", "word"),
+    [("cursor_loop", 1, "repeats a cursor"), ("endless_pages", 100, "is too long")],
+)
+async def test_pages_without_end_end(behaviour: str, count: int, word: str) -> None:
+    async with running(script("raw", behaviour)) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        assert len(manager.offered_tools()) == count
+        await eventually(lambda: any(word in line for line in watcher.log("raw")))
+
+
+async def test_more_tools_than_the_limit_are_left_out() -> None:
+    async with running(script("raw", "many")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        assert len(manager.offered_tools()) == 1_000
+
+
+async def test_a_declared_list_that_does_not_exist_is_empty() -> None:
+    async with running(script("raw", "liar")) as (_, watcher):
+        await watcher.until("raw", S.READY)
+        assert watcher.catalog("raw").prompts == ()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason"),
+    [("no_tools", "offers nothing"), ("unlistable", "could not list its tools: the list is bro")],
+)
+async def test_a_server_of_no_use_is_closed_with_the_reason(behaviour: str, reason: str) -> None:
+    async with running(script("raw", behaviour)) as (_, watcher):
+        failed = await watcher.until("raw", S.STARTING, S.FAILED)
+        assert failed.failure is not None
+        assert failed.failure.reason.startswith(reason)
+        await eventually(lambda: children() == [])
+
+
+async def test_a_cancelled_call_is_cancelled_on_the_server(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    definition = script("raw", env={"RAW_RECORD": str(record)})
+    async with running(definition) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        calling = asyncio.create_task(call(manager, "hang"))
+        await eventually(lambda: '"hang"' in record.read_text())
+        began = time.perf_counter()
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        assert time.perf_counter() - began < 0.1
+        await eventually(lambda: "notifications/cancelled" in record.read_text())
+        messages = [json.loads(line) for line in record.read_text().splitlines()]
+        [called] = [m for m in messages if m.get("method") == "tools/call"]
+        assert messages[-1]["params"]["requestId"] == called["id"]
+        assert (await call(manager, "echo", {"text": "on"})).display == "on"
+
+
+async def test_a_call_over_its_time_is_cancelled_and_said_so(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    definition = script("raw", env={"RAW_RECORD": str(record)}, timeout=0.2)
+    async with running(definition) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        with pytest.raises(ToolCallError, match=r"no result within 0\.2 s"):
+            await call(manager, "hang")
+        await eventually(lambda: "notifications/cancelled" in record.read_text())
+
+
+async def test_a_server_is_told_the_workspace_as_its_root(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    definition = script("raw", env={"RAW_RECORD": str(record)})
+    async with running(definition, workspace=tmp_path) as (_, watcher):
+        await watcher.until("raw", S.READY)
+        messages = [json.loads(line) for line in record.read_text().splitlines()]
+        [hello] = [m["params"] for m in messages if m["method"] == "initialize"]
+        assert hello["capabilities"] == {"roots": {"listChanged": True}}
+        assert hello["clientInfo"] == {"name": "gemdeck", "version": "0.1"}
+
+
+async def test_a_server_gets_a_small_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "key")
+    monkeypatch.setenv("LC_TIME", "C")
+    definition = script("raw", env={"EXTRA": "1"}, cwd=tmp_path)
+    async with running(definition) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        told = json.loads((await call(manager, "environment")).display)
+        allowed = {"HOME", "LANG", "LC_TIME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "EXTRA"}
+        assert set(told["env"]) - {"LC_CTYPE"} <= allowed
+        assert told["env"]["EXTRA"] == "1"
+        assert told["cwd"] == str(tmp_path)
+
+
+async def test_stderr_is_kept_clean_and_off_the_screen(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    async with running(script("raw", "stderr", "noise")) as (_, watcher):
+        await watcher.until("raw", S.READY)
+        await eventually(lambda: len(watcher.log("raw")) >= 2)
+        log = watcher.log("raw")
+        assert log[0] == "done\ufffd"
+        assert log[1].startswith("yyyy")
+        assert len(log[1]) == 2_000
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_a_flood_of_stderr_disturbs_nobody(loop_watch: LoopWatch) -> None:
+    async with running(script("raw", "flood"), script("raw", server="good")) as (manager, watcher):
+        await watcher.until("good", S.READY)
+        loop_watch.clear()
+        assert (await call(manager, "echo", {"text": "hi"})).display == "hi"
+        await watcher.until("raw", S.READY)
+        await eventually(lambda: watcher.log("raw")[-1] == "line 199999 of a flood")
+        assert len(watcher.events) < 300
+    loop_watch.assert_smooth()
+
+
+async def test_a_server_that_ignores_every_courtesy_is_killed() -> None:
+    async with running(script("raw", "ignore_eof", "ignore_term")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        pid = pid_of("raw.py")
+        began = time.monotonic()
+        manager.stop(ServerId("raw"))
+        await watcher.until("raw", S.STOPPING, S.STOPPED)
+        assert 1.9 < time.monotonic() - began < 3
+        assert not is_alive(pid)
+
+
+@pytest.mark.parametrize("way", ["stop", "kill"])
+async def test_a_child_of_a_server_does_not_survive_it(tmp_path: Path, way: str) -> None:
+    async with running(script("raw", "grandchild", cwd=tmp_path)) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        grandchild = int((tmp_path / "grandchild.pid").read_text())
+        assert is_alive(grandchild)
+        if way == "stop":
+            manager.stop(ServerId("raw"))
+            await watcher.until("raw", S.STOPPED)
+        else:
+            os.kill(pid_of("raw.py"), signal.SIGKILL)
+            await watcher.until("raw", S.FAILED)
+        await eventually(lambda: not is_alive(grandchild), 1)
+
+
+async def test_twenty_stubborn_servers_close_together_within_five_seconds(
+    measure: Measure,
+) -> None:
+    definitions = [
+        script("raw", "ignore_eof", "ignore_term", server=f"s{number}") for number in range(20)
+    ]
+    async with running(*definitions) as (manager, watcher):
+        await manager.wait_discovered(20)
+        assert all(watcher.last(d.id).status is S.READY for d in definitions)
+        assert len(children()) == 20
+        began = time.monotonic()
+    took = time.monotonic() - began
+    measure(f"20 servers that ignore EOF and SIGTERM: closed in {took:.2f} s")
+    assert took < 5
+    assert children() == []
+
+
+async def test_a_second_cancellation_during_the_close_leaves_nothing() -> None:
+    watcher = Watcher()
+
+    async def run() -> None:
+        async with ServerManager(watcher, workspace=Path("/"), client_version="0") as manager:
+            manager.configure([script("raw", "ignore_eof", "ignore_term")])
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(run())
+    await watcher.until("raw", S.READY)
+    task.cancel()
+    await watcher.until("raw", S.STOPPING)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        async with asyncio.timeout(5):
+            await task
+    await eventually(lambda: children() == [])
+
+
+async def test_a_server_that_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_module, "WRITE_TIMEOUT", 0.2)
+    async with running(script("raw", "sleepy")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        with pytest.raises(ToolCallError, match="left its standard input unread"):
+            await asyncio.gather(
+                call(manager, "sleep"), call(manager, "echo", {"text": "x" * 1_000_000})
+            )
+        failed = await watcher.until("raw", S.FAILED)
+        assert failed.failure is not None
+        assert failed.failure.reason.startswith("left its standard input unread")
+
+
+async def test_a_tool_that_changed_since_it_was_offered_is_not_run(tmp_path: Path) -> None:
+    async with running(script("raw", "changing", cwd=tmp_path)) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        shown = manager.find_tool("echo")
+        assert shown is not None
+        (tmp_path / "changed").touch()
+        manager.restart(ServerId("raw"))
+        await watcher.until("raw", S.STOPPED, S.STARTING, S.READY)
+        with pytest.raises(ToolCallError, match="changed this tool"):
+            await manager.call_tool(shown, {}, lambda _: None)
+
+
+async def test_a_stopped_server_is_not_called() -> None:
+    async with running(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        tool = manager.find_tool("echo")
+        assert tool is not None
+        manager.stop(ServerId("raw"))
+        assert manager.find_tool("echo") is None
+        with pytest.raises(ToolCallError, match="cannot be called: it is stopping"):
+            await manager.call_tool(tool, {}, lambda _: None)
+
+
+async def test_a_new_configuration_adds_removes_replaces_and_leaves_servers() -> None:
+    old = (script("raw", server="stays"), script("raw", server="goes"), script("raw", server="new"))
+    async with running(*old) as (manager, watcher):
+        await manager.wait_discovered(10)
+        staying = {child.pid for child in children()}
+        changed = script("raw", "paging", server="new")
+        manager.configure([old[0], changed, script("raw", server="added")])
+        await watcher.until("added", S.STARTING, S.READY)
+        await watcher.until("new", S.STARTING, S.READY)
+        assert watcher.statuses("stays") == [S.STARTING, S.READY]
+        assert watcher.statuses("goes") == [S.STARTING, S.READY]
+        await eventually(lambda: len(children()) == 3)
+        assert len(staying & {child.pid for child in children()}) == 1
+        configured = watcher.of(ServersConfigured)[-1].servers
+        assert [(view.id, view.status) for view in configured] == [
+            ("stays", S.READY),
+            ("new", S.STOPPED),
+            ("added", S.STOPPED),
+        ]
+        assert configured[0].info is not None
+        assert configured[0].catalog.tools[0].id == "echo"
+        assert "echo_0_0" in [tool.id for tool in manager.offered_tools()]
+
+
+async def test_the_same_configuration_again_changes_nothing() -> None:
+    definition = script("raw")
+    async with running(definition) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        manager.configure([definition])
+        assert watcher.statuses("raw") == [S.STARTING, S.READY]
+
+
+async def test_withheld_servers_are_listed_and_never_started() -> None:
+    withheld = replace(script("raw"), withheld=S.UNTRUSTED)
+    async with running(withheld) as (manager, watcher):
+        await manager.wait_discovered(5)
+        manager.start(ServerId("raw"))
+        manager.restart_all()
+        [configured] = watcher.of(ServersConfigured)
+        assert configured.servers[0].status is S.UNTRUSTED
+        assert watcher.statuses("raw") == []
+        assert children() == []
+
+
+async def test_waiting_for_discovery_ends_with_its_patience() -> None:
+    async with running(script("raw", "mute")) as (manager, _):
+        began = time.monotonic()
+        await manager.wait_discovered(0.2)
+        assert time.monotonic() - began < 1
+
+
+def test_the_manager_is_imported_without_the_sdk() -> None:
+    heavy = ("mcp", "mcp_types", "pydantic", "jsonschema", "google", "anyio")
+    code = (
+        "import sys, tui.engine.servers.manager; "
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

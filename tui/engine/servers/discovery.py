@@ -1,0 +1,94 @@
+"""Asks a connected server for all that it declares to offer, page by page."""
+
+from typing import Final
+
+import mcp_types as types
+from mcp import Client, MCPError
+
+from tui.engine.servers import sdk
+from tui.engine.servers.catalog import RawOffer
+from tui.engine.servers.failures import ServerError
+from tui.engine.servers.log import ServerLog
+from tui.model.chat import Severity
+
+MAX_PAGES: Final = 100
+"""Pages of one list that are read."""
+
+MAX_ITEMS: Final = 10_000
+"""Items of one list that are read."""
+
+MAX_CURSOR_CHARS: Final = 8_192
+"""Longest cursor that is sent back."""
+
+
+async def discover(client: Client, log: ServerLog) -> RawOffer:
+    """List what the server declares.
+
+    A list of prompts, resources or templates that fails is empty, with a word in the log.
+
+    Raises:
+        ServerError: If the tools are declared and cannot be listed.
+        MCPError: If the connection is lost.
+    """
+    capabilities = client.server_capabilities
+    tools: list[object] = []
+    refused: set[str] = set()
+    if capabilities.tools is not None:
+        tools = await _list_tools(client, log)
+        refused = sdk.refused_tools(client, [tool for tool in tools if isinstance(tool, dict)])
+    prompts: list[object] = []
+    if capabilities.prompts is not None:
+        prompts = await _list_or_nothing(client, "prompts/list", "prompts", log)
+    resources: list[object] = []
+    templates: list[object] = []
+    if capabilities.resources is not None:
+        resources = await _list_or_nothing(client, "resources/list", "resources", log)
+        templates = await _list_or_nothing(
+            client, "resources/templates/list", "resourceTemplates", log
+        )
+    return RawOffer(tools, frozenset(refused), prompts, resources, templates)
+
+
+async def _list_tools(client: Client, log: ServerLog) -> list[object]:
+    try:
+        return await _list_all(client, "tools/list", "tools", log)
+    except MCPError as error:
+        if error.code == types.METHOD_NOT_FOUND:
+            return []
+        if error.code == types.CONNECTION_CLOSED:
+            raise
+        raise ServerError(f"could not list its tools: {error.error.message}") from error
+
+
+async def _list_or_nothing(client: Client, method: str, key: str, log: ServerLog) -> list[object]:
+    try:
+        return await _list_all(client, method, key, log)
+    except MCPError as error:
+        if error.code == types.CONNECTION_CLOSED:
+            raise
+        if error.code != types.METHOD_NOT_FOUND:
+            log.add("gemdeck", Severity.WARNING, f"{method} failed: {error.error.message}")
+        return []
+
+
+async def _list_all(client: Client, method: str, key: str, log: ServerLog) -> list[object]:
+    """Follow the cursors of one list until it ends, repeats itself or exceeds a limit."""
+    items: list[object] = []
+    cursor: str | None = None
+    seen: set[str] = set()
+    for _ in range(MAX_PAGES):
+        page = await sdk.request(client, method, {} if cursor is None else {"cursor": cursor})
+        found = page.get(key)
+        if isinstance(found, list):
+            items.extend(found)
+        cursor = page.get("nextCursor")
+        if not isinstance(cursor, str):
+            return items
+        if cursor in seen or len(cursor) > MAX_CURSOR_CHARS:
+            log.add("gemdeck", Severity.WARNING, f"{method} repeats a cursor; the list ends there")
+            return items
+        if len(items) >= MAX_ITEMS:
+            break
+        seen.add(cursor)
+    log.add("gemdeck", Severity.WARNING, f"{method} is too long; {len(items)} items were read")
+    return items[:MAX_ITEMS]

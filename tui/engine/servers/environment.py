@@ -1,0 +1,100 @@
+"""What a stdio server is started with: a small environment and a program that exists."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from tui.engine.servers.failures import ServerError
+
+_POSIX_NAMES: Final = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER"})
+_WINDOWS_NAMES: Final = frozenset(
+    {
+        "APPDATA",
+        "HOMEDRIVE",
+        "HOMEPATH",
+        "LOCALAPPDATA",
+        "PATH",
+        "PATHEXT",
+        "PROCESSOR_ARCHITECTURE",
+        "SYSTEMDRIVE",
+        "SYSTEMROOT",
+        "TEMP",
+        "USERNAME",
+        "USERPROFILE",
+    }
+)
+_LOCALE_PREFIX: Final = "LC_"
+_SHELL_FUNCTION_PREFIX: Final = "()"
+
+
+def server_environment(extra: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
+    """Build the environment of a server.
+
+    Nothing is inherited but what a program needs to find its home, its language and other
+    programs. In particular no key of the model reaches a server unless its entry names it.
+
+    Args:
+        extra: What the server's definition names; it wins.
+        base: The environment to inherit from.
+    """
+    names = _WINDOWS_NAMES if sys.platform == "win32" else _POSIX_NAMES
+    inherited = {
+        name: value
+        for name, value in base.items()
+        if (name in names or name.startswith(_LOCALE_PREFIX))
+        and not value.startswith(_SHELL_FUNCTION_PREFIX)
+    }
+    return inherited | dict(extra)
+
+
+def resolve_folder(folder: Path | None) -> Path:
+    """Give the working folder of a server.
+
+    Raises:
+        ServerError: If it does not exist.
+    """
+    resolved = folder if folder is not None else Path.cwd()
+    if not resolved.is_dir():
+        raise ServerError(
+            f"its working folder does not exist: {resolved}", "Correct `cwd` in the settings."
+        )
+    return resolved
+
+
+def resolve_program(command: str, environment: Mapping[str, str], folder: Path) -> str:
+    """Find the program of a server, as its own environment and folder would.
+
+    Args:
+        command: A name to be looked up, or a path.
+        environment: The environment the server gets; its ``PATH`` counts.
+        folder: The folder that a relative path starts from.
+
+    Returns:
+        The path of an executable file.
+
+    Raises:
+        ServerError: If there is none, or it cannot be executed.
+    """
+    if Path(command).name != command:
+        return _check_path(folder / command, command)
+    found = shutil.which(command, path=environment.get("PATH", os.defpath))
+    if found is None:
+        raise ServerError(
+            f"command not found: {command}",
+            "Install it, or give its full path as `command` in the settings.",
+        )
+    return found if Path(found).is_absolute() else str(folder / found)
+
+
+def _check_path(path: Path, command: str) -> str:
+    if path.is_dir():
+        raise ServerError(f"its command is a folder: {command}", "Name the program in it.")
+    found = shutil.which(str(path))
+    if found is not None:
+        return found
+    if path.exists():
+        raise ServerError(f"its command is not executable: {command}", "Make it executable.")
+    raise ServerError(f"command not found: {command}", "Correct `command` in the settings.")

@@ -1,0 +1,24 @@
+"""Why a server cannot be used, as an exception and as what the user reads."""
+
+from collections.abc import Sequence
+
+from tui.model.servers import Failure
+from tui.text import sanitize_line
+
+
+class ServerError(Exception):
+    """A server could not be started, reached or kept.
+
+    Attributes:
+        reason: One line that says what happened; it may hold the server's own words.
+        advice: One line that says what to do, or nothing.
+    """
+
+    def __init__(self, reason: str, advice: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.advice = advice
+
+    def as_failure(self, stderr_tail: Sequence[str] = ()) -> Failure:
+        """Give the failure as the user sees it, with the last lines of standard error."""
+        return Failure(sanitize_line(self.reason), sanitize_line(self.advice), tuple(stderr_tail))

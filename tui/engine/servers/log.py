@@ -1,0 +1,114 @@
+"""What a server writes and what is said about it, in order and in moderate amounts."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tui.engine.events import Publish
+from tui.model.chat import Severity
+from tui.model.events import LogLine, ServerLogged
+from tui.model.servers import ServerId
+from tui.text import sanitize
+
+MAX_LOG_LINES: Final = 1_000
+"""Lines of standard error that are kept for a server."""
+
+MAX_LINE_CHARS: Final = 2_000
+"""Longest line that is kept, in characters."""
+
+MAX_BATCH: Final = 200
+"""Lines in one event; of more that come in between, the newest are kept."""
+
+EVENT_INTERVAL: Final = 0.05
+"""Shortest time between two events of one server, in seconds."""
+
+FAILURE_TAIL: Final = 20
+"""Lines of standard error that a failure shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    time: float
+    source: str
+    severity: Severity
+    text: bytes | str
+
+
+class ServerLog:
+    """The log of one server.
+
+    Lines are kept raw and made presentable only when they are published or shown, so that a
+    flood costs what is shown of it. Lives on one event loop.
+
+    Args:
+        server: Whose log it is.
+        publish: Takes `ServerLogged`, at most twenty a second.
+    """
+
+    def __init__(self, server: ServerId, publish: Publish) -> None:
+        self._server = server
+        self._publish = publish
+        self._stderr: deque[bytes] = deque(maxlen=MAX_LOG_LINES)
+        self._pending: deque[_Entry] = deque(maxlen=MAX_BATCH)
+        self._dropped = 0
+        self._flush_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """Forget the standard error of an earlier run."""
+        self._stderr.clear()
+
+    def write_stderr(self, lines: Sequence[bytes]) -> None:
+        """Take lines the server wrote to its standard error."""
+        self._stderr.extend(lines)
+        for line in lines[-MAX_BATCH:]:
+            self._append("stderr", Severity.INFO, line)
+        self._dropped += max(0, len(lines) - MAX_BATCH)
+
+    def add(self, source: str, severity: Severity, text: str) -> None:
+        """Take a line from elsewhere: ``log`` for the server's words, ``gemdeck`` for ours."""
+        self._append(source, severity, text[: MAX_LINE_CHARS * 2])
+
+    def tail(self, count: int = FAILURE_TAIL) -> tuple[str, ...]:
+        """Give the last lines of standard error that are not blank, oldest first."""
+        shown = (text for raw in reversed(self._stderr) if (text := _presentable(raw)).strip())
+        newest_first = [text for text, _ in zip(shown, range(count), strict=False)]
+        return tuple(reversed(newest_first))
+
+    def flush(self) -> None:
+        """Publish what waits."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._pending:
+            return
+        lines = [
+            LogLine(entry.time, entry.source, entry.severity, _presentable(entry.text))
+            for entry in self._pending
+        ]
+        if self._dropped:
+            note = f"{self._dropped} earlier lines are left out: too many at once"
+            lines.insert(0, LogLine(lines[0].time, "gemdeck", Severity.WARNING, note))
+        self._pending.clear()
+        self._dropped = 0
+        self._flush_at = asyncio.get_running_loop().time() + EVENT_INTERVAL
+        self._publish(ServerLogged(self._server, tuple(lines)))
+
+    def _append(self, source: str, severity: Severity, text: bytes | str) -> None:
+        if len(self._pending) == MAX_BATCH:
+            self._dropped += 1
+        self._pending.append(_Entry(time.time(), source, severity, text))
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_at(max(self._flush_at, loop.time()), self.flush)
+
+
+def _presentable(text: bytes | str) -> str:
+    """Make one line of a log fit to be shown; of a redrawn line, give its last state."""
+    if isinstance(text, bytes):
+        text = text[: MAX_LINE_CHARS * 4].decode("utf-8", "replace")
+    last = text.rstrip("\r\n").rsplit("\r", 1)[-1]
+    return sanitize(last, MAX_LINE_CHARS).replace("\n", " ")

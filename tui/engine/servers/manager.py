@@ -1,0 +1,270 @@
+"""All servers: configured together, each on its own, closed together.
+
+Importing this module costs little. What speaks MCP is imported in a thread, before the first
+server starts.
+"""
+
+import asyncio
+import importlib
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, cast
+
+from tui.engine.events import Publish
+from tui.engine.servers.catalog import ServerOffer
+from tui.engine.servers.live import Connect, Host
+from tui.engine.servers.log import ServerLog
+from tui.engine.servers.registry import Registry
+from tui.engine.servers.supervisor import Supervisor
+from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.settings.display import shown_target
+from tui.engine.tools import JsonObject, OfferedTool, ToolCallError, ToolResult
+from tui.model.catalog import Catalog
+from tui.model.chat import Progress
+from tui.model.events import CatalogChanged, ServersConfigured, ServerStatusChanged
+from tui.model.servers import SETTLED, ServerId, ServerView
+
+SHUTDOWN_TIMEOUT: Final = 4.5
+"""Seconds all servers together get to close when the manager does."""
+
+KILL_TIMEOUT: Final = 0.5
+"""Seconds those get that had to be killed then."""
+
+_CONNECTION_MODULE: Final = "tui.engine.servers.connection"
+
+logger = logging.getLogger(__name__)
+
+
+class ServerManager:
+    """The servers of a run; a `tui.engine.tools.ToolHost`.
+
+    Use it as an async context manager: leaving it closes all servers at the same time, within
+    five seconds, and leaves no process. Commands return at once and are harmless where they do
+    not apply. Lives on one event loop.
+
+    Args:
+        publish: Takes `ServersConfigured`, `ServerStatusChanged`, `CatalogChanged` and
+            `ServerLogged`.
+        workspace: The folder that servers are told of as the only root.
+        client_version: Our version, as servers are told it.
+        connect: Makes attempts to connect; None for the real ones.
+    """
+
+    def __init__(
+        self,
+        publish: Publish,
+        *,
+        workspace: Path,
+        client_version: str,
+        connect: Connect | None = None,
+    ) -> None:
+        self._publish = publish
+        self._host = Host(client_version, workspace)
+        self._connect = connect
+        self._loading: asyncio.Task[Connect] | None = None
+        self._supervisors: dict[ServerId, Supervisor] = {}
+        self._tasks: dict[Supervisor, asyncio.Task[None]] = {}
+        self._registry = Registry(self._is_ready)
+        self._catalogs: dict[ServerId, Catalog] = {}
+        self._changed = asyncio.Event()
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._closed = True
+        for supervisor in self._tasks:
+            supervisor.close()
+        try:
+            await self._wait_for_tasks(SHUTDOWN_TIMEOUT)
+        finally:
+            for supervisor, task in self._tasks.items():
+                supervisor.kill()
+                task.cancel()
+            if self._loading is not None:
+                self._loading.cancel()
+            await self._wait_for_tasks(KILL_TIMEOUT)
+
+    def configure(self, definitions: Sequence[ServerDefinition]) -> None:
+        """Take the servers there are, in settings order.
+
+        New ones start unless they are withheld, missing ones are closed, changed ones restart,
+        and the others go on undisturbed.
+        """
+        if self._closed:
+            return
+        before, self._supervisors = self._supervisors, {}
+        added: list[Supervisor] = []
+        for definition in definitions:
+            known = before.get(definition.id)
+            if known is not None and known.definition == definition:
+                self._supervisors[definition.id] = before.pop(definition.id)
+                continue
+            if known is not None:
+                self._registry.forget(definition.id)
+            supervisor = self._add(definition, replaced=known)
+            self._supervisors[definition.id] = supervisor
+            added.append(supervisor)
+        for supervisor in before.values():
+            supervisor.close()
+        self._registry.configure(definitions)
+        self._catalogs = {server: self._registry.catalog(server) for server in self._supervisors}
+        self._publish(ServersConfigured(tuple(map(self._view, self._supervisors.values()))))
+        for supervisor in added:
+            supervisor.start()
+        self._changed.set()
+
+    def start(self, server: ServerId) -> None:
+        """Start a stopped or failed server."""
+        self._command(server, Supervisor.start)
+
+    def stop(self, server: ServerId) -> None:
+        """Stop a server; it stays stopped."""
+        self._command(server, Supervisor.stop)
+
+    def restart(self, server: ServerId) -> None:
+        """Stop a server where it runs and start it; the others are left alone."""
+        self._command(server, Supervisor.restart)
+
+    def restart_all(self) -> None:
+        """Restart every server that is not disabled, untrusted or invalid."""
+        for server in self._supervisors:
+            self.restart(server)
+
+    def set_enabled(self, server: ServerId, *, enabled: bool) -> None:
+        """Disable a server, or let it run again; one that the settings withhold stays so."""
+        self._command(server, lambda supervisor: supervisor.set_enabled(enabled=enabled))
+
+    async def wait_discovered(self, patience: float) -> None:
+        """Wait until every server is ready or will not be, at most `patience` seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                while not all(s.status in SETTLED for s in self._supervisors.values()):
+                    self._changed.clear()
+                    await self._changed.wait()
+
+    def offered_tools(self) -> Sequence[OfferedTool]:
+        """List what the model may call now, in settings order of the servers."""
+        return self._registry.offered()
+
+    def find_tool(self, tool_id: str) -> OfferedTool | None:
+        """Find a tool by its name towards the model; a prefix that models add is no hindrance."""
+        return self._registry.find(tool_id)
+
+    async def call_tool(
+        self,
+        tool: OfferedTool,
+        arguments: JsonObject,
+        on_progress: Callable[[Progress], None],
+    ) -> ToolResult:
+        """Run a tool, if its server still defines it as it was offered.
+
+        Cancelling the awaiting task cancels the call on the server.
+
+        Raises:
+            ToolCallError: If no result came back.
+        """
+        supervisor = self._supervisors.get(tool.server)
+        if supervisor is None or supervisor.live is None:
+            status = supervisor.status.value if supervisor is not None else "not configured"
+            raise ToolCallError(f"The server {tool.server} cannot be called: it is {status}.")
+        current = self._registry.current(tool)
+        if current is None or current.definition_hash != tool.definition_hash:
+            raise ToolCallError("The server has changed this tool meanwhile; it was not run.")
+        return await supervisor.live.call_tool(tool.name, arguments, on_progress)
+
+    def status_changed(self, supervisor: Supervisor) -> None:
+        """Publish that a server moved (its supervisor calls this)."""
+        if self._supervisors.get(supervisor.id) is not supervisor:
+            return
+        self._changed.set()
+        self._publish(
+            ServerStatusChanged(
+                supervisor.id, supervisor.status, supervisor.failure, info=supervisor.info
+            )
+        )
+
+    def offer_changed(self, supervisor: Supervisor, offer: ServerOffer) -> None:
+        """Publish each catalog that a new offer changes (the supervisor calls this)."""
+        if self._supervisors.get(supervisor.id) is not supervisor:
+            return
+        self._registry.update(supervisor.id, offer)
+        for server in self._supervisors:
+            catalog = self._registry.catalog(server)
+            if catalog != self._catalogs.get(server):
+                self._catalogs[server] = catalog
+                self._publish(CatalogChanged(server, catalog))
+
+    def _add(self, definition: ServerDefinition, replaced: Supervisor | None) -> Supervisor:
+        log = ServerLog(definition.id, self._publish)
+        supervisor = Supervisor(definition, self._load_connect, self._host, self, log)
+        predecessor = None
+        if replaced is not None:
+            replaced.close()
+            predecessor = self._tasks.get(replaced)
+        task = asyncio.create_task(
+            _supervise(supervisor, predecessor), name=f"server {definition.id}"
+        )
+        self._tasks[supervisor] = task
+        task.add_done_callback(lambda done: self._forget(supervisor, done))
+        return supervisor
+
+    def _forget(self, supervisor: Supervisor, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(supervisor, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a server's supervisor broke down", exc_info=error)
+
+    def _command(self, server: ServerId, command: Callable[[Supervisor], None]) -> None:
+        supervisor = self._supervisors.get(server)
+        if supervisor is not None and not self._closed:
+            command(supervisor)
+
+    def _is_ready(self, server: ServerId) -> bool:
+        supervisor = self._supervisors.get(server)
+        return supervisor is not None and supervisor.live is not None
+
+    def _view(self, supervisor: Supervisor) -> ServerView:
+        definition = supervisor.definition
+        return ServerView(
+            id=definition.id,
+            origin=definition.origin,
+            transport=definition.transport,
+            target=shown_target(definition),
+            description=definition.description,
+            status=supervisor.status,
+            failure=supervisor.failure,
+            info=supervisor.info,
+            catalog=self._registry.catalog(definition.id),
+        )
+
+    async def _load_connect(self) -> Connect:
+        if self._connect is not None:
+            return self._connect
+        if self._loading is None:
+            self._loading = asyncio.create_task(_import_connect(), name="import the MCP SDK")
+        return await asyncio.shield(self._loading)
+
+    async def _wait_for_tasks(self, seconds: float) -> None:
+        if self._tasks:
+            await asyncio.wait(set(self._tasks.values()), timeout=seconds)
+
+
+async def _supervise(supervisor: Supervisor, predecessor: asyncio.Task[None] | None) -> None:
+    """Run a supervisor once the one it replaces has let go of what both may need."""
+    if predecessor is not None:
+        await asyncio.wait({predecessor})
+    await supervisor.run()
+
+
+async def _import_connect() -> Connect:
+    module = await asyncio.to_thread(importlib.import_module, _CONNECTION_MODULE)
+    return cast("Connect", module.Connection)

@@ -1,0 +1,91 @@
+"""The names of tools towards the model: allowed by Gemini, unique, and settled by the settings.
+
+The first server in settings order keeps a tool's own name; a later one's is
+``server__tool``. The result depends on what the servers offer and on their order, never on who
+connected first.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from tui.model.catalog import ToolId
+
+MAX_NAME: Final = 63
+"""Longest name; Gemini documents 64."""
+
+_HEAD: Final = 28
+_TAIL: Final = 32
+_GAP: Final = "___"
+_DIGEST: Final = 8
+_NOT_ALLOWED: Final = re.compile(r"[^a-zA-Z0-9_.-]")
+_MODEL_PREFIXES: Final = ("default_api.", "default_api:")
+"""What Gemini models put before names at times; no tool may have such a name itself."""
+
+_RESERVED: Final = frozenset({"default_api"})
+
+ToolKey = tuple[str, str]
+"""A server's id and the tool's name there."""
+
+
+def sanitise_name(name: str) -> str:
+    """Make a name one that Gemini allows.
+
+    Characters outside ``[a-zA-Z0-9_.-]`` become ``_``; a name that does not begin with a letter
+    or ``_`` gets one; of a name over 63 characters the first 28 and the last 32 are kept.
+    """
+    clean = _NOT_ALLOWED.sub("_", name)
+    if not clean or not (clean[0].isalpha() or clean[0] == "_"):
+        clean = "_" + clean
+    if len(clean) > MAX_NAME:
+        clean = clean[:_HEAD] + _GAP + clean[-_TAIL:]
+    return clean
+
+
+def assign_names(
+    offers: Sequence[tuple[str, Iterable[str]]], reserved: Iterable[str] = ()
+) -> dict[ToolKey, ToolId]:
+    """Name the tools of all servers.
+
+    Names that differ in case only count as the same: models mix them up. Within one server the
+    order of its list does not matter.
+
+    Args:
+        offers: Server ids in settings order, each with the names of its tools.
+        reserved: Names that are given already.
+
+    Returns:
+        For each server and tool its name; no two are equal, even without regard to case.
+    """
+    names: dict[ToolKey, ToolId] = {}
+    taken = {*_RESERVED, *(name.lower() for name in reserved)}
+    for server, tools in offers:
+        for tool in sorted(set(tools), key=lambda name: (sanitise_name(name) != name, name)):
+            name = _free_name(server, tool, taken)
+            taken.add(name.lower())
+            names[server, tool] = ToolId(name)
+    return names
+
+
+def without_model_prefix(name: str) -> str:
+    """Take off what a model may have put before a tool's name."""
+    for prefix in _MODEL_PREFIXES:
+        if name.startswith(prefix):
+            return name.removeprefix(prefix)
+    return name
+
+
+def _free_name(server: str, tool: str, taken: set[str]) -> str:
+    bare = sanitise_name(tool)
+    qualified = sanitise_name(f"{server}__{tool}")
+    for candidate in (bare, qualified):
+        if candidate.lower() not in taken and without_model_prefix(candidate) == candidate:
+            return candidate
+    counter = 0
+    while True:
+        digest = hashlib.sha256(f"{server}\0{tool}\0{counter}".encode()).hexdigest()[:_DIGEST]
+        candidate = f"{qualified[: MAX_NAME - _DIGEST - 1]}_{digest}"
+        if candidate.lower() not in taken:
+            return candidate
+        counter += 1

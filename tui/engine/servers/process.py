@@ -1,0 +1,346 @@
+"""One server process: its pipes, its end, and the steps that end it.
+
+The process leads its own session and process group, so that no key of the terminal reaches it
+and its children can be ended with it. What children do that leave the group is out of reach.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, cast
+
+import anyio
+
+from tui.engine.servers.failures import ServerError
+from tui.engine.servers.lines import LineSplitter, LineTooLongError
+
+MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
+"""Longest line a server may write to its standard output."""
+
+MAX_STDERR_LINE_BYTES: Final = 8 * 1024
+"""Longest line of standard error that is kept; the rest of the line is dropped."""
+
+MAX_QUEUED_BYTES: Final = 4 * 1024 * 1024
+"""Output that may wait to be taken before reading pauses."""
+
+STDERR_WINDOW: Final = 0.05
+"""Length of the window in which standard error is rationed, in seconds."""
+
+STDERR_WINDOW_BYTES: Final = 512 * 1024
+"""Standard error read in one window; a server that floods it is slowed down."""
+
+WRITE_TIMEOUT: Final = 30.0
+"""Seconds a server may leave its standard input unread while messages wait."""
+
+EXIT_DRAIN: Final = 0.05
+"""Seconds the pipes of a dead process may take to run dry; a survivor may hold them open."""
+
+EOF_GRACE: Final = 1.0
+"""Seconds a server gets to exit after its standard input was closed."""
+
+TERMINATE_GRACE: Final = 1.0
+"""Seconds its group gets after SIGTERM."""
+
+KILL_GRACE: Final = 0.5
+"""Seconds until the death of a killed process must have been noticed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to start: an argument list with a resolved program, the whole environment, a folder."""
+
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    folder: Path
+
+
+class ServerProcess(asyncio.SubprocessProtocol):
+    """A started server process.
+
+    Args:
+        on_stderr: Takes complete lines of standard error, raw.
+
+    Attributes:
+        exited: Set when the process has ended; `exit_code` is known then.
+        exited_by_itself: Whether it had ended before anybody here wanted it to.
+        output_ended: Set when nothing more will come from standard output.
+        errors_ended: Set when nothing more will come from standard error.
+        broken: Why the process is of no use although it may run, or nothing.
+    """
+
+    def __init__(self, on_stderr: Callable[[list[bytes]], None]) -> None:
+        self._on_stderr = on_stderr
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._output = LineSplitter(MAX_MESSAGE_BYTES)
+        self._errors = LineSplitter(MAX_STDERR_LINE_BYTES, cut=True)
+        self._lines: deque[bytes] = deque()
+        self._queued_bytes = 0
+        self._stderr_budget = STDERR_WINDOW_BYTES
+        self._stderr_paused = False
+        self._arrived = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._closed = asyncio.Event()
+        self._closing: asyncio.Task[None] | None = None
+        self.exited = asyncio.Event()
+        self.output_ended = asyncio.Event()
+        self.errors_ended = asyncio.Event()
+        self.exited_by_itself = False
+        self._is_ending = False
+        self.broken = ""
+
+    @classmethod
+    async def start(
+        cls, launch: Launch, on_stderr: Callable[[list[bytes]], None]
+    ) -> "ServerProcess":
+        """Start a process.
+
+        Raises:
+            ServerError: If the system refuses to start it.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            _, process = await loop.subprocess_exec(
+                lambda: cls(on_stderr),
+                *launch.arguments,
+                env=dict(launch.environment),
+                cwd=launch.folder,
+                start_new_session=True,
+            )
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise ServerError(f"could not be started: {reason}") from error
+        except ValueError as error:
+            raise ServerError(f"could not be started: {error}") from error
+        return process
+
+    @property
+    def pid(self) -> int:
+        """The process id, which also names its group."""
+        return self._process().get_pid()
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, negative for a signal; None while the process runs."""
+        return self._process().get_returncode()
+
+    async def read_line(self) -> bytes | None:
+        """Give the next line of standard output, or None once there will be none."""
+        while not self._lines:
+            if self.output_ended.is_set():
+                return None
+            self._arrived.clear()
+            await self._arrived.wait()
+        line = self._lines.popleft()
+        self._queued_bytes -= len(line)
+        if self._queued_bytes < MAX_QUEUED_BYTES:
+            self._resume_reading(1)
+        return line
+
+    async def write(self, data: bytes) -> None:
+        """Write to standard input.
+
+        Raises:
+            ServerError: If it is closed, or the server leaves it unread.
+        """
+        pipe = self._input()
+        if pipe is None or pipe.is_closing():
+            raise ServerError("closed its standard input")
+        pipe.write(data)
+        try:
+            async with asyncio.timeout(WRITE_TIMEOUT):
+                await self._writable.wait()
+        except TimeoutError:
+            raise ServerError(f"left its standard input unread for {WRITE_TIMEOUT:.0f} s") from None
+
+    async def close(self) -> None:
+        """End the process and its group: end of input, then SIGTERM, then SIGKILL.
+
+        Takes at most the three graces. Whoever cancels the caller meanwhile is heard afterwards:
+        no process is left behind.
+        """
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(), name="close server process")
+        await _finish(self._closing)
+
+    def give_up(self, reason: str) -> None:
+        """Take no more output; `reason` says why, in one line."""
+        self.broken = self.broken or reason
+        self._end_output()
+
+    def kill(self) -> None:
+        """Kill the group at once."""
+        self._is_ending = True
+        if not self.exited.is_set():
+            self._signal_group(_KILL)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport (asyncio calls this)."""
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        """Take what the process wrote (asyncio calls this)."""
+        if isinstance(data, str):
+            return
+        if fd == 1:
+            self._take_output(data)
+        else:
+            self._take_errors(data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
+        """Note the end of a pipe (asyncio calls this)."""
+        match fd:
+            case 0:
+                self._writable.set()
+            case 1:
+                self._end_output()
+            case _:
+                self._end_errors()
+
+    def process_exited(self) -> None:
+        """Note the end of the process and end what it leaves in its group (asyncio calls this)."""
+        self._signal_group(_KILL)
+        self.exited_by_itself = not self._is_ending
+        self.exited.set()
+        loop = asyncio.get_running_loop()
+        loop.call_later(EXIT_DRAIN, self._end_output)
+        loop.call_later(EXIT_DRAIN, self._end_errors)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Note that nothing of the process is left (asyncio calls this)."""
+        self._closed.set()
+
+    def pause_writing(self) -> None:
+        """Note that the process does not read its input (asyncio calls this)."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Note that the process reads its input again (asyncio calls this)."""
+        self._writable.set()
+
+    def _take_output(self, data: bytes) -> None:
+        if self.broken:
+            return
+        try:
+            lines = self._output.feed(data)
+        except LineTooLongError:
+            self.give_up(f"wrote a message of more than {MAX_MESSAGE_BYTES // 1024 // 1024} MiB")
+            return
+        if not lines:
+            return
+        self._lines.extend(lines)
+        self._queued_bytes += sum(map(len, lines))
+        self._arrived.set()
+        if self._queued_bytes >= MAX_QUEUED_BYTES:
+            self._pause_reading(1)
+
+    def _take_errors(self, data: bytes) -> None:
+        if lines := self._errors.feed(data):
+            self._on_stderr(lines)
+        if self._stderr_budget == STDERR_WINDOW_BYTES:
+            asyncio.get_running_loop().call_later(STDERR_WINDOW, self._renew_stderr_budget)
+        self._stderr_budget -= len(data)
+        if self._stderr_budget <= 0:
+            self._stderr_paused = True
+            self._pause_reading(2)
+
+    def _renew_stderr_budget(self) -> None:
+        self._stderr_budget = STDERR_WINDOW_BYTES
+        if self._stderr_paused:
+            self._stderr_paused = False
+            self._resume_reading(2)
+
+    def _end_output(self) -> None:
+        self.output_ended.set()
+        self._arrived.set()
+
+    def _end_errors(self) -> None:
+        if not self.errors_ended.is_set():
+            self.errors_ended.set()
+            if rest := self._errors.finish():
+                self._on_stderr([rest])
+
+    async def _close(self) -> None:
+        if self.output_ended.is_set():  # its death may just not have been noticed yet
+            await self._exits_within(EXIT_DRAIN)
+        self._is_ending = True
+        self._discard_output()
+        pipe = self._input()
+        if pipe is not None:
+            pipe.close()
+        if not await self._exits_within(EOF_GRACE):
+            self._signal_group(signal.SIGTERM)
+            if not await self._exits_within(TERMINATE_GRACE):
+                self._signal_group(_KILL)
+                await self._exits_within(KILL_GRACE)
+        await _wait_within(self.errors_ended, EXIT_DRAIN)
+        if pipe is not None and pipe.get_write_buffer_size() > 0:
+            pipe.abort()
+        self._process().close()
+        await _wait_within(self._closed, KILL_GRACE)
+
+    def _discard_output(self) -> None:
+        """Let a server that is busy writing get on, towards its end."""
+        self.give_up("was closed")
+        self._lines.clear()
+        self._queued_bytes = 0
+        self._resume_reading(1)
+
+    async def _exits_within(self, seconds: float) -> bool:
+        return await _wait_within(self.exited, seconds)
+
+    def _signal_group(self, number: int) -> None:
+        """Send a signal to the group; one that is gone, or not ours any longer, is left alone."""
+        with suppress(ProcessLookupError, PermissionError):
+            if sys.platform == "win32":
+                self._process().kill()
+            else:
+                os.killpg(self.pid, number)
+
+    def _pause_reading(self, fd: int) -> None:
+        pipe = self._process().get_pipe_transport(fd)
+        if pipe is not None:
+            cast("asyncio.ReadTransport", pipe).pause_reading()
+
+    def _resume_reading(self, fd: int) -> None:
+        pipe = self._process().get_pipe_transport(fd)
+        if pipe is not None:
+            cast("asyncio.ReadTransport", pipe).resume_reading()
+
+    def _input(self) -> asyncio.WriteTransport | None:
+        return cast("asyncio.WriteTransport | None", self._process().get_pipe_transport(0))
+
+    def _process(self) -> asyncio.SubprocessTransport:
+        if self._transport is None:
+            raise RuntimeError("the process has not been started")
+        return self._transport
+
+
+_KILL: Final[int] = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+
+async def _wait_within(event: asyncio.Event, seconds: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
+
+
+async def _finish(task: asyncio.Task[None]) -> None:
+    """Wait for a task that ends by itself; a cancellation meanwhile takes effect afterwards."""
+    cancelled = False
+    with anyio.CancelScope(shield=True):
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError:
+                cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+    task.result()

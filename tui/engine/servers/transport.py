@@ -1,0 +1,42 @@
+"""What a connection needs of a transport beyond the SDK's protocol: its end, and a hard stop."""
+
+import asyncio
+from types import TracebackType
+from typing import Protocol
+
+from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.message import SessionMessage
+
+Streams = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
+"""The two halves of a connection as `mcp.Client` takes them."""
+
+
+class ServerTransport(Protocol):
+    """A way to one server.
+
+    Attributes:
+        ended: Set when the other side is gone, also while nothing is asked of it.
+    """
+
+    ended: asyncio.Event
+
+    async def __aenter__(self) -> Streams:
+        """Open it.
+
+        Raises:
+            ServerError: If that is impossible.
+        """
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close it, within bounds, whatever cancels meanwhile."""
+
+    def ending(self) -> str:
+        """Say in one line why the other side is gone."""
+
+    def kill(self) -> None:
+        """Let go of everything at once."""
