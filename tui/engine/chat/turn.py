@@ -131,6 +131,7 @@ class Turn:
         """
         try:
             if self._context.prepare is not None:
+                self._set_phase(TurnPhase.SERVERS)
                 await self._context.prepare()
             outcome = await self._run_steps()
         except asyncio.CancelledError:

@@ -1,0 +1,209 @@
+"""`gemdeck -p` as a process of its own, over the real wire and real servers."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio.abc import Process
+
+from tests.fakes.gemini import KEY, FakeGemini
+from tests.fakes.gemini_script import Call, Fail, Say, Stall
+from tui.cli.exit_codes import ExitCode
+
+PATIENCE = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a finished run left."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads(self.stdout)
+        return value
+
+
+async def run(
+    *arguments: str, gemini: FakeGemini | None = None, stdin: bytes | None = None
+) -> Result:
+    """Run the command to its end."""
+    with anyio.fail_after(PATIENCE):
+        completed = await anyio.run_process(
+            [sys.executable, "-m", "tui", *arguments],
+            input=stdin,
+            stdin=None,
+            check=False,
+            env=environment(gemini),
+        )
+    return Result(completed.returncode, completed.stdout.decode(), completed.stderr.decode())
+
+
+def environment(gemini: FakeGemini | None) -> dict[str, str]:
+    if gemini is None:
+        return dict(os.environ)
+    return {**os.environ, "GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": gemini.url}
+
+
+def write_settings(settings: dict[str, Any]) -> None:
+    folder = Path.home() / ".gemini"
+    folder.mkdir(exist_ok=True)
+    (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+
+
+def notes_server() -> dict[str, Any]:
+    return {
+        "command": sys.executable,
+        "args": ["-P", "-m", "tui.engine.demo.notes_server"],
+        "env": {"GEMDECK_NOTES_DB": str(Path.home() / "notes.db")},
+    }
+
+
+@pytest.fixture
+async def gemini() -> AsyncIterator[FakeGemini]:
+    async with FakeGemini() as fake:
+        yield fake
+
+
+async def test_stdout_holds_the_answer_and_nothing_else(gemini: FakeGemini) -> None:
+    gemini.steps = [[Say("Four."), Say(" It is four.")]]
+
+    result = await run("-p", "two and two?", gemini=gemini)
+
+    assert (result.code, result.stdout) == (0, "Four. It is four.\n")
+    assert gemini.requests[0].contents[-1]["parts"] == [{"text": "two and two?"}]
+    assert gemini.violations == []
+
+
+async def test_a_tool_that_is_not_allowed_is_denied_and_the_model_is_told(
+    gemini: FakeGemini,
+) -> None:
+    write_settings({"mcpServers": {"notes": notes_server()}})
+    gemini.steps = [[Call([("add_note", {"text": "buy milk"})])], [Say("I may not.")]]
+
+    result = await run("-p", "add a note", "-o", "json", gemini=gemini)
+
+    assert result.code == 0
+    assert result.json["response"] == "I may not."
+    [call] = result.json["tool_calls"]
+    assert (call["server"], call["tool"], call["status"]) == ("notes", "add_note", "denied")
+    told = gemini.requests[1].contents[-1]["parts"][0]["functionResponse"]["response"]
+    assert told["error"].startswith("Denied")
+    assert gemini.violations == []
+
+
+async def test_an_allowed_tool_runs_and_its_result_reaches_the_model(gemini: FakeGemini) -> None:
+    write_settings({"mcpServers": {"notes": notes_server()}})
+    gemini.steps = [[Call([("add_note", {"text": "buy milk"})])], [Say("Done.")]]
+
+    result = await run(
+        "-p", "add a note", "-o", "json", "--allowed-tools", "notes.add_note", gemini=gemini
+    )
+
+    [call] = result.json["tool_calls"]
+    assert call["status"] == "ok"
+    assert call["arguments"] == {"text": "buy milk"}
+    assert "buy milk" in call["result"]
+    told = gemini.requests[1].contents[-1]["parts"][0]["functionResponse"]["response"]
+    assert "buy milk" in told["output"]
+    assert result.json["error"] is None
+
+
+async def test_the_demo_needs_no_key() -> None:
+    result = await run(
+        "-p", "add a note: buy milk", "--demo", "--allowed-tools", "notes", "-o", "json"
+    )
+
+    assert result.code == 0
+    assert [call["tool"] for call in result.json["tool_calls"]] == ["add_note"]
+    assert result.json["model"] == "demo"
+
+
+async def test_without_a_key_it_says_what_to_do() -> None:
+    result = await run("-p", "hello")
+
+    assert (result.code, result.stdout) == (ExitCode.NO_KEY, "")
+    assert "GEMINI_API_KEY" in result.stderr
+
+
+async def test_settings_that_cannot_be_read_end_the_run_with_their_place() -> None:
+    folder = Path.home() / ".gemini"
+    folder.mkdir()
+    (folder / "settings.json").write_text('{\n  "mcpServers": {\n', encoding="utf-8")
+
+    result = await run("-p", "hello", "--demo")
+
+    assert (result.code, result.stdout) == (ExitCode.BAD_SETTINGS, "")
+    assert "settings.json:" in result.stderr
+
+
+async def test_a_failed_turn_says_why_and_what_to_do(gemini: FakeGemini) -> None:
+    gemini.steps = [[Fail(400, "API key not valid.", reason="API_KEY_INVALID")]]
+
+    result = await run("-p", "hello", "-o", "json", gemini=gemini)
+
+    assert result.code == ExitCode.ERROR
+    assert result.json["outcome"] == "failed"
+    assert "key" in result.json["error"]["message"].lower()
+    assert result.json["error"]["advice"]
+    assert KEY not in result.stdout + result.stderr
+
+
+async def test_what_is_piped_in_goes_before_the_prompt(gemini: FakeGemini) -> None:
+    gemini.steps = [[Say("A list.")]]
+
+    await run("-p", "what is this?", gemini=gemini, stdin=b"milk\nbread\n")
+
+    [part] = gemini.requests[0].contents[-1]["parts"]
+    assert part["text"] == "milk\nbread\n\nwhat is this?"
+
+
+async def test_an_empty_prompt_is_refused() -> None:
+    result = await run("-p", "  ", "--demo")
+
+    assert (result.code, result.stdout) == (ExitCode.NO_INPUT, "")
+
+
+async def test_without_a_terminal_the_deck_says_how_to_go_on() -> None:
+    result = await run("--demo")
+
+    assert result.code == ExitCode.NO_INPUT
+    assert "-p" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_a_signal_stops_the_turn_down_to_the_wire(
+    gemini: FakeGemini, number: signal.Signals
+) -> None:
+    gemini.steps = [[Say("so "), Stall()]]
+    process = await anyio.open_process(
+        [sys.executable, "-m", "tui", "-p", "hang"], env=environment(gemini)
+    )
+    with anyio.fail_after(PATIENCE):
+        async with process:
+            await gemini.wait_for_requests(1)
+            process.send_signal(number)
+            code = await finish(process)
+
+    assert code == ExitCode.CANCELLED
+    with anyio.fail_after(5):
+        await gemini.wait_for_gone(1)
+
+
+async def finish(process: Process) -> int:
+    """Read a process to its end."""
+    streams: Sequence[Any] = [stream for stream in (process.stdout, process.stderr) if stream]
+    for stream in streams:
+        async for _ in stream:
+            pass
+    return await process.wait()

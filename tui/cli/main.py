@@ -1,0 +1,75 @@
+"""``gemdeck``: the deck by default, one turn without a screen with ``-p``."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from tui import __version__
+from tui.cli.exit_codes import ExitCode
+
+EPILOG = """\b
+Exit codes: 0 done, 1 the turn failed, 2 wrong usage, 41 no key, 42 no prompt,
+52 settings cannot be used, 53 too many tool calls, 130 cancelled.
+"""
+
+
+@click.command(
+    epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96}
+)
+@click.option(
+    "-p", "--prompt", metavar="TEXT", help="Run one turn without a screen and print the answer."
+)
+@click.option(
+    "-o",
+    "--output-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What -p prints on stdout.",
+)
+@click.option(
+    "--allowed-tools",
+    metavar="SERVER.TOOL,…",
+    default="",
+    help="Tools that -p may run; SERVER alone allows all of its tools. Others are denied.",
+)
+@click.option("-m", "--model", metavar="NAME", help="The model to ask.")
+@click.option("--demo", is_flag=True, help="Use the offline demo model and its bundled servers.")
+@click.option("--debug", is_flag=True, help="Write verbose logs to the log folder.")
+@click.version_option(__version__, prog_name="gemdeck")
+def main(
+    prompt: str | None,
+    output_format: str,
+    allowed_tools: str,
+    model: str | None,
+    *,
+    demo: bool,
+    debug: bool,
+) -> None:
+    """Chat with Gemini and the tools of your MCP servers, in the terminal.
+
+    Reads the mcpServers of .gemini/settings.json in your home and in this folder. Without a key
+    in GEMINI_API_KEY, GOOGLE_API_KEY or the keyring it starts in an offline demo.
+    """
+    # Each branch loads its own half of the house: a headless run must not pay for Textual.
+    if prompt is not None:
+        from tui.cli.headless import HeadlessRun, run_headless  # noqa: PLC0415
+
+        allowed = tuple(name.strip() for name in allowed_tools.split(",") if name.strip())
+        run = HeadlessRun(
+            prompt=prompt,
+            folder=Path.cwd(),
+            as_json=output_format == "json",
+            allowed_tools=allowed,
+            model=model,
+            demo=demo,
+            debug=debug,
+        )
+        sys.exit(run_headless(run))
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        click.echo("gemdeck needs a terminal; use -p TEXT to run without one.", err=True)
+        sys.exit(ExitCode.NO_INPUT)
+    from tui.compose import DeckOptions, run_deck  # noqa: PLC0415
+
+    sys.exit(run_deck(DeckOptions(folder=Path.cwd(), demo=demo, model=model, debug=debug)))

@@ -1,0 +1,229 @@
+"""`Engine`: settings, servers, conversation and consent under one roof, with one lifetime."""
+
+import asyncio
+import importlib
+import os
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from tui import __version__
+from tui.engine.chat.backend import ModelBackend, ModelError
+from tui.engine.chat.conversation import Conversation
+from tui.engine.consent.broker import Consent
+from tui.engine.demo.definitions import demo_definitions
+from tui.engine.demo.model import DemoBackend
+from tui.engine.events import Publish
+from tui.engine.servers.manager import ServerManager
+from tui.engine.settings.definitions import ServerDefinition
+from tui.model.chat import ModelView, Severity
+from tui.model.events import ModelSelected, Notice, NoticeRaised
+from tui.model.servers import ServerId
+from tui.text import sanitize_line
+
+if TYPE_CHECKING:
+    from tui.engine.auth.credentials import ModelAccess
+    from tui.engine.configuration import Configuration
+
+DISCOVERY_PATIENCE: Final = 10.0
+"""Seconds a turn waits for servers that are still starting before it goes on without them."""
+
+MAX_EARLY_MESSAGES: Final = 20
+"""Messages kept that the user sends before the settings have been read."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """What the command line says.
+
+    Attributes:
+        folder: The workspace.
+        demo: Whether the offline demo was asked for, whatever keys there are.
+        model: The model asked for, or None for the settings' choice.
+        demo_without_key: Whether the demo stands in where there is no key.
+    """
+
+    folder: Path
+    demo: bool = False
+    model: str | None = None
+    demo_without_key: bool = True
+
+
+class Engine:
+    """Everything that works behind the screen.
+
+    Use it as an async context manager. Entering costs nothing; `start` reads the settings and
+    starts the servers; leaving ends the turn and closes every server.
+
+    Args:
+        options: What the command line says.
+        publish: Takes every event.
+        consent: Answers whether a tool may run.
+
+    Attributes:
+        servers: The servers; theirs are the commands to start and stop them.
+    """
+
+    def __init__(self, options: EngineOptions, publish: Publish, consent: Consent) -> None:
+        self._options = options
+        self._publish = publish
+        self._consent = consent
+        self._configuration: Configuration | None = None
+        self._conversation: Conversation | None = None
+        self._early_messages: list[str] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stack = AsyncExitStack()
+        self.servers = ServerManager(publish, workspace=options.folder, client_version=__version__)
+
+    async def __aenter__(self) -> Self:
+        await self._stack.enter_async_context(self.servers)
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._stack.aclose()
+
+    async def start(self) -> "Configuration":
+        """Read the settings, open the model backend, start the servers.
+
+        Returns:
+            What was read, problems included. Nothing in the settings makes this fail.
+        """
+        module = await asyncio.to_thread(importlib.import_module, "tui.engine.configuration")
+        configuration: Configuration = await asyncio.to_thread(
+            partial(
+                module.load_configuration,
+                self._options.folder,
+                self._options.model,
+                os.environ,
+                demo=self._options.demo,
+            )
+        )
+        self._configuration = configuration
+        for notice in configuration.notices:
+            self._publish(NoticeRaised(notice))
+        access = configuration.access
+        try:
+            backend = await self._open_backend(access)
+        except ModelError as error:
+            self._complain(error)
+            access, backend = None, DemoBackend()
+        if access is None and not (self._options.demo or self._options.demo_without_key):
+            return configuration
+        self._conversation = Conversation(
+            backend,
+            self.servers,
+            self._consent,
+            self._publish,
+            max_tool_calls=configuration.settings.gemdeck.max_tool_calls,
+            system_instruction=configuration.settings.gemdeck.system_instruction,
+            prepare=self._wait_for_servers,
+        )
+        self._spawn(self._conversation.run())
+        self._announce(backend, needs_setup=access is None and not self._options.demo)
+        self.servers.configure(self._definitions(with_demo=access is None))
+        early, self._early_messages = self._early_messages, []
+        for text in early:
+            self._conversation.send(text)
+        return configuration
+
+    def send(self, text: str) -> None:
+        """Send a message to the model; it waits while a turn runs or the settings are read."""
+        if self._conversation is not None:
+            self._conversation.send(text)
+        elif len(self._early_messages) < MAX_EARLY_MESSAGES:
+            self._early_messages.append(text)
+
+    def cancel_turn(self) -> None:
+        """Stop the running turn, down to the wire."""
+        if self._conversation is not None:
+            self._conversation.cancel()
+
+    def clear_conversation(self) -> None:
+        """Begin a new conversation."""
+        if self._conversation is not None:
+            self._conversation.clear()
+
+    async def wait_idle(self) -> None:
+        """Wait until every message sent has been answered."""
+        if self._conversation is not None:
+            await self._conversation.wait_idle()
+
+    def use_api_key(self, key: str) -> None:
+        """Keep a Gemini key and let Gemini answer; the demo's servers leave."""
+        self._spawn(self._switch_access("remember_api_key", key))
+
+    def use_vertex(self, project: str, location: str) -> None:
+        """Let Vertex answer, with the credentials of the environment; the demo's servers leave."""
+        self._spawn(self._switch_access("open_vertex", project, location))
+
+    def use_demo(self) -> None:
+        """Stay with the offline demo model."""
+        self._announce(DemoBackend(), needs_setup=False)
+
+    async def _switch_access(self, function: str, *arguments: str) -> None:
+        """Get an access from `tui.engine.configuration` and let its model answer."""
+        if self._conversation is None:
+            return
+        module = importlib.import_module("tui.engine.configuration")
+        try:
+            access: ModelAccess = await asyncio.to_thread(getattr(module, function), *arguments)
+            backend = await self._open_backend(access)
+        except (ValueError, OSError, ModelError) as error:
+            self._complain(error)
+            return
+        self._conversation.use_backend(backend)
+        self._announce(backend, needs_setup=False)
+        self.servers.configure(self._definitions(with_demo=False))
+
+    async def _open_backend(self, access: "ModelAccess | None") -> ModelBackend:
+        if access is None or self._configuration is None:
+            return DemoBackend()
+        module = importlib.import_module("tui.engine.configuration")
+        backend: ModelBackend = await asyncio.to_thread(
+            module.open_backend, access, self._configuration.settings.gemdeck
+        )
+        return backend
+
+    def _complain(self, error: Exception) -> None:
+        """Say why there is no other model than before."""
+        advice = getattr(error, "advice", "") or "Nothing has changed."
+        notice = Notice(Severity.ERROR, sanitize_line(str(error)), sanitize_line(advice))
+        self._publish(NoticeRaised(notice))
+
+    def _announce(self, backend: ModelBackend, *, needs_setup: bool) -> None:
+        model = ModelView(sanitize_line(backend.model, 64), backend.kind, needs_setup)
+        self._publish(ModelSelected(model))
+
+    def _definitions(self, *, with_demo: bool) -> tuple[ServerDefinition, ...]:
+        """Give the user's servers and, in the demo, the bundled ones under names still free."""
+        own = self._configuration.settings.servers if self._configuration is not None else ()
+        if not with_demo:
+            return own
+        taken = {definition.id for definition in own}
+        bundled = (
+            replace(definition, id=ServerId(f"demo-{definition.id}"))
+            if definition.id in taken
+            else definition
+            for definition in demo_definitions()
+        )
+        return (*own, *bundled)
+
+    async def _wait_for_servers(self) -> None:
+        await self.servers.wait_discovered(DISCOVERY_PATIENCE)
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
