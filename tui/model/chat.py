@@ -35,6 +35,7 @@ class ToolCallStatus(StrEnum):
 class TurnPhase(StrEnum):
     """What a running turn is busy with. The value is the word on the screen."""
 
+    SERVERS = "waiting for servers to start"
     WAITING = "waiting for the model"
     STREAMING = "answering"
     TOOLS = "running tools"

@@ -5,7 +5,16 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tui.model import events as e
-from tui.model.chat import Entry, EntryId, ModelText, Thought, ToolCall, TurnPhase, TurnState
+from tui.model.chat import (
+    Entry,
+    EntryId,
+    ModelText,
+    Thought,
+    ToolCall,
+    TurnPhase,
+    TurnState,
+    Usage,
+)
 from tui.model.servers import ServerId, ServerView
 from tui.store.state import MAX_LOG_LINES, MAX_NOTICES, AppState, Unsent
 
@@ -18,7 +27,7 @@ def reduce(state: AppState, event: e.Event) -> AppState:
         case e.ServerStatusChanged() | e.CatalogChanged() | e.ServerLogged():
             return _reduce_server(state, event)
         case e.ModelSelected(model):
-            return replace(state, model=model)
+            return replace(state, model=model) if model != state.model else state
         case e.NoticeRaised(notice):
             notices = (*state.notices, notice)[-MAX_NOTICES:]
             return replace(state, notices=notices, notice_count=state.notice_count + 1)
@@ -29,7 +38,7 @@ def reduce(state: AppState, event: e.Event) -> AppState:
         case e.LogLevelChanged(server, level):
             return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
         case e.UsageReported(usage):
-            return replace(state, usage=usage)
+            return replace(state, usage=usage) if usage != state.usage else state
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
             return _reduce_turn(state, event)
         case _:
@@ -77,6 +86,8 @@ def _reduce_server(
         case e.CatalogChanged(server, catalog):
             return _with_server(state, server, lambda view: replace(view, catalog=catalog))
         case e.ServerLogged(server, lines):
+            if not lines or all(view.id != server for view in state.servers):
+                return state
             kept = (*state.logs.get(server, ()), *lines)[-MAX_LOG_LINES:]
             return replace(state, logs=MappingProxyType({**state.logs, server: kept}))
 
@@ -95,7 +106,7 @@ def _reduce_turn(
     transcript = state.transcript
     match event:
         case e.TurnStarted(turn, message, time):
-            settled = (*transcript.settled, *transcript.live)
+            settled = (*transcript.settled, *map(_completed, transcript.live))
             return replace(
                 state,
                 turn=TurnState(turn, TurnPhase.WAITING, time),
@@ -109,7 +120,7 @@ def _reduce_turn(
         case e.TurnFinished(turn, _, text):
             if state.turn is None or state.turn.id != turn:
                 return state
-            settled = (*transcript.settled, *(_completed(entry) for entry in transcript.live))
+            settled = (*transcript.settled, *map(_completed, transcript.live))
             serial = state.unsent.serial + 1 if state.unsent else len(settled)
             return replace(
                 state,
@@ -119,7 +130,8 @@ def _reduce_turn(
             )
         case e.ConversationCleared():
             cleared = replace(transcript, settled=(), live=(), epoch=transcript.epoch + 1)
-            return replace(state, transcript=cleared, turn=None, unsent=None)
+            usage = Usage(context_limit=state.usage.context_limit)
+            return replace(state, transcript=cleared, turn=None, unsent=None, usage=usage)
 
 
 def _completed(entry: Entry) -> Entry:
@@ -177,9 +189,15 @@ def _appended(state: AppState, entry: Entry) -> AppState:
 def _streamed(state: AppState, piece: ModelText | Thought) -> AppState:
     """Add a piece to the entry it belongs to, or begin that entry with it."""
     live = state.transcript.live
-    if live and live[-1].id == piece.id and isinstance(live[-1], ModelText | Thought):
-        grown = replace(live[-1], text=live[-1].text + piece.text)
-        return replace(state, transcript=replace(state.transcript, live=(*live[:-1], grown)))
+    for index in reversed(range(len(live))):
+        entry = live[index]
+        if entry.id != piece.id:
+            continue
+        if not isinstance(entry, ModelText | Thought):
+            return state
+        grown = replace(entry, text=entry.text + piece.text)
+        changed = (*live[:index], grown, *live[index + 1 :])
+        return replace(state, transcript=replace(state.transcript, live=changed))
     return _appended(state, piece)
 
 

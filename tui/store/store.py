@@ -38,13 +38,19 @@ class Store:
         return self._state
 
     def dispatch(self, event: Event) -> None:
-        """Apply one event. Listeners hear of it only if it changed anything."""
+        """Apply one event. Listeners hear of it only if it changed anything.
+
+        A listener may dispatch in turn: everyone then hears of the newer snapshot, and those
+        who had not yet heard of the older one never do, so that nobody goes back in time.
+        """
         state = reduce(self._state, event)
         if state is self._state:
             return
         self._state = state
-        for listener in tuple(self._listeners.values()):
-            listener(state)
+        for key in tuple(self._listeners):
+            listener = self._listeners.get(key)
+            if listener is not None and self._state is state:
+                listener(state)
 
     def listen(self, listener: Listener) -> Unsubscribe:
         """Call `listener` with each new snapshot until the returned function is called."""
