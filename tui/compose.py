@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tui.engine.browser import open_in_browser
 from tui.engine.consent.broker import ConsentBroker
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.events import EventBus
 from tui.engine.logs import log_to_file
 from tui.engine.paths import log_dir, state_dir
 from tui.engine.preferences import append_message, load_messages, load_theme, save_theme
+from tui.engine.requests import RequestDesk
 from tui.model.events import Event, ServerStatusChanged
 from tui.model.servers import ServerStatus
 from tui.store.engine_commands import EngineCommands
@@ -55,7 +57,11 @@ async def _run(options: DeckOptions) -> int:
     broker = ConsentBroker(bus.publish)
     bus.subscribe(partial(_withdraw_questions, broker))
     engine = Engine(
-        EngineOptions(options.folder, demo=options.demo, model=options.model), bus.publish, broker
+        EngineOptions(options.folder, demo=options.demo, model=options.model),
+        bus.publish,
+        broker,
+        desk=RequestDesk(bus.publish),
+        open_url=open_in_browser,
     )
     painted = asyncio.Event()
     folder = state_dir()

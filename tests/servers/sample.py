@@ -68,4 +68,10 @@ def memo(day: str) -> str:
 
 if __name__ == "__main__":
     print("sample is up", file=sys.stderr, flush=True)
-    server.run("stdio")
+    match sys.argv[1:]:
+        case ["sse", port]:
+            server.run("sse", port=int(port))
+        case ["http", port]:
+            server.run("streamable-http", port=int(port))
+        case _:
+            server.run("stdio")

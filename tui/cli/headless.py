@@ -73,7 +73,11 @@ class _Session:
         bus.subscribe(self.store.dispatch)
         bus.subscribe(self._watch)
         options = EngineOptions(
-            self.run.folder, demo=self.run.demo, model=self.run.model, demo_without_key=False
+            self.run.folder,
+            demo=self.run.demo,
+            model=self.run.model,
+            demo_without_key=False,
+            follow_settings=False,
         )
         consent = HeadlessConsent(self.run.allowed_tools)
         async with Engine(options, bus.publish, consent) as engine:

@@ -20,6 +20,7 @@ from tui.engine.auth.credentials import (
     vertex_access,
 )
 from tui.engine.chat.backend import ModelBackend
+from tui.engine.settings.definitions import SettingsProblem
 from tui.engine.settings.loader import LoadedSettings, load_settings
 from tui.model.chat import Severity
 from tui.model.events import Notice
@@ -50,10 +51,7 @@ def load_configuration(
     Bad content becomes notices; nothing makes this fail.
     """
     settings = load_settings(folder, environ=environ, model=model)
-    notices = [
-        Notice(Severity.ERROR if problem.fatal else Severity.WARNING, str(problem))
-        for problem in settings.problems
-    ]
+    notices = [problem_notice(problem) for problem in settings.problems]
     access = None
     if not demo:
         try:
@@ -61,6 +59,11 @@ def load_configuration(
         except CredentialError as error:
             notices.append(credential_notice(error))
     return Configuration(settings, access, tuple(notices))
+
+
+def problem_notice(problem: SettingsProblem) -> Notice:
+    """Say what is wrong in a settings file."""
+    return Notice(Severity.ERROR if problem.fatal else Severity.WARNING, str(problem))
 
 
 def credential_notice(error: CredentialError) -> Notice:

@@ -14,10 +14,19 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tui import __version__
 from tui.engine.chat.backend import ModelBackend, ModelError
 from tui.engine.chat.conversation import Conversation
+from tui.engine.chat.generation import BackendGenerator
+from tui.engine.chat.message import Message
 from tui.engine.consent.broker import Consent
 from tui.engine.demo.definitions import demo_definitions
 from tui.engine.demo.model import DemoBackend
 from tui.engine.events import Publish
+from tui.engine.offerings import Offerings
+from tui.engine.paths import state_dir
+from tui.engine.requests import DecliningDesk, Desk
+from tui.engine.servers import enablement, eras
+from tui.engine.servers.enablement import Enablement
+from tui.engine.servers.eras import Eras
+from tui.engine.servers.facilities import Facilities, OpenUrl, open_nothing
 from tui.engine.servers.manager import ServerManager
 from tui.engine.settings.definitions import ServerDefinition
 from tui.model.chat import ModelView, Severity
@@ -28,6 +37,7 @@ from tui.text import sanitize_line
 if TYPE_CHECKING:
     from tui.engine.auth.credentials import ModelAccess
     from tui.engine.configuration import Configuration
+    from tui.engine.settings.loader import LoadedSettings
 
 DISCOVERY_PATIENCE: Final = 10.0
 """Seconds a turn waits for servers that are still starting before it goes on without them."""
@@ -45,12 +55,14 @@ class EngineOptions:
         demo: Whether the offline demo was asked for, whatever keys there are.
         model: The model asked for, or None for the settings' choice.
         demo_without_key: Whether the demo stands in where there is no key.
+        follow_settings: Whether edits of settings files take effect while the engine runs.
     """
 
     folder: Path
     demo: bool = False
     model: str | None = None
     demo_without_key: bool = True
+    follow_settings: bool = True
 
 
 class Engine:
@@ -63,24 +75,54 @@ class Engine:
         options: What the command line says.
         publish: Takes every event.
         consent: Answers whether a tool may run.
+        desk: Puts the requests of servers to the user; declines them all unless given.
+        open_url: Opens an address in the browser after the user's consent.
 
     Attributes:
         servers: The servers; theirs are the commands to start and stop them.
+        offerings: The commands on what servers offer beside tools.
+        desk: Takes the answers to requests of servers.
     """
 
-    def __init__(self, options: EngineOptions, publish: Publish, consent: Consent) -> None:
+    def __init__(
+        self,
+        options: EngineOptions,
+        publish: Publish,
+        consent: Consent,
+        *,
+        desk: Desk | None = None,
+        open_url: OpenUrl = open_nothing,
+    ) -> None:
         self._options = options
         self._publish = publish
         self._consent = consent
         self._configuration: Configuration | None = None
         self._conversation: Conversation | None = None
+        self._with_demo = False
+        self._enablement = Enablement(_state_file(enablement.FILE_NAME))
         self._early_messages: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._stack = AsyncExitStack()
-        self.servers = ServerManager(publish, workspace=options.folder, client_version=__version__)
+        self.desk: Desk = desk or DecliningDesk()
+        facilities = Facilities(
+            publish,
+            self.desk,
+            generator=BackendGenerator(self._backend) if desk is not None else None,
+            open_url=open_url,
+        )
+        self.servers = ServerManager(
+            publish,
+            workspace=options.folder,
+            client_version=__version__,
+            facilities=facilities,
+            eras=Eras(_state_file(eras.FILE_NAME)),
+            enablement=self._enablement,
+        )
+        self.offerings = Offerings(self.servers, facilities, publish, self._send_message)
 
     async def __aenter__(self) -> Self:
         await self._stack.enter_async_context(self.servers)
+        await self._stack.enter_async_context(self.offerings)
         return self
 
     async def __aexit__(
@@ -111,6 +153,7 @@ class Engine:
             )
         )
         self._configuration = configuration
+        await asyncio.to_thread(self._enablement.load)
         for notice in configuration.notices:
             self._publish(NoticeRaised(notice))
         access = configuration.access
@@ -132,7 +175,10 @@ class Engine:
         )
         self._spawn(self._conversation.run())
         self._announce(backend, needs_setup=access is None and not self._options.demo)
-        self.servers.configure(self._definitions(with_demo=access is None))
+        self._with_demo = access is None
+        self.servers.configure(self._definitions())
+        if self._options.follow_settings:
+            self._spawn(self._follow_settings(configuration.settings))
         early, self._early_messages = self._early_messages, []
         for text in early:
             self._conversation.send(text)
@@ -144,6 +190,15 @@ class Engine:
             self._conversation.send(text)
         elif len(self._early_messages) < MAX_EARLY_MESSAGES:
             self._early_messages.append(text)
+
+    def _send_message(self, message: Message) -> None:
+        """Send a message whose form for the model differs from the shown one."""
+        if self._conversation is not None:
+            self._conversation.send_message(message)
+
+    def _backend(self) -> ModelBackend | None:
+        """Give the model that answers now."""
+        return self._conversation.backend if self._conversation is not None else None
 
     def cancel_turn(self) -> None:
         """Stop the running turn, down to the wire."""
@@ -185,7 +240,8 @@ class Engine:
             return
         self._conversation.use_backend(backend)
         self._announce(backend, needs_setup=False)
-        self.servers.configure(self._definitions(with_demo=False))
+        self._with_demo = False
+        self.servers.configure(self._definitions())
 
     async def _open_backend(self, access: "ModelAccess | None") -> ModelBackend:
         if access is None or self._configuration is None:
@@ -206,10 +262,24 @@ class Engine:
         model = ModelView(sanitize_line(backend.model, 64), backend.kind, needs_setup)
         self._publish(ModelSelected(model))
 
-    def _definitions(self, *, with_demo: bool) -> tuple[ServerDefinition, ...]:
+    async def _follow_settings(self, loaded: "LoadedSettings") -> None:
+        """Apply edits of the settings files to the servers, for as long as the engine runs."""
+        module = await asyncio.to_thread(importlib.import_module, "tui.engine.reload")
+        options = self._options
+        await module.SettingsReloader(
+            options.folder, options.model, loaded, self._apply_settings, self._publish
+        ).run()
+
+    def _apply_settings(self, loaded: "LoadedSettings") -> None:
+        """Let the servers be those of new settings; all that did not change go on."""
+        if self._configuration is not None:
+            self._configuration = replace(self._configuration, settings=loaded)
+            self.servers.configure(self._definitions())
+
+    def _definitions(self) -> tuple[ServerDefinition, ...]:
         """Give the user's servers and, in the demo, the bundled ones under names still free."""
         own = self._configuration.settings.servers if self._configuration is not None else ()
-        if not with_demo:
+        if not self._with_demo:
             return own
         taken = {definition.id for definition in own}
         bundled = (
@@ -227,3 +297,11 @@ class Engine:
         task = asyncio.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _state_file(name: str) -> Path | None:
+    """Give the place of a file of our own; None where there can be none."""
+    try:
+        return state_dir() / name
+    except OSError:
+        return None

@@ -67,6 +67,18 @@ class Transport(StrEnum):
     SSE = "sse"
 
 
+class ProtocolEra(StrEnum):
+    """How a server is spoken to. The value is the word in the settings.
+
+    HANDSHAKE is what revisions 2024-11-05 to 2025-11-25 have in common, STATELESS the revision
+    2026-07-28; AUTO finds out.
+    """
+
+    AUTO = "auto"
+    HANDSHAKE = "handshake"
+    STATELESS = "stateless"
+
+
 class Origin(StrEnum):
     """Where a server's definition comes from. The value is the word on the screen."""
 
@@ -74,6 +86,7 @@ class Origin(StrEnum):
     USER = "user"
     PROJECT = "project"
     SYSTEM = "system"
+    EXTENSION = "extension"
     DEMO = "demo"
 
 
@@ -118,6 +131,11 @@ class ServerInfo:
     def is_stateless(self) -> bool:
         """Whether the connection is of the era that began with revision 2026-07-28."""
         return self.protocol_version >= "2026-07-28"
+
+    @property
+    def era(self) -> ProtocolEra:
+        """The era of the connection."""
+        return ProtocolEra.STATELESS if self.is_stateless else ProtocolEra.HANDSHAKE
 
 
 @dataclass(frozen=True, slots=True)

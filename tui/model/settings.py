@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic.alias_generators import to_camel
 
+from tui.model.servers import ProtocolEra
 from tui.model.settings_types import (
     Flag,
     Headers,
@@ -265,6 +266,11 @@ class GemdeckSettings(_Section):
     thoughts: Flag = Field(True, description="Show summaries of the model's thinking.")
     system_instruction: str = Field(
         "", max_length=MAX_INSTRUCTION, description="Standing orders for the model."
+    )
+    protocols: dict[str, ProtocolEra] = Field(
+        default_factory=dict,
+        description="How to speak to a server, by its name: `handshake` forces the revisions up "
+        "to 2025-11-25 and `stateless` the one of 2026-07-28; `auto` finds out.",
     )
 
 

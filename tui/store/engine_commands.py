@@ -1,8 +1,11 @@
 """The commands, carried out by the engine."""
 
+from collections.abc import Mapping
+
 from tui.engine.consent.broker import ConsentBroker
 from tui.engine.engine import Engine
 from tui.model.consent import Decision, RequestId
+from tui.model.requests import Reply
 from tui.model.servers import ServerId
 
 
@@ -28,6 +31,42 @@ class EngineCommands:
     def decide(self, request: RequestId, decision: Decision) -> None:
         """Answer a question."""
         self._broker.decide(request, decision)
+
+    def reply(self, request: RequestId, reply: Reply) -> None:
+        """Answer a server's request for input, an address or a generation."""
+        self._engine.desk.reply(request, reply)
+
+    def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
+        """Let a server render one of its prompts and send the result to the model."""
+        self._engine.offerings.send_prompt(server, prompt, arguments)
+
+    def read_resource(self, server: ServerId, uri: str) -> None:
+        """Read a resource for the user; it arrives as `ResourceRead`."""
+        self._engine.offerings.read_resource(server, uri)
+
+    def send_resource(self, server: ServerId, uri: str, text: str) -> None:
+        """Send a message to the model with the content of a resource beside it."""
+        self._engine.offerings.send_resource(server, uri, text)
+
+    def subscribe_resource(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
+        """Ask to be told of changes of a resource, or no longer."""
+        self._engine.offerings.subscribe(server, uri, subscribed=subscribed)
+
+    def complete_argument(
+        self,
+        token: str,
+        server: ServerId,
+        target: str,
+        argument: str,
+        value: str,
+        context: Mapping[str, str],
+    ) -> None:
+        """Ask a server to complete an argument; it arrives as `ArgumentCompleted`."""
+        self._engine.offerings.complete(token, server, target, argument, value, context)
+
+    def set_log_level(self, server: ServerId, level: str) -> None:
+        """Tell a server from which level on to log, ``debug`` to ``emergency``."""
+        self._engine.offerings.set_log_level(server, level)
 
     def restart_server(self, server: ServerId) -> None:
         """Stop a server where it runs and start it again."""

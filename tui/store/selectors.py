@@ -1,11 +1,15 @@
 """Questions that several panes ask of the state."""
 
 from enum import StrEnum
+from typing import Final
 
 from tui.model.chat import Entry
 from tui.model.requests import PendingRequest
 from tui.model.servers import SETTLED, ServerId, ServerStatus, ServerView
 from tui.store.state import AppState
+
+MAX_NAMED: Final = 2
+"""Servers that `waiting_text` names; the others are counted."""
 
 
 class Discovery(StrEnum):
@@ -33,6 +37,16 @@ def server(state: AppState, server_id: ServerId) -> ServerView | None:
 def starting(state: AppState) -> tuple[ServerId, ...]:
     """Name the servers that are starting."""
     return tuple(view.id for view in state.servers if view.status is ServerStatus.STARTING)
+
+
+def waiting_text(state: AppState) -> str:
+    """Name the servers that are awaited: ``waiting for a, b, +2``; nothing if there are none."""
+    awaited = starting(state)
+    if not awaited:
+        return ""
+    named = list(awaited[:MAX_NAMED])
+    more = [f"+{len(awaited) - MAX_NAMED}"] if len(awaited) > MAX_NAMED else []
+    return f"waiting for {', '.join([*named, *more])}"
 
 
 def ready_count(state: AppState) -> tuple[int, int]:

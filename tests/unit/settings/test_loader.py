@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from tests.unit.settings.conftest import Machine, messages
 from tui.engine.settings.display import initial_view
-from tui.engine.settings.loader import MAX_PROBLEMS, MAX_SERVERS, load_settings
+from tui.engine.settings.loader import MAX_PROBLEMS, load_settings
 from tui.engine.settings.places import layer_files
-from tui.model.servers import Origin, ServerStatus
+from tui.engine.settings.source import MAX_SERVERS
+from tui.model.servers import Origin, ProtocolEra, ServerStatus
 from tui.model.settings import DEFAULT_MODEL, GemdeckSettings
 from tui.text import sanitize_line
 
@@ -396,3 +397,23 @@ def test_no_bytes_make_the_loader_raise(machine: Machine, data: bytes) -> None:
     loaded = machine.load()
     assert loaded.gemdeck == GemdeckSettings()
     assert len(loaded.problems) <= 1
+
+
+def test_the_era_of_the_protocol_can_be_forced_by_server(machine: Machine) -> None:
+    servers = {name: {"command": "x"} for name in ("old", "new", "any")}
+    protocols = {"old": "handshake", "new": "stateless", "gone": "auto"}
+    machine.write("user", {"mcpServers": servers, "gemdeck": {"protocols": protocols}})
+    loaded = machine.load()
+    assert [server.protocol for server in loaded.servers] == [
+        ProtocolEra.HANDSHAKE,
+        ProtocolEra.STATELESS,
+        ProtocolEra.AUTO,
+    ]
+    [problem] = messages(loaded)
+    assert "gemdeck.protocols.gone: there is no server of this name" in problem
+
+
+def test_a_wrong_era_is_reported_with_its_server(machine: Machine) -> None:
+    machine.write("user", {"gemdeck": {"protocols": {"git": "modern"}}})
+    [problem] = messages(machine.load())
+    assert "gemdeck.protocols.git: must be 'auto', 'handshake' or 'stateless'" in problem

@@ -24,11 +24,16 @@ class ModelRequest:
         contents: The conversation so far; the last content is the user's.
         declarations: Function declarations of the offered tools; may be empty.
         system_instruction: Standing orders, or nothing.
+        max_output_tokens: The most tokens the answer may have, thoughts included; None for
+            as many as the model can. A bounded answer is thought about as little as possible.
+        must_call: Whether the answer has to be a call of one of the declared tools.
     """
 
     contents: Sequence[WireContent]
     declarations: Sequence[Mapping[str, Any]]
     system_instruction: str = ""
+    max_output_tokens: int | None = None
+    must_call: bool = False
 
 
 @dataclass(frozen=True, slots=True)

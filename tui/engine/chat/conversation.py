@@ -8,6 +8,7 @@ from typing import Final
 
 from tui.engine.chat.arguments import ArgumentRules
 from tui.engine.chat.backend import ModelBackend
+from tui.engine.chat.message import Message
 from tui.engine.chat.turn import Turn, TurnContext
 from tui.engine.consent.protocol import Consent
 from tui.engine.events import Publish
@@ -62,7 +63,7 @@ class Conversation:
             prepare=prepare,
             rules=rules,
         )
-        self._queue: deque[str] = deque()
+        self._queue: deque[Message] = deque()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -72,6 +73,11 @@ class Conversation:
         self._is_clear_due = False
         self._next_backend: ModelBackend | None = None
         self._retired: list[ModelBackend] = []
+
+    @property
+    def backend(self) -> ModelBackend:
+        """The model that answers the next message."""
+        return self._next_backend or self._context.backend
 
     async def run(self) -> None:
         """Own the conversation: run a turn for each message until cancelled.
@@ -96,11 +102,14 @@ class Conversation:
 
     def send(self, text: str) -> None:
         """Send a message. While a turn runs it waits, as do up to `MAX_QUEUED` others."""
-        message = sanitize(text)
-        if not message.strip():
-            return
+        clean = sanitize(text)
+        if clean.strip():
+            self.send_message(Message.of_text(clean))
+
+    def send_message(self, message: Message) -> None:
+        """Send a message that the model gets in another form than it is shown; see `send`."""
         if len(self._queue) >= MAX_QUEUED:
-            kept = clip(message, 200)
+            kept = clip(message.unsent, 200)
             text = f"Not sent, because {MAX_QUEUED} messages wait already: {kept}"
             self._publish(NoticeRaised(Notice(Severity.WARNING, text)))
             return
@@ -120,7 +129,7 @@ class Conversation:
         if self._turn_task is None or self._turn is None or self._is_cancelled:
             return
         self._is_cancelled = True
-        self._turn.give_back(self._queue)
+        self._turn.give_back([message.unsent for message in self._queue])
         self._queue.clear()
         self._turn_task.cancel()
 
@@ -144,7 +153,7 @@ class Conversation:
         """Wait until no turn runs and no message waits."""
         await self._idle.wait()
 
-    async def _run_turn(self, message: str) -> None:
+    async def _run_turn(self, message: Message) -> None:
         self._turn = Turn(self._context, message)
         self._turn.begin()
         self._is_cancelled = False

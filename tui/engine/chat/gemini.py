@@ -18,12 +18,16 @@ from tui.engine.auth.credentials import ModelAccess
 from tui.engine.chat.backend import ModelChunk, ModelError, ModelRequest
 from tui.engine.chat.errors import KEY_ADVICE, RequestContext, translate
 from tui.engine.chat.http_client import closing_responses, make_http_client
-from tui.engine.chat.models import context_limit, thinks
+from tui.engine.chat.models import context_limit, generation, least_thinking_budget, thinks
 from tui.model.chat import BackendKind, Usage
 
 _QUIET_LOGGERS: Final = ("google_genai", "google.auth", "httpx2")
 _REPLACED: Final = "-"
 """Stands for the contents until the client puts the wire form in its place."""
+
+_MUST_CALL: Final = types.ToolConfig(
+    function_calling_config=types.FunctionCallingConfig(mode=types.FunctionCallingConfigMode.ANY)
+)
 
 
 class GeminiBackend:
@@ -112,10 +116,21 @@ class GeminiBackend:
             body["tools"] = [{"functionDeclarations": list(request.declarations)}]
         return types.GenerateContentConfig(
             system_instruction=request.system_instruction or None,
-            thinking_config=types.ThinkingConfig(include_thoughts=True) if self._thoughts else None,
+            max_output_tokens=request.max_output_tokens,
+            thinking_config=self._thinking(request),
+            tool_config=_MUST_CALL if request.must_call and request.declarations else None,
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
             http_options=types.HttpOptions(extra_body=body),
         )
+
+    def _thinking(self, request: ModelRequest) -> types.ThinkingConfig | None:
+        """Ask for summaries of thoughts; of a bounded answer let thoughts take the least."""
+        if request.max_output_tokens is None:
+            return types.ThinkingConfig(include_thoughts=True) if self._thoughts else None
+        if generation(self.model) >= (3, 0):
+            return types.ThinkingConfig(thinking_level=types.ThinkingLevel.LOW)
+        budget = least_thinking_budget(self.model)
+        return types.ThinkingConfig(thinking_budget=budget) if budget is not None else None
 
     def _describe(self, request: ModelRequest) -> RequestContext:
         names = tuple(str(declaration.get("name", "")) for declaration in request.declarations)

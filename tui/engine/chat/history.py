@@ -68,9 +68,9 @@ class History:
 
     contents: list[_Wire] = field(default_factory=list)
 
-    def add_user(self, text: str) -> None:
-        """Begin a turn with the user's words."""
-        self.contents.append({"role": "user", "parts": [{"text": without_surrogates(text)}]})
+    def add_user(self, parts: Iterable[TextPart | MediaPart]) -> None:
+        """Begin a turn with the user's words and what goes with them."""
+        self.contents.append({"role": "user", "parts": wire_parts(parts)})
 
     def add_model(self, parts: Iterable[WirePart]) -> None:
         """Add what the model said in one step; nothing at all adds nothing."""
@@ -175,6 +175,31 @@ class StepParts:
         return set(part) == {"text"}
 
 
+def wire_parts(parts: Iterable[TextPart | MediaPart]) -> list[_Wire]:
+    """Give parts in wire form; media that the service would refuse become a word on that."""
+    wire: list[_Wire] = []
+    media_left = MAX_RESPONSE_MEDIA
+    for part in parts:
+        match part:
+            case TextPart(text):
+                wire.append({"text": without_surrogates(text)})
+            case MediaPart() if problem := _media_problem(part, media_left):
+                wire.append({"text": problem})
+            case MediaPart(mime_type, data):
+                media_left -= len(data)
+                wire.append({"inlineData": {"mimeType": mime_type, "data": data}})
+    return wire
+
+
+def _media_problem(part: MediaPart, media_left: int) -> str:
+    """Say why a medium cannot go to the model, or nothing."""
+    if len(part.data) > media_left:
+        return f"[The {part.mime_type} is left out: it is too large.]"
+    if not _READABLE.fullmatch(part.mime_type):
+        return f"[The {part.mime_type} is left out: the model cannot read it.]"
+    return ""
+
+
 def without_surrogates(text: str) -> str:
     """Replace lone surrogates, which cannot be sent as UTF-8."""
     return _SURROGATE.sub("\ufffd", text)
@@ -195,10 +220,8 @@ def _wire_response(
         match part:
             case TextPart(text):
                 texts.append(text)
-            case MediaPart(mime_type, data) if len(data) > media_left:
-                texts.append(f"[The {mime_type} is left out: it is too large.]")
-            case MediaPart(mime_type, data) if not _READABLE.fullmatch(mime_type):
-                texts.append(f"[The {mime_type} is left out: the model cannot read it.]")
+            case MediaPart() if problem := _media_problem(part, media_left):
+                texts.append(problem)
             case MediaPart(mime_type, data):
                 media_left -= len(data)
                 target = inside if inline_media and mime_type in _INLINE_IN_RESPONSES else beside

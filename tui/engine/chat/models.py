@@ -37,6 +37,13 @@ def thinks(model: str) -> bool:
     return generation(model) >= (2, 5)
 
 
+def least_thinking_budget(model: str) -> int | None:
+    """Give the fewest tokens of thought a model of generation 2.5 takes; None for others."""
+    if generation(model) != (2, 5):
+        return None
+    return 128 if "pro" in model else 0
+
+
 def context_limit(model: str) -> int:
     """Give the tokens that fit into a model's context; 0 where unknown."""
     if generation(model) >= (2, 0):

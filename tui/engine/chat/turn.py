@@ -13,6 +13,7 @@ from tui.engine.chat.backend import ModelBackend, ModelError, ModelRequest
 from tui.engine.chat.calls import CallRunner, StepCall
 from tui.engine.chat.finish import Finish, malformed_call
 from tui.engine.chat.history import FunctionCall, FunctionResponse, History
+from tui.engine.chat.message import Message
 from tui.engine.chat.models import signs_calls, takes_media_in_responses
 from tui.engine.chat.step import ModelStep
 from tui.engine.consent.protocol import Consent
@@ -88,14 +89,14 @@ class Turn:
 
     Args:
         context: What the turns share.
-        text: The user's message, sanitised.
+        message: The user's message.
     """
 
-    def __init__(self, context: TurnContext, text: str) -> None:
+    def __init__(self, context: TurnContext, message: Message) -> None:
         self._context = context
         self._publish = context.publish
         self._history = context.history
-        self._text = text
+        self._message = message
         self._id = TurnId(f"t{next(context.numbers)}")
         self._calls = CallRunner(context.tools, context.consent, context.publish, context.new_entry)
         self._calls_left = context.max_tool_calls
@@ -113,9 +114,9 @@ class Turn:
 
     def begin(self) -> None:
         """Take the message in. Once this was called, `run` or `abandon` has to follow."""
-        message = UserMessage(self._context.new_entry(), self._text)
-        self._publish(TurnStarted(self._id, message, time.monotonic()))
-        self._history.add_user(self._text)
+        entry = UserMessage(self._context.new_entry(), self._message.shown)
+        self._publish(TurnStarted(self._id, entry, time.monotonic()))
+        self._history.add_user(self._message.parts)
 
     def abandon(self) -> None:
         """End a turn that was cancelled, wherever that was. A second call does nothing."""
@@ -280,7 +281,7 @@ class Turn:
 
     def _finish(self, outcome: TurnOutcome) -> None:
         self._is_finished = True
-        unsent = [*([] if self._heard else [self._text]), *self._returned]
+        unsent = [*([] if self._heard else [self._message.unsent]), *self._returned]
         self._publish(TurnFinished(self._id, outcome, "\n\n".join(unsent)))
 
     def _notify(self, severity: Severity, text: str, advice: str = "") -> None:

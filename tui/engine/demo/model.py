@@ -54,14 +54,18 @@ class DemoBackend:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """Stream one step: text in small pieces, then all calls at once, then the usage."""
         step = await asyncio.to_thread(next_step, request)
-        pieces = _pieces(step.text)
+        text = step.text
+        if request.max_output_tokens is not None:
+            text = text[: request.max_output_tokens * CHARACTERS_PER_TOKEN]
+        pieces = _pieces(text)
         pause = min(self._pace, MAX_STREAM_SECONDS / max(len(pieces), 1))
         for piece in pieces:
             yield ModelChunk(parts=({"text": piece},))
             await asyncio.sleep(pause)
         if step.calls:
             yield ModelChunk(parts=_call_parts(step, request.contents))
-        yield ModelChunk(finish_reason="STOP", usage=_usage(request, step))
+        reason = "STOP" if text == step.text else "MAX_TOKENS"
+        yield ModelChunk(finish_reason=reason, usage=_usage(request, step))
 
     async def aclose(self) -> None:
         """Do nothing: there is no connection to let go of."""

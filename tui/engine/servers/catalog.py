@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tui.engine.servers.schemas import GeminiSchema, UnusableSchemaError, to_gemini
+from tui.engine.servers.spelling import Spelling, read_spelling
 from tui.engine.settings.definitions import ServerDefinition
 from tui.engine.tools import JsonObject, OfferedTool
 from tui.model.catalog import (
@@ -113,12 +114,13 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ServerOffer:
-    """All that one server offers, in its order."""
+    """All that one server offers, in its order, and how it spells what is shown otherwise."""
 
     tools: tuple[Tool, ...] = ()
     prompts: tuple[PromptView, ...] = ()
     resources: tuple[ResourceView, ...] = ()
     templates: tuple[ResourceTemplateView, ...] = ()
+    spelling: Spelling = field(default_factory=Spelling)
 
     @property
     def is_empty(self) -> bool:
@@ -134,6 +136,7 @@ def read_offer(raw: RawOffer, definition: ServerDefinition) -> ServerOffer:
         prompts=tuple(_prompt(item) for item in _named(raw.prompts, "name")),
         resources=tuple(_resource(item) for item in _named(raw.resources, "uri")),
         templates=tuple(_template(item) for item in _named(raw.templates, "uriTemplate")),
+        spelling=read_spelling(raw.prompts, raw.resources, raw.templates, MAX_NAME),
     )
 
 

@@ -11,12 +11,12 @@ from types import TracebackType
 from typing import Final
 
 import mcp_types as types
-from mcp import Client, MCPError
-from mcp.client import ClientRequestContext
+from mcp import Client, InputRequiredRoundsExceededError, MCPError
 from pydantic import ValidationError
 
 from tui.engine.servers import sdk
 from tui.engine.servers.catalog import ServerOffer, read_offer
+from tui.engine.servers.connected_features import ConnectedFeatures, takes_log_level
 from tui.engine.servers.content import convert_result, text_size
 from tui.engine.servers.discovery import discover
 from tui.engine.servers.environment import (
@@ -24,13 +24,20 @@ from tui.engine.servers.environment import (
     resolve_program,
     server_environment,
 )
+from tui.engine.servers.era_choice import EraChoice
 from tui.engine.servers.failures import ServerError
-from tui.engine.servers.live import Host
+from tui.engine.servers.features import Features
+from tui.engine.servers.following import Follower
+from tui.engine.servers.inbound.handler import Inbound
+from tui.engine.servers.inbound.sampling import REFUSED
+from tui.engine.servers.live import CallNotTakenError, Host
 from tui.engine.servers.log import ServerLog
+from tui.engine.servers.network.transport import NetworkTransport
 from tui.engine.servers.process import Launch
 from tui.engine.servers.progress import ProgressReporter
 from tui.engine.servers.stdio import StdioTransport
-from tui.engine.servers.transport import ServerTransport
+from tui.engine.servers.transport import EXCHANGE_FAILED, SESSION_LOST, ServerTransport
+from tui.engine.servers.watchdog import CallTimeoutError, Watchdog
 from tui.engine.settings.definitions import ServerDefinition
 from tui.engine.tools import JsonObject, ToolCallError, ToolResult
 from tui.model.chat import Progress, Severity
@@ -47,6 +54,8 @@ ENDING_GRACE: Final = 0.5
 
 MAX_TEXT_ON_LOOP: Final = 20_000
 """Characters of a result that are converted at once; a thread costs more than they do."""
+
+_SAMPLING: Final = types.SamplingCapability(tools=types.SamplingToolsCapability())
 
 _SEVERITIES: Final = {
     "debug": Severity.INFO,
@@ -71,11 +80,15 @@ class Connection:
         info: What the server says of itself.
         offer: What it offers.
         ended: Set when the server is gone.
+        outdated: Set when the server needs a connection of the other era.
+        features: What it can be asked for beside tools.
     """
 
+    features: Features
     info: ServerInfo
     offer: ServerOffer
     ended: asyncio.Event
+    outdated: asyncio.Event
 
     def __init__(self, definition: ServerDefinition, log: ServerLog, host: Host) -> None:
         self._definition = definition
@@ -84,6 +97,12 @@ class Connection:
         self._stack = AsyncExitStack()
         self._transport: ServerTransport | None = None
         self._client: Client | None = None
+        self._follower = Follower(definition, log)
+        self._era = EraChoice(definition, host.eras)
+        self.outdated = self._era.outdated
+        self._watchdog = Watchdog(definition.timeout)
+        self._inbound = Inbound(definition, host.facilities, log, self._watchdog)
+        self._features: ConnectedFeatures | None = None
 
     async def __aenter__(self) -> "Connection":
         sdk.silence()
@@ -91,7 +110,11 @@ class Connection:
             async with AsyncExitStack() as stack:
                 await self._open(stack)
                 self._stack = stack.pop_all()
+        except asyncio.CancelledError:
+            self._era.doubt()
+            raise
         except Exception as error:  # whatever the SDK raises, the user wants the reason
+            self._era.doubt()
             raise await self._explain(error) from error
         return self
 
@@ -108,27 +131,56 @@ class Connection:
         self.ended = transport.ended
         client = Client(
             transport,
-            mode="auto",
-            list_roots_callback=self._list_roots,
+            mode=await self._era.choose(),
+            list_roots_callback=self._inbound.list_roots,
+            elicitation_callback=self._inbound.elicit,
+            sampling_callback=self._inbound.sample if self._host.facilities.generator else None,
+            sampling_capabilities=_SAMPLING,
             logging_callback=self._take_log,
+            message_handler=self._hear,
             client_info=types.Implementation(name=CLIENT_NAME, version=self._host.client_version),
             cache=None,
         )
         await stack.enter_async_context(client)
+        stack.callback(self._inbound.close)
+        self._era.check(client.protocol_version)
         sdk.adapt(client)
-        raw_offer = await discover(client, self._log)
+        self._follower.offer = raw_offer = await discover(client, self._log)
         self.offer = await asyncio.to_thread(read_offer, raw_offer, self._definition)
         self.info = _server_info(client)
+        self.features = self._features = await stack.enter_async_context(self._attach(client))
         self._client = client
+
+    def _attach(self, client: Client) -> ConnectedFeatures:
+        facilities = self._host.facilities
+        return ConnectedFeatures(
+            client, self._definition.id, lambda: self.offer, facilities, self._watchdog
+        )
 
     def ending(self) -> str:
         """Say in one line why the server is gone."""
         return self._transport.ending() if self._transport is not None else "was not started"
 
+    def problem(self) -> ServerError | None:
+        """Give the reason why the server is gone, where its transport knows it exactly."""
+        return self._transport.problem() if self._transport is not None else None
+
     def kill(self) -> None:
         """End the server at once."""
         if self._transport is not None:
             self._transport.kill()
+
+    async def follow(self, on_offer: Callable[[ServerOffer], None]) -> None:
+        """List anew what the server says has changed, for as long as it is connected."""
+        if self._client is None:
+            return
+
+        def take(offer: ServerOffer) -> None:
+            self.offer = offer
+            on_offer(offer)
+
+        await self._era.remember(self.info.era)
+        await self._follower.run(self._client, take)
 
     async def call_tool(
         self, name: str, arguments: JsonObject, on_progress: Callable[[Progress], None]
@@ -140,35 +192,64 @@ class Connection:
         Raises:
             ToolCallError: If no result came back.
         """
-        if self._client is None:
+        client = self._client
+        if client is None:
             raise ToolCallError("The server is not connected.")
-        timeout = self._definition.timeout
         try:
-            with ProgressReporter(on_progress) as report:
-                async with asyncio.timeout(timeout):
-                    result = await self._client.call_tool(
-                        name, dict(arguments), progress_callback=report
-                    )
-        except TimeoutError:
+            with self._era.calling():
+                async with self._watchdog.watch() as watch:
+
+                    def take(progress: Progress) -> None:
+                        watch.progress()
+                        on_progress(progress)
+
+                    with ProgressReporter(take) as report:
+                        result = await self._send_call(client, name, arguments, report)
+        except CallTimeoutError as error:
             raise ToolCallError(
-                f"The tool gave no result within {timeout:g} s. It was told to stop; whether it "
-                "had any effect is unknown."
+                f"The tool gave {error}. It was told to stop; whether it had any effect is unknown."
             ) from None
         except MCPError as error:
             raise await self._call_error(error) from error
         except ValidationError as error:
             raise ToolCallError("The server answered with what is no result of a tool.") from error
+        except InputRequiredRoundsExceededError as error:
+            raise ToolCallError("The server asked for input too often in one call.") from error
         except RuntimeError as error:
             raise ToolCallError(sanitize_line(str(error))) from error
         if text_size(result) <= MAX_TEXT_ON_LOOP:
             return convert_result(result)
         return await asyncio.to_thread(convert_result, result)
 
+    async def _send_call(
+        self, client: Client, name: str, arguments: JsonObject, report: ProgressReporter
+    ) -> types.CallToolResult:
+        """Send a call; once more where it was not run because an address has to be opened first."""
+        try:
+            return await client.call_tool(name, dict(arguments), progress_callback=report)
+        except MCPError as error:
+            if error.code != types.URL_ELICITATION_REQUIRED:
+                raise
+            if not await self._inbound.open_required(error, sanitize_line(name, 128)):
+                raise
+        return await client.call_tool(name, dict(arguments), progress_callback=report)
+
     async def _call_error(self, error: MCPError) -> ToolCallError:
+        if (refusal := await self._era.refusal(error)) is not None:
+            return refusal
+        if error.code in {EXCHANGE_FAILED, SESSION_LOST}:
+            kind = CallNotTakenError if error.code == SESSION_LOST else ToolCallError
+            return kind(f"The server {sanitize_line(error.error.message)}.")
         if error.code == types.PARSE_ERROR:
             return ToolCallError(
                 "The server's reply could not be read; whether the call had any effect is unknown."
             )
+        if error.code == types.URL_ELICITATION_REQUIRED:
+            return ToolCallError(
+                "The call was not run: the server needs an address to be opened before it."
+            )
+        if error.code == REFUSED and self.info.is_stateless:
+            return ToolCallError("The call ended because the text it wanted was refused.")
         if error.code != types.CONNECTION_CLOSED:
             text = sanitize(error.error.message, MAX_INSTRUCTIONS)
             return ToolCallError(f"The server refused the call: {text} (error {error.code})")
@@ -193,6 +274,8 @@ class Connection:
         for cause in causes:
             if isinstance(cause, ServerError):
                 return cause
+        if (problem := self.problem()) is not None:
+            return problem
         for cause in causes:
             if isinstance(cause, MCPError) and cause.code == types.CONNECTION_CLOSED:
                 return ServerError(
@@ -204,16 +287,19 @@ class Connection:
                     f"refused to connect: {cause.error.message} (error {cause.code})"
                 )
             if isinstance(cause, ValidationError):
-                return ServerError("answered with what is no MCP", "Is this an MCP server?")
-            if isinstance(cause, RuntimeError):
-                return ServerError(str(cause))
+                return ServerError(
+                    "answered with what is no MCP", "Is this an MCP server?", permanent=True
+                )
+            if isinstance(cause, RuntimeError):  # no revision of the protocol in common
+                return ServerError(str(cause), permanent=True)
         return ServerError("; ".join(f"{type(cause).__name__}: {cause}" for cause in causes))
 
-    async def _list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:
-        del context
-        workspace = self._host.workspace
-        root = types.Root(uri=workspace.as_uri(), name=workspace.name or str(workspace))
-        return types.ListRootsResult(roots=[root])
+    async def _hear(self, message: object) -> None:
+        self._follower.hear(message)
+        if self._features is not None:
+            self._features.hear(message)
+        if isinstance(message, types.ElicitCompleteNotification):
+            self._inbound.elicitor.complete(message.params.elicitation_id)
 
     async def _take_log(self, params: types.LoggingMessageNotificationParams) -> None:
         data = params.data if isinstance(params.data, str) else str(params.data)
@@ -228,7 +314,7 @@ def open_transport(definition: ServerDefinition, log: ServerLog) -> ServerTransp
         ServerError: If the definition cannot work on this machine.
     """
     if definition.transport is not Transport.STDIO:
-        raise ServerError("streamable HTTP and SSE servers are not supported by this version yet")
+        return NetworkTransport(definition, log)
     environment = server_environment(definition.env, os.environ)
     folder = resolve_folder(definition.cwd)
     program = resolve_program(definition.command, environment, folder)
@@ -237,11 +323,15 @@ def open_transport(definition: ServerDefinition, log: ServerLog) -> ServerTransp
 
 def _server_info(client: Client) -> ServerInfo:
     info = client.server_info
+    declared = client.server_capabilities
     return ServerInfo(
         name=sanitize_line(info.name, 64) if info is not None else "",
         version=sanitize_line(info.version, 64) if info is not None else "",
         protocol_version=sanitize_line(client.protocol_version, 64),
         instructions=sanitize(client.instructions or "", MAX_INSTRUCTIONS),
+        log_levels=takes_log_level(client),
+        completions=declared.completions is not None,
+        subscriptions=declared.resources is not None and bool(declared.resources.subscribe),
     )
 
 

@@ -5,7 +5,7 @@ import binascii
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import mcp_types as types
@@ -49,7 +49,7 @@ def convert_result(result: types.CallToolResult) -> ToolResult:
     parts: list[_Part] = []
     shown: list[str] = []
     for block in result.content:
-        for part, line in _convert_block(block):
+        for part, line in convert_block(block):
             parts.append(part)
             shown.append(line)
     has_text = any(isinstance(block, types.TextContent) for block in result.content)
@@ -62,7 +62,7 @@ def convert_result(result: types.CallToolResult) -> ToolResult:
         parts.append(TextPart(text))
         shown.append(text)
     display = sanitize("\n".join(line for line in shown if line), MAX_TEXT)
-    return ToolResult(_within_limits(parts), display, bool(result.is_error))
+    return ToolResult(within_limits(parts), display, bool(result.is_error))
 
 
 def text_size(result: types.CallToolResult) -> int:
@@ -85,22 +85,28 @@ def _block_size(block: types.ContentBlock) -> int:
             return 0
 
 
-def _convert_block(block: types.ContentBlock) -> Iterator[tuple[_Part, str]]:
-    """Give the parts of one block, each with what the screen shows of it."""
+def convert_block(
+    block: types.ContentBlock, provider: str = "Tool"
+) -> Iterator[tuple[TextPart | MediaPart, str]]:
+    """Give the parts of one block for the model, each with what the screen shows of it.
+
+    Args:
+        block: The block.
+        provider: Whose it is, as the note before an image or a sound says.
+    """
     match block:
         case types.TextContent():
             yield _text(block.text)
         case types.ImageContent():
-            yield from _media("image", block.mime_type, block.data)
+            yield from _media(f"{provider} provided image", block.mime_type, block.data)
         case types.AudioContent():
-            yield from _media("audio", block.mime_type, block.data)
+            yield from _media(f"{provider} provided audio", block.mime_type, block.data)
         case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
             yield _text(resource.text)
         case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
-            media_type = _media_type(resource.mime_type)
-            note = f"[Embedded resource: {media_type}]"
+            note = f"[Embedded resource: {media_type(resource.mime_type)}]"
             yield TextPart(note), f"{note} {_size(resource.blob)}"
-            yield _data(media_type, resource.blob)
+            yield data_part(resource.mime_type, resource.blob)
         case types.ResourceLink():
             name = sanitize_line(block.title or block.name)
             yield _text(f"Resource Link: {name} at {sanitize_line(block.uri)}")
@@ -111,14 +117,14 @@ def _text(text: str) -> tuple[TextPart, str]:
     return TextPart(clean), clean
 
 
-def _media(kind: str, mime_type: str, data: str) -> Iterator[tuple[_Part, str]]:
-    media_type = _media_type(mime_type)
-    note = f"[Tool provided {kind} with mime-type: {media_type}]"
-    yield TextPart(note), f"[{kind}: {media_type}] {_size(data)}"
-    yield _data(media_type, data)
+def _media(words: str, mime_type: str, data: str) -> Iterator[tuple[_Part, str]]:
+    essence = media_type(mime_type)
+    kind = words.rpartition(" ")[2]
+    yield TextPart(f"[{words} with mime-type: {essence}]"), f"[{kind}: {essence}] {_size(data)}"
+    yield data_part(mime_type, data)
 
 
-def _data(media_type: str, data: str) -> tuple[_Part, str]:
+def data_part(mime_type: str | None, data: str) -> tuple[TextPart | MediaPart, str]:
     """Give the data as a part, or a text where the model's service would refuse it."""
     if len(data) > MAX_MEDIA_CHARS:
         problem = f"[The data is left out: {_size(data)} is too much.]"
@@ -128,10 +134,10 @@ def _data(media_type: str, data: str) -> tuple[_Part, str]:
     except (binascii.Error, ValueError):
         problem = "[The data is left out: it is not valid base64.]"
         return TextPart(problem), problem
-    return MediaPart(media_type, data), ""
+    return MediaPart(media_type(mime_type), data), ""
 
 
-def _media_type(mime_type: str | None) -> str:
+def media_type(mime_type: str | None) -> str:
     """Give a well-formed media type without parameters."""
     essence = (mime_type or "").partition(";")[0].strip().lower()
     return essence if _MEDIA_TYPE.fullmatch(essence) else _ANY_MEDIA
@@ -142,15 +148,17 @@ def _size(data: str) -> str:
     return f"{size / 1000:.0f} kB" if size >= 1000 else f"{size} bytes"
 
 
-def _within_limits(parts: list[_Part]) -> tuple[_Part, ...]:
-    """Cut the texts, each in proportion, so that together they keep the model's limit."""
-    kept = parts[:MAX_MODEL_BLOCKS]
+def within_limits(
+    parts: Sequence[TextPart | MediaPart], limit: int = MAX_MODEL_TEXT
+) -> tuple[TextPart | MediaPart, ...]:
+    """Cut the texts, each in proportion, so that together they keep to `limit` characters."""
+    kept = list(parts[:MAX_MODEL_BLOCKS])
     if len(kept) < len(parts):
         kept.append(TextPart(f"[{len(parts) - len(kept)} more blocks are left out.]"))
     total = sum(len(part.text) for part in kept if isinstance(part, TextPart))
-    if total <= MAX_MODEL_TEXT:
+    if total <= limit:
         return tuple(kept)
-    share = MAX_MODEL_TEXT / total
+    share = limit / total
     return tuple(_shortened(part, share) for part in kept)
 
 

@@ -1,5 +1,7 @@
 """Asks a connected server for all that it declares to offer, page by page."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 import mcp_types as types
@@ -9,6 +11,7 @@ from tui.engine.servers import sdk
 from tui.engine.servers.catalog import RawOffer
 from tui.engine.servers.failures import ServerError
 from tui.engine.servers.log import ServerLog
+from tui.engine.servers.refresh import ListKind
 from tui.model.chat import Severity
 
 MAX_PAGES: Final = 100
@@ -30,23 +33,42 @@ async def discover(client: Client, log: ServerLog) -> RawOffer:
         ServerError: If the tools are declared and cannot be listed.
         MCPError: If the connection is lost.
     """
+    return await relist(client, log, RawOffer(), ListKind)
+
+
+async def relist(
+    client: Client, log: ServerLog, offer: RawOffer, kinds: Iterable[ListKind]
+) -> RawOffer:
+    """List some of what the server declares anew.
+
+    A list of prompts, resources or templates that fails stays as it is in `offer`.
+
+    Raises:
+        ServerError: If the tools are declared and cannot be listed.
+        MCPError: If the connection is lost.
+    """
     capabilities = client.server_capabilities
-    tools: list[object] = []
-    refused: set[str] = set()
-    if capabilities.tools is not None:
-        tools = await _list_tools(client, log)
-        refused = sdk.refused_tools(client, [tool for tool in tools if isinstance(tool, dict)])
-    prompts: list[object] = []
-    if capabilities.prompts is not None:
-        prompts = await _list_or_nothing(client, "prompts/list", "prompts", log)
-    resources: list[object] = []
-    templates: list[object] = []
-    if capabilities.resources is not None:
-        resources = await _list_or_nothing(client, "resources/list", "resources", log)
-        templates = await _list_or_nothing(
-            client, "resources/templates/list", "resourceTemplates", log
-        )
-    return RawOffer(tools, frozenset(refused), prompts, resources, templates)
+    for kind in kinds:
+        match kind:
+            case ListKind.TOOLS if capabilities.tools is not None:
+                tools = await _list_tools(client, log)
+                objects = [tool for tool in tools if isinstance(tool, dict)]
+                refused = frozenset(sdk.refused_tools(client, objects))
+                offer = replace(offer, tools=tools, refused_tools=refused)
+            case ListKind.PROMPTS if capabilities.prompts is not None:
+                prompts = await _list_others(client, "prompts/list", "prompts", log)
+                offer = replace(offer, prompts=offer.prompts if prompts is None else prompts)
+            case ListKind.RESOURCES if capabilities.resources is not None:
+                resources = await _list_others(client, "resources/list", "resources", log)
+                templates = await _list_others(
+                    client, "resources/templates/list", "resourceTemplates", log
+                )
+                offer = replace(
+                    offer,
+                    resources=offer.resources if resources is None else resources,
+                    templates=offer.templates if templates is None else templates,
+                )
+    return offer
 
 
 async def _list_tools(client: Client, log: ServerLog) -> list[object]:
@@ -60,15 +82,19 @@ async def _list_tools(client: Client, log: ServerLog) -> list[object]:
         raise ServerError(f"could not list its tools: {error.error.message}") from error
 
 
-async def _list_or_nothing(client: Client, method: str, key: str, log: ServerLog) -> list[object]:
+async def _list_others(
+    client: Client, method: str, key: str, log: ServerLog
+) -> list[object] | None:
+    """List what is not needed to use a server; None where that fails."""
     try:
         return await _list_all(client, method, key, log)
     except MCPError as error:
         if error.code == types.CONNECTION_CLOSED:
             raise
-        if error.code != types.METHOD_NOT_FOUND:
-            log.add("gemdeck", Severity.WARNING, f"{method} failed: {error.error.message}")
-        return []
+        if error.code == types.METHOD_NOT_FOUND:
+            return []
+        log.add("gemdeck", Severity.WARNING, f"{method} failed: {error.error.message}")
+        return None
 
 
 async def _list_all(client: Client, method: str, key: str, log: ServerLog) -> list[object]:

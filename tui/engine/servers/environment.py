@@ -59,7 +59,9 @@ def resolve_folder(folder: Path | None) -> Path:
     resolved = folder if folder is not None else Path.cwd()
     if not resolved.is_dir():
         raise ServerError(
-            f"its working folder does not exist: {resolved}", "Correct `cwd` in the settings."
+            f"its working folder does not exist: {resolved}",
+            "Correct `cwd` in the settings.",
+            permanent=True,
         )
     return resolved
 
@@ -85,16 +87,23 @@ def resolve_program(command: str, environment: Mapping[str, str], folder: Path) 
         raise ServerError(
             f"command not found: {command}",
             "Install it, or give its full path as `command` in the settings.",
+            permanent=True,
         )
     return found if Path(found).is_absolute() else str(folder / found)
 
 
 def _check_path(path: Path, command: str) -> str:
     if path.is_dir():
-        raise ServerError(f"its command is a folder: {command}", "Name the program in it.")
+        raise ServerError(
+            f"its command is a folder: {command}", "Name the program in it.", permanent=True
+        )
     found = shutil.which(str(path))
     if found is not None:
         return found
     if path.exists():
-        raise ServerError(f"its command is not executable: {command}", "Make it executable.")
-    raise ServerError(f"command not found: {command}", "Correct `command` in the settings.")
+        raise ServerError(
+            f"its command is not executable: {command}", "Make it executable.", permanent=True
+        )
+    raise ServerError(
+        f"command not found: {command}", "Correct `command` in the settings.", permanent=True
+    )

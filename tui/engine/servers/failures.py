@@ -12,13 +12,23 @@ class ServerError(Exception):
     Attributes:
         reason: One line that says what happened; it may hold the server's own words.
         advice: One line that says what to do, or nothing.
+        permanent: Whether another attempt would end the same way, so that none is made.
     """
 
-    def __init__(self, reason: str, advice: str = "") -> None:
+    def __init__(self, reason: str, advice: str = "", *, permanent: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.advice = advice
+        self.permanent = permanent
 
     def as_failure(self, stderr_tail: Sequence[str] = ()) -> Failure:
         """Give the failure as the user sees it, with the last lines of standard error."""
         return Failure(sanitize_line(self.reason), sanitize_line(self.advice), tuple(stderr_tail))
+
+
+class SignInError(ServerError):
+    """A server wants its user to sign in, or turned the credentials it was given down."""
+
+
+class SessionLostError(ServerError):
+    """A server no longer knows the session; what it was asked in it was not executed."""

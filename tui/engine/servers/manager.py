@@ -5,17 +5,22 @@ server starts.
 """
 
 import asyncio
-import importlib
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, cast
+from typing import Final, Self
 
 from tui.engine.events import Publish
+from tui.engine.servers.backoff import PATIENT, Backoff, RetryPolicy
 from tui.engine.servers.catalog import ServerOffer
-from tui.engine.servers.live import Connect, Host
+from tui.engine.servers.enablement import Enablement
+from tui.engine.servers.eras import Eras
+from tui.engine.servers.facilities import Facilities
+from tui.engine.servers.features import Features, ServerCallError
+from tui.engine.servers.live import CallNotTakenError, Connect, Host, LiveServer
+from tui.engine.servers.loading import ConnectLoader
 from tui.engine.servers.log import ServerLog
 from tui.engine.servers.registry import Registry
 from tui.engine.servers.supervisor import Supervisor
@@ -25,7 +30,7 @@ from tui.engine.tools import JsonObject, OfferedTool, ToolCallError, ToolResult
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress
 from tui.model.events import CatalogChanged, ServersConfigured, ServerStatusChanged
-from tui.model.servers import SETTLED, ServerId, ServerView
+from tui.model.servers import SETTLED, ServerId, ServerStatus, ServerView
 
 SHUTDOWN_TIMEOUT: Final = 4.5
 """Seconds all servers together get to close when the manager does."""
@@ -33,8 +38,10 @@ SHUTDOWN_TIMEOUT: Final = 4.5
 KILL_TIMEOUT: Final = 0.5
 """Seconds those get that had to be killed then."""
 
-_CONNECTION_MODULE: Final = "tui.engine.servers.connection"
+RECONNECT_PATIENCE: Final = 30.0
+"""Seconds a call that a server did not take in waits for the next connection."""
 
+_RETURNING: Final = frozenset({ServerStatus.READY, ServerStatus.RETRYING, ServerStatus.STARTING})
 logger = logging.getLogger(__name__)
 
 
@@ -48,9 +55,13 @@ class ServerManager:
     Args:
         publish: Takes `ServersConfigured`, `ServerStatusChanged`, `CatalogChanged` and
             `ServerLogged`.
-        workspace: The folder that servers are told of as the only root.
+        workspace: The folder that servers are told of as their first root.
         client_version: Our version, as servers are told it.
         connect: Makes attempts to connect; None for the real ones.
+        eras: Remembers which servers speak which era of the protocol.
+        enablement: Remembers which servers the user has disabled.
+        retry: How patient to be with servers that fail.
+        facilities: What servers may use of us; by default nothing but the workspace.
     """
 
     def __init__(
@@ -60,11 +71,20 @@ class ServerManager:
         workspace: Path,
         client_version: str,
         connect: Connect | None = None,
+        eras: Eras | None = None,
+        enablement: Enablement | None = None,
+        retry: RetryPolicy = PATIENT,
+        facilities: Facilities | None = None,
     ) -> None:
         self._publish = publish
-        self._host = Host(client_version, workspace)
-        self._connect = connect
-        self._loading: asyncio.Task[Connect] | None = None
+        self._facilities = facilities or Facilities(publish)
+        self._facilities.workspaces = (workspace,)
+        self._announcing: set[asyncio.Task[None]] = set()
+        self._host = Host(client_version, eras or Eras(), self._facilities)
+        self._enablement = enablement or Enablement()
+        self._saving: set[asyncio.Task[None]] = set()
+        self._retry = retry
+        self._loader = ConnectLoader(connect)
         self._supervisors: dict[ServerId, Supervisor] = {}
         self._tasks: dict[Supervisor, asyncio.Task[None]] = {}
         self._registry = Registry(self._is_ready)
@@ -90,9 +110,11 @@ class ServerManager:
             for supervisor, task in self._tasks.items():
                 supervisor.kill()
                 task.cancel()
-            if self._loading is not None:
-                self._loading.cancel()
+            self._loader.cancel()
+            for announcing in self._announcing:
+                announcing.cancel()
             await self._wait_for_tasks(KILL_TIMEOUT)
+            await asyncio.gather(*self._saving)
 
     def configure(self, definitions: Sequence[ServerDefinition]) -> None:
         """Take the servers there are, in settings order.
@@ -142,13 +164,36 @@ class ServerManager:
 
     def set_enabled(self, server: ServerId, *, enabled: bool) -> None:
         """Disable a server, or let it run again; one that the settings withhold stays so."""
-        self._command(server, lambda supervisor: supervisor.set_enabled(enabled=enabled))
+        supervisor = self._supervisors.get(server)
+        if supervisor is None or self._closed or supervisor.definition.withheld is not None:
+            return
+        supervisor.set_enabled(enabled=enabled)
+        self._enablement.set_enabled(supervisor.definition, enabled=enabled)
+        saving = asyncio.create_task(asyncio.to_thread(self._enablement.save))
+        self._saving.add(saving)
+        saving.add_done_callback(self._saving.discard)
+
+    def start_extension(self, extension: str) -> None:
+        """Start the servers of a gemini-cli extension."""
+        self._command_extension(extension, Supervisor.start)
+
+    def stop_extension(self, extension: str) -> None:
+        """Stop the servers of a gemini-cli extension; they stay stopped."""
+        self._command_extension(extension, Supervisor.stop)
+
+    def restart_extension(self, extension: str) -> None:
+        """Stop the servers of a gemini-cli extension where they run and start them."""
+        self._command_extension(extension, Supervisor.restart)
+
+    def waiting_for(self) -> tuple[ServerId, ...]:
+        """Name the servers whose first answer is still awaited, in settings order."""
+        return tuple(s.id for s in self._supervisors.values() if s.status not in SETTLED)
 
     async def wait_discovered(self, patience: float) -> None:
         """Wait until every server is ready or will not be, at most `patience` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
-                while not all(s.status in SETTLED for s in self._supervisors.values()):
+                while self.waiting_for():
                     self._changed.clear()
                     await self._changed.wait()
 
@@ -168,11 +213,27 @@ class ServerManager:
     ) -> ToolResult:
         """Run a tool, if its server still defines it as it was offered.
 
+        A call that the server did not take in, because it had forgotten the session, is made
+        once more when the server is connected again; no other call is ever repeated.
         Cancelling the awaiting task cancels the call on the server.
 
         Raises:
             ToolCallError: If no result came back.
         """
+        supervisor = self._supervisors.get(tool.server)
+        forgotten = supervisor.live if supervisor is not None else None
+        try:
+            return await self._call_once(tool, arguments, on_progress)
+        except CallNotTakenError:
+            await self._reconnected(tool.server, forgotten)
+        return await self._call_once(tool, arguments, on_progress)
+
+    async def _call_once(
+        self,
+        tool: OfferedTool,
+        arguments: JsonObject,
+        on_progress: Callable[[Progress], None],
+    ) -> ToolResult:
         supervisor = self._supervisors.get(tool.server)
         if supervisor is None or supervisor.live is None:
             status = supervisor.status.value if supervisor is not None else "not configured"
@@ -182,6 +243,47 @@ class ServerManager:
             raise ToolCallError("The server has changed this tool meanwhile; it was not run.")
         return await supervisor.live.call_tool(tool.name, arguments, on_progress)
 
+    async def _reconnected(self, server: ServerId, forgotten: LiveServer | None) -> None:
+        """Wait until a server has another connection than this one, or seems to get none."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(RECONNECT_PATIENCE):
+                while self._is_returning(server, forgotten):
+                    self._changed.clear()
+                    await self._changed.wait()
+
+    def _is_returning(self, server: ServerId, forgotten: LiveServer | None) -> bool:
+        supervisor = self._supervisors.get(server)
+        if supervisor is None or supervisor.live not in {None, forgotten}:
+            return False
+        return supervisor.status in _RETURNING
+
+    def features(self, server: ServerId) -> Features:
+        """Give what a ready server can be asked for beside tools.
+
+        Raises:
+            ServerCallError: If it is not there.
+        """
+        supervisor = self._supervisors.get(server)
+        if supervisor is None or supervisor.live is None:
+            status = supervisor.status.value if supervisor is not None else "not configured"
+            raise ServerCallError(f"The server {server} cannot be asked: it is {status}.")
+        return supervisor.live.features
+
+    def own_prompt_name(self, server: ServerId, name: str) -> str:
+        """Give the name by which a server knows a prompt; any other word comes back unchanged."""
+        return self._registry.own_prompt_name(server, name)
+
+    def set_workspaces(self, folders: Sequence[Path]) -> None:
+        """Change the folders that servers are told of as roots, and tell those that listen."""
+        if tuple(folders) == self._facilities.workspaces:
+            return
+        self._facilities.workspaces = tuple(folders)
+        for supervisor in self._supervisors.values():
+            if supervisor.live is not None:
+                task = asyncio.create_task(_announce_roots(supervisor.live.features))
+                self._announcing.add(task)
+                task.add_done_callback(self._announcing.discard)
+
     def status_changed(self, supervisor: Supervisor) -> None:
         """Publish that a server moved (its supervisor calls this)."""
         if self._supervisors.get(supervisor.id) is not supervisor:
@@ -189,7 +291,11 @@ class ServerManager:
         self._changed.set()
         self._publish(
             ServerStatusChanged(
-                supervisor.id, supervisor.status, supervisor.failure, info=supervisor.info
+                supervisor.id,
+                supervisor.status,
+                supervisor.failure,
+                supervisor.retry_at,
+                supervisor.info,
             )
         )
 
@@ -197,7 +303,8 @@ class ServerManager:
         """Publish each catalog that a new offer changes (the supervisor calls this)."""
         if self._supervisors.get(supervisor.id) is not supervisor:
             return
-        self._registry.update(supervisor.id, offer)
+        for name, own in self._registry.update(supervisor.id, offer).items():
+            supervisor.remark(f"its prompt {own} is called {name} here: the other name is taken")
         for server in self._supervisors:
             catalog = self._registry.catalog(server)
             if catalog != self._catalogs.get(server):
@@ -206,7 +313,15 @@ class ServerManager:
 
     def _add(self, definition: ServerDefinition, replaced: Supervisor | None) -> Supervisor:
         log = ServerLog(definition.id, self._publish)
-        supervisor = Supervisor(definition, self._load_connect, self._host, self, log)
+        supervisor = Supervisor(
+            definition,
+            self._loader.load,
+            self._host,
+            self,
+            log,
+            backoff=Backoff(self._retry),
+            enabled=self._enablement.is_enabled(definition),
+        )
         predecessor = None
         if replaced is not None:
             replaced.close()
@@ -228,6 +343,11 @@ class ServerManager:
         if supervisor is not None and not self._closed:
             command(supervisor)
 
+    def _command_extension(self, extension: str, command: Callable[[Supervisor], None]) -> None:
+        for server, supervisor in self._supervisors.items():
+            if extension and supervisor.definition.extension == extension:
+                self._command(server, command)
+
     def _is_ready(self, server: ServerId) -> bool:
         supervisor = self._supervisors.get(server)
         return supervisor is not None and supervisor.live is not None
@@ -242,16 +362,10 @@ class ServerManager:
             description=definition.description,
             status=supervisor.status,
             failure=supervisor.failure,
+            retry_at=supervisor.retry_at,
             info=supervisor.info,
             catalog=self._registry.catalog(definition.id),
         )
-
-    async def _load_connect(self) -> Connect:
-        if self._connect is not None:
-            return self._connect
-        if self._loading is None:
-            self._loading = asyncio.create_task(_import_connect(), name="import the MCP SDK")
-        return await asyncio.shield(self._loading)
 
     async def _wait_for_tasks(self, seconds: float) -> None:
         if self._tasks:
@@ -265,6 +379,6 @@ async def _supervise(supervisor: Supervisor, predecessor: asyncio.Task[None] | N
     await supervisor.run()
 
 
-async def _import_connect() -> Connect:
-    module = await asyncio.to_thread(importlib.import_module, _CONNECTION_MODULE)
-    return cast("Connect", module.Connection)
+async def _announce_roots(features: Features) -> None:
+    with suppress(ServerCallError):  # it is told when it connects again
+        await features.announce_roots()

@@ -1,13 +1,14 @@
-"""The names of tools towards the model: allowed by Gemini, unique, and settled by the settings.
+"""The names of tools towards the model, and of prompts towards the user.
 
-The first server in settings order keeps a tool's own name; a later one's is
-``server__tool``. The result depends on what the servers offer and on their order, never on who
-connected first.
+Those of tools are allowed by Gemini, unique, and settled by the settings: the first server in
+settings order keeps a tool's own name; a later one's is ``server__tool``. The result depends on
+what the servers offer and on their order, never on who connected first.
 """
 
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from tui.model.catalog import ToolId
@@ -25,10 +26,14 @@ _MODEL_PREFIXES: Final = ("default_api.", "default_api:")
 
 _RESERVED: Final = frozenset({"default_api"})
 
+_REMEMBERED: Final = 65_536
+"""Names whose sanitised form is remembered: all are assigned anew whenever one list changes."""
+
 ToolKey = tuple[str, str]
 """A server's id and the tool's name there."""
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def sanitise_name(name: str) -> str:
     """Make a name one that Gemini allows.
 
@@ -66,6 +71,34 @@ def assign_names(
             taken.add(name.lower())
             names[server, tool] = ToolId(name)
     return names
+
+
+def assign_prompt_names(offers: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
+    """Name the prompts of all servers towards the user.
+
+    The first server keeps a prompt's own name, a later one's is ``server_prompt``, with a
+    number behind it where that is taken, too.
+
+    Args:
+        offers: Server ids in settings order, each with the names of its prompts.
+
+    Returns:
+        For each server the names of its prompts, in their order; no two of all are equal.
+    """
+    taken: set[str] = set()
+    named = []
+    for server, prompts in offers:
+        names = []
+        for prompt in prompts:
+            name = prompt
+            number = 1
+            while name in taken:
+                name = f"{server}_{prompt}" + (f"_{number}" if number > 1 else "")
+                number += 1
+            taken.add(name)
+            names.append(name)
+        named.append(names)
+    return named
 
 
 def without_model_prefix(name: str) -> str:

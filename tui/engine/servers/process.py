@@ -1,7 +1,9 @@
 """One server process: its pipes, its end, and the steps that end it.
 
 The process leads its own session and process group, so that no key of the terminal reaches it
-and its children can be ended with it. What children do that leave the group is out of reach.
+and its children can be ended with it. On Linux a reaper stands before it, which also ends
+children that left the group, and the server when gemdeck itself is killed; elsewhere such
+children are out of reach.
 """
 
 import asyncio
@@ -18,6 +20,7 @@ from typing import Final, cast
 import anyio
 
 from tui.engine.servers.failures import ServerError
+from tui.engine.servers.lifeline import Lifeline
 from tui.engine.servers.lines import LineSplitter, LineTooLongError
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
@@ -76,6 +79,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def __init__(self, on_stderr: Callable[[list[bytes]], None]) -> None:
         self._on_stderr = on_stderr
+        self._lifeline: Lifeline | None = None
+        self._server_pid: int | None = None
         self._transport: asyncio.SubprocessTransport | None = None
         self._output = LineSplitter(MAX_MESSAGE_BYTES)
         self._errors = LineSplitter(MAX_STDERR_LINE_BYTES, cut=True)
@@ -104,26 +109,50 @@ class ServerProcess(asyncio.SubprocessProtocol):
         Raises:
             ServerError: If the system refuses to start it.
         """
-        loop = asyncio.get_running_loop()
+        lifeline = Lifeline() if Lifeline.is_available() else None
         try:
-            _, process = await loop.subprocess_exec(
-                lambda: cls(on_stderr),
-                *launch.arguments,
-                env=dict(launch.environment),
-                cwd=launch.folder,
-                start_new_session=True,
-            )
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise ServerError(f"could not be started: {reason}") from error
-        except ValueError as error:
-            raise ServerError(f"could not be started: {error}") from error
+            process = await cls._spawn(launch, on_stderr, lifeline)
+        except BaseException as error:
+            if lifeline is not None:
+                lifeline.close()
+            if isinstance(error, OSError):
+                reason = error.strerror or type(error).__name__
+                raise ServerError(f"could not be started: {reason}", permanent=True) from error
+            if isinstance(error, ValueError):
+                raise ServerError(f"could not be started: {error}", permanent=True) from error
+            raise
+        return process
+
+    @classmethod
+    async def _spawn(
+        cls, launch: Launch, on_stderr: Callable[[list[bytes]], None], lifeline: Lifeline | None
+    ) -> "ServerProcess":
+        """Start the server, by way of a reaper where there is a lifeline for one."""
+        _, process = await asyncio.get_running_loop().subprocess_exec(
+            lambda: cls(on_stderr),
+            *(launch.arguments if lifeline is None else lifeline.command),
+            env=dict(launch.environment) if lifeline is None else lifeline.environment,
+            cwd=launch.folder,
+            start_new_session=True,
+            pass_fds=() if lifeline is None else (lifeline.theirs,),
+        )
+        if lifeline is None:
+            return process
+        process._lifeline = lifeline
+        try:
+            process._server_pid = await lifeline.begin(launch.arguments, launch.environment)
+        except BaseException:
+            process._is_ending = True
+            lifeline.close()
+            process._process().close()
+            await process._closed.wait()
+            raise
         return process
 
     @property
     def pid(self) -> int:
-        """The process id, which also names its group."""
-        return self._process().get_pid()
+        """The server's process id, which also names its group."""
+        return self._server_pid or self._process().get_pid()
 
     @property
     def exit_code(self) -> int | None:
@@ -205,7 +234,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         """Note the end of the process and end what it leaves in its group (asyncio calls this)."""
-        self._signal_group(_KILL)
+        self._end_survivors()
         self.exited_by_itself = not self._is_ending
         self.exited.set()
         loop = asyncio.get_running_loop()
@@ -296,12 +325,30 @@ class ServerProcess(asyncio.SubprocessProtocol):
         return await _wait_within(self.exited, seconds)
 
     def _signal_group(self, number: int) -> None:
-        """Send a signal to the group; one that is gone, or not ours any longer, is left alone."""
+        """Send SIGTERM or SIGKILL to the group; one that is gone, or not ours, is left alone."""
+        if self._lifeline is not None:
+            if number == _KILL:
+                self._lifeline.kill()
+            else:
+                self._lifeline.terminate()
+            return
+        self._signal_directly(number)
+
+    def _signal_directly(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
             if sys.platform == "win32":
                 self._process().kill()
             else:
                 os.killpg(self.pid, number)
+
+    def _end_survivors(self) -> None:
+        """End what the process left in its group. A reaper that was not killed left nothing."""
+        if self._lifeline is None:
+            self._signal_directly(_KILL)
+            return
+        if self._server_pid is not None and not self._lifeline.is_done():
+            self._signal_directly(_KILL)
+        self._lifeline.close()
 
     def _pause_reading(self, fd: int) -> None:
         pipe = self._process().get_pipe_transport(fd)

@@ -1,17 +1,18 @@
-"""The tools of all servers under one set of names, and the catalogs that show them."""
+"""The tools and prompts of all servers, each under one set of names, and their catalogs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from tui.engine.servers.catalog import ServerOffer, Tool
-from tui.engine.servers.names import assign_names, without_model_prefix
+from tui.engine.servers.names import assign_names, assign_prompt_names, without_model_prefix
 from tui.engine.settings.definitions import ServerDefinition
 from tui.engine.tools import OfferedTool
-from tui.model.catalog import Catalog
+from tui.model.catalog import Catalog, PromptView, ToolId, ToolView
 from tui.model.servers import ServerId
 
 
 class Registry:
-    """Knows what each server offers, and which name leads to which tool.
+    """Knows what each server offers, and which name leads to which tool or prompt.
 
     A server's tools keep their names while it is down, so that a restart changes nothing.
 
@@ -25,23 +26,32 @@ class Registry:
         self._offers: dict[ServerId, ServerOffer] = {}
         self._catalogs: dict[ServerId, Catalog] = {}
         self._tools: dict[str, OfferedTool] = {}
-        self._by_origin: dict[tuple[ServerId, str], OfferedTool] = {}
+        self._named: dict[tuple[ServerId, str], tuple[Tool, OfferedTool]] = {}
+        self._renamed_prompts: dict[ServerId, dict[str, str]] = {}
 
     def configure(self, definitions: Sequence[ServerDefinition]) -> None:
         """Take the servers there are, in settings order; forget the others."""
         self._definitions = {definition.id: definition for definition in definitions}
         self._offers = {s: offer for s, offer in self._offers.items() if s in self._definitions}
-        self._name_tools()
+        self._named = {}
+        self._name_all()
 
-    def update(self, server: ServerId, offer: ServerOffer) -> None:
-        """Take what a server offers now."""
+    def update(self, server: ServerId, offer: ServerOffer) -> Mapping[str, str]:
+        """Take what a server offers now.
+
+        Returns:
+            The prompts of this server that got another name now, each with its own.
+        """
+        before = self._renamed_prompts.get(server, {})
         self._offers[server] = offer
-        self._name_tools()
+        self._name_all()
+        now = self._renamed_prompts.get(server, {})
+        return {name: own for name, own in now.items() if name not in before}
 
     def forget(self, server: ServerId) -> None:
         """Forget what a server offered, as when its definition changes."""
         if self._offers.pop(server, None) is not None:
-            self._name_tools()
+            self._name_all()
 
     def catalog(self, server: ServerId) -> Catalog:
         """Give what is shown of a server's offer."""
@@ -58,11 +68,46 @@ class Registry:
 
     def current(self, tool: OfferedTool) -> OfferedTool | None:
         """Give a tool as its server defines it now, whatever its name became."""
-        return self._by_origin.get((tool.server, tool.name))
+        known = self._named.get((tool.server, tool.name))
+        return known[1] if known is not None else None
 
-    def _name_tools(self) -> None:
-        """Name all tools anew: usable ones first, so that no other takes a name from them."""
+    def own_prompt_name(self, server: ServerId, name: str) -> str:
+        """Give the name by which a server knows a prompt; any other word comes back unchanged."""
+        return self._renamed_prompts.get(server, {}).get(name, name)
+
+    def find_prompt(self, name: str) -> tuple[ServerId, str] | None:
+        """Find a prompt by its name towards the user: its server, and its name there."""
+        for server, catalog in self._catalogs.items():
+            if any(prompt.name == name for prompt in catalog.prompts):
+                return server, self.own_prompt_name(server, name)
+        return None
+
+    def _name_all(self) -> None:
+        """Name everything anew, in settings order."""
         ordered = [(s, self._offers[s]) for s in self._definitions if s in self._offers]
+        prompts = self._name_prompts(ordered)
+        tools = self._name_tools(ordered)
+        self._catalogs = {
+            server: Catalog(tools[server], prompts[server], offer.resources, offer.templates)
+            for server, offer in ordered
+        }
+
+    def _name_prompts(
+        self, ordered: list[tuple[ServerId, ServerOffer]]
+    ) -> dict[ServerId, tuple[PromptView, ...]]:
+        named = assign_prompt_names([(s, [p.name for p in offer.prompts]) for s, offer in ordered])
+        views: dict[ServerId, tuple[PromptView, ...]] = {}
+        self._renamed_prompts = {}
+        for (server, offer), names in zip(ordered, named, strict=True):
+            pairs = list(zip(offer.prompts, names, strict=True))
+            views[server] = tuple(replace(prompt, name=name) for prompt, name in pairs)
+            self._renamed_prompts[server] = {n: p.name for p, n in pairs if n != p.name}
+        return views
+
+    def _name_tools(
+        self, ordered: list[tuple[ServerId, ServerOffer]]
+    ) -> dict[ServerId, tuple[ToolView, ...]]:
+        """Name the usable tools first, so that no other takes a name from them."""
         names = assign_names(
             [(s, [tool.name for tool in offer.tools if tool.is_usable]) for s, offer in ordered]
         )
@@ -70,20 +115,29 @@ class Registry:
             [(s, [label for label, _ in _unusable(offer)]) for s, offer in ordered],
             reserved=names.values(),
         )
-        self._tools = {}
-        self._catalogs = {}
+        named: dict[tuple[ServerId, str], tuple[Tool, OfferedTool]] = {}
+        catalogs: dict[ServerId, tuple[ToolView, ...]] = {}
         for server, offer in ordered:
             shown = {id(tool): labels[server, label] for label, tool in _unusable(offer)}
             views = []
             for tool in offer.tools:
-                tool_id = names[server, tool.name] if tool.is_usable else shown[id(tool)]
-                views.append(tool.show(tool_id))
                 if tool.is_usable:
-                    self._tools[tool_id] = tool.offer(tool_id, self._definitions[server])
-            self._catalogs[server] = Catalog(
-                tuple(views), offer.prompts, offer.resources, offer.templates
-            )
-        self._by_origin = {(tool.server, tool.name): tool for tool in self._tools.values()}
+                    offered = self._offer(tool, names[server, tool.name], server)
+                    named[server, tool.name] = tool, offered
+                    views.append(offered.view)
+                else:
+                    views.append(tool.show(shown[id(tool)]))
+            catalogs[server] = tuple(views)
+        self._named = named
+        self._tools = {offered.id: offered for _, offered in named.values()}
+        return catalogs
+
+    def _offer(self, tool: Tool, tool_id: ToolId, server: ServerId) -> OfferedTool:
+        """Give a tool under a name; where neither changed, what was given before."""
+        known, offered = self._named.get((server, tool.name), (None, None))
+        if offered is not None and known is tool and offered.id == tool_id:
+            return offered
+        return tool.offer(tool_id, self._definitions[server])
 
 
 def _unusable(offer: ServerOffer) -> list[tuple[str, Tool]]:

@@ -58,6 +58,23 @@ def adapt(client: Client) -> None:
     session.validate_tool_result = accept  # type: ignore[method-assign]  # no public switch
 
 
+def is_stateless(client: Client) -> bool:
+    """Tell whether a connection is of the era that began with revision 2026-07-28."""
+    return client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def request_log_level(client: Client, level: types.LoggingLevel) -> None:
+    """Let every further request over a stateless connection ask for log messages.
+
+    The SDK takes the level only before connecting; adopting the discovery once more rebuilds
+    what it puts on requests, without a word on the wire.
+    """
+    session = client.session
+    session._log_level = level
+    if session.discover_result is not None:
+        session.adopt(session.discover_result)
+
+
 async def request(client: Client, method: str, params: JsonObject) -> JsonObject:
     """Send a request and give the result as the server wrote it.
 

@@ -97,6 +97,10 @@ class StdioTransport:
             return describe_exit(process.exit_code)
         return process.broken or "closed its standard output"
 
+    def problem(self) -> ServerError | None:
+        """Know nothing beyond `ending`: a process has no other way to refuse."""
+        return None
+
     def kill(self) -> None:
         """Kill the process and its group at once."""
         if self._process is not None:

@@ -2,10 +2,21 @@
 
 import asyncio
 from types import TracebackType
-from typing import Protocol
+from typing import Final, Protocol
 
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
+
+from tui.engine.servers.failures import ServerError
+
+EXCHANGE_FAILED: Final = -31_001
+"""Code of an error reply that a transport gives in the server's stead, for one request.
+
+Its message goes on from "The server" and says what became of the request.
+"""
+
+SESSION_LOST: Final = -31_002
+"""The same where the server has forgotten the session: it did not execute the request."""
 
 Streams = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
 """The two halves of a connection as `mcp.Client` takes them."""
@@ -37,6 +48,9 @@ class ServerTransport(Protocol):
 
     def ending(self) -> str:
         """Say in one line why the other side is gone."""
+
+    def problem(self) -> ServerError | None:
+        """Give the reason why the server cannot be used, where the transport knows it."""
 
     def kill(self) -> None:
         """Let go of everything at once."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from tui.model.servers import Failure, Origin, ServerId, ServerStatus, Transport
+from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStatus, Transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,8 @@ class ServerDefinition:
         url: Its address, for HTTP and SSE.
         headers: HTTP headers to send.
         sse_fallback: Whether SSE is to be tried where streamable HTTP is refused.
+        protocol: The era of the protocol to speak, where the settings force one.
+        extension: The name of the gemini-cli extension it belongs to, or nothing.
         timeout: Seconds a call may take.
         trust: Whether its tools run unasked; never true for a project's server.
         description: The user's words on it, sanitised.
@@ -46,6 +48,8 @@ class ServerDefinition:
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     sse_fallback: bool = False
+    protocol: ProtocolEra = ProtocolEra.AUTO
+    extension: str = ""
     timeout: float = 600.0
     trust: bool = False
     description: str = ""

@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from tui.engine.settings.definitions import ServerDefinition, SettingsProblem
-from tui.engine.settings.document import BadDocumentError, read_document
 from tui.engine.settings.expansion import Expansion
-from tui.engine.settings.places import LayerFile, layer_files, shown_path
+from tui.engine.settings.extensions import read_extensions
+from tui.engine.settings.places import layer_files, shown_path
 from tui.engine.settings.servers import Entry, ServerReader, disabled, server_id
-from tui.engine.settings.source import Source, known_keys, salvage
+from tui.engine.settings.source import Source, known_keys, read_source, salvage
 from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings
 from tui.model.settings_types import check_model_name
-
-MAX_SERVERS: Final = 256
-"""Servers in one file."""
 
 MAX_PROBLEMS: Final = 200
 """Problems reported of one load."""
@@ -35,7 +32,8 @@ class LoadedSettings:
 
     Attributes:
         gemdeck: gemdeck's own settings, with the model that answers.
-        servers: All servers in settings order, then those of the opened folder.
+        servers: All servers in settings order, then those of extensions, then those of the
+            opened folder.
         problems: What is wrong, of the command line, then by file and line, lowest
             layer first.
     """
@@ -52,7 +50,9 @@ def load_settings(
     home: Path | None = None,
     model: str | None = None,
 ) -> LoadedSettings:
-    """Read every settings file that counts for a folder. Blocks on files only.
+    """Read every settings file that counts for a folder, and the user's gemini-cli extensions.
+
+    Blocks on files only.
 
     Never raises for what stands in a file: a file that cannot be used is a fatal problem and
     the other layers count, a bad entry is an invalid server and the others load. Of the opened
@@ -68,7 +68,8 @@ def load_settings(
     folder = folder.absolute()
     problems: list[SettingsProblem] = []
     layers = layer_files(folder, environ=environ, home=home)
-    sources = _read_sources(layers, home, problems)
+    found = [read_source(layer.origin, layer.path, home, problems) for layer in layers]
+    sources = [source for source in found if source is not None]
     reader = ServerReader(environ, folder=folder, home=home)
     trusted = [source for source in sources if source.trusted]
     gemdeck = _read_gemdeck(trusted, environ, model, problems)
@@ -78,37 +79,18 @@ def load_settings(
         entry = _command_entry(mcp.command, mcp.command_source)
         servers.append(mcp.apply(entry, reader.read(entry)))
     taken = frozenset(server.id for server in servers)
+    for source in read_extensions(home, folder, problems):
+        added = list(_of_extension(source, taken, servers, problems))
+        servers += [mcp.apply(entry, reader.read(entry)) for entry in added]
+    taken = frozenset(server.id for server in servers)
     for source in sources:
         if not source.trusted:
             _report_ignored_keys(source, problems)
-            found = list(_entries([source], problems))
-            servers += [reader.read(entry) for entry in _not_taken(found, taken, problems)]
+            entries = list(_entries([source], problems))
+            servers += [reader.read(entry) for entry in _not_taken(entries, taken, problems)]
+    servers = _with_protocols(servers, gemdeck, trusted, problems)
     files = [shown_path(layer.path, home) for layer in layers]
     return LoadedSettings(gemdeck, tuple(servers), _listed([*problems, *reader.problems], files))
-
-
-def _read_sources(
-    layers: Iterable[LayerFile], home: Path, problems: list[SettingsProblem]
-) -> list[Source]:
-    """Read the files that exist, lowest layer first; one that cannot be used is left out."""
-    sources = []
-    for layer in layers:
-        file = shown_path(layer.path, home)
-        try:
-            document = read_document(layer.path)
-        except BadDocumentError as error:
-            problems.append(SettingsProblem(file, error.line, error.key, str(error), fatal=True))
-            continue
-        if document is None:
-            continue
-        source = Source(layer.origin, file, document)
-        servers = document.content.get("mcpServers")
-        if isinstance(servers, dict) and len(servers) > MAX_SERVERS:
-            message = f"more than {MAX_SERVERS} servers; the file was not used"
-            problems.append(source.problem(("mcpServers",), message, fatal=True))
-            continue
-        sources.append(source)
-    return sources
 
 
 def _entries(sources: Iterable[Source], problems: list[SettingsProblem]) -> Iterable[Entry]:
@@ -130,6 +112,45 @@ def _not_taken(
             problems.append(entry.source.problem(entry.path, message))
         else:
             yield entry
+
+
+def _of_extension(
+    source: Source,
+    taken: frozenset[str],
+    servers: Iterable[ServerDefinition],
+    problems: list[SettingsProblem],
+) -> Iterable[Entry]:
+    """Leave out an extension's servers where the user, or another extension, has one so named."""
+    others = {server.id: server.extension for server in servers if server.extension}
+    for entry in _entries([source], problems):
+        server = server_id(entry.name)
+        if server in others:
+            message = f"left out: the extension {others[server]} has a server of this name"
+            problems.append(source.problem(entry.path, message))
+        elif server not in taken:
+            yield entry
+
+
+def _with_protocols(
+    servers: Iterable[ServerDefinition],
+    gemdeck: GemdeckSettings,
+    sources: Iterable[Source],
+    problems: list[SettingsProblem],
+) -> list[ServerDefinition]:
+    """Force the era of the protocol where the settings do, and name those that are not there."""
+    changed = [
+        replace(server, protocol=gemdeck.protocols.get(server.id, server.protocol))
+        for server in servers
+    ]
+    known = {server.id for server in changed}
+    for source in sources:
+        section = source.document.content.get("gemdeck")
+        named = section.get("protocols") if isinstance(section, dict) else None
+        for name in list(named)[:MAX_PROBLEMS] if isinstance(named, dict) else ():
+            if name in gemdeck.protocols and name not in known:
+                path = ("gemdeck", "protocols", name)
+                problems.append(source.problem(path, "there is no server of this name"))
+    return changed
 
 
 def _report_ignored_keys(source: Source, problems: list[SettingsProblem]) -> None:

@@ -92,7 +92,8 @@ class ServerReader:
 
     def _define(self, entry: Entry, server: ServerId) -> ServerDefinition:
         """Validate an entry; the definition is withheld where it must not start."""
-        blank = ServerDefinition(server, entry.source.origin, Transport.STDIO)
+        origin, extension = entry.source.origin, entry.source.extension
+        blank = ServerDefinition(server, origin, Transport.STDIO, extension=extension)
         if not isinstance(entry.raw, dict):
             return self._refuse(blank, entry, "must be an object: { … }")
         raw, secrets = self._expanded(entry, entry.raw)
@@ -109,6 +110,8 @@ class ServerReader:
         definition = self._from_settings(blank, settings, secrets)
         if entry.project:
             return replace(definition, trust=False, **_untrusted(entry))
+        if extension:
+            definition = replace(definition, trust=False)
         if _says_disabled(raw):
             return replace(definition, **disabled("the entry says so", _disabled_advice(entry)))
         return definition
@@ -119,7 +122,7 @@ class ServerReader:
         """Expand variables, save in a project's entry: it would choose what it gets to see."""
         if not entry.source.trusted:
             return raw, frozenset()
-        expansion = Expansion(self._environ)
+        expansion = Expansion({**self._environ, **entry.source.variables})
         value, problems = entry.source.expanded(raw, entry.path, expansion)
         self.problems += problems
         return value, frozenset(expansion.secrets)
@@ -191,6 +194,8 @@ class ServerReader:
             note(type_key, f"{named} is ignored beside httpUrl")
         if settings.trust and entry.project:
             note("trust", "has no effect in a project's file")
+        if settings.trust and entry.source.extension:
+            note("trust", "has no effect in an extension")
 
     def _refuse(self, definition: ServerDefinition, entry: Entry, message: str) -> ServerDefinition:
         problem = entry.source.problem(entry.path, message)
@@ -216,7 +221,7 @@ def _invalid(problem: SettingsProblem) -> dict[str, Any]:
     return {
         "withheld": ServerStatus.INVALID,
         "failure": Failure(
-            f"{problem.key}: {problem.message}", f"Correct {place}, then start gemdeck again."
+            f"{problem.key}: {problem.message}", f"Correct {place}; it is read again at once."
         ),
     }
 

@@ -1,16 +1,28 @@
 """One settings file that was read, and the problems found in it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from tui.engine.settings.definitions import SettingsProblem
-from tui.engine.settings.document import Document, KeyPath, dotted
+from tui.engine.settings.document import (
+    BadDocumentError,
+    Document,
+    KeyPath,
+    dotted,
+    read_document,
+)
 from tui.engine.settings.expansion import Expansion
+from tui.engine.settings.places import shown_path
 from tui.model.servers import Origin
 from tui.text import sanitize_line
+
+MAX_SERVERS: Final = 256
+"""Servers in one file."""
 
 MAX_ENTRY_PROBLEMS: Final = 10
 """Problems reported of one server, or of one other section."""
@@ -26,11 +38,15 @@ class Source:
         origin: The layer it makes.
         file: The file, as shown.
         document: What it holds.
+        extension: The name of the gemini-cli extension it belongs to, or nothing.
+        variables: What its references stand for besides the environment's variables.
     """
 
     origin: Origin
     file: str
     document: Document
+    extension: str = ""
+    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def trusted(self) -> bool:
@@ -67,6 +83,27 @@ class Source:
             for where in expansion.too_long[:MAX_ENTRY_PROBLEMS]
         ]
         return value, problems
+
+
+def read_source(
+    origin: Origin, path: Path, home: Path, problems: list[SettingsProblem]
+) -> Source | None:
+    """Read a file; None, with a problem where there is one, if it is absent or cannot be used."""
+    file = shown_path(path, home)
+    try:
+        document = read_document(path)
+    except BadDocumentError as error:
+        problems.append(SettingsProblem(file, error.line, error.key, str(error), fatal=True))
+        return None
+    if document is None:
+        return None
+    source = Source(origin, file, document)
+    servers = document.content.get("mcpServers")
+    if isinstance(servers, dict) and len(servers) > MAX_SERVERS:
+        message = f"more than {MAX_SERVERS} servers; the file was not used"
+        problems.append(source.problem(("mcpServers",), message, fatal=True))
+        return None
+    return source
 
 
 def validation_problems(

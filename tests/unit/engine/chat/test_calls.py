@@ -11,7 +11,7 @@ from tests.unit.engine.chat.support import Chat, Run, chatting, make_tool, text_
 from tui.engine.consent.headless import HeadlessConsent
 from tui.engine.tools import JsonObject, OfferedTool, ToolCallError, ToolResult
 from tui.model.chat import ToolCallStatus
-from tui.model.consent import Choice
+from tui.model.consent import Choice, ConfirmationRequest
 from tui.model.events import (
     RequestRaised,
     RequestSettled,
@@ -163,6 +163,7 @@ async def test_what_is_shown_is_what_is_sent() -> None:
         asked = await chat.wait_for(RequestRaised)
         await chat.decide(Choice.ONCE)
         await chat.conversation.wait_idle()
+    assert isinstance(asked.request, ConfirmationRequest)
     shown = asked.request.arguments
     assert chat.tools.called == [("go", arguments)]
     assert "\\u202e" in shown

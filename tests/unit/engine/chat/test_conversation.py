@@ -9,7 +9,9 @@ import pytest
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Action, Call, Fail, Say, Sleep, Stall, Think
 from tests.unit.engine.chat.support import Chat, chatting, make_tool, open_backend, text_result
-from tui.engine.tools import JsonObject, ToolResult
+from tui.engine.chat.history import MAX_RESPONSE_MEDIA
+from tui.engine.chat.message import Message
+from tui.engine.tools import JsonObject, MediaPart, TextPart, ToolResult
 from tui.model.chat import ToolCallStatus, TurnOutcome, UserMessage
 from tui.model.consent import Choice
 from tui.model.events import (
@@ -213,3 +215,36 @@ async def test_cancelling_while_waiting_to_try_again_ends_the_wait() -> None:
         await chat.wait_for(ChatNoticeAdded)
         assert (await cancelled(chat)).unsent == "x"
     assert len(fake.requests) == 1
+
+
+async def test_a_message_may_be_shown_in_another_form_than_the_model_gets() -> None:
+    parts = (
+        TextPart("[a resource]\ud800"),
+        MediaPart("image/png", "iVBORw0KGgo="),
+        MediaPart("application/x-odd", "AAAA"),
+        MediaPart("image/png", "A" * (MAX_RESPONSE_MEDIA + 4)),
+    )
+    steps: list[tuple[Action, ...]] = [(Say("fine"),), (Fail(400, "INVALID_ARGUMENT", "no"),)]
+    async with FakeGemini(steps) as fake, chatting(fake) as chat:
+        for _ in range(2):
+            chat.conversation.send_message(Message("/greet Ada", parts, "/greet"))
+            with anyio.fail_after(5):
+                await chat.conversation.wait_idle()
+    assert [started.message.text for started in chat.all(TurnStarted)] == ["/greet Ada"] * 2
+    assert fake.requests[0].contents[0]["parts"] == [
+        {"text": "[a resource]\ufffd"},
+        {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}},
+        {"text": "[The application/x-odd is left out: the model cannot read it.]"},
+        {"text": "[The image/png is left out: it is too large.]"},
+    ]
+    assert chat.last_turn.outcome is TurnOutcome.FAILED
+    assert chat.last_turn.unsent == "/greet"
+
+
+async def test_waiting_messages_go_back_as_what_can_be_sent_again() -> None:
+    async with FakeGemini([(Stall(),)]) as fake, chatting(fake) as chat:
+        chat.conversation.send("x")
+        chat.conversation.send_message(Message("shown", (TextPart("sent"),), "/again"))
+        with anyio.fail_after(5):
+            await fake.wait_for_requests(1)
+        assert (await cancelled(chat)).unsent == "x\n\n/again"

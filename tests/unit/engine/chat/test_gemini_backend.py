@@ -5,6 +5,7 @@ import gc
 import logging
 import time
 from collections.abc import AsyncGenerator, Iterator
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -75,6 +76,32 @@ async def test_a_request_carries_contents_tools_and_orders_as_given() -> None:
     assert sent.body["generationConfig"] == {"thinkingConfig": {"include_thoughts": True}}
     assert sent.headers["x-goog-api-key"] == KEY
     assert "x-server-timeout" not in sent.headers
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking"),
+    [
+        ("gemini-3-pro-preview", {"thinking_level": "LOW"}),
+        ("gemini-2.5-flash", {"thinking_budget": 0}),
+        ("gemini-2.5-pro", {"thinking_budget": 128}),
+        ("gemini-2.0-flash", None),
+    ],
+)
+async def test_a_bounded_answer_is_thought_about_as_little_as_possible(
+    model: str, thinking: Json | None
+) -> None:
+    async with FakeGemini([(Say("hello"),)]) as fake:
+        backend = await open_backend(fake.url, model=model)
+        asked = replace(request(DECLARATION), max_output_tokens=64, must_call=True)
+        with anyio.fail_after(5):
+            assert [chunk async for chunk in backend.stream(asked)]
+        await backend.aclose()
+    body = fake.requests[0].body
+    expected: Json = {"maxOutputTokens": 64}
+    if thinking is not None:
+        expected["thinkingConfig"] = thinking
+    assert body["generationConfig"] == expected
+    assert body["toolConfig"] == {"functionCallingConfig": {"mode": "ANY"}}
 
 
 async def test_without_tools_and_thoughts_neither_is_mentioned() -> None:

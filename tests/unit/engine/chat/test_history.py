@@ -47,7 +47,7 @@ def test_changing_the_arguments_of_a_call_does_not_change_the_history() -> None:
 
 def test_media_beyond_the_limit_are_named_instead() -> None:
     history = History()
-    history.add_user("x")
+    history.add_user([TextPart("x")])
     large = MediaPart("image/png", "A" * (MAX_RESPONSE_MEDIA + 4))
     answer = FunctionResponse((TextPart("a picture"), large))
     history.add_responses([(FunctionCall("go", {}), answer)], inline_media=True)
@@ -60,9 +60,9 @@ def test_media_beyond_the_limit_are_named_instead() -> None:
 
 def test_stripping_signatures_leaves_no_empty_content() -> None:
     history = History()
-    history.add_user("x")
+    history.add_user([TextPart("x")])
     history.add_model([{"text": "", "thoughtSignature": "s"}])
-    history.add_user("y")
+    history.add_user([TextPart("y")])
     history.strip_signatures()
     assert all(content["parts"] for content in history.contents)
 
@@ -84,7 +84,7 @@ def test_any_turn_leaves_a_history_that_the_next_message_can_follow(
     steps: list[list[dict[str, object]]], is_broken: bool, result: str
 ) -> None:
     history = History()
-    history.add_user("first")
+    history.add_user([TextPart("first")])
     for number, step in enumerate(steps):
         gathered = StepParts()
         for part in step:
@@ -101,5 +101,5 @@ def test_any_turn_leaves_a_history_that_the_next_message_can_follow(
         history.add_responses(answers, inline_media=True)
         if is_last:
             history.close_turn("It ended here.")
-    history.add_user("next")
+    history.add_user([TextPart("next")])
     check_request({"contents": history.contents}, {}, needs_signatures=False)

@@ -11,7 +11,7 @@ from tui.engine.consent.broker import MAX_PENDING, ConsentBroker
 from tui.engine.consent.grants import Grant
 from tui.engine.tools import OfferedTool
 from tui.model.chat import EntryId, ToolCallStatus
-from tui.model.consent import Choice, Decision, RequestId
+from tui.model.consent import Choice, ConfirmationRequest, Decision, RequestId
 from tui.model.events import Event, RequestRaised, RequestSettled, ToolCallChanged
 from tui.model.servers import ServerId
 
@@ -62,6 +62,7 @@ async def test_a_question_shows_server_tool_arguments_and_ends_with_its_answer()
     asked = Asked()
     assert (await asked.answer(make_tool("go"), Choice.ONCE)).choice is Choice.ONCE
     request = asked.requests[0].request
+    assert isinstance(request, ConfirmationRequest)
     assert (request.server, request.tool, request.arguments) == ("notes", "go", "{}")
     assert request.description == "Does go."
     assert asked.settled == [request.id]

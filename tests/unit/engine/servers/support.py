@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import psutil
 
 from tests import servers
+from tui.engine.servers.backoff import RetryPolicy
+from tui.engine.servers.lifeline import REAPER
 from tui.engine.servers.manager import ServerManager
 from tui.engine.settings.definitions import ServerDefinition
 from tui.engine.tools import ToolResult
@@ -21,6 +23,12 @@ from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 
 PATIENCE = 10.0
 """Seconds that a test waits for what must happen."""
+
+LATER = RetryPolicy(first_delay=60.0)
+"""A policy under which no server is started again while a test looks at it."""
+
+HASTY = RetryPolicy(first_delay=0.01, least_delay=0.01, most_delay=0.05)
+"""A policy under which nobody waits long for a retry."""
 
 FOLDER = Path(servers.__file__).parent
 E_ = TypeVar("E_", bound=Event)
@@ -84,6 +92,10 @@ class Watcher:
         """Give a server's last catalog."""
         return [e.catalog for e in self.of(CatalogChanged) if e.server == server][-1]
 
+    def tools(self, server: str) -> list[str]:
+        """Give the ids of the tools in a server's last catalog."""
+        return [tool.id for tool in self.catalog(server).tools]
+
     async def until(self, server: str, *statuses: ServerStatus) -> ServerStatusChanged:
         """Wait until a server has gone through these statuses last."""
         wanted = list(statuses)
@@ -98,6 +110,11 @@ def children() -> list[psutil.Process]:
         for child in psutil.Process().children(recursive=True)
         if child.status() != psutil.STATUS_ZOMBIE
     ]
+
+
+def server_processes() -> list[psutil.Process]:
+    """List the living server processes, without the reapers before them."""
+    return [child for child in children() if str(REAPER) not in child.cmdline()]
 
 
 def is_alive(pid: int) -> bool:
@@ -115,11 +132,15 @@ def kill(pid: int, number: int) -> None:
 
 @asynccontextmanager
 async def running(
-    *definitions: ServerDefinition, workspace: Path = FOLDER
+    *definitions: ServerDefinition,
+    workspace: Path = FOLDER,
+    retry: RetryPolicy = LATER,
+    **more: Any,  # noqa: ANN401
 ) -> AsyncIterator[tuple[ServerManager, Watcher]]:
     """Run servers until the block ends."""
     watcher = Watcher()
-    async with ServerManager(watcher, workspace=workspace, client_version="0.1") as manager:
+    manager = ServerManager(watcher, workspace=workspace, client_version="0.1", retry=retry, **more)
+    async with manager:
         manager.configure(definitions)
         yield manager, watcher
 

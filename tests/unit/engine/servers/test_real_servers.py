@@ -23,13 +23,14 @@ from tests.unit.engine.servers.support import (
     is_alive,
     running,
     script,
+    server_processes,
 )
 from tui.engine.servers import process as process_module
 from tui.engine.servers.manager import ServerManager
 from tui.engine.tools import MediaPart, TextPart, ToolCallError
 from tui.model.chat import Progress
 from tui.model.events import CatalogChanged, ServersConfigured
-from tui.model.servers import ServerId, Transport
+from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
 
 
@@ -93,7 +94,7 @@ async def test_a_server_killed_while_idle_is_noticed_at_once(measure: Measure) -
         victim = pid_of("raw.py")
         began = time.perf_counter()
         os.kill(victim, signal.SIGKILL)
-        failed = await watcher.until("raw", S.READY, S.FAILED)
+        failed = await watcher.until("raw", S.READY, S.RETRYING)
         delay = time.perf_counter() - began
         measure(f"idle server killed: noticed after {delay * 1000:.1f} ms")
         assert delay < 0.1
@@ -101,7 +102,7 @@ async def test_a_server_killed_while_idle_is_noticed_at_once(measure: Measure) -
         assert failed.failure.reason == "was ended by SIGKILL"
         assert manager.offered_tools() == ()
         manager.start(ServerId("raw"))
-        await watcher.until("raw", S.FAILED, S.STARTING, S.READY)
+        await watcher.until("raw", S.RETRYING, S.STARTING, S.READY)
 
 
 async def test_a_server_killed_in_a_call_fails_the_call_with_the_reason() -> None:
@@ -123,14 +124,14 @@ async def test_a_server_that_dies_of_a_call_says_its_last_words() -> None:
             await call(manager, "die")
         assert "effect is unknown" in str(caught.value)
         assert "dying now" in str(caught.value)
-        failed = await watcher.until("raw", S.FAILED)
+        failed = await watcher.until("raw", S.RETRYING)
         assert failed.failure is not None
         assert failed.failure.stderr_tail == ("dying now",)
 
 
 async def test_a_server_that_exits_at_once_shows_its_last_stderr_lines() -> None:
     async with running(script("raw", "exit"), script("raw", server="good")) as (_, watcher):
-        failed = await watcher.until("raw", S.STARTING, S.FAILED)
+        failed = await watcher.until("raw", S.STARTING, S.RETRYING)
         assert failed.failure is not None
         assert failed.failure.reason == "exited with code 3 before it was ready"
         assert failed.failure.stderr_tail == ("cannot read the config", "giving up")
@@ -154,14 +155,6 @@ async def test_a_file_that_is_no_program_fails_with_the_systems_reason(tmp_path:
         failed = await watcher.until("raw", S.STARTING, S.FAILED)
         assert failed.failure is not None
         assert failed.failure.reason == "could not be started: Exec format error"
-
-
-async def test_a_network_server_says_that_it_is_not_supported_yet() -> None:
-    remote = replace(script("raw"), transport=Transport.HTTP, url="http://127.0.0.1:9/mcp")
-    async with running(remote) as (_, watcher):
-        failed = await watcher.until("raw", S.STARTING, S.FAILED)
-        assert failed.failure is not None
-        assert "not supported by this version yet" in failed.failure.reason
 
 
 async def test_a_server_that_never_answers_can_be_stopped_and_disturbs_nobody() -> None:
@@ -235,7 +228,7 @@ async def test_a_message_over_the_limit_ends_the_server_and_not_the_app(
         loop_watch.clear()
         with pytest.raises(ToolCallError, match="wrote a message of more than 16 MiB"):
             await call(manager, "long")
-        failed = await watcher.until("raw", S.FAILED)
+        failed = await watcher.until("raw", S.RETRYING)
         assert failed.failure is not None
         assert failed.failure.reason == "wrote a message of more than 16 MiB"
         assert psutil.Process().memory_info().rss - before < 60_000_000
@@ -283,12 +276,17 @@ async def test_a_declared_list_that_does_not_exist_is_empty() -> None:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "reason"),
-    [("no_tools", "offers nothing"), ("unlistable", "could not list its tools: the list is bro")],
+    ("behaviour", "status", "reason"),
+    [
+        ("no_tools", S.FAILED, "offers nothing"),
+        ("unlistable", S.RETRYING, "could not list its tools: the list is bro"),
+    ],
 )
-async def test_a_server_of_no_use_is_closed_with_the_reason(behaviour: str, reason: str) -> None:
+async def test_a_server_of_no_use_is_closed_with_the_reason(
+    behaviour: str, status: S, reason: str
+) -> None:
     async with running(script("raw", behaviour)) as (_, watcher):
-        failed = await watcher.until("raw", S.STARTING, S.FAILED)
+        failed = await watcher.until("raw", S.STARTING, status)
         assert failed.failure is not None
         assert failed.failure.reason.startswith(reason)
         await eventually(lambda: children() == [])
@@ -330,7 +328,7 @@ async def test_a_server_is_told_the_workspace_as_its_root(tmp_path: Path) -> Non
         await watcher.until("raw", S.READY)
         messages = [json.loads(line) for line in record.read_text().splitlines()]
         [hello] = [m["params"] for m in messages if m["method"] == "initialize"]
-        assert hello["capabilities"] == {"roots": {"listChanged": True}}
+        assert hello["capabilities"]["roots"] == {"listChanged": True}
         assert hello["clientInfo"] == {"name": "gemdeck", "version": "0.1"}
 
 
@@ -395,7 +393,7 @@ async def test_a_child_of_a_server_does_not_survive_it(tmp_path: Path, way: str)
             await watcher.until("raw", S.STOPPED)
         else:
             os.kill(pid_of("raw.py"), signal.SIGKILL)
-            await watcher.until("raw", S.FAILED)
+            await watcher.until("raw", S.RETRYING)
         await eventually(lambda: not is_alive(grandchild), 1)
 
 
@@ -408,7 +406,7 @@ async def test_twenty_stubborn_servers_close_together_within_five_seconds(
     async with running(*definitions) as (manager, watcher):
         await manager.wait_discovered(20)
         assert all(watcher.last(d.id).status is S.READY for d in definitions)
-        assert len(children()) == 20
+        assert len(server_processes()) == 20
         began = time.monotonic()
     took = time.monotonic() - began
     measure(f"20 servers that ignore EOF and SIGTERM: closed in {took:.2f} s")
@@ -443,7 +441,7 @@ async def test_a_server_that_reads_nothing_is_given_up(monkeypatch: pytest.Monke
             await asyncio.gather(
                 call(manager, "sleep"), call(manager, "echo", {"text": "x" * 1_000_000})
             )
-        failed = await watcher.until("raw", S.FAILED)
+        failed = await watcher.until("raw", S.RETRYING)
         assert failed.failure is not None
         assert failed.failure.reason.startswith("left its standard input unread")
 
@@ -475,15 +473,15 @@ async def test_a_new_configuration_adds_removes_replaces_and_leaves_servers() ->
     old = (script("raw", server="stays"), script("raw", server="goes"), script("raw", server="new"))
     async with running(*old) as (manager, watcher):
         await manager.wait_discovered(10)
-        staying = {child.pid for child in children()}
+        staying = {child.pid for child in server_processes()}
         changed = script("raw", "paging", server="new")
         manager.configure([old[0], changed, script("raw", server="added")])
         await watcher.until("added", S.STARTING, S.READY)
         await watcher.until("new", S.STARTING, S.READY)
         assert watcher.statuses("stays") == [S.STARTING, S.READY]
         assert watcher.statuses("goes") == [S.STARTING, S.READY]
-        await eventually(lambda: len(children()) == 3)
-        assert len(staying & {child.pid for child in children()}) == 1
+        await eventually(lambda: len(server_processes()) == 3)
+        assert len(staying & {child.pid for child in server_processes()}) == 1
         configured = watcher.of(ServersConfigured)[-1].servers
         assert [(view.id, view.status) for view in configured] == [
             ("stays", S.READY),

@@ -93,3 +93,47 @@ def test_the_present_definition_of_a_tool_is_known_under_any_name() -> None:
     assert now is not None
     assert (before.id, now.id) == ("log", "svn__log")
     assert now.definition_hash == before.definition_hash
+
+
+def prompts(*names: object) -> ServerOffer:
+    return read_offer(RawOffer(prompts=[{"name": name} for name in names]), definition(GIT))
+
+
+def test_prompts_that_clash_get_their_servers_name_and_are_found_both_ways() -> None:
+    made = registry({GIT, SVN})
+    assert made.update(SVN, prompts("log", "review")) == {}
+    assert made.update(GIT, prompts("log", "blame")) == {}
+    assert [prompt.name for prompt in made.catalog(GIT).prompts] == ["log", "blame"]
+    assert [prompt.name for prompt in made.catalog(SVN).prompts] == ["svn_log", "review"]
+    assert made.own_prompt_name(SVN, "svn_log") == "log"
+    assert made.own_prompt_name(SVN, "review") == "review"
+    assert made.own_prompt_name(SVN, "memo://{day}") == "memo://{day}"
+    assert made.find_prompt("svn_log") == (SVN, "log")
+    assert made.find_prompt("log") == (GIT, "log")
+    assert made.find_prompt("gone") is None
+
+
+def test_a_prompt_that_gets_another_name_is_told_once() -> None:
+    made = registry({GIT, SVN})
+    made.update(GIT, prompts("log"))
+    assert made.update(SVN, prompts("log", "svn_log")) == {
+        "svn_log": "log",
+        "svn_svn_log": "svn_log",
+    }
+    assert made.update(SVN, prompts("log", "svn_log")) == {}
+
+
+def test_prompts_are_a_bijection_whatever_they_are_called() -> None:
+    made = registry({GIT, SVN})
+    made.update(GIT, prompts("a", "a", "git_a", "svn_a", "svn_a_2"))
+    made.update(SVN, prompts("a", "svn_a", "a"))
+    names = [prompt.name for server in (GIT, SVN) for prompt in made.catalog(server).prompts]
+    assert len(set(names)) == len(names) == 8
+
+
+def test_a_prompts_own_name_returns_when_the_other_server_leaves() -> None:
+    made = registry({GIT, SVN})
+    made.update(GIT, prompts("log"))
+    made.update(SVN, prompts("log"))
+    made.configure([definition(SVN)])
+    assert [prompt.name for prompt in made.catalog(SVN).prompts] == ["log"]

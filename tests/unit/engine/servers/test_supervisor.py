@@ -1,17 +1,19 @@
 """The supervisor over a pretended connection: every command in every status."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from types import TracebackType
 
 import pytest
 
-from tests.unit.engine.servers.support import eventually
+from tests.unit.engine.servers.support import HASTY, LATER, eventually
 from tui.engine.servers import supervisor as module
+from tui.engine.servers.backoff import Backoff, RetryPolicy
 from tui.engine.servers.catalog import RawOffer, ServerOffer, read_offer
-from tui.engine.servers.failures import ServerError
+from tui.engine.servers.failures import ServerError, SignInError
+from tui.engine.servers.features import Features
 from tui.engine.servers.live import Connect, Host
 from tui.engine.servers.log import ServerLog
 from tui.engine.servers.supervisor import Supervisor
@@ -32,24 +34,30 @@ def definition(withheld: S | None = None) -> ServerDefinition:
 class Pretended:
     """A connection that opens, ends and closes as a test wants."""
 
+    features: Features
+
     def __init__(self) -> None:
         self.info = ServerInfo("pretended", "1", "2025-11-25")
         tools: list[object] = [{"name": "echo", "inputSchema": {}}]
         self.offer = read_offer(RawOffer(tools=tools), definition())
         self.ended = asyncio.Event()
+        self.outdated = asyncio.Event()
         self.may_open = asyncio.Event()
         self.may_open.set()
         self.may_close = asyncio.Event()
         self.may_close.set()
-        self.problem: Exception | None = None
+        self.refusal: Exception | None = None
+        self.cause: ServerError | None = None
+        self.announced: asyncio.Queue[ServerOffer] = asyncio.Queue()
         self.opened = self.closed = self.killed = 0
 
     async def __aenter__(self) -> "Pretended":
         self.opened += 1
         await self.may_open.wait()
-        if self.problem is not None:
-            raise self.problem
+        if self.refusal is not None:
+            raise self.refusal
         self.ended.clear()
+        self.outdated.clear()
         return self
 
     async def __aexit__(
@@ -63,6 +71,13 @@ class Pretended:
 
     def ending(self) -> str:
         return "exited with code 1"
+
+    def problem(self) -> ServerError | None:
+        return self.cause
+
+    async def follow(self, on_offer: Callable[[ServerOffer], None]) -> None:
+        while True:
+            on_offer(await self.announced.get())
 
     def kill(self) -> None:
         self.killed += 1
@@ -93,15 +108,17 @@ class Listener:
 class Stage:
     """A supervisor with all that it needs."""
 
-    def __init__(self, withheld: S | None = None) -> None:
+    def __init__(self, withheld: S | None = None, retry: RetryPolicy = LATER) -> None:
         self.connection = Pretended()
         self.listener = Listener()
+        self.log = ServerLog(ServerId("s"), lambda _: None)
         self.supervisor = Supervisor(
             definition(withheld),
             self.load,
-            Host("0", Path("/")),
+            Host("0"),
             self.listener,
-            ServerLog(ServerId("s"), lambda _: None),
+            self.log,
+            backoff=Backoff(retry),
         )
 
     async def load(self) -> Connect:
@@ -115,8 +132,8 @@ class Stage:
 
 
 @asynccontextmanager
-async def on_stage(withheld: S | None = None) -> AsyncIterator[Stage]:
-    stage = Stage(withheld)
+async def on_stage(withheld: S | None = None, retry: RetryPolicy = LATER) -> AsyncIterator[Stage]:
+    stage = Stage(withheld, retry)
     task = asyncio.create_task(stage.supervisor.run())
     try:
         yield stage
@@ -152,15 +169,15 @@ async def test_a_restart_goes_through_stopping() -> None:
         assert stage.listener.statuses == expected
 
 
-async def test_a_server_that_goes_by_itself_has_failed_before_it_is_closed() -> None:
+async def test_a_server_that_goes_by_itself_is_known_to_before_it_is_closed() -> None:
     async with on_stage() as stage:
         stage.supervisor.start()
         await stage.reach(S.READY)
         stage.connection.may_close.clear()
         stage.connection.ended.set()
-        await stage.reach(S.FAILED)
+        await stage.reach(S.RETRYING)
         assert stage.connection.closed == 0
-        assert stage.listener.failures[-1] == Failure("exited with code 1", "Restart it with r.")
+        assert stage.listener.failures[-1] == Failure("exited with code 1")
 
 
 async def test_a_start_while_a_lost_connection_still_closes_is_not_lost() -> None:
@@ -169,7 +186,7 @@ async def test_a_start_while_a_lost_connection_still_closes_is_not_lost() -> Non
         await stage.reach(S.READY)
         stage.connection.may_close.clear()
         stage.connection.ended.set()
-        await stage.reach(S.FAILED)
+        await stage.reach(S.RETRYING)
         stage.supervisor.start()
         stage.connection.may_close.set()
         await stage.reach(S.READY)
@@ -186,14 +203,14 @@ async def test_stopping_breaks_off_a_start_that_hangs() -> None:
         assert stage.listener.statuses == [S.STARTING, S.STOPPING, S.STOPPED]
 
 
-async def test_a_start_that_takes_too_long_fails_with_advice(
+async def test_a_start_that_takes_too_long_is_tried_again_with_advice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "CONNECT_TIMEOUT", 0.05)
     async with on_stage() as stage:
         stage.connection.may_open.clear()
         stage.supervisor.start()
-        await stage.reach(S.FAILED)
+        await stage.reach(S.RETRYING)
         failure = stage.supervisor.failure
         assert failure is not None
         assert "did not get ready within" in failure.reason
@@ -225,9 +242,9 @@ async def test_whatever_goes_wrong_is_a_failure_of_that_server(
     problem: Exception, reason: str
 ) -> None:
     async with on_stage() as stage:
-        stage.connection.problem = problem
+        stage.connection.refusal = problem
         stage.supervisor.start()
-        await stage.reach(S.FAILED)
+        await stage.reach(S.RETRYING)
         assert stage.supervisor.failure is not None
         assert stage.supervisor.failure.reason == reason
         stage.supervisor.stop()
@@ -283,6 +300,140 @@ async def test_a_withheld_server_stays_withheld(withheld: S) -> None:
         assert stage.connection.opened == 0
 
 
+async def test_a_server_that_goes_is_started_again_after_a_while() -> None:
+    async with on_stage(retry=HASTY) as stage:
+        stage.supervisor.start()
+        await stage.reach(S.READY)
+        stage.connection.ended.set()
+        await eventually(lambda: stage.connection.opened == 2)
+        await stage.reach(S.READY)
+        expected = [S.STARTING, S.READY, S.RETRYING, S.STARTING, S.READY]
+        assert stage.listener.statuses == expected
+
+
+async def test_the_moment_of_the_retry_is_told() -> None:
+    async with on_stage() as stage:
+        stage.connection.refusal = ServerError("is tired")
+        before = time.monotonic()
+        stage.supervisor.start()
+        await stage.reach(S.RETRYING)
+        assert stage.supervisor.retry_at is not None
+        least = LATER.first_delay * (1 - LATER.jitter)
+        assert before + least <= stage.supervisor.retry_at <= time.monotonic() + 60
+        stage.supervisor.stop()
+        assert stage.supervisor.retry_at is None
+
+
+async def test_a_crash_loop_ends_after_five_failures_with_the_last_one_and_advice() -> None:
+    async with on_stage(retry=HASTY) as stage:
+        stage.connection.refusal = ServerError("exited with code 3", "Look at its log.")
+        stage.supervisor.start()
+        await stage.reach(S.FAILED)
+        assert stage.connection.opened == 5
+        assert stage.listener.statuses == [S.STARTING, S.RETRYING] * 4 + [S.STARTING, S.FAILED]
+        assert stage.supervisor.failure == Failure(
+            "exited with code 3",
+            "Look at its log. It failed 5 times within 60 s; r restarts it.",
+        )
+        stage.supervisor.restart()
+        await stage.reach(S.RETRYING)
+        await stage.reach(S.FAILED)
+        assert stage.connection.opened == 10
+
+
+async def test_what_cannot_get_better_is_not_tried_again() -> None:
+    async with on_stage(retry=HASTY) as stage:
+        stage.connection.refusal = ServerError("command not found", "Install it.", permanent=True)
+        stage.supervisor.start()
+        await stage.reach(S.FAILED)
+        assert stage.connection.opened == 1
+        assert stage.supervisor.failure == Failure("command not found", "Install it.")
+
+
+async def test_a_server_that_wants_a_sign_in_waits_for_it_at_once_or_later() -> None:
+    async with on_stage(retry=HASTY) as stage:
+        stage.connection.refusal = SignInError("wants a sign-in")
+        stage.supervisor.start()
+        await stage.reach(S.NEEDS_SIGN_IN)
+        stage.connection.refusal = None
+        stage.supervisor.start()
+        await stage.reach(S.READY)
+        stage.connection.cause = SignInError("turned the token down")
+        stage.connection.ended.set()
+        await stage.reach(S.NEEDS_SIGN_IN)
+        stage.supervisor.stop()
+        assert stage.supervisor.status is S.STOPPED
+
+
+async def test_restarting_a_waiting_server_starts_it_at_once() -> None:
+    async with on_stage() as stage:
+        stage.connection.refusal = ServerError("is tired")
+        stage.supervisor.start()
+        await stage.reach(S.RETRYING)
+        stage.connection.refusal = None
+        stage.supervisor.restart()
+        await stage.reach(S.READY)
+        assert stage.supervisor.retry_at is None
+
+
+@pytest.mark.parametrize("way", ["stop", "disable"])
+async def test_a_waiting_server_can_be_stopped_and_disabled(way: str) -> None:
+    async with on_stage(retry=RetryPolicy(first_delay=0.05)) as stage:
+        stage.connection.refusal = ServerError("is tired")
+        stage.supervisor.start()
+        await stage.reach(S.RETRYING)
+        if way == "stop":
+            stage.supervisor.stop()
+        else:
+            stage.supervisor.set_enabled(enabled=False)
+        await asyncio.sleep(0.1)
+        assert stage.supervisor.status is (S.STOPPED if way == "stop" else S.DISABLED)
+        assert stage.connection.opened == 1
+
+
+async def test_closing_does_not_wait_for_the_retry() -> None:
+    async with on_stage() as stage:
+        stage.connection.refusal = ServerError("is tired")
+        stage.supervisor.start()
+        await stage.reach(S.RETRYING)
+    assert stage.supervisor.status is S.STOPPED
+
+
+async def test_a_new_offer_of_a_ready_server_is_passed_on() -> None:
+    async with on_stage() as stage:
+        stage.supervisor.start()
+        await stage.reach(S.READY)
+        changed = ServerOffer()
+        stage.connection.announced.put_nowait(changed)
+        await eventually(lambda: stage.listener.offers[-1] is changed)
+        assert stage.supervisor.status is S.READY
+
+
+async def test_an_outdated_connection_is_replaced() -> None:
+    async with on_stage() as stage:
+        stage.supervisor.start()
+        await stage.reach(S.READY)
+        stage.connection.outdated.set()
+        await eventually(lambda: stage.connection.opened == 2)
+        await stage.reach(S.READY)
+        assert stage.listener.statuses[2:5] == [S.STOPPING, S.STOPPED, S.STARTING]
+
+
+async def test_a_server_that_was_disabled_before_stays_so_until_enabled() -> None:
+    stage = Stage()
+    stage.supervisor = Supervisor(
+        definition(), stage.load, Host("0"), stage.listener, stage.log, enabled=False
+    )
+    task = asyncio.create_task(stage.supervisor.run())
+    stage.supervisor.start()
+    assert stage.supervisor.status is S.DISABLED
+    stage.supervisor.set_enabled(enabled=True)
+    await stage.reach(S.READY)
+    stage.supervisor.close()
+    async with asyncio.timeout(5):
+        await task
+
+
 async def test_commands_in_any_order_never_break_the_table() -> None:
     async with on_stage() as stage:
         it = stage.supervisor
@@ -293,6 +444,7 @@ async def test_commands_in_any_order_never_break_the_table() -> None:
             lambda: it.set_enabled(enabled=False),
             lambda: it.set_enabled(enabled=True),
             stage.connection.ended.set,
+            stage.connection.outdated.set,
         ]
         for first in commands:
             for second in commands:

@@ -1,0 +1,130 @@
+"""What tests of servers that ask back share: a user who answers, and a model that answers."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.unit.engine.servers.support import FOLDER, Watcher, eventually, running, script
+from tui.engine.chat.backend import ModelError, ModelRequest
+from tui.engine.chat.generation import Generation
+from tui.engine.requests import RequestDesk, ServerRequest
+from tui.engine.servers.facilities import Facilities
+from tui.engine.servers.features import Features
+from tui.engine.servers.manager import ServerManager
+from tui.engine.settings.definitions import ServerDefinition
+from tui.model.events import Event, NoticeRaised, RequestRaised, RequestSettled
+from tui.model.requests import PendingRequest, Reply, ReplyAction
+from tui.model.servers import ProtocolEra, ServerId, ServerStatus
+
+R_ = TypeVar("R_", bound=ServerRequest)
+ERAS = [ProtocolEra.HANDSHAKE, ProtocolEra.STATELESS]
+
+
+@dataclass
+class ScriptedModel:
+    """A `Generator` that says what a test wants, and remembers what it was asked."""
+
+    answer: Generation | ModelError = field(
+        default_factory=lambda: Generation("hello", (), "scripted")
+    )
+    asked: list[ModelRequest] = field(default_factory=list)
+    model: str = "scripted"
+
+    async def generate(self, request: ModelRequest) -> Generation:
+        self.asked.append(request)
+        if isinstance(self.answer, ModelError):
+            raise self.answer
+        return self.answer
+
+
+class Stage:
+    """Servers that may ask, and a user who sees and answers."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.desk = RequestDesk(self.events.append)
+        self.model = ScriptedModel()
+        self.opened: list[str] = []
+        self.facilities = Facilities(
+            self.events.append, self.desk, generator=self.model, open_url=self.open_url
+        )
+        self.manager: ServerManager
+        self.watcher: Watcher
+
+    async def open_url(self, url: str) -> bool:
+        self.opened.append(url)
+        return "nobrowser" not in url
+
+    def pending(self) -> list[PendingRequest]:
+        """Give the questions on the screen."""
+        pending: dict[str, PendingRequest] = {}
+        for event in self.events:
+            if isinstance(event, RequestRaised):
+                pending[event.request.id] = event.request
+            elif isinstance(event, RequestSettled):
+                pending.pop(event.request, None)
+        return list(pending.values())
+
+    def raised(self) -> int:
+        """Count the questions that were ever shown."""
+        return len({e.request.id for e in self.events if isinstance(e, RequestRaised)})
+
+    async def asked(self, kind: type[R_]) -> R_:
+        """Wait until a question of a kind is on the screen."""
+        await eventually(lambda: any(isinstance(r, kind) for r in self.pending()))
+        return next(r for r in self.pending() if isinstance(r, kind))
+
+    async def answer(
+        self,
+        kind: type[R_],
+        action: ReplyAction = ReplyAction.ACCEPT,
+        **content: Any,  # noqa: ANN401
+    ) -> R_:
+        """Wait for a question and answer it."""
+        request = await self.asked(kind)
+        self.desk.reply(request.id, Reply(action, **content))
+        return request
+
+    async def quiet(self) -> None:
+        """Wait until no question is on the screen."""
+        await eventually(lambda: not self.pending())
+
+    def notices(self) -> list[str]:
+        """Give what the user was told."""
+        return [e.notice.text for e in self.events if isinstance(e, NoticeRaised)]
+
+    def features(self, server: str = "asking") -> Features:
+        """Give what a server can be asked for."""
+        return self.manager.features(ServerId(server))
+
+
+@asynccontextmanager
+async def asking(
+    era: ProtocolEra,
+    *,
+    workspace: Path = FOLDER,
+    prepare: Callable[[Stage], None] = lambda _: None,
+    **more: Any,  # noqa: ANN401
+) -> AsyncIterator[Stage]:
+    """Run the server of `tests/servers/asking.py` in an era."""
+    definition = script("asking", protocol=era, **more)
+    async with staged(definition, workspace=workspace, prepare=prepare) as stage:
+        yield stage
+
+
+@asynccontextmanager
+async def staged(
+    definition: ServerDefinition,
+    *,
+    workspace: Path = FOLDER,
+    prepare: Callable[[Stage], None] = lambda _: None,
+) -> AsyncIterator[Stage]:
+    """Run one server that may ask, until it is ready."""
+    stage = Stage()
+    prepare(stage)
+    async with running(definition, workspace=workspace, facilities=stage.facilities) as (m, w):
+        stage.manager, stage.watcher = m, w
+        await w.until(definition.id, ServerStatus.READY)
+        yield stage

@@ -1,0 +1,263 @@
+"""What a hostile server on the network can send without costing more than its own call."""
+
+import asyncio
+import gzip
+import json
+import time
+import zlib
+
+import psutil
+import pytest
+
+from tests.servers.web import Exchange, Handler, RawServer, SseServer
+from tests.support.measures import Measure
+from tests.support.stalls import LoopWatch
+from tests.unit.engine.servers.network.support import WEB, connected, define, reason
+from tests.unit.engine.servers.support import call, eventually, running
+from tui.engine.servers.manager import ServerManager
+from tui.engine.tools import TextPart, ToolCallError
+from tui.model.servers import ServerStatus as S
+from tui.model.servers import Transport
+
+MIB = 2**20
+JSON = "application/json"
+STREAM = "text/event-stream"
+
+
+def result(request_id: object, words: str) -> bytes:
+    """Make the answer to a call."""
+    content = [{"type": "text", "text": words}]
+    message = {"jsonrpc": "2.0", "id": request_id, "result": {"content": content}}
+    return json.dumps(message).encode()
+
+
+async def lives(manager: ServerManager, server: RawServer) -> None:
+    """Check that the connection still works."""
+    server.on.pop("tools/call", None)
+    assert (await call(manager, "echo", {"text": "hi"})).parts == (TextPart("hi"),)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+async def test_a_small_packed_answer_is_unpacked(encoding: str) -> None:
+    async def pack(exchange: Exchange) -> None:
+        body = result(exchange.request.message["id"], "packed")
+        packed = gzip.compress(body) if encoding == "gzip" else zlib.compress(body)
+        await exchange.respond(200, packed, content_type=JSON, content_encoding=encoding)
+
+    async with RawServer() as server, connected(server.url) as (manager, _):
+        server.on["tools/call"] = pack
+        assert (await call(manager, "echo")).parts == (TextPart("packed"),)
+
+
+async def test_a_packed_bomb_fails_its_call_and_fills_no_memory(
+    measure: Measure, loop_watch: LoopWatch
+) -> None:
+    squeeze = zlib.compressobj(9, wbits=31)
+    zeros = bytes(MIB)
+    packed = b"".join([squeeze.compress(zeros) for _ in range(1_000)]) + squeeze.flush()
+
+    async def bomb(exchange: Exchange) -> None:
+        await exchange.respond(200, packed, content_type=JSON, content_encoding="gzip")
+
+    async with RawServer() as server, connected(server.url) as (manager, _):
+        server.on["tools/call"] = bomb
+        loop_watch.clear()
+        memory = psutil.Process().memory_info().rss
+        began = time.perf_counter()
+        with pytest.raises(ToolCallError, match="more than 16 MiB"):
+            await call(manager, "echo")
+        seconds = time.perf_counter() - began
+        grown = (psutil.Process().memory_info().rss - memory) / MIB
+        measure(
+            f"a gzip bomb of 1,000 MiB: refused after {seconds * 1000:.0f} ms, {grown:.0f} MiB more"
+        )
+        assert grown < 100
+        loop_watch.assert_smooth()
+        await lives(manager, server)
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "x\x1b[31m"])
+async def test_an_unknown_packing_is_refused(encoding: str) -> None:
+    async def pack(exchange: Exchange) -> None:
+        await exchange.respond(200, b"xxx", content_type=JSON, content_encoding=encoding)
+
+    async with RawServer() as server, connected(server.url) as (manager, _):
+        server.on["tools/call"] = pack
+        with pytest.raises(ToolCallError, match=r"did not ask for|broke the connection off"):
+            await call(manager, "echo")
+        await lives(manager, server)
+
+
+@pytest.mark.parametrize("kind", [JSON, STREAM])
+async def test_damaged_packing_fails_the_call(kind: str) -> None:
+    async def pack(exchange: Exchange) -> None:
+        body = b"data: " + result(exchange.request.message["id"], "x" * 500) + b"\n\n"
+        half = gzip.compress(body)[:40]
+        await exchange.respond(200, half, content_type=kind, content_encoding="gzip")
+
+    async def spoil(exchange: Exchange) -> None:
+        await exchange.respond(200, b"no gzip", content_type=kind, content_encoding="gzip")
+
+    async with RawServer() as server, connected(server.url) as (manager, _):
+        for handler in (pack, spoil):
+            server.on["tools/call"] = handler
+            with pytest.raises(ToolCallError, match=r"broke the connection off|damaged"):
+                await call(manager, "echo")
+        await lives(manager, server)
+
+
+@pytest.mark.parametrize("length", [str(17 * MIB), "9" * 30])
+async def test_an_announced_giant_is_refused_unread(length: str) -> None:
+    async def announce(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type=JSON, content_length=length)
+        await exchange.hang()
+
+    async with RawServer() as server, connected(server.url) as (manager, _):
+        server.on["tools/call"] = announce
+        async with asyncio.timeout(2):
+            with pytest.raises(ToolCallError, match=r"more than 16 MiB|broke the connection off"):
+                await call(manager, "echo")
+        await lives(manager, server)
+
+
+async def test_an_endless_body_ends_at_the_limit() -> None:
+    async def pour(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type=JSON)
+        while not exchange.writer.is_closing():
+            await exchange.write(b" " * MIB)
+            await asyncio.sleep(0)
+
+    async with RawServer() as server, connected(server.url) as (manager, _):
+        server.on["tools/call"] = pour
+        with pytest.raises(ToolCallError, match="more than 16 MiB"):
+            await call(manager, "echo")
+        await lives(manager, server)
+
+
+async def test_an_event_of_20_mib_fails_its_call_only(loop_watch: LoopWatch) -> None:
+    event = b"data: " + result(0, "x" * 20 * MIB)
+    pieces = [event[start : start + MIB] for start in range(0, len(event), MIB)]
+
+    async def stream(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type=STREAM)
+        for piece in pieces:
+            await exchange.write(piece)
+        await exchange.hang()
+
+    async with RawServer() as server, connected(server.url) as (manager, _):
+        server.on["tools/call"] = stream
+        loop_watch.clear()
+        with pytest.raises(ToolCallError, match="an event of more than 16 MiB"):
+            await call(manager, "echo")
+        loop_watch.assert_smooth()
+        await lives(manager, server)
+
+
+@pytest.mark.parametrize("kind", [JSON, STREAM])
+async def test_large_answers_under_the_limit_arrive_whole(kind: str) -> None:
+    async def large(exchange: Exchange) -> None:
+        body = result(exchange.request.message["id"], "x" * 3 * MIB)
+        if kind == STREAM:
+            body = b"data: " + body + b"\n\n"
+        await exchange.respond(200, body, content_type=kind)
+
+    async with RawServer() as server, connected(server.url) as (manager, _):
+        server.on["tools/call"] = large
+        given = await call(manager, "echo")
+        assert not given.is_error
+        assert "x" * 1_000 in given.display
+
+
+async def test_an_sse_stream_carries_large_events_and_ends_at_a_giant() -> None:
+    size = 3 * MIB
+
+    async def take(exchange: Exchange) -> None:
+        await exchange.respond(202)
+        body = result(exchange.request.message["id"], "x" * size)
+        await server.streams[-1].write(b"data: " + body + b"\n\n")
+
+    server = SseServer(on={"tools/call": take})
+    async with server, connected(server.url, Transport.SSE) as (manager, watcher):
+        assert "x" * 1_000 in (await call(manager, "echo")).display
+        size = 20 * MIB
+        with pytest.raises(ToolCallError, match="an event of more than 16 MiB during the call"):
+            await call(manager, "echo")
+        await watcher.until(WEB, S.READY, S.RETRYING)
+
+
+async def test_cookies_are_not_kept() -> None:
+    async def track(exchange: Exchange) -> None:
+        await exchange.respond(202, set_cookie="track=1; Path=/")
+
+    on: dict[str, Handler] = {"notifications/initialized": track}
+    async with RawServer(on=on) as server, connected(server.url) as (manager, _):
+        await call(manager, "echo")
+        assert all("cookie" not in request.headers for request in server.requests)
+
+
+@pytest.mark.parametrize(
+    "session", ["x" * 1_025, "a\x1b[2J", "a b", "é"], ids=["long", "escape", "space", "foreign"]
+)
+async def test_an_odd_session_id_is_refused(session: str) -> None:
+    async def give(exchange: Exchange) -> None:
+        result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {}}
+        await exchange.result(result, mcp_session_id=session)
+
+    async with RawServer(on={"initialize": give}) as server:
+        words = await reason(server.url)
+        assert "session id that is not valid" in words or "broke the connection" in words
+
+
+async def test_slow_heads_hold_up_nobody_else() -> None:
+    async def drip(exchange: Exchange) -> None:
+        for byte in b"HTTP/1.1 200 OK\r\nx-slow: " + b"y" * 1_000:
+            await exchange.write(bytes([byte]))
+            await asyncio.sleep(0.05)
+
+    async with RawServer() as server, connected(server.url, timeout=0.3) as (manager, watcher):
+        server.on["tools/call"] = drip
+        with pytest.raises(ToolCallError, match=r"no result within 0.3 s"):
+            await call(manager, "echo")
+        await eventually(lambda: "notifications/cancelled" in server.methods())
+        await lives(manager, server)
+        assert watcher.statuses(WEB)[-1] is S.READY
+
+
+async def test_a_quiet_tool_is_waited_for() -> None:
+    async def think(exchange: Exchange) -> None:
+        await asyncio.sleep(0.4)
+        await exchange.text("done")
+
+    async with RawServer() as server, connected(server.url) as (manager, _):
+        server.on["tools/call"] = think
+        assert (await call(manager, "echo")).parts == (TextPart("done"),)
+
+
+async def test_a_flood_of_announcements_costs_nothing_but_itself(loop_watch: LoopWatch) -> None:
+    async def flood(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type=STREAM)
+        log = {"level": "info", "data": "again"}
+        event = {"jsonrpc": "2.0", "method": "notifications/message", "params": log}
+        data = b"data: " + json.dumps(event).encode() + b"\n\n"
+        for _ in range(50):
+            await exchange.write(data * 100)
+        await exchange.write(b"data: " + result(exchange.request.message["id"], "out") + b"\n\n")
+
+    async with RawServer() as server, connected(server.url) as (manager, _):
+        server.on["tools/call"] = flood
+        loop_watch.clear()
+        assert (await call(manager, "echo")).parts == (TextPart("out"),)
+        loop_watch.assert_smooth()
+
+
+async def test_a_server_that_never_answers_holds_up_neither_closing_nor_others() -> None:
+    async def hang(exchange: Exchange) -> None:
+        await exchange.hang()
+
+    on: dict[str, Handler] = dict.fromkeys(("server/discover", "initialize", "DELETE"), hang)
+    async with RawServer(on=on) as server:
+        began = time.perf_counter()
+        async with running(define(server.url)) as (_, watcher):
+            await eventually(lambda: server.requests)
+            assert watcher.statuses(WEB) == [S.STARTING]
+        assert time.perf_counter() - began < 2

@@ -1,0 +1,386 @@
+"""What a server or the way to it may answer instead of MCP, and what the user reads then."""
+
+import asyncio
+import datetime
+import ipaddress
+import socket
+import ssl
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx2
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.servers.sample import server as sample
+from tests.servers.web import Exchange, Handler, RawServer, free_port, serving
+from tests.unit.engine.servers.network.support import WEB, connected, define, outcome, reason
+from tests.unit.engine.servers.support import HASTY, call, eventually, running
+from tui.engine.servers.network import client as client_module
+from tui.engine.servers.network.client import find_proxy
+from tui.engine.tools import TextPart, ToolCallError
+from tui.model.servers import ServerStatus as S
+from tui.model.servers import Transport
+
+SECRET = "fixture-token"
+
+
+def answer(status: int, body: bytes = b"", **headers: str) -> Handler:
+    """Make a handler that answers with a status."""
+
+    async def handle(exchange: Exchange) -> None:
+        await exchange.respond(status, body, **headers)
+
+    return handle
+
+
+def refusing(handler: Handler) -> RawServer:
+    """Make a server that answers every handshake in one way."""
+    return RawServer(on={"server/discover": handler, "initialize": handler})
+
+
+@pytest.mark.parametrize(
+    ("status", "expected", "words", "advice"),
+    [
+        (400, S.RETRYING, "refused the request: HTTP 400 Bad Request", "Check `url`"),
+        (404, S.RETRYING, "offers nothing at this address (HTTP 404)", "/mcp"),
+        (405, S.FAILED, "takes no messages at this address (HTTP 405)", '"sse"'),
+        (429, S.RETRYING, "asks for a pause (HTTP 429) of 30 s", "later"),
+        (500, S.RETRYING, "failed: HTTP 500 Internal Server Error", "try again later"),
+        (503, S.RETRYING, "failed: HTTP 503 Service Unavailable", "try again later"),
+        (599, S.RETRYING, "failed: HTTP 599", "try again later"),
+    ],
+)
+async def test_a_status_is_told_in_words(status: int, expected: S, words: str, advice: str) -> None:
+    async with refusing(answer(status, retry_after="30")) as server:
+        change = await outcome(server.url)
+    assert change.status is expected
+    assert change.failure is not None
+    assert change.failure.reason == words
+    assert advice in change.failure.advice
+
+
+@pytest.mark.parametrize("transport", [Transport.HTTP, Transport.SSE])
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_server_that_wants_a_sign_in_says_so_and_waits(
+    status: int, transport: Transport
+) -> None:
+    server = refusing(answer(status))
+    server.on["GET"] = answer(status)
+    async with server:
+        change = await outcome(server.url, transport)
+    assert change.status is S.NEEDS_SIGN_IN
+    assert change.failure is not None
+    assert f"HTTP {status}" in change.failure.reason
+    assert "not supported by this version yet" in change.failure.advice
+    assert '"Authorization": "Bearer' in change.failure.advice
+
+
+async def test_a_sign_in_is_not_looked_for_over_sse() -> None:
+    async with refusing(answer(401)) as server:
+        change = await outcome(server.url, sse_fallback=True)
+        assert change.status is S.NEEDS_SIGN_IN
+        assert "GET" not in server.methods()
+
+
+async def test_credentials_turned_down_later_end_in_a_sign_in() -> None:
+    async with RawServer(on={"tools/call": answer(401)}) as server:
+        async with connected(server.url) as (manager, watcher):
+            with pytest.raises(ToolCallError, match=r"wants a sign-in .* had no effect"):
+                await call(manager, "echo")
+            await watcher.until(WEB, S.READY, S.NEEDS_SIGN_IN)
+        assert len(server.calls()) == 1
+
+
+async def test_a_call_that_is_refused_leaves_the_connection_as_it_is() -> None:
+    async with RawServer() as server, connected(server.url) as (manager, watcher):
+        for status, words in [
+            (403, r"refused access \(HTTP 403\); the request had no effect"),
+            (404, "offers nothing at this address"),
+            (413, "too large"),
+            (500, "failed: HTTP 500 .* whether the request had any effect is unknown"),
+        ]:
+            server.on["tools/call"] = answer(status)
+            with pytest.raises(ToolCallError, match=words):
+                await call(manager, "echo")
+        del server.on["tools/call"]
+        assert (await call(manager, "echo", {"text": "hi"})).parts == (TextPart("hi"),)
+        assert watcher.statuses(WEB) == [S.STARTING, S.READY]
+
+
+async def test_an_error_of_the_server_itself_is_told_as_such() -> None:
+    async def refuse(exchange: Exchange) -> None:
+        await exchange.refuse(400, -32602, "no such \x1b]0;x\x07tool")
+
+    async def impersonate(exchange: Exchange) -> None:
+        await exchange.refuse(200, -31002, "forgotten")
+
+    async with RawServer() as server, connected(server.url) as (manager, _):
+        server.on["tools/call"] = refuse
+        with pytest.raises(ToolCallError, match=r"refused the call: no such tool \(error -32602\)"):
+            await call(manager, "echo")
+        server.on["tools/call"] = impersonate
+        with pytest.raises(ToolCallError, match="refused the call: forgotten"):
+            await call(manager, "echo")
+        assert len(server.calls()) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("text/html; charset=utf-8", "answered with a web page (text/html) and not with MCP"),
+        ("image/png", "answered with image/png and not with MCP"),
+    ],
+)
+async def test_a_page_instead_of_an_answer_is_named(kind: str, words: str) -> None:
+    page = answer(200, b"<html><script>sign in</script>", content_type=kind)
+    async with refusing(page) as server:
+        assert await reason(server.url) == words
+
+
+@pytest.mark.parametrize(
+    "body", [b"not json", b"[1]", b'{"jsonrpc":"2.0","id":"other","result":{}}']
+)
+async def test_an_answer_that_answers_nothing_fails_the_call_at_once(body: bytes) -> None:
+    async with RawServer() as server, connected(server.url) as (manager, watcher):
+        server.on["tools/call"] = answer(200, body, content_type="application/json")
+        async with asyncio.timeout(2):
+            with pytest.raises(ToolCallError, match="is unknown"):
+                await call(manager, "echo")
+        assert watcher.statuses(WEB)[-1] is S.READY
+
+
+async def test_a_request_taken_without_an_answer_fails_at_once() -> None:
+    async with RawServer() as server, connected(server.url) as (manager, _):
+        server.on["tools/call"] = answer(202)
+        with pytest.raises(ToolCallError, match="will send no answer"):
+            await call(manager, "echo")
+
+
+class Canary:
+    """A listener that nothing may reach."""
+
+    def __init__(self) -> None:
+        self.touched = 0
+
+    async def __aenter__(self) -> "Canary":
+        def count(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self.touched += 1
+            writer.close()
+
+        self.server = await asyncio.start_server(count, "127.0.0.2", 0)
+        self.port = self.server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.server.close()
+        await self.server.wait_closed()
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("transport", [Transport.HTTP, Transport.SSE])
+async def test_a_redirect_to_another_origin_is_refused_and_nothing_is_sent_there(
+    status: int, transport: Transport
+) -> None:
+    async with Canary() as canary:
+        place = f"http://user:{SECRET}@127.0.0.2:{canary.port}/mcp"
+        redirect = answer(status, location=f"{place}?key={SECRET}")
+        server = refusing(redirect)
+        server.on["GET"] = redirect
+        async with server:
+            headers = {"Authorization": f"Bearer {SECRET}"}
+            change = await outcome(server.url, transport, headers=headers)
+        assert canary.touched == 0
+    assert change.failure is not None
+    expected = f"redirects to http://127.0.0.2:{canary.port}/mcp, which is not followed"
+    assert change.failure.reason == expected
+    assert SECRET not in repr(change)
+
+
+@pytest.mark.parametrize("location", ["", "http://[", "ftp://x/", "//127.0.0.2/", "\\\\x"])
+async def test_an_odd_redirect_is_no_way_out(location: str) -> None:
+    async with refusing(answer(307, location=location)) as server:
+        change = await outcome(server.url)
+    assert change.status in {S.FAILED, S.RETRYING}
+
+
+async def test_a_redirect_within_the_origin_is_followed_three_times() -> None:
+    async with RawServer() as server:
+        post = server._answer
+        hops = 2
+
+        async def hop(exchange: Exchange) -> None:
+            request = exchange.request
+            if request.path.count("/") <= hops:
+                await exchange.respond(308, location=request.path + "/")
+            else:
+                await post(exchange)
+
+        server._answer = hop  # type: ignore[method-assign]
+        async with connected(server.url) as (manager, _):
+            assert (await call(manager, "echo", {"text": "hi"})).parts == (TextPart("hi"),)
+        hops = 9
+        assert "redirects to" in await reason(server.url)
+
+
+async def test_nobody_at_the_address_is_told_apart_from_no_such_host() -> None:
+    port = free_port()
+    expected = f"refused the connection: nothing listens at 127.0.0.1:{port}"
+    assert await reason(f"http://127.0.0.1:{port}/mcp") == expected
+    assert await reason(f"http://127.0.0.1:{port}/sse", Transport.SSE) == expected
+    expected = "was not found: there is no host nowhere.invalid"
+    assert await reason("http://nowhere.invalid/mcp") == expected
+
+
+async def test_a_server_that_accepts_no_connection_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client_module, "CONNECT_TIMEOUT", 0.2)
+    # A listener whose queue of connections is full answers no further one.
+    with socket.socket() as listener, ExitStack() as queue:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(3):
+            waiting = queue.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        port = listener.getsockname()[1]
+        assert "did not accept a connection" in await reason(f"http://127.0.0.1:{port}/mcp")
+
+
+@pytest.mark.parametrize(
+    ("url", "headers"),
+    [
+        ("no address", {}),
+        ("ftp://127.0.0.1/", {}),
+        ("http://", {}),
+        ("http://127.0.0.1:99999/", {}),
+        ("http://127.0.0.1/mcp", {"X-Key": f"{SECRET}\r\nX-Other: 1"}),
+        ("http://127.0.0.1/mcp", {"X-Key": f"{SECRET}é"}),
+        ("http://127.0.0.1/mcp", {"X Key": SECRET}),
+    ],
+)
+async def test_a_definition_that_cannot_work_fails_for_good_and_keeps_its_secret(
+    url: str, headers: dict[str, str]
+) -> None:
+    change = await outcome(url, headers=headers)
+    assert change.status is S.FAILED
+    assert SECRET not in repr(change)
+
+
+def certificate(folder: Path, host: str, *, days: int = 1) -> Path:
+    """Write a self-signed certificate with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=9))
+        .not_valid_after(now + datetime.timedelta(days=days))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(host))]),
+            critical=False,
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / "pair.pem"
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    file.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
+    return file
+
+
+def encrypting(file: Path) -> RawServer:
+    """Make a server that encrypts with a certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return RawServer(tls=context)
+
+
+@pytest.mark.parametrize(
+    ("host", "days", "known", "words"),
+    [
+        ("127.0.0.1", 1, False, "self-signed certificate"),
+        ("127.0.0.1", -1, True, "certificate has expired"),
+        ("127.0.0.9", 1, True, "IP address mismatch"),
+    ],
+)
+async def test_a_certificate_that_proves_nothing_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    host: str,
+    days: int,
+    known: bool,
+    words: str,
+) -> None:
+    file = certificate(tmp_path, host, days=days)
+    if known:
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    async with encrypting(file) as server:
+        change = await outcome(server.url, headers={"Authorization": SECRET})
+        assert server.requests == []
+    assert change.status is S.FAILED
+    assert change.failure is not None
+    assert change.failure.reason.startswith("has a certificate that cannot be trusted")
+    assert words in change.failure.reason
+
+
+async def test_an_authority_of_the_environment_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = certificate(tmp_path, "127.0.0.1")
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    async with encrypting(file) as server, connected(server.url) as (manager, _):
+        assert (await call(manager, "echo", {"text": "hi"})).parts == (TextPart("hi"),)
+
+
+async def test_https_towards_a_plain_server_is_named() -> None:
+    async with serving(sample.streamable_http_app()) as base:
+        address = base.replace("http:", "https:")
+        assert "does not speak TLS" in await reason(address)
+
+
+def test_the_proxy_is_that_of_the_environment_but_never_for_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://user:pw@proxy.invalid:3128")
+    monkeypatch.setenv("all_proxy", "proxy.invalid:1080")
+    monkeypatch.setenv("no_proxy", "plain.invalid")
+    assert find_proxy(httpx2.URL("https://x.invalid/")) == "http://user:pw@proxy.invalid:3128"
+    assert find_proxy(httpx2.URL("http://x.invalid/")) == "http://proxy.invalid:1080"
+    assert find_proxy(httpx2.URL("https://plain.invalid/")) is None
+    for host in ("127.0.0.1", "localhost", "[::1]", "a.localhost"):
+        assert find_proxy(httpx2.URL(f"https://{host}:8/")) is None
+
+
+async def test_a_proxy_is_used_and_named_without_its_secret(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with RawServer() as proxy:
+        monkeypatch.setenv("http_proxy", f"http://user:{SECRET}@127.0.0.1:{proxy.port}")
+        async with running(define("http://far.invalid/mcp")) as (_, watcher):
+            await watcher.until(WEB, S.READY)
+            await eventually(lambda: watcher.log(WEB))
+            assert f"reached through the proxy 127.0.0.1:{proxy.port}" in watcher.log(WEB)
+            assert any("not encrypted" in line for line in watcher.log(WEB))
+            assert SECRET not in repr(watcher.events)
+        assert proxy.requests[0].path == "http://far.invalid/mcp"
+
+
+async def test_a_server_that_comes_up_later_is_found_without_a_hand() -> None:
+    port = free_port()
+    async with running(define(f"http://127.0.0.1:{port}/mcp"), retry=HASTY) as (_, watcher):
+        await watcher.until(WEB, S.RETRYING)
+        async with RawServer(port=port):
+            await eventually(lambda: S.READY in watcher.statuses(WEB))

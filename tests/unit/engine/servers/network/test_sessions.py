@@ -1,0 +1,315 @@
+"""Sessions that are lost, streams that break, calls whose fate is known or not."""
+
+import asyncio
+import time
+from contextlib import AsyncExitStack
+
+import pytest
+
+from tests.servers.sample import server as sample
+from tests.servers.web import ECHO, Announcer, Exchange, Handler, RawServer, free_port, serving
+from tests.unit.engine.servers.network.support import WEB, connected, define
+from tests.unit.engine.servers.support import HASTY, call, eventually, running
+from tui.engine.servers.network import courier as courier_module
+from tui.engine.tools import TextPart, ToolCallError
+from tui.model.servers import ServerStatus as S
+
+STREAM = "text/event-stream"
+HI = (TextPart("hi"),)
+
+
+async def test_a_call_of_a_lost_session_is_repeated_once_in_a_new_one() -> None:
+    async with (
+        RawServer(sessions=set()) as server,
+        running(define(server.url), retry=HASTY) as (manager, watcher),
+    ):
+        await watcher.until(WEB, S.READY)
+        assert server.sessions is not None
+        server.sessions.clear()
+        assert (await call(manager, "echo", {"text": "hi"})).parts == HI
+        first, second = (request.headers["mcp-session-id"] for request in server.calls())
+        assert first != second
+        assert watcher.statuses(WEB)[1:] == [S.READY, S.RETRYING, S.STARTING, S.READY]
+        assert server.methods().count("initialize") == 2
+        assert "DELETE" not in server.methods()
+
+
+async def test_a_refusal_that_names_the_session_is_understood_as_well() -> None:
+    refused = 0
+
+    async def refuse_once(exchange: Exchange) -> None:
+        nonlocal refused
+        refused += 1
+        if refused == 1:
+            await exchange.refuse(400, -32000, "Bad Request: No valid session ID provided")
+        else:
+            await exchange.text("second")
+
+    on: dict[str, Handler] = {"tools/call": refuse_once}
+    async with (
+        RawServer(on=on, sessions=set()) as server,
+        running(define(server.url), retry=HASTY) as (manager, watcher),
+    ):
+        await watcher.until(WEB, S.READY)
+        assert (await call(manager, "echo")).parts == (TextPart("second"),)
+        assert refused == 2
+
+
+async def test_a_session_lost_again_is_an_error() -> None:
+    async def forget(exchange: Exchange) -> None:
+        await exchange.respond(404)
+
+    async with (
+        RawServer(on={"tools/call": forget}, sessions=set()) as server,
+        running(define(server.url), retry=HASTY) as (manager, watcher),
+    ):
+        await watcher.until(WEB, S.READY)
+        with pytest.raises(ToolCallError, match="no longer knows this session"):
+            await call(manager, "echo")
+        assert len(server.calls()) == 2
+
+
+async def test_parallel_calls_of_a_lost_session_run_once_each() -> None:
+    ran: list[str] = []
+
+    async def run(exchange: Exchange) -> None:
+        words = exchange.request.message["params"]["arguments"]["text"]
+        if exchange.request.headers["mcp-session-id"] not in (server.sessions or set()):
+            await asyncio.sleep(0.01 * int(words))
+            await exchange.refuse(404, -32001, "Session not found")
+            return
+        ran.append(words)
+        await exchange.text(words)
+
+    async with (
+        RawServer(on={"tools/call": run}, sessions=set()) as server,
+        running(define(server.url), retry=HASTY) as (manager, watcher),
+    ):
+        await watcher.until(WEB, S.READY)
+        assert server.sessions is not None
+        server.sessions.clear()
+        calls = (call(manager, "echo", {"text": str(n)}) for n in range(5))
+        results = await asyncio.gather(*calls)
+        assert [given.parts for given in results] == [(TextPart(str(n)),) for n in range(5)]
+        assert sorted(ran) == list("01234")
+        assert server.methods().count("initialize") == 2
+
+
+async def test_a_tool_that_changed_with_the_session_is_not_run() -> None:
+    async with (
+        RawServer(sessions=set()) as server,
+        running(define(server.url), retry=HASTY) as (manager, watcher),
+    ):
+        await watcher.until(WEB, S.READY)
+        assert server.sessions is not None
+        server.sessions.clear()
+        server.tools = [{**ECHO, "description": "Delete everything."}]
+        with pytest.raises(ToolCallError, match="changed this tool meanwhile; it was not run"):
+            await call(manager, "echo")
+        assert len(server.calls()) == 1
+
+
+async def test_a_server_restarted_under_a_session_answers_the_call() -> None:
+    port = free_port()
+    first = RawServer(sessions=set(), port=port)
+    async with first, running(define(first.url), retry=HASTY) as (manager, watcher):
+        await watcher.until(WEB, S.READY)
+        await first.stop()
+        async with RawServer(sessions=set(), port=port) as second:
+            assert (await call(manager, "echo", {"text": "hi"})).parts == HI
+            assert [r.headers["mcp-session-id"] for r in second.calls()][1] in (
+                second.sessions or set()
+            )
+
+
+async def test_a_stateless_server_may_be_restarted_while_nobody_calls() -> None:
+    port = free_port()
+    async with AsyncExitStack() as stack:
+        async with serving(sample.streamable_http_app(), port) as base:
+            definition = define(f"{base}/mcp")
+            manager, watcher = await stack.enter_async_context(running(definition, retry=HASTY))
+            await watcher.until(WEB, S.READY)
+        await stack.enter_async_context(serving(sample.streamable_http_app(), port))
+        if watcher.last(WEB).status is S.FAILED:
+            manager.start(WEB)
+        await eventually(lambda: watcher.last(WEB).status is S.READY)
+        assert (await call(manager, "add", {"a": 1})).parts == (TextPart("2"),)
+
+
+async def test_a_call_whose_fate_is_unknown_is_never_repeated() -> None:
+    async def cut(exchange: Exchange) -> None:
+        exchange.cut()
+
+    async with RawServer(sessions=set()) as server, connected(server.url) as (manager, watcher):
+        server.on["tools/call"] = cut
+        with pytest.raises(ToolCallError, match=r"broke the connection off .* is unknown"):
+            await call(manager, "echo")
+        assert len(server.calls()) == 1
+        del server.on["tools/call"]
+        assert (await call(manager, "echo", {"text": "hi"})).parts == HI
+        assert watcher.statuses(WEB)[-1] is S.READY
+
+
+async def test_an_answer_cut_in_its_middle_fails_its_call_only() -> None:
+    async def cut(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type="application/json", content_length="900")
+        await exchange.write(b'{"jsonrpc": "2.0", ')
+        exchange.cut()
+
+    async def cut_stream(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type=STREAM)
+        await exchange.write(b'data: {"jsonrpc"')
+
+    async with RawServer() as server, connected(server.url) as (manager, watcher):
+        # An answer that began shows that the server lives, however often it breaks off.
+        for handler in (cut, cut_stream) * courier_module.MAX_BREAKS:
+            server.on["tools/call"] = handler
+            with pytest.raises(ToolCallError, match=r"broke the connection off .* is unknown"):
+                await call(manager, "echo")
+        del server.on["tools/call"]
+        assert (await call(manager, "echo", {"text": "hi"})).parts == HI
+        assert watcher.statuses(WEB)[-1] is S.READY
+
+
+async def test_three_breaks_in_a_row_end_the_connection() -> None:
+    async def cut(exchange: Exchange) -> None:
+        exchange.cut()
+
+    async with RawServer() as server, connected(server.url) as (manager, watcher):
+        server.on["tools/call"] = cut
+        for _ in range(courier_module.MAX_BREAKS):
+            with pytest.raises(ToolCallError, match="is unknown"):
+                await call(manager, "echo")
+        await watcher.until(WEB, S.READY, S.RETRYING)
+
+
+async def test_a_server_that_is_gone_is_noticed_at_the_next_use() -> None:
+    server = RawServer()
+    async with server, connected(server.url) as (manager, watcher):
+        await server.stop()
+        with pytest.raises(ToolCallError, match=r"nothing listens .* the request had no effect"):
+            await call(manager, "echo")
+        change = await watcher.until(WEB, S.READY, S.RETRYING)
+        assert change.failure is not None
+        assert "refused the connection" in change.failure.reason
+
+
+async def test_cancelling_a_call_tells_the_server_and_lets_go() -> None:
+    gone = asyncio.Event()
+
+    async def hang(exchange: Exchange) -> None:
+        await exchange.hang()
+        gone.set()
+
+    async with (
+        RawServer(on={"tools/call": hang}, sessions=set()) as server,
+        connected(server.url) as (manager, watcher),
+    ):
+        task = asyncio.create_task(call(manager, "echo"))
+        await eventually(server.calls)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with asyncio.timeout(2):
+            await gone.wait()
+        [cancelled] = [r.message for r in server.requests if b"notifications/cancelled" in r.body]
+        assert cancelled["params"]["requestId"] == server.calls()[0].message["id"]
+        assert watcher.statuses(WEB)[-1] is S.READY
+
+
+async def test_cancelling_a_call_of_a_stateless_server_breaks_it_off() -> None:
+    gone = asyncio.Event()
+
+    async def hang(exchange: Exchange) -> None:
+        await exchange.hang()
+        gone.set()
+
+    async def discover(exchange: Exchange) -> None:
+        result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+        about = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
+        await exchange.result({**result, **about})
+
+    async def list_tools(exchange: Exchange) -> None:
+        about = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
+        await exchange.result({"tools": [ECHO], **about})
+
+    on: dict[str, Handler] = {
+        "tools/call": hang,
+        "tools/list": list_tools,
+        "server/discover": discover,
+    }
+    async with RawServer(on=on) as server, connected(server.url) as (manager, _):
+        task = asyncio.create_task(call(manager, "echo"))
+        await eventually(server.calls)
+        headers = server.calls()[0].headers
+        assert headers["mcp-protocol-version"] == "2026-07-28"
+        assert (headers["mcp-method"], headers["mcp-name"]) == ("tools/call", "echo")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with asyncio.timeout(2):
+            await gone.wait()
+        assert "notifications/cancelled" not in server.methods()
+
+
+async def test_a_question_of_the_server_is_answered_during_its_call() -> None:
+    answers: list[object] = []
+    answered = asyncio.Event()
+
+    async def ask(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type=STREAM)
+        await exchange.event({"id": "roots-1", "method": "roots/list"})
+        await answered.wait()
+        content = [{"type": "text", "text": "thanks"}]
+        await exchange.event({"id": exchange.request.message["id"], "result": {"content": content}})
+
+    async def take(exchange: Exchange) -> None:
+        answers.append(exchange.request.message)
+        await exchange.respond(202)
+        answered.set()
+
+    on: dict[str, Handler] = {"tools/call": ask, "answer": take}
+    async with RawServer(on=on, sessions=set()) as server, connected(server.url) as (manager, _):
+        assert (await call(manager, "echo")).parts == (TextPart("thanks"),)
+        [answer] = answers
+        assert isinstance(answer, dict)
+        assert answer["id"] == "roots-1"
+        assert answer["result"]["roots"][0]["uri"].startswith("file:///")
+
+
+async def test_a_farewell_that_is_not_heard_is_bounded() -> None:
+    async def hang(exchange: Exchange) -> None:
+        await exchange.hang()
+
+    announcer = Announcer()
+    on: dict[str, Handler] = {"DELETE": hang, "GET": announcer, "tools/call": hang}
+    async with RawServer(on=on, sessions=set()) as server:
+        async with connected(server.url) as (manager, watcher):
+            pending = asyncio.create_task(call(manager, "echo"))
+            await eventually(server.calls)
+            began = time.perf_counter()
+            manager.stop(WEB)
+            await watcher.until(WEB, S.STOPPING, S.STOPPED)
+            assert time.perf_counter() - began < 3
+            with pytest.raises(ToolCallError):
+                await pending
+        assert "DELETE" in server.methods()
+
+
+async def test_killing_lets_go_at_once() -> None:
+    async def hang(exchange: Exchange) -> None:
+        await exchange.hang()
+
+    on: dict[str, Handler] = {"tools/call": hang, "DELETE": hang}
+    async with RawServer(on=on, sessions=set()) as server:
+        async with connected(server.url) as (manager, watcher):
+            pending = asyncio.create_task(call(manager, "echo"))
+            await eventually(server.calls)
+            began = time.perf_counter()
+            supervisor = manager._supervisors[WEB]
+            supervisor.kill()
+            await watcher.until(WEB, S.READY, S.RETRYING)
+            with pytest.raises(ToolCallError):
+                await pending
+            assert time.perf_counter() - began < 0.8
+        assert "DELETE" not in server.methods()

@@ -1,0 +1,164 @@
+"""The HTTP+SSE transport of the earliest revision, with servers that keep to it and others."""
+
+import asyncio
+import time
+
+import pytest
+
+from tests.servers.web import Exchange, SseServer
+from tests.support.measures import Measure
+from tests.unit.engine.servers.network.support import WEB, connected, define, outcome, reason
+from tests.unit.engine.servers.network.test_refusals import Canary
+from tests.unit.engine.servers.support import HASTY, call, eventually, running
+from tui.engine.servers.network import sse as sse_module
+from tui.engine.tools import TextPart, ToolCallError
+from tui.model.servers import ServerStatus as S
+from tui.model.servers import Transport
+
+HI = (TextPart("hi"),)
+
+
+@pytest.mark.parametrize("bare", [False, True])
+async def test_messages_go_to_the_endpoint_and_answers_come_with_the_stream(bare: bool) -> None:
+    transport = Transport.HTTP if bare else Transport.SSE
+    headers = {"Authorization": "Bearer fixture-token"}
+    async with (
+        SseServer() as server,
+        connected(server.url, transport, sse_fallback=bare, headers=headers) as (manager, watcher),
+    ):
+        assert (await call(manager, "echo", {"text": "hi"})).parts == HI
+        [request] = server.calls()
+        assert request.path == "/messages?session=secret-session"
+        assert {r.headers["authorization"] for r in server.requests} == {"Bearer fixture-token"}
+        assert "secret-session" not in repr(watcher.events)
+
+
+async def test_an_endpoint_elsewhere_is_refused_and_nothing_is_sent_there() -> None:
+    async with Canary() as canary:
+        for place in (f"http://127.0.0.2:{canary.port}/m", f"//127.0.0.2:{canary.port}/m"):
+            async with SseServer(endpoint=place) as server:
+                words = await reason(server.url, Transport.SSE)
+                assert "another origin, 127.0.0.2" in words
+        assert canary.touched == 0
+
+
+@pytest.mark.parametrize("place", ["http://[", "x" * 9_000, "file:///etc/passwd"])
+async def test_an_odd_endpoint_is_refused(place: str) -> None:
+    async with SseServer(endpoint=place) as server:
+        change = await outcome(server.url, Transport.SSE)
+        assert change.status in {S.RETRYING, S.FAILED}
+        assert server.methods() == ["GET"]
+
+
+async def test_a_stream_that_names_no_endpoint_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sse_module, "ENDPOINT_TIMEOUT", 0.1)
+
+    async def be_silent(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type="text/event-stream")
+        await exchange.hang()
+
+    async with SseServer(on={"GET": be_silent}) as server:
+        assert "where it takes messages" in await reason(server.url, Transport.SSE)
+
+
+async def test_a_stream_that_ends_before_its_endpoint_is_a_failure() -> None:
+    async def end(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type="text/event-stream")
+
+    async with SseServer(on={"GET": end}) as server:
+        assert "broke the connection off" in await reason(server.url, Transport.SSE)
+
+
+async def test_a_page_instead_of_a_stream_is_named() -> None:
+    async def page(exchange: Exchange) -> None:
+        await exchange.respond(200, b"<html>", content_type="text/html")
+
+    async with SseServer(on={"GET": page}) as server:
+        assert "web page" in await reason(server.url, Transport.SSE)
+
+
+async def test_a_message_that_is_not_taken_fails_its_call_only() -> None:
+    async def refuse(exchange: Exchange) -> None:
+        await exchange.respond(500)
+
+    async def cut(exchange: Exchange) -> None:
+        exchange.cut()
+
+    async with SseServer() as server, connected(server.url, Transport.SSE) as (manager, watcher):
+        for handler in (refuse, cut):
+            server.on["tools/call"] = handler
+            with pytest.raises(ToolCallError, match="is unknown"):
+                await call(manager, "echo")
+        del server.on["tools/call"]
+        assert (await call(manager, "echo", {"text": "hi"})).parts == HI
+        assert watcher.statuses(WEB)[-1] is S.READY
+
+
+async def test_a_drop_of_the_stream_is_noticed_at_once(measure: Measure) -> None:
+    async with SseServer() as server, connected(server.url, Transport.SSE) as (_, watcher):
+        began = time.perf_counter()
+        server.streams[0].cut()
+        change = await watcher.until(WEB, S.READY, S.RETRYING)
+        seconds = time.perf_counter() - began
+        measure(f"idle SSE stream dropped: noticed after {seconds * 1000:.1f} ms")
+        assert seconds < 0.1
+        assert change.failure is not None
+        assert change.failure.reason == "broke off its event stream"
+
+
+async def test_a_drop_during_a_call_leaves_its_fate_unknown() -> None:
+    async def take(exchange: Exchange) -> None:
+        await exchange.respond(202)
+        server.streams[0].cut()
+
+    async with (
+        SseServer(on={"tools/call": take}) as server,
+        running(define(server.url, Transport.SSE), retry=HASTY) as (manager, watcher),
+    ):
+        await watcher.until(WEB, S.READY)
+        with pytest.raises(ToolCallError, match=r"event stream during the call; .* is unknown"):
+            await call(manager, "echo")
+        await eventually(lambda: watcher.statuses(WEB)[-2:] == [S.STARTING, S.READY])
+        assert len(server.calls()) == 1
+
+
+async def test_a_call_of_a_lost_session_is_repeated_once() -> None:
+    async def forget(exchange: Exchange) -> None:
+        del server.on["tools/call"]
+        await exchange.respond(404)
+
+    async with (
+        SseServer(on={"tools/call": forget}) as server,
+        running(define(server.url, Transport.SSE), retry=HASTY) as (manager, watcher),
+    ):
+        await watcher.until(WEB, S.READY)
+        assert (await call(manager, "echo", {"text": "hi"})).parts == HI
+        assert len(server.calls()) == 2
+        assert len(server.streams) == 2
+
+
+async def test_noise_on_the_stream_is_noted_and_does_no_harm() -> None:
+    async with SseServer() as server, connected(server.url, Transport.SSE) as (manager, watcher):
+        await server.streams[0].write(b"data: \xff\xfe not json\n\nevent: odd\ndata: x\n\n:\n\n")
+        assert (await call(manager, "echo", {"text": "hi"})).parts == HI
+        await eventually(lambda: any("not a message" in line for line in watcher.log(WEB)))
+
+
+async def test_cancelling_a_call_tells_the_server() -> None:
+    async def take(exchange: Exchange) -> None:
+        await exchange.respond(202)
+
+    async with (
+        SseServer(on={"tools/call": take}) as server,
+        connected(server.url, Transport.SSE) as (manager, _),
+    ):
+        task = asyncio.create_task(call(manager, "echo"))
+        await eventually(server.calls)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await eventually(lambda: "notifications/cancelled" in server.methods())
+        del server.on["tools/call"]
+        assert (await call(manager, "echo", {"text": "hi"})).parts == HI

@@ -1,0 +1,138 @@
+"""Streams of events: announcements on one of their own, and answers that are resumed."""
+
+import time
+
+import pytest
+
+from tests.servers.web import Announcer, Exchange, Handler, RawServer
+from tests.support.measures import Measure
+from tests.unit.engine.servers.network.support import WEB, connected, define
+from tests.unit.engine.servers.support import HASTY, call, eventually, running
+from tui.engine.tools import TextPart, ToolCallError
+from tui.model.servers import ServerStatus as S
+
+STREAM = "text/event-stream"
+HI = (TextPart("hi"),)
+
+
+async def test_a_dropped_stream_of_announcements_is_opened_again_where_it_broke() -> None:
+    announcer = Announcer()
+    async with (
+        RawServer(on={"GET": announcer}, sessions=set()) as server,
+        connected(server.url) as (_, watcher),
+    ):
+        await eventually(lambda: announcer.streams)
+        await announcer.log("one", id="7")
+        await eventually(lambda: "one" in watcher.log(WEB))
+        announcer.streams[0].cut()
+        await eventually(lambda: len(announcer.streams) == 2)
+        await announcer.log("two")
+        await eventually(lambda: "two" in watcher.log(WEB))
+        assert announcer.streams[1].request.headers["last-event-id"] == "7"
+        assert watcher.statuses(WEB)[-1] is S.READY
+        assert server.methods().count("initialize") == 1
+
+
+async def test_a_server_that_is_gone_is_noticed_by_its_stream(measure: Measure) -> None:
+    announcer = Announcer()
+    server = RawServer(on={"GET": announcer}, sessions=set())
+    async with server, connected(server.url) as (_, watcher):
+        await eventually(lambda: announcer.streams)
+        began = time.perf_counter()
+        await server.stop()
+        await watcher.until(WEB, S.READY, S.RETRYING)
+        seconds = time.perf_counter() - began
+        measure(f"idle HTTP server gone: noticed after {seconds * 1000:.0f} ms")
+        assert seconds < 2
+
+
+async def test_a_session_lost_on_the_stream_is_replaced() -> None:
+    announcer = Announcer()
+    async with (
+        RawServer(on={"GET": announcer}, sessions=set()) as server,
+        running(define(server.url), retry=HASTY) as (_, watcher),
+    ):
+        await eventually(lambda: announcer.streams)
+        await watcher.until(WEB, S.READY)
+        del server.on["GET"]
+        assert server.sessions is not None
+        server.sessions.clear()
+        announcer.streams[0].cut()
+        await eventually(
+            lambda: watcher.statuses(WEB)[1:] == [S.READY, S.RETRYING, S.STARTING, S.READY]
+        )
+        assert len(server.sessions) == 1
+
+
+@pytest.mark.parametrize("status", [200, 400, 401, 404, 405, 500])
+async def test_a_server_without_a_stream_of_announcements_works(status: int) -> None:
+    async def decline(exchange: Exchange) -> None:
+        await exchange.respond(status, b"<html>", content_type="text/html")
+
+    async with (
+        RawServer(on={"GET": decline}, sessions=set()) as server,
+        connected(server.url) as (manager, watcher),
+    ):
+        await eventually(lambda: "GET" in server.methods())
+        assert (await call(manager, "echo", {"text": "hi"})).parts == HI
+        assert watcher.statuses(WEB) == [S.STARTING, S.READY]
+
+
+async def test_streams_that_end_at_once_are_not_asked_for_without_end() -> None:
+    async def end(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type=STREAM)
+        await exchange.write(b"retry: 0\n\n")
+
+    async with (
+        RawServer(on={"GET": end}, sessions=set()) as server,
+        connected(server.url) as (_, _watcher),
+    ):
+        await eventually(lambda: server.methods().count("GET") == 2)
+        began = time.perf_counter()
+        await eventually(lambda: server.methods().count("GET") == 3)
+        assert time.perf_counter() - began > 0.3
+
+
+async def test_an_answer_is_resumed_from_where_its_stream_broke() -> None:
+    async def begin(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type=STREAM)
+        await exchange.event(id="a1", retry="1", data="")
+
+    async def go_on(exchange: Exchange) -> None:
+        if "last-event-id" not in exchange.request.headers:
+            await exchange.respond(405)
+            return
+        await exchange.begin(200, content_type=STREAM)
+        call_id = server.calls()[0].message["id"]
+        other = {"content": [{"type": "text", "text": "other"}]}
+        await exchange.event({"id": 99_999, "result": other})
+        await exchange.event({"id": call_id, "result": {"content": []}})
+
+    on: dict[str, Handler] = {"tools/call": begin, "GET": go_on}
+    async with RawServer(on=on, sessions=set()) as server, connected(server.url) as (manager, _):
+        began = time.perf_counter()
+        result = await call(manager, "echo")
+        assert time.perf_counter() - began >= 0.5
+        assert "other" not in result.display
+        resumed = [r for r in server.requests if "last-event-id" in r.headers]
+        assert [r.headers["last-event-id"] for r in resumed] == ["a1"]
+        assert len(server.calls()) == 1
+
+
+async def test_an_answer_that_cannot_be_resumed_is_reported_and_not_asked_for_again() -> None:
+    async def begin(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type=STREAM)
+        await exchange.event(id="a1", data="")
+
+    async def forget(exchange: Exchange) -> None:
+        await exchange.respond(404 if "last-event-id" in exchange.request.headers else 405)
+
+    on: dict[str, Handler] = {"tools/call": begin, "GET": forget}
+    async with (
+        RawServer(on=on, sessions=set()) as server,
+        running(define(server.url), retry=HASTY) as (manager, watcher),
+    ):
+        await watcher.until(WEB, S.READY)
+        with pytest.raises(ToolCallError, match=r"no longer knows .* is unknown"):
+            await call(manager, "echo")
+        assert len(server.calls()) == 1

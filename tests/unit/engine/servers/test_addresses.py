@@ -1,0 +1,86 @@
+"""Addresses that servers want opened: what is refused, what is warned of, what is shown."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.engine.servers.inbound.addresses import MAX_URL, Address, AddressError, check_address
+
+
+def test_a_plain_address_is_taken_as_it_is() -> None:
+    address = check_address("https://example.com:8443/a/b?c=d%20e&f=(g)#h")
+    assert address == Address(
+        "https://example.com:8443/a/b?c=d%20e&f=(g)#h", "example.com", "example.com"
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("file:///etc/passwd", "neither http nor https"),
+        ("javascript:alert(1)", "neither http nor https"),
+        ("example.com", "neither http nor https"),
+        ("https:///path", "names no host"),
+        ("https://accounts.google.com@evil.example/", "holds a user name"),
+        ("https://user:pass@example.com/", "holds a user name"),
+        ("https://@example.com/", "holds a user name"),
+        ("https://example.com/\x1b]52;c;eA==\x07", "control characters"),
+        ("https://example.com/a b", "white space"),
+        ("https://example.com\\@evil.example/", "backslashes"),
+        ("https://example.com/\u2028", "white space"),
+        ("https://example.com:99999/", "cannot be read"),
+        ("https://[::1", "cannot be read"),
+        ("https://[nonsense]/", "cannot be read"),
+        ("https://ex%61mple.com/", "host cannot be read"),
+        ("https://a..b/", "host cannot be read"),
+        ("https://" + "a" * 300 + ".com/", "host cannot be read"),
+        ("https://example.com/" + "a" * MAX_URL, "longer than"),
+        ("https://example.com/" + "ä" * (MAX_URL // 2), "longer than"),
+    ],
+)
+def test_what_could_mislead_or_harm_is_refused(url: str, reason: str) -> None:
+    with pytest.raises(AddressError, match=reason) as caught:
+        check_address(url)
+    assert "evil" not in str(caught.value)
+
+
+def test_foreign_letters_are_shown_both_ways_and_warned_of() -> None:
+    spelled = check_address("https://xn--pple-43d.com/x")
+    assert (spelled.host, spelled.shown_host) == ("xn--pple-43d.com", "\u0430pple.com")
+    assert "imitate" in spelled.warning
+    written = check_address("https://\u0430pple.com/x")
+    assert written == spelled
+    assert check_address("https://example.com/ä?ö=ü").url.isascii()
+
+
+@pytest.mark.parametrize(
+    ("url", "warning"),
+    [
+        ("http://example.com/", "not encrypted"),
+        ("https://127.0.0.1/", "this very computer"),
+        ("https://[::1]:80/", "this very computer"),
+        ("http://localhost:7777/", "this very computer"),
+        ("https://app.localhost./", "this very computer"),
+        ("https://192.0.2.7/", "bare number"),
+        ("https://0x7f000001/", "bare number"),
+        ("https://2130706433/", "bare number"),
+        ("https://example.com/", ""),
+    ],
+)
+def test_what_is_odd_is_said(url: str, warning: str) -> None:
+    found = check_address(url).warning
+    assert warning in found
+    assert bool(found) is bool(warning)
+
+
+@given(st.text(max_size=60), st.sampled_from(["https://", "http://", "https://a.example/", ""]))
+def test_whatever_comes_is_refused_or_plain_ascii(text: str, start: str) -> None:
+    try:
+        address = check_address(start + text)
+    except AddressError:
+        return
+    assert address.url.isascii()
+    assert address.url.isprintable()
+    assert " " not in address.url
+    assert address.url.split("/")[2].startswith((address.host, "["))
+    assert check_address(address.url) == address

@@ -1,0 +1,91 @@
+"""Backoff under a clock and a chance that the test holds."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from tui.engine.servers.backoff import Backoff, RetryPolicy
+
+
+@dataclass
+class World:
+    """A clock to be set, and a chance that stands still."""
+
+    policy: RetryPolicy = field(default_factory=RetryPolicy)
+    now: float = 1_000.0
+    chance: float = 0.5
+
+    def __post_init__(self) -> None:
+        self.backoff = Backoff(self.policy, lambda: self.now, lambda: self.chance)
+
+    def fail(self, *, take: float = 0.0) -> float:
+        """Let an attempt fail after some time; give the wait, and wait it out."""
+        self.now += take
+        wait = self.backoff.failed() - self.now
+        self.now += wait
+        return round(wait, 6)
+
+
+def test_the_first_retry_is_quick_and_each_further_wait_doubles_up_to_a_minute() -> None:
+    world = World()
+    waits = [world.fail(take=30) for _ in range(10)]
+    assert waits == [0.25, 1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+@pytest.mark.parametrize(("chance", "factor"), [(0.0, 0.8), (0.999999, 1.2)])
+def test_waits_vary_by_a_fifth_and_never_exceed_the_longest(chance: float, factor: float) -> None:
+    world = World(chance=chance)
+    world.fail()
+    assert world.fail() == pytest.approx(factor, abs=1e-5)
+    for _ in range(10):
+        assert world.fail() <= 60
+
+
+def test_five_failures_within_a_minute_are_enough() -> None:
+    world = World()
+    for _ in range(4):
+        world.fail()
+        assert not world.backoff.is_exhausted
+    world.fail()
+    assert world.backoff.is_exhausted
+    assert world.now < 1_030
+
+
+def test_failures_that_take_their_time_are_retried_for_ever() -> None:
+    world = World()
+    for _ in range(50):
+        world.fail(take=30)
+        assert not world.backoff.is_exhausted
+
+
+def test_a_minute_of_being_ready_makes_failures_forgotten() -> None:
+    world = World()
+    for _ in range(4):
+        world.fail()
+    world.backoff.succeeded()
+    assert world.fail(take=60.1) == 0.25
+    assert not world.backoff.is_exhausted
+
+
+def test_a_short_time_of_being_ready_does_not() -> None:
+    world = World()
+    for _ in range(4):
+        world.fail()
+        world.backoff.succeeded()
+    world.fail(take=5)
+    assert world.backoff.is_exhausted
+
+
+def test_a_reset_begins_anew() -> None:
+    world = World()
+    for _ in range(5):
+        world.fail()
+    world.backoff.reset()
+    assert not world.backoff.is_exhausted
+    assert world.fail() == 0.25
+
+
+def test_the_time_until_a_moment_is_never_negative() -> None:
+    world = World()
+    assert world.backoff.seconds_until(1_002.5) == 2.5
+    assert world.backoff.seconds_until(3.0) == 0.0

@@ -1,0 +1,130 @@
+"""Which servers are disabled, across runs and between two gemdecks."""
+
+import json
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.engine.servers.support import children, eventually, running, script
+from tui.engine.servers.enablement import Enablement
+from tui.model.events import ServersConfigured
+from tui.model.servers import Origin
+from tui.model.servers import ServerStatus as S
+
+
+def loaded(path: Path) -> Enablement:
+    enablement = Enablement(path)
+    enablement.load()
+    return enablement
+
+
+def test_a_choice_is_kept_in_a_private_file(tmp_path: Path) -> None:
+    path = tmp_path / "disabled.json"
+    first = loaded(path)
+    first.set_enabled(script("raw"), enabled=False)
+    first.save()
+    second = loaded(path)
+    assert not second.is_enabled(script("raw"))
+    assert second.is_enabled(script("sample"))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    second.set_enabled(script("raw"), enabled=True)
+    second.save()
+    assert loaded(path).is_enabled(script("raw"))
+
+
+def test_a_choice_is_about_a_server_of_one_layer(tmp_path: Path) -> None:
+    enablement = loaded(tmp_path / "disabled.json")
+    enablement.set_enabled(script("raw"), enabled=False)
+    assert enablement.is_enabled(replace(script("raw"), origin=Origin.PROJECT))
+
+
+def test_two_gemdecks_keep_each_others_choices(tmp_path: Path) -> None:
+    path = tmp_path / "disabled.json"
+    first, second = loaded(path), loaded(path)
+    first.set_enabled(script("raw"), enabled=False)
+    first.save()
+    second.set_enabled(script("sample"), enabled=False)
+    second.save()
+    third = loaded(path)
+    assert not third.is_enabled(script("raw"))
+    assert not third.is_enabled(script("sample"))
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"disabled": {}}', '{"disabled": [1, {"a": 2}]}'])
+def test_a_file_that_makes_no_sense_disables_nothing(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "disabled.json"
+    path.write_text(content)
+    assert loaded(path).is_enabled(script("raw"))
+
+
+def test_a_place_that_cannot_be_written_is_no_hindrance(tmp_path: Path) -> None:
+    enablement = Enablement(tmp_path / "missing" / "disabled.json")
+    enablement.load()
+    enablement.set_enabled(script("raw"), enabled=False)
+    enablement.save()
+    assert not enablement.is_enabled(script("raw"))
+
+
+async def test_a_disabled_server_stays_so_over_a_restart_of_gemdeck(tmp_path: Path) -> None:
+    path = tmp_path / "disabled.json"
+    definition = script("raw")
+    async with running(definition, enablement=loaded(path)) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        manager.set_enabled(definition.id, enabled=False)
+        await watcher.until("raw", S.DISABLED)
+    assert json.loads(path.read_text())["disabled"] == [{"origin": "user", "server": "raw"}]
+    async with running(definition, enablement=loaded(path)) as (manager, watcher):
+        [configured] = watcher.of(ServersConfigured)
+        assert configured.servers[0].status is S.DISABLED
+        await manager.wait_discovered(5)
+        manager.start(definition.id)
+        manager.restart_all()
+        assert watcher.statuses("raw") == []
+        assert children() == []
+        manager.set_enabled(definition.id, enabled=True)
+        await watcher.until("raw", S.STOPPED, S.STARTING, S.READY)
+    assert json.loads(path.read_text())["disabled"] == []
+
+
+async def test_a_changed_definition_of_a_disabled_server_does_not_start_it() -> None:
+    definition = script("raw")
+    async with running(definition) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        manager.set_enabled(definition.id, enabled=False)
+        await watcher.until("raw", S.DISABLED)
+        manager.configure([script("raw", "paging")])
+        assert watcher.of(ServersConfigured)[-1].servers[0].status is S.DISABLED
+        await manager.wait_discovered(1)
+        assert watcher.last("raw").status is S.DISABLED
+
+
+async def test_withheld_servers_are_not_chosen_about(tmp_path: Path) -> None:
+    path = tmp_path / "disabled.json"
+    withheld = replace(script("raw"), withheld=S.UNTRUSTED)
+    async with running(withheld, enablement=loaded(path)) as (manager, _):
+        manager.set_enabled(withheld.id, enabled=False)
+    assert not path.exists()
+
+
+async def test_the_servers_of_an_extension_start_and_stop_together() -> None:
+    first, second = (
+        replace(script("raw", server=name), extension="weather", origin=Origin.EXTENSION)
+        for name in ("sky", "sea")
+    )
+    async with running(first, second, script("raw", server="own")) as (manager, watcher):
+        await manager.wait_discovered(10)
+        manager.stop_extension("weather")
+        await watcher.until("sky", S.READY, S.STOPPING, S.STOPPED)
+        await watcher.until("sea", S.READY, S.STOPPING, S.STOPPED)
+        manager.start_extension("weather")
+        assert manager.waiting_for() == ("sky", "sea")
+        await manager.wait_discovered(10)
+        manager.restart_extension("weather")
+        for name in ("sky", "sea"):
+            await watcher.until(name, S.STOPPING, S.STOPPED, S.STARTING, S.READY)
+        manager.stop_extension("")
+        manager.restart_extension("unknown")
+        assert watcher.statuses("own") == [S.STARTING, S.READY]
+        await eventually(lambda: manager.waiting_for() == ())

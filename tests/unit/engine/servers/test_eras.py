@@ -1,0 +1,190 @@
+"""Which era a server speaks: found out, remembered across runs, forced, and mended."""
+
+import asyncio
+import json
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.engine.servers.support import call, eventually, running, script
+from tui.engine.servers.eras import LIFETIME, MAX_ENTRIES, Eras, target_hash
+from tui.engine.tools import ToolCallError
+from tui.model.servers import ProtocolEra
+from tui.model.servers import ServerStatus as S
+
+HANDSHAKE, STATELESS, AUTO = ProtocolEra.HANDSHAKE, ProtocolEra.STATELESS, ProtocolEra.AUTO
+
+
+class Now:
+    """A clock to be set."""
+
+    seconds = 1e9
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def test_an_era_is_remembered_across_runs_in_a_private_file(tmp_path: Path) -> None:
+    path = tmp_path / "eras.json"
+    Eras(path).remember(script("raw"), HANDSHAKE)
+    Eras(path).remember(script("sample"), STATELESS)
+    again = Eras(path)
+    assert again.recall(script("raw")) is HANDSHAKE
+    assert again.recall(script("sample")) is STATELESS
+    assert again.recall(script("raw", "other")) is AUTO
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_key_depends_on_the_target_alone() -> None:
+    one = script("raw")
+    assert target_hash(one) == target_hash(
+        script("raw", server="x", env={"TOKEN": "t"}, trust=True)
+    )
+    assert target_hash(one) != target_hash(replace(one, args=("other.py",)))
+    web = replace(one, url="https://example.com/mcp?key=1")
+    assert target_hash(web) == target_hash(replace(one, url="https://example.com/mcp?key=2"))
+
+
+def test_what_is_unchanged_is_not_written_again_until_it_ages(tmp_path: Path) -> None:
+    path, now = tmp_path / "eras.json", Now()
+    eras = Eras(path, now)
+    eras.remember(script("raw"), HANDSHAKE)
+    path.unlink()
+    eras.remember(script("raw"), HANDSHAKE)
+    assert not path.exists()
+    now.seconds += LIFETIME * 0.6
+    eras.remember(script("raw"), HANDSHAKE)
+    assert path.exists()
+
+
+def test_after_a_month_a_server_is_probed_again(tmp_path: Path) -> None:
+    now = Now()
+    eras = Eras(tmp_path / "eras.json", now)
+    eras.remember(script("raw"), HANDSHAKE)
+    now.seconds += LIFETIME + 1
+    assert eras.recall(script("raw")) is AUTO
+
+
+def test_two_runs_do_not_lose_each_others_words(tmp_path: Path) -> None:
+    path = tmp_path / "eras.json"
+    first, second = Eras(path), Eras(path)
+    assert second.recall(script("raw")) is AUTO
+    first.remember(script("raw"), HANDSHAKE)
+    second.remember(script("sample"), STATELESS)
+    assert Eras(path).recall(script("raw")) is HANDSHAKE
+
+
+def test_the_file_does_not_grow_without_end(tmp_path: Path) -> None:
+    path, now = tmp_path / "eras.json", Now()
+    entries = {str(n): {"era": "handshake", "time": n} for n in range(MAX_ENTRIES + 50)}
+    path.write_text(json.dumps({"version": 1, "eras": entries}))
+    Eras(path, now).remember(script("raw"), HANDSHAKE)
+    kept = json.loads(path.read_text())["eras"]
+    assert len(kept) == MAX_ENTRIES
+    assert target_hash(script("raw")) in kept
+    assert "0" not in kept
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '{"eras": 5}', '{"eras": {"a": 1, "b": {"era": 2}}}']
+)
+def test_a_file_that_makes_no_sense_is_no_hindrance(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "eras.json"
+    path.write_text(content)
+    eras = Eras(path)
+    assert eras.recall(script("raw")) is AUTO
+    eras.remember(script("raw"), HANDSHAKE)
+    assert Eras(path).recall(script("raw")) is HANDSHAKE
+
+
+def methods(record: Path) -> list[str]:
+    return [json.loads(line).get("method", "") for line in record.read_text().splitlines()]
+
+
+async def test_a_server_of_the_handshake_era_is_probed_once_ever(tmp_path: Path) -> None:
+    record, path = tmp_path / "record", tmp_path / "eras.json"
+    definition = script("raw", env={"RAW_RECORD": str(record)})
+    async with running(definition, eras=Eras(path)) as (_, watcher):
+        await watcher.until("raw", S.READY)
+        await eventually(path.exists)
+    assert methods(record)[:2] == ["server/discover", "initialize"]
+    record.unlink()
+    async with running(definition, eras=Eras(path)) as (_, watcher):
+        await watcher.until("raw", S.READY)
+    assert methods(record)[0] == "initialize"
+
+
+async def test_a_wrong_memory_mends_itself(tmp_path: Path) -> None:
+    record, eras = tmp_path / "record", Eras()
+    definition = script("raw", "modern_only", env={"RAW_RECORD": str(record)})
+    eras.remember(definition, HANDSHAKE)
+    async with running(definition, eras=eras) as (manager, watcher):
+        await watcher.until("raw", S.STARTING, S.RETRYING)
+        assert methods(record) == ["initialize"]
+        manager.restart(definition.id)
+        await eventually(lambda: "server/discover" in methods(record))
+
+
+async def test_the_settings_can_force_the_handshake() -> None:
+    definition = replace(script("sample"), protocol=HANDSHAKE)
+    async with running(definition) as (manager, watcher):
+        ready = await watcher.until("sample", S.READY)
+        assert ready.info is not None
+        assert ready.info.era is HANDSHAKE
+        assert (await call(manager, "add", {"a": 1})).display == "2"
+
+
+async def test_the_settings_can_demand_the_stateless_protocol() -> None:
+    demanding = [replace(script(name), protocol=STATELESS) for name in ("sample", "raw")]
+    async with running(*demanding) as (_, watcher):
+        ready = await watcher.until("sample", S.READY)
+        assert ready.info is not None
+        assert ready.info.era is STATELESS
+        failed = await watcher.until("raw", S.STARTING, S.FAILED)
+        assert failed.failure is not None
+        assert failed.failure.reason.startswith("speaks revision 2025-06-18, and the settings")
+
+
+async def test_a_server_that_asks_back_gets_the_older_protocol_and_is_remembered(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "eras.json"
+    definition = script("growing")
+    async with running(definition, eras=Eras(path)) as (manager, watcher):
+        first = await watcher.until("growing", S.READY)
+        assert first.info is not None
+        assert first.info.era is STATELESS
+        with pytest.raises(ToolCallError, match="being connected anew that way: repeat the call"):
+            await call(manager, "ask")
+        await watcher.until("growing", S.STOPPING, S.STOPPED, S.STARTING, S.READY)
+        again = watcher.last("growing")
+        assert again.info is not None
+        assert again.info.era is HANDSHAKE
+        await call(manager, "ask")
+    assert Eras(path).recall(definition) is HANDSHAKE
+
+
+async def test_other_calls_are_not_broken_off_by_that(tmp_path: Path) -> None:
+    del tmp_path
+    async with running(script("growing")) as (manager, watcher):
+        await watcher.until("growing", S.READY)
+        slow = asyncio.create_task(call(manager, "wait", {"seconds": 0.3}))
+        await asyncio.sleep(0)
+        with pytest.raises(ToolCallError, match="repeat the call"):
+            await call(manager, "ask")
+        assert watcher.last("growing").status is S.READY
+        assert (await slow).display == "waited"
+        await watcher.until("growing", S.STOPPING, S.STOPPED, S.STARTING, S.READY)
+
+
+async def test_a_forced_era_is_not_changed_behind_the_users_back() -> None:
+    definition = replace(script("growing"), protocol=STATELESS)
+    async with running(definition) as (manager, watcher):
+        await watcher.until("growing", S.READY)
+        with pytest.raises(
+            ToolCallError, match=r"Set it to auto or handshake in gemdeck\.protocols"
+        ):
+            await call(manager, "ask")
+        assert watcher.statuses("growing") == [S.STARTING, S.READY]

@@ -1,0 +1,156 @@
+"""Changes that servers announce, in both eras, one at a time and by the thousand."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.support.measures import Measure
+from tests.support.stalls import LoopWatch
+from tests.unit.engine.servers.support import call, eventually, running, script
+from tui.engine.servers import refresh
+from tui.engine.servers.refresh import Changes, ListKind
+from tui.model.events import CatalogChanged
+from tui.model.servers import ServerStatus as S
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Shorten the waits."""
+    monkeypatch.setattr(refresh, "DEBOUNCE", 0.05)
+    monkeypatch.setattr(refresh, "SUSTAINED_INTERVAL", 0.5)
+    return iter(())
+
+
+def requests(record: Path) -> Counter[str]:
+    """Count the requests that a server has recorded."""
+    return Counter(json.loads(line).get("method", "") for line in record.read_text().splitlines())
+
+
+class World:
+    """A clock for `Changes` that goes on while something sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.changes = Changes(lambda: self.now, self.sleep)
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+async def test_announcements_share_a_refresh_of_what_they_name() -> None:
+    world = World()
+    for _ in range(1_000):
+        world.changes.note(ListKind.TOOLS)
+    world.changes.note(ListKind.PROMPTS)
+    assert set(await world.changes.next()) == {ListKind.TOOLS, ListKind.PROMPTS}
+    assert world.now == pytest.approx(refresh.DEBOUNCE)
+    waiting = asyncio.create_task(world.changes.next())
+    await asyncio.wait({waiting}, timeout=0.01)
+    assert not waiting.done()
+    waiting.cancel()
+
+
+async def test_a_storm_without_end_is_rationed() -> None:
+    world = World()
+    moments = []
+    while world.now < 60:
+        world.changes.note(ListKind.TOOLS)
+        await world.changes.next()
+        moments.append(world.now)
+    assert moments[1] < 1
+    gaps = [after - before for before, after in pairwise(moments[1:])]
+    assert all(gap == pytest.approx(5, abs=0.7) for gap in gaps)
+    assert len(moments) <= 60 / refresh.SUSTAINED_INTERVAL + refresh.BURST
+    world.now += 60
+    world.changes.note(ListKind.TOOLS)
+    await world.changes.next()
+    assert world.now - moments[-1] == pytest.approx(60 + refresh.DEBOUNCE)
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_changed_list_is_listed_anew_and_named_uniquely(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    stormy = script("raw", "stormy", env={"RAW_RECORD": str(record)})
+    async with running(stormy, script("raw", "stormy", server="other")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        await watcher.until("other", S.READY)
+        await call(manager, "storm")
+        await eventually(lambda: "after_0" in watcher.tools("raw"))
+        await eventually(lambda: watcher.catalog("raw").prompts)
+        await call(manager, "other__storm")
+        await eventually(lambda: "other__after_0" in watcher.tools("other"))
+        assert manager.find_tool("after_0") is not None
+        ids = [tool.id for tool in manager.offered_tools()]
+        assert len(ids) == len(set(ids)) == 6
+        assert requests(record)["initialize"] == 1
+
+
+@pytest.mark.usefixtures("quick", "settled_heap")
+async def test_a_thousand_announcements_are_a_handful_of_requests(
+    tmp_path: Path, measure: Measure, loop_watch: LoopWatch
+) -> None:
+    record = tmp_path / "record"
+    async with running(script("raw", "stormy", env={"RAW_RECORD": str(record)})) as (
+        manager,
+        watcher,
+    ):
+        await watcher.until("raw", S.READY)
+        before = requests(record)
+        loop_watch.clear()
+        await call(manager, "storm", {"text": "1000"})
+        await eventually(lambda: "after_0" in watcher.tools("raw"))
+        await asyncio.sleep(0.3)
+        asked = requests(record) - before
+        measure(f"2,000 announcements: {asked['tools/list']} tools/list, {asked['prompts/list']} p")
+        assert 1 <= asked["tools/list"] <= 3
+        assert 1 <= asked["prompts/list"] <= 3
+        assert len(watcher.of(CatalogChanged)) <= 3
+        loop_watch.assert_smooth()
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_list_that_breaks_leaves_the_old_one(tmp_path: Path) -> None:
+    async with running(script("raw", "stormy", cwd=tmp_path)) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        await call(manager, "break_lists")
+        words = "its tools changed and could not list its tools: the list is broken"
+        await eventually(lambda: any(line.startswith(words) for line in watcher.log("raw")))
+        assert watcher.last("raw").status is S.READY
+        assert manager.find_tool("storm") is not None
+
+
+@pytest.mark.usefixtures("quick")
+async def test_changes_arrive_over_a_stateless_connection() -> None:
+    async with running(script("growing")) as (manager, watcher):
+        ready = await watcher.until("growing", S.READY)
+        assert ready.info is not None
+        assert ready.info.is_stateless
+        await call(manager, "grow", {"name": "first"})
+        await call(manager, "grow", {"name": "second"})
+        await eventually(lambda: {"first", "second"} <= set(watcher.tools("growing")))
+        await eventually(lambda: len(watcher.catalog("growing").prompts) == 2)
+        await call(manager, "grow", {"name": "third"})
+        await eventually(lambda: "third" in watcher.tools("growing"))
+        await eventually(lambda: len(watcher.catalog("growing").prompts) == 3)
+        assert (await call(manager, "first")).display == "first"
+        assert watcher.statuses("growing") == [S.STARTING, S.READY]
+
+
+@pytest.mark.usefixtures("settled_heap")
+async def test_ten_thousand_tools_hold_nothing_up(measure: Measure, loop_watch: LoopWatch) -> None:
+    async with running(script("raw", "huge"), script("raw", server="good")) as (manager, watcher):
+        await watcher.until("good", S.READY)
+        loop_watch.clear()
+        await watcher.until("raw", S.READY)
+        assert len(watcher.catalog("raw").tools) == 1_000
+        assert (await call(manager, "echo", {"text": "hi"})).display == "hi"
+        longest = max((stall.cpu_seconds for stall in loop_watch.stalls), default=0.0)
+        measure(
+            f"10,000 tools listed: longest hold of the loop {longest * 1000:.0f} ms, if over 100"
+        )
+        loop_watch.assert_smooth()

@@ -1,0 +1,212 @@
+"""Forms: from requested schemas to fields, and from what was filled in to what is sent."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.servers.asking import FORM
+from tui.engine.servers.inbound.answers import AnswerError, read_answer
+from tui.engine.servers.inbound.forms import MAX_FIELDS, UnusableFormError, read_form
+from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
+
+
+def field_of(**definition: object) -> FormField:
+    [field] = read_form({"properties": {"x": definition}}).fields
+    return field
+
+
+def answer_to(definition: dict[str, Any], value: FormValue, *, required: bool = True) -> object:
+    form = read_form({"properties": {"x": definition}, "required": ["x"] if required else []})
+    return read_answer(form, {"x": value}).get("x", "left out")
+
+
+def problem_of(definition: dict[str, Any], value: FormValue) -> str:
+    with pytest.raises(AnswerError) as caught:
+        answer_to(definition, value)
+    return str(caught.value)
+
+
+def test_every_kind_of_field_is_read() -> None:
+    form = read_form(FORM)
+    fields = {field.title: field for field in form.fields}
+    assert fields["Your name"].kind is FieldKind.TEXT
+    assert (fields["Your name"].minimum, fields["Your name"].required) == (2, True)
+    assert (fields["mail"].format, fields["mail"].default) == ("email", "a@example.com")
+    assert (fields["age"].kind, fields["age"].maximum) == (FieldKind.INTEGER, 150)
+    assert fields["size"].kind is FieldKind.NUMBER
+    assert (fields["agree"].kind, fields["agree"].default) == (FieldKind.BOOLEAN, True)
+    assert fields["colour"].options == (FieldOption("red", "red"), FieldOption("green", "green"))
+    assert fields["shape"].options == (FieldOption("c", "Circle"),)
+    assert (fields["days"].kind, fields["days"].maximum) == (FieldKind.CHOICES, 2)
+
+
+def test_titled_choices_and_their_defaults_are_read() -> None:
+    options = [{"const": "a", "title": "Ay"}, {"const": "b", "title": "Bee"}]
+    several = field_of(type="array", items={"anyOf": options}, default=["b", "z"])
+    assert several.options == (FieldOption("a", "Ay"), FieldOption("b", "Bee"))
+    assert several.default == ("b",)
+    assert field_of(type="string", oneOf=options, default="z").default is None
+    legacy = field_of(type="string", enum=["a", "b"], enumNames=["Ay", "Bee"], default="a")
+    assert (legacy.options, legacy.default) == (several.options, "a")
+
+
+def test_a_field_that_may_be_null_is_not_required() -> None:
+    schema = {"anyOf": [{"type": "integer", "minimum": 3}, {"type": "null"}], "default": None}
+    form = read_form({"properties": {"x": schema}, "required": ["x"]})
+    assert (form.fields[0].kind, form.fields[0].required) == (FieldKind.INTEGER, False)
+    assert read_answer(form, {"x": None}) == {"x": None}
+    assert read_answer(form, {"x": "3"}) == {"x": 3}
+    assert field_of(type=["string", "null"]).kind is FieldKind.TEXT
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["password", "apiKey", "api_key", "API-KEY", "clientSecret", "access_token", "Your PIN", "cvv"],
+)
+def test_a_field_that_seems_to_want_a_secret_is_marked(name: str) -> None:
+    [field] = read_form({"properties": {name: {"type": "string"}}}).fields
+    assert field.asks_secret
+    assert field_of(type="string", title=name).asks_secret
+
+
+@pytest.mark.parametrize("name", ["name", "maxTokens", "pinned", "compass", "secretary_of"])
+def test_a_harmless_field_is_not_marked(name: str) -> None:
+    [field] = read_form({"properties": {name: {"type": "string"}}}).fields
+    assert field.asks_secret is (name == "secretary_of")  # rather once too often than not
+
+
+def test_names_and_options_go_back_as_the_server_spells_them() -> None:
+    schema = {
+        "properties": {
+            "raw\x1b[31m key": {"type": "string", "title": "[/x]\x1b]52;c;eA==\x07"},
+            "raw key": {"type": "string"},
+            "pick": {"type": "string", "enum": ["a\x07", "a␇"]},
+        }
+    }
+    form = read_form(schema)
+    first, second, pick = form.fields
+    assert first.key == "raw key"
+    assert second.key != first.key
+    assert first.title == "[/x]"
+    assert len({option.value for option in pick.options}) == 2
+    answer = read_answer(form, {first.key: "1", second.key: "2", pick.key: pick.options[0].value})
+    assert answer == {"raw\x1b[31m key": "1", "raw key": "2", "pick": "a\x07"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": ["x"]},
+        {"properties": {"x": 5}},
+        {"properties": {"x": {"type": "object"}}},
+        {"properties": {"x": {"type": "array", "items": {"type": "string"}}}},
+        {"properties": {"x": {"type": "string", "enum": []}}},
+        {"properties": {"x": {"type": "string", "enum": [str(n) for n in range(500)]}}},
+        {"properties": {str(n): {"type": "string"} for n in range(MAX_FIELDS + 1)}},
+    ],
+)
+def test_what_no_form_can_be_made_of_is_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(UnusableFormError):
+        read_form(schema)
+
+
+@pytest.mark.parametrize(
+    ("definition", "entered", "sent"),
+    [
+        ({"type": "string"}, " a ", " a "),
+        ({"type": "string", "format": "email"}, "ä@b.example", "ä@b.example"),
+        ({"type": "string", "format": "uri"}, "mailto:a@b", "mailto:a@b"),
+        ({"type": "string", "format": "date"}, "2026-02-28", "2026-02-28"),
+        ({"type": "string", "format": "date-time"}, "2026-02-28T09:00:00Z", "2026-02-28T09:00:00Z"),
+        ({"type": "string", "pattern": "^[a-z]+$"}, "abc", "abc"),
+        ({"type": "integer"}, " 7 ", 7),
+        ({"type": "integer"}, 7.0, 7),
+        ({"type": "number"}, "7.5", 7.5),
+        ({"type": "number"}, "-7", -7),
+        ({"type": "boolean"}, "Yes", True),
+        ({"type": "boolean"}, False, False),
+        ({"type": "string", "enum": ["a"]}, "a", "a"),
+        ({"type": "array", "items": {"enum": ["a", "b"]}}, ("b", "a", "b"), ["b", "a"]),
+    ],
+)
+def test_what_is_entered_gets_the_type_of_the_schema(
+    definition: dict[str, Any], entered: FormValue, sent: object
+) -> None:
+    answer = answer_to(definition, entered)
+    assert answer == sent
+    assert type(answer) is type(sent)
+
+
+@pytest.mark.parametrize(
+    ("definition", "entered", "problem"),
+    [
+        ({"type": "string"}, "", "is needed"),
+        ({"type": "string"}, None, "is needed"),
+        ({"type": "string", "minLength": 3}, "ab", "fewer than 3 characters"),
+        ({"type": "string", "maxLength": 3}, "abcd", "more than 3 characters"),
+        ({"type": "string", "format": "email"}, "a b@c", "no mail address"),
+        ({"type": "string", "format": "uri"}, "example.com", "no address"),
+        ({"type": "string", "format": "uri"}, "http://[", "no address"),
+        ({"type": "string", "format": "date"}, "2026-02-30", "no date"),
+        ({"type": "string", "format": "date"}, "20260228", "no date"),
+        ({"type": "string", "format": "date-time"}, "2026-02-28T09:00:00", "no date and time"),
+        ({"type": "string", "pattern": "^[a-z]+$"}, "ABC", "does not match ^[a-z]+$"),
+        ({"type": "integer"}, "7.5", "no whole number"),
+        ({"type": "integer"}, True, "no whole number"),
+        ({"type": "integer", "minimum": 8}, 7, "less than 8"),
+        ({"type": "number", "maximum": 8}, "8.1", "more than 8"),
+        ({"type": "number"}, "nan", "no number"),
+        ({"type": "number"}, "1e999", "no number"),
+        ({"type": "number"}, "9" * 9_000, "no number"),
+        ({"type": "boolean"}, "perhaps", "neither yes nor no"),
+        ({"type": "string", "enum": ["a"]}, "b", "none of its options"),
+        ({"type": "array", "items": {"enum": ["a"]}}, ("b",), "none of its options"),
+        ({"type": "array", "items": {"enum": ["a"]}, "minItems": 1}, (), "1 or more"),
+        ({"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 1}, ("a", "b"), "than 1"),
+    ],
+)
+def test_what_does_not_fit_is_named_by_the_fields_title(
+    definition: dict[str, Any], entered: FormValue, problem: str
+) -> None:
+    words = problem_of({**definition, "title": "Thing"}, entered)
+    assert words.startswith("Thing: ")
+    assert problem in words
+
+
+def test_empty_fields_are_left_out_and_missing_ones_keep_their_default() -> None:
+    assert answer_to({"type": "string"}, "", required=False) == "left out"
+    form = read_form({"properties": {"x": {"type": "integer", "default": 4}}})
+    assert read_answer(form, {}) == {"x": 4}
+    assert read_answer(form, {"x": None}) == {}
+
+
+def test_a_pattern_that_could_run_for_ever_is_not_tried() -> None:
+    assert answer_to({"type": "string", "pattern": "(a+)+$"}, "a" * 40 + "!") == "a" * 40 + "!"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+definitions = st.dictionaries(
+    st.sampled_from(
+        ["type", "enum", "oneOf", "anyOf", "items", "default", "title", "format", "minimum"]
+    ),
+    st.sampled_from(["string", "integer", "array", "boolean"]) | json_values,
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), definitions, max_size=3), json_values)
+def test_whatever_a_server_sends_becomes_a_form_or_a_refusal(
+    properties: dict[str, Any], required: object
+) -> None:
+    try:
+        form = read_form({"properties": properties, "required": required})
+    except UnusableFormError:
+        return
+    assert len({field.key for field in form.fields}) == len(properties)
+    for field in form.fields:
+        assert "\x1b" not in field.title + field.description + field.key

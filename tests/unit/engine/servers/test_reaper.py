@@ -1,0 +1,266 @@
+"""The process in front of each server on Linux: what it passes on and what it leaves behind."""
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.measures import Measure
+from tests.unit.engine.servers.support import (
+    FOLDER,
+    call,
+    eventually,
+    is_alive,
+    running,
+    script,
+    server_processes,
+)
+from tui.engine.servers import reaper as reaper_module
+from tui.engine.servers.failures import ServerError
+from tui.engine.servers.lifeline import REAPER, Lifeline
+from tui.engine.servers.process import Launch, ServerProcess
+from tui.model.servers import ServerId
+from tui.model.servers import ServerStatus as S
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux adopts orphans")
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """Find all processes that carry a mark in their environment, wherever they are."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("GUARDED_BY_TEST") == mark and is_alive(process.pid):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def reapers() -> list[psutil.Process]:
+    """Find the reapers below this process."""
+    everybody = psutil.Process().children(recursive=True)
+    return [p for p in everybody if is_alive(p.pid) and str(REAPER) in p.cmdline()]
+
+
+async def started(*arguments: str, env: Mapping[str, str] | None = None) -> ServerProcess:
+    """Start a process."""
+    launch = Launch((sys.executable, *arguments), env or {}, Path("/"))
+    return await ServerProcess.start(launch, lambda _: None)
+
+
+@contextmanager
+def host(folder: Path, mark: str, *servers: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a gemdeck of its own; give it once its servers are ready."""
+    arguments = [sys.executable, str(FOLDER / "host.py"), str(folder), mark, *servers]
+    root = str(FOLDER.parents[1])
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": root}
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+async def test_nothing_is_left_when_gemdeck_is_killed(
+    tmp_path: Path, number: signal.Signals, measure: Measure
+) -> None:
+    mark = uuid.uuid4().hex
+    kinds = ["grandchild", "daemon", "ignore_eof,ignore_term,daemon,grandchild"]
+    with host(tmp_path, mark, *kinds) as process:
+        await eventually(lambda: len(marked(mark)) == 7)
+        guards = [p for p in psutil.Process(process.pid).children() if str(REAPER) in p.cmdline()]
+        assert len(guards) == 3
+        began = time.monotonic()
+        process.send_signal(number)
+        process.wait()
+        await eventually(lambda: marked(mark) == [] and not any(is_alive(p.pid) for p in guards))
+        took = time.monotonic() - began
+    measure(f"gemdeck ended by {number.name}: its 7 server processes were gone after {took:.2f} s")
+    assert took < 3.5
+
+
+@pytest.mark.parametrize("way", ["stop", "death"])
+async def test_a_grandchild_in_a_session_of_its_own_does_not_survive_its_server(way: str) -> None:
+    mark = uuid.uuid4().hex
+    definition = script("raw", "daemon", env={"GUARDED_BY_TEST": mark})
+    async with running(definition, script("raw", server="other")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        await watcher.until("other", S.READY)
+        await eventually(lambda: len(marked(mark)) == 2)
+        if way == "stop":
+            manager.stop(ServerId("raw"))
+            await watcher.until("raw", S.STOPPED)
+        else:
+            [server] = [p for p in marked(mark) if "raw.py" in " ".join(p.cmdline())]
+            server.kill()
+            await watcher.until("raw", S.RETRYING)
+        await eventually(lambda: marked(mark) == [], 1)
+        assert watcher.last("other").status is S.READY
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code"),
+    [
+        ("import sys; sys.exit(0)", 0),
+        ("import sys; sys.exit(7)", 7),
+        ("import os; os.kill(os.getpid(), 15)", -15),
+        ("import os; os.kill(os.getpid(), 9)", -9),
+        ("import os; os.abort()", -6),
+    ],
+)
+async def test_the_end_of_the_server_is_passed_on(code: str, exit_code: int) -> None:
+    process = await started("-c", code)
+    await process.exited.wait()
+    assert process.exit_code == exit_code
+    assert process.exited_by_itself
+    await process.close()
+
+
+async def test_the_streams_are_the_servers_own() -> None:
+    lines: list[bytes] = []
+    code = "import sys; print(sys.stdin.readline().upper(), flush=True); sys.stderr.write('e\\n')"
+    launch = Launch((sys.executable, "-c", code), {}, Path("/"))
+    process = await ServerProcess.start(launch, lines.extend)
+    await process.write(b"hi\n")
+    assert await process.read_line() == b"HI"
+    await process.exited.wait()
+    await eventually(lambda: lines == [b"e"])
+    await process.close()
+
+
+async def test_the_server_gets_its_environment_arguments_and_signals_as_they_are() -> None:
+    code = (
+        "import json, os, signal, sys; fds = os.listdir('/proc/self/fd');"
+        "status = open('/proc/self/status').read();"
+        "ignored = [l for l in status.splitlines() if l.startswith('SigIgn')];"
+        "print(json.dumps([sys.argv[1:], dict(os.environ), len(fds), ignored,"
+        " os.getsid(0) == os.getpid(), os.getcwd()]))"
+    )
+    odd = "ü\udcff\n=x"
+    process = await started(
+        "-I", "-c", code, odd, "", env={"A": "1=2", "B": odd, "LC_ALL": "C.UTF-8"}
+    )
+    line = await process.read_line()
+    assert line is not None
+    arguments, environment, descriptors, [ignored], leads, folder = json.loads(line)
+    assert arguments == [odd, ""]
+    assert environment == {"A": "1=2", "B": odd, "LC_ALL": "C.UTF-8"}
+    assert descriptors == 4  # three streams, and the listing itself
+    assert int(ignored.split()[1], 16) & ~(1 << 12 | 1 << 24) == 0  # Python's own SIGPIPE, SIGXFSZ
+    assert leads
+    assert folder == "/"
+    await process.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "reason"),
+    [
+        (("/",), {}, "could not be started: Permission denied"),
+        (("/no/such",), {}, "could not be started: No such file or directory"),
+        (("/bin/true", "a\0b"), {}, "could not be started: an argument or a variable holds a NUL"),
+        (("/bin/true",), {"A=": "b"}, "could not be started: a variable has no proper name"),
+    ],
+)
+async def test_what_cannot_be_started_says_why_and_leaves_nothing(
+    arguments: tuple[str, ...], env: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(ServerError) as caught:
+        await ServerProcess.start(Launch(arguments, env, Path("/")), lambda _: None)
+    assert caught.value.reason == reason
+    assert caught.value.permanent
+    await eventually(lambda: reapers() == [])
+
+
+async def test_an_environment_beyond_a_pipes_size_reaches_the_server() -> None:
+    env = {f"V{number}": "x" * 100_000 for number in range(5)}
+    process = await started("-c", "import os; print(len(os.environ['V4']))", env=env)
+    assert await process.read_line() == b"100000"
+    await process.close()
+
+
+async def test_a_signal_to_the_reaper_reaches_the_server() -> None:
+    async with running(script("raw")) as (_, watcher):
+        await watcher.until("raw", S.READY)
+        [reaper] = reapers()
+        reaper.send_signal(signal.SIGTERM)
+        failed = await watcher.until("raw", S.RETRYING)
+        assert failed.failure is not None
+        assert failed.failure.reason == "was ended by SIGTERM"
+
+
+async def test_a_reaper_that_is_killed_takes_its_server_along(tmp_path: Path) -> None:
+    async with running(script("raw", "grandchild", cwd=tmp_path)) as (_, watcher):
+        await watcher.until("raw", S.READY)
+        grandchild = int((tmp_path / "grandchild.pid").read_text())
+        [reaper] = reapers()
+        [server] = [p for p in server_processes() if p.pid != grandchild]
+        reaper.kill()
+        await watcher.until("raw", S.RETRYING)
+        await eventually(lambda: not is_alive(server.pid) and not is_alive(grandchild), 1)
+
+
+async def test_a_reaper_that_hangs_does_not_hold_up_the_close() -> None:
+    async with running(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        [reaper] = reapers()
+        reaper.suspend()
+        began = time.monotonic()
+        manager.stop(ServerId("raw"))
+        await watcher.until("raw", S.STOPPED)
+        assert time.monotonic() - began < 4
+        await eventually(lambda: server_processes() == [], 1)
+
+
+def test_children_are_found_with_and_without_the_kernels_list() -> None:
+    with subprocess.Popen(["/bin/sh", "-c", "read x"], stdin=subprocess.PIPE) as child:
+        assert child.pid in reaper_module.children()
+        assert sorted(reaper_module.search_children(os.getpid())) == sorted(
+            reaper_module.children()
+        )
+        assert reaper_module.search_children(child.pid) == []
+
+
+async def test_what_a_reaper_costs(measure: Measure) -> None:
+    async with running(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        [reaper] = reapers()
+        info = reaper.memory_full_info()
+        before = reaper.cpu_times()
+        for _ in range(50):
+            await call(manager, "echo", {"text": "hi"})
+        after = reaper.cpu_times()
+        assert (after.user, after.system) == (before.user, before.system)
+        assert info.rss < 14_000_000
+    times: dict[bool, list[float]] = {True: [], False: []}
+    for _ in range(10):
+        for guarded in (True, False):
+            with pytest.MonkeyPatch.context() as monkeypatch:
+                monkeypatch.setattr(Lifeline, "is_available", staticmethod(lambda g=guarded: g))
+                began = time.perf_counter()
+                process = await ServerProcess.start(
+                    Launch(("/bin/sh", "-c", "echo; read x"), {}, Path("/")), lambda _: None
+                )
+                await process.read_line()
+                times[guarded].append(time.perf_counter() - began)
+                await process.close()
+    extra = (statistics.median(times[True]) - statistics.median(times[False])) * 1000
+    measure(
+        f"a reaper: {info.rss / 1e6:.1f} MB resident, {info.pss / 1e6:.1f} MB of its own share, "
+        f"{extra:.0f} ms at the start of a server"
+    )
+    assert extra < 250

@@ -1,0 +1,167 @@
+"""Prompts of servers: what is shown of them, and what the model gets."""
+
+from typing import Any
+
+import mcp_types as types
+import pytest
+
+from tests.fakes.gemini_rules import check_request
+from tui.engine.servers.inbound.grants import SamplingGrants
+from tui.engine.servers.inbound.sampling_prompt import (
+    MAX_MESSAGES,
+    MAX_PROMPT,
+    MAX_TOKENS,
+    MAX_TOOLS,
+    SamplingPrompt,
+    UnusablePromptError,
+    read_prompt,
+)
+from tui.engine.settings.definitions import ServerDefinition
+from tui.model.servers import Origin, ServerId, Transport
+
+PIXEL = "iVBORw0KGgo="
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def message(role: str, *content: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "content": list(content) if len(content) != 1 else content[0]}
+
+
+def tool(name: str, **schema: object) -> dict[str, Any]:
+    return {"name": name, "inputSchema": {"type": "object", **schema}}
+
+
+def prompt_of(*messages: dict[str, Any], **more: object) -> SamplingPrompt:
+    raw = {"messages": list(messages), "maxTokens": 10, **more}
+    return read_prompt(types.CreateMessageRequestParams.model_validate(raw))
+
+
+def contents_of(prompt: SamplingPrompt, *texts: str) -> list[Any]:
+    return list(prompt.request(None, texts or None).contents)
+
+
+def test_roles_alternate_and_the_user_speaks_first_and_last() -> None:
+    prompt = prompt_of(
+        message("assistant", text("Hello.")),
+        message("user", text("a")),
+        message("user", text("b")),
+        message("assistant", text("So")),
+    )
+    contents = contents_of(prompt)
+    assert [content["role"] for content in contents] == ["user", "model", "user", "model", "user"]
+    assert contents[2]["parts"] == [{"text": "a"}, {"text": "b"}]
+    check_request({"contents": contents}, {}, needs_signatures=False)
+
+
+def test_only_plain_texts_can_be_edited() -> None:
+    image = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
+    prompt = prompt_of(message("user", text("What is"), image), message("user", text("this?")))
+    first, second = prompt.messages
+    assert (first.text, first.editable) == ("What is\n[image: image/png] 9 bytes", False)
+    assert second.editable
+    [content] = contents_of(prompt, "ignored", "that?")
+    assert content["parts"] == [
+        {"text": "What is"},
+        {"text": "[Server provided image with mime-type: image/png]"},
+        {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
+        {"text": "that?"},
+    ]
+
+
+def test_what_the_user_cannot_see_the_model_is_not_told() -> None:
+    hidden = "x\U000e0041\x1b[2Jy"
+    prompt = prompt_of(message("user", text(hidden)), systemPrompt=hidden)
+    shown = prompt.messages[0].text
+    request = prompt.request(None, None)
+    assert "\U000e0041" not in shown
+    assert request.contents[0]["parts"] == [{"text": shown}]
+    assert request.system_instruction == prompt.system == shown
+
+
+def test_calls_and_their_results_keep_their_names() -> None:
+    use = {"type": "tool_use", "id": "c1", "name": "look up!", "input": {"word": "x"}}
+    found = {"type": "tool_result", "toolUseId": "c1", "content": [text("a word")]}
+    failed = {**found, "isError": True, "content": []}
+    failed["structuredContent"] = {"why": "no"}
+    prompt = prompt_of(
+        message("user", text("look")),
+        message("assistant", text("I look."), use),
+        message("user", found),
+        tools=[tool("look up!"), tool("other")],
+    )
+    contents = contents_of(prompt)
+    assert contents[1]["parts"][1] == {
+        "functionCall": {"id": "c1", "name": "look_up_", "args": {"word": "x"}}
+    }
+    assert contents[2]["parts"] == [
+        {"functionResponse": {"id": "c1", "name": "look_up_", "response": {"output": "a word"}}}
+    ]
+    assert prompt.messages[1].text == 'I look.\n[call of look up!] {"word": "x"}'
+    assert prompt.messages[2].text == "[result of look_up_] a word"
+    assert prompt.tool_names == {"look_up_": "look up!", "other": "other"}
+    broken = prompt_of(message("assistant", use), message("user", failed))
+    part = contents_of(broken)[2]["parts"][0]["functionResponse"]
+    assert part["response"] == {"error": '{"why": "no"}'}
+
+
+def test_tools_are_declared_unless_none_may_be_called() -> None:
+    tools = [{**tool("a", properties={"n": {"const": 1}}), "description": "Do\x07 it"}]
+    request = prompt_of(message("user", text("x")), tools=tools).request(None, None)
+    assert request.declarations[0]["description"] == "Do␇ it"
+    assert not request.must_call
+    none = prompt_of(message("user", text("x")), tools=tools, toolChoice={"mode": "none"})
+    assert none.request(None, None).declarations == ()
+    assert none.tools == ("a",)
+    must = prompt_of(message("user", text("x")), tools=tools, toolChoice={"mode": "required"})
+    assert must.request(None, None).must_call
+
+
+def test_tokens_and_hints_are_bounded() -> None:
+    hints = [{"name": f"m{n}\x07"} for n in range(50)]
+    many = prompt_of(message("user", text("x")), maxTokens=10**9, modelPreferences={"hints": hints})
+    assert many.max_tokens == MAX_TOKENS
+    assert len(many.hints) == 10
+    assert many.hints[0] == "m0␇"
+    assert prompt_of(message("user", text("x"))).request(None, None).max_output_tokens == 10
+
+
+@pytest.mark.parametrize(
+    ("messages", "more"),
+    [
+        ([], {}),
+        ([message("user", text("x"))] * (MAX_MESSAGES + 1), {}),
+        ([message("user", *[text("x")] * 300)], {}),
+        ([message("user")], {}),
+        ([message("user", text("x" * (MAX_PROMPT + 1)))], {}),
+        ([message("user", text("x"))], {"maxTokens": 0}),
+        ([message("user", text("x"))], {"tools": [tool(str(n)) for n in range(MAX_TOOLS + 1)]}),
+        ([message("user", text("x"))], {"tools": [tool("a"), tool("a")]}),
+        (
+            [message("user", text("x"))],
+            {"tools": [{"name": "a", "inputSchema": {"type": "array"}}]},
+        ),
+    ],
+)
+def test_what_cannot_be_put_to_the_model_is_refused(
+    messages: list[dict[str, Any]], more: dict[str, Any]
+) -> None:
+    with pytest.raises(UnusablePromptError):
+        prompt_of(*messages, **more)
+
+
+def test_a_grant_holds_for_the_server_as_it_was_defined(monkeypatch: pytest.MonkeyPatch) -> None:
+    def define(command: str) -> ServerDefinition:
+        return ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO, command=command)
+
+    now = 1_000.0
+    monkeypatch.setattr("tui.engine.servers.inbound.grants.time.monotonic", lambda: now)
+    grants = SamplingGrants()
+    assert not grants.take(define("a"))
+    grants.allow(define("a"))
+    assert not grants.take(define("b"))
+    assert [grants.take(define("a")) for _ in range(11)] == [True] * 10 + [False]
+    now += 3_600
+    assert grants.take(define("a"))

@@ -1,0 +1,113 @@
+"""How long calls may take, in the server's own time."""
+
+import asyncio
+
+import pytest
+
+from tui.engine.servers import watchdog as module
+from tui.engine.servers.watchdog import CallTimeoutError, Watchdog
+
+
+async def test_a_call_that_takes_too_long_is_cancelled() -> None:
+    cancelled = False
+
+    async def call() -> None:
+        nonlocal cancelled
+        async with Watchdog(0.05).watch():
+            try:
+                await asyncio.sleep(10)
+            except asyncio.CancelledError:
+                cancelled = True
+                raise
+
+    with pytest.raises(CallTimeoutError, match=r"no result within 0\.05 s"):
+        await call()
+    assert cancelled
+
+
+async def test_a_shorter_limit_of_its_own_counts() -> None:
+    with pytest.raises(CallTimeoutError, match=r"no result within 0\.05 s"):
+        async with Watchdog(60).watch(0.05):
+            await asyncio.sleep(10)
+
+
+async def test_a_call_in_time_leaves_nothing_behind() -> None:
+    dog = Watchdog(60)
+    async with dog.watch() as call:
+        call.progress()
+    with dog.pause():
+        pass
+
+
+async def test_without_progress_only_the_whole_time_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "IDLE_TIMEOUT", 0.02)
+    async with Watchdog(5).watch():
+        await asyncio.sleep(0.1)
+
+
+async def test_progress_extends_the_silence_and_never_the_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "IDLE_TIMEOUT", 0.1)
+
+    async def report(limit: float, times: int) -> None:
+        async with Watchdog(limit).watch() as call:
+            for _ in range(times):
+                call.progress()
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(10)
+
+    with pytest.raises(CallTimeoutError, match=r"no result within 0\.4 s"):
+        await report(0.4, 1_000)
+    with pytest.raises(CallTimeoutError, match=r"no further progress within 0\.1 s"):
+        await report(5, 1)
+
+
+async def test_time_stands_still_while_the_user_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "IDLE_TIMEOUT", 0.05)
+    dog = Watchdog(0.1)
+    async with dog.watch() as call:
+        call.progress()
+        with dog.pause(), dog.pause():
+            await asyncio.sleep(0.2)
+        with dog.pause():
+            await asyncio.sleep(0.1)
+            async with dog.watch():
+                await asyncio.sleep(0.15)
+
+
+async def test_the_time_before_a_pause_is_not_given_back() -> None:
+    dog = Watchdog(0.2)
+    loop = asyncio.get_running_loop()
+    resumed = 0.0
+
+    async def call() -> None:
+        nonlocal resumed
+        async with dog.watch():
+            await asyncio.sleep(0.15)
+            with dog.pause():
+                await asyncio.sleep(0.1)
+            resumed = loop.time()
+            await asyncio.sleep(10)
+
+    with pytest.raises(CallTimeoutError):
+        await call()
+    assert loop.time() - resumed < 0.15
+
+
+async def test_a_cancelled_caller_is_no_timeout() -> None:
+    async def call() -> None:
+        async with Watchdog(60).watch():
+            await asyncio.sleep(60)
+
+    task = asyncio.create_task(call())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_timeout_of_somebody_else_stays_one() -> None:
+    with pytest.raises(TimeoutError, match="other"):
+        async with Watchdog(60).watch():
+            raise TimeoutError("other")

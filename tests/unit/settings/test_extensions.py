@@ -1,0 +1,179 @@
+"""The servers of gemini-cli extensions, beside and below the user's own."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.settings.conftest import Machine, messages
+from tui.engine.settings.extensions import manifest_files
+from tui.model.servers import Origin, ServerStatus
+
+
+def install(machine: Machine, name: str, servers: object, folder: str = "", **more: Any) -> Path:  # noqa: ANN401
+    """Install an extension as gemini-cli does."""
+    place = machine.home / ".gemini" / "extensions" / (folder or name)
+    place.mkdir(parents=True)
+    manifest = {"name": name, "version": "1.0.0", "mcpServers": servers, **more}
+    (place / "gemini-extension.json").write_text(json.dumps(manifest))
+    return place
+
+
+def enablement(machine: Machine, content: object) -> None:
+    file = machine.home / ".gemini" / "extensions" / "extension-enablement.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+def test_a_server_of_an_extension_is_loaded_with_its_paths_expanded(machine: Machine) -> None:
+    machine.environ["TOKEN"] = "t0ken"
+    place = install(
+        machine,
+        "weather",
+        {
+            "sky": {
+                "command": "node",
+                "args": ["${extensionPath}${/}dist${/}server.js", "${workspacePath}"],
+                "cwd": "${extensionPath}",
+                "env": {"KEY": "$TOKEN"},
+            }
+        },
+    )
+    loaded = machine.load()
+    [sky] = loaded.servers
+    assert messages(loaded) == []
+    assert (sky.id, sky.origin, sky.extension) == ("sky", Origin.EXTENSION, "weather")
+    assert sky.args == (f"{place}/dist/server.js", str(machine.folder))
+    assert sky.cwd == place
+    assert dict(sky.env) == {"KEY": "t0ken"}
+    assert sky.withheld is None
+
+
+def test_an_extension_never_makes_itself_trusted(machine: Machine) -> None:
+    install(machine, "weather", {"sky": {"command": "node", "trust": True}})
+    loaded = machine.load()
+    assert not loaded.servers[0].trust
+    [problem] = messages(loaded)
+    assert "trust: has no effect in an extension" in problem
+
+
+def test_the_users_server_of_the_same_name_wins_silently(machine: Machine) -> None:
+    install(machine, "weather", {"sky": {"command": "theirs"}, "sea": {"command": "theirs"}})
+    machine.write("user", {"mcpServers": {"sky": {"command": "mine"}}})
+    loaded = machine.load()
+    assert messages(loaded) == []
+    assert [(s.id, s.command, s.origin) for s in loaded.servers] == [
+        ("sky", "mine", Origin.USER),
+        ("sea", "theirs", Origin.EXTENSION),
+    ]
+
+
+def test_of_two_extensions_the_first_keeps_the_name(machine: Machine) -> None:
+    install(machine, "b", {"sky": {"command": "second"}})
+    install(machine, "a", {"sky": {"command": "first"}})
+    loaded = machine.load()
+    assert [(s.id, s.command) for s in loaded.servers] == [("sky", "first")]
+    [problem] = messages(loaded)
+    assert "b/gemini-extension.json" in problem
+    assert "the extension a has a server of this name" in problem
+
+
+def test_two_folders_with_one_extensions_name_are_one_extension(machine: Machine) -> None:
+    install(machine, "a", {"one": {"command": "x"}})
+    install(machine, "a", {"two": {"command": "x"}}, folder="copy-of-a")
+    loaded = machine.load()
+    assert [server.id for server in loaded.servers] == ["one"]
+    assert "another extension is called a, too" in messages(loaded)[0]
+
+
+def test_a_projects_server_does_not_stand_in_for_an_extensions(machine: Machine) -> None:
+    install(machine, "weather", {"sky": {"command": "theirs"}})
+    machine.write("project", {"mcpServers": {"sky": {"command": "evil"}}})
+    [sky] = machine.load().servers
+    assert sky.command == "theirs"
+
+
+def test_the_rules_over_all_servers_hold_for_extensions(machine: Machine) -> None:
+    install(machine, "weather", {"sky": {"command": "x"}, "sea": {"command": "x"}})
+    machine.write("user", {"mcp": {"excluded": ["sky"]}})
+    servers = machine.servers()
+    assert servers["sky"].withheld is ServerStatus.DISABLED
+    assert servers["sea"].withheld is None
+
+
+@pytest.mark.parametrize(
+    ("manifest", "word"),
+    [
+        ('{"mcpServers": {"a": {"command": "x",', "not valid JSON"),
+        ('{"mcpServers": {"a": {"command": "x"}, "a": {}}}', "the key stands twice"),
+        ('{"mcpServers": 5}', "must be an object"),
+        ('{"mcpServers": {"a": {"args": []}}}', "needs one of command, url and httpUrl"),
+    ],
+)
+def test_a_bad_manifest_is_reported_and_harms_nobody(
+    machine: Machine, manifest: str, word: str
+) -> None:
+    place = install(machine, "bad", {})
+    (place / "gemini-extension.json").write_text(manifest)
+    install(machine, "good", {"sky": {"command": "x"}})
+    loaded = machine.load()
+    assert any(word in message for message in messages(loaded))
+    assert all(s.withheld in {None, ServerStatus.INVALID} for s in loaded.servers)
+    assert [s.id for s in loaded.servers if s.withheld is None] == ["sky"]
+
+
+def test_a_folder_without_a_manifest_and_a_file_are_passed_over(machine: Machine) -> None:
+    place = install(machine, "good", {"sky": {"command": "x"}})
+    (place.parent / "empty").mkdir()
+    (place.parent / "note.txt").write_text("x")
+    loaded = machine.load()
+    assert messages(loaded) == []
+    assert [server.id for server in loaded.servers] == ["sky"]
+
+
+def test_a_linked_extension_is_read_where_it_is(machine: Machine, tmp_path: Path) -> None:
+    place = install(machine, "dev", {})
+    (place / "gemini-extension.json").unlink()
+    real = tmp_path / "checkout"
+    real.mkdir()
+    (real / "gemini-extension.json").write_text(
+        json.dumps({"name": "dev", "mcpServers": {"sky": {"command": "${extensionPath}/run"}}})
+    )
+    link = {"type": "link", "source": str(real)}
+    (place / ".gemini-extension-install.json").write_text(json.dumps(link))
+    [sky] = machine.load().servers
+    assert sky.command == f"{real}/run"
+    assert manifest_files(machine.home) == [real / "gemini-extension.json"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "enabled"),
+    [
+        ([], True),
+        (["!{folder}/"], False),
+        (["!{folder}/*"], False),
+        (["!{home}/*"], False),
+        (["!{home}/"], True),
+        (["!{home}/*", "{folder}/"], True),
+        (["!/*"], False),
+        (["!{folder}x/*"], True),
+        (["!", 5], True),
+    ],
+)
+def test_an_extension_that_gemini_cli_has_disabled_here_is_left_alone(
+    machine: Machine, rules: list[object], enabled: bool
+) -> None:
+    install(machine, "weather", {"sky": {"command": "x"}})
+    places = {"folder": str(machine.folder), "home": str(machine.home)}
+    written = [rule.format(**places) if isinstance(rule, str) else rule for rule in rules]
+    enablement(machine, {"weather": {"overrides": written}, "other": 5})
+    assert bool(machine.load().servers) is enabled
+
+
+def test_no_extension_is_used_while_it_is_unknown_which_are_enabled(machine: Machine) -> None:
+    install(machine, "weather", {"sky": {"command": "x"}})
+    enablement(machine, "{")
+    loaded = machine.load()
+    assert loaded.servers == ()
+    assert "no extension is used until this is corrected" in messages(loaded)[0]

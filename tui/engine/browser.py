@@ -1,0 +1,68 @@
+"""Opens addresses in the user's browser: with a list of arguments, never through a shell."""
+
+import asyncio
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+OPEN_TIMEOUT: Final = 2.0
+"""Seconds after which a program that has not ended by then counts as having opened the address."""
+
+_SHELL_CHARACTERS: Final = "$();!*'`\"|<>^"
+"""Characters that some opener, a script itself, might hand to a shell; they go out encoded."""
+
+
+async def open_in_browser(url: str) -> bool:
+    """Open an address and tell whether that worked.
+
+    Args:
+        url: An ``http`` or ``https`` address in ASCII, which the user has agreed to.
+    """
+    command = _opener()
+    if command is None or not url.startswith(("http://", "https://")):
+        return False
+    for character in _SHELL_CHARACTERS:
+        url = url.replace(character, f"%{ord(character):02X}")
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[bool] = loop.create_future()
+
+    def settle(succeeded: bool) -> None:
+        if not ended.done():
+            ended.set_result(succeeded)
+
+    def report(succeeded: bool) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any longer
+            loop.call_soon_threadsafe(settle, succeeded)
+
+    threading.Thread(target=_run, args=((*command, url), report), daemon=True).start()
+    try:
+        async with asyncio.timeout(OPEN_TIMEOUT):
+            return await ended
+    except TimeoutError:
+        return True  # the opener has become the browser and stays
+
+
+def _run(command: Sequence[str], report: Callable[[bool], None]) -> None:
+    """Run a program to its end, however late, so that it leaves no zombie."""
+    nothing = subprocess.DEVNULL
+    try:
+        process = subprocess.Popen(  # noqa: S603 - a found program and an address of checked form
+            command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
+        )
+    except OSError:
+        report(False)
+        return
+    report(process.wait() == 0)
+
+
+def _opener() -> tuple[str, ...] | None:
+    """Find the program that opens addresses on this system."""
+    if sys.platform == "win32":
+        return ("rundll32", "url.dll,FileProtocolHandler")
+    names = ("open",) if sys.platform == "darwin" else ("xdg-open", "wslview", "x-www-browser")
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    return (found,) if found is not None else None

@@ -1,0 +1,231 @@
+"""What the user does with what servers offer beside tools: prompts, resources, completions."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+from tui.engine.chat.message import Message
+from tui.engine.events import Publish
+from tui.engine.servers.facilities import Facilities
+from tui.engine.servers.features import Completion, ServerCallError
+from tui.engine.servers.manager import ServerManager
+from tui.engine.tools import TextPart
+from tui.model.chat import Severity
+from tui.model.events import (
+    ArgumentCompleted,
+    Notice,
+    NoticeRaised,
+    ResourceRead,
+    SubscriptionChanged,
+)
+from tui.model.servers import ServerId
+from tui.text import clip, sanitize, sanitize_line
+
+MAX_RUNNING: Final = 20
+"""Requests of this kind that may run at once; further ones are not made."""
+
+REREAD_INTERVAL: Final = 0.5
+"""Shortest time between two readings of a resource that keeps changing, in seconds."""
+
+MAX_KEPT: Final = 500
+"""Characters of a message that was not sent which a notice repeats."""
+
+logger = logging.getLogger(__name__)
+
+
+class Offerings:
+    """Carries out commands on prompts, resources, completions and log levels.
+
+    Each command returns at once; what comes of it is published. Use it as an async context
+    manager: leaving it ends what still runs.
+
+    Args:
+        servers: The servers.
+        facilities: Remembers subscriptions.
+        publish: Takes events.
+        send: Sends a message to the model.
+    """
+
+    def __init__(
+        self,
+        servers: ServerManager,
+        facilities: Facilities,
+        publish: Publish,
+        send: Callable[[Message], None],
+    ) -> None:
+        self._servers = servers
+        self._facilities = facilities
+        self._publish = publish
+        self._send = send
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._shown: tuple[ServerId, str] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._rereading: asyncio.Task[None] | None = None
+        self._completing: asyncio.Task[None] | None = None
+        self._is_stale = False
+        facilities.resource_updated = self._resource_updated
+
+    async def __aenter__(self) -> "Offerings":
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
+        """Let a server render one of its prompts and send the result to the model."""
+        self._start(self._send_prompt(server, prompt, dict(arguments)))
+
+    def read_resource(self, server: ServerId, uri: str) -> None:
+        """Read a resource for the user; an earlier reading that still runs is given up."""
+        _cancel(self._reading)
+        self._shown = (server, uri)
+        self._reading = self._start(self._read(server, uri))
+
+    def send_resource(self, server: ServerId, uri: str, text: str) -> None:
+        """Send a message to the model with the content of a resource beside it."""
+        self._start(self._send_resource(server, uri, text))
+
+    def subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
+        """Ask to be told of changes of a resource, or no longer."""
+        self._start(self._subscribe(server, uri, subscribed=subscribed))
+
+    def complete(
+        self,
+        token: str,
+        server: ServerId,
+        target: str,
+        argument: str,
+        value: str,
+        context: Mapping[str, str],
+    ) -> None:
+        """Complete an argument; an earlier completion that still runs is given up."""
+        _cancel(self._completing)
+        work = self._complete(token, server, target, argument, value, dict(context))
+        self._completing = self._start(work)
+
+    def set_log_level(self, server: ServerId, level: str) -> None:
+        """Tell a server from which level on to log."""
+        self._start(self._set_log_level(server, level))
+
+    async def _send_prompt(self, server: ServerId, prompt: str, arguments: dict[str, str]) -> None:
+        command = _shown_command(prompt, arguments)
+        try:
+            own = self._servers.own_prompt_name(server, prompt)
+            rendered = await self._servers.features(server).get_prompt(own, arguments)
+        except ServerCallError as error:
+            self._complain(f"{command} of {server} was not sent: {error}")
+            return
+        self._send(Message(f"{command}\n\n{rendered.shown}", rendered.parts, command))
+
+    async def _read(self, server: ServerId, uri: str) -> None:
+        try:
+            reading = await self._servers.features(server).read_resource(uri)
+        except ServerCallError as error:
+            self._publish(ResourceRead(server, uri, failure=sanitize_line(str(error))))
+            return
+        self._publish(ResourceRead(server, uri, reading.content))
+
+    async def _send_resource(self, server: ServerId, uri: str, text: str) -> None:
+        words = sanitize(text).strip()
+        try:
+            reading = await self._servers.features(server).read_resource(uri)
+        except ServerCallError as error:
+            kept = f": {clip(words, MAX_KEPT)}" if words else ""
+            self._complain(f"{uri} of {server} could not be read ({error}). Not sent{kept}")
+            return
+        size = f"{len(reading.content.text):,} characters" if reading.content.text else ""
+        what = ", ".join(part for part in (size, *reading.content.blobs) if part) or "empty"
+        shown = f"[{sanitize_line(uri)} of {server}: {what}]"
+        parts = (TextPart(words), *reading.parts) if words else reading.parts
+        self._send(Message(f"{words}\n\n{shown}".strip(), parts, words))
+
+    async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
+        wanted = self._facilities.subscriptions.setdefault(server, set())
+        try:
+            features = self._servers.features(server)
+            if subscribed:
+                await features.subscribe(uri)
+                wanted.add(uri)
+            else:
+                wanted.discard(uri)
+                await features.unsubscribe(uri)
+        except ServerCallError as error:
+            self._complain(f"Changes of {uri} of {server}: {error}")
+            if subscribed:
+                return
+        self._publish(SubscriptionChanged(server, uri, subscribed))
+
+    async def _complete(
+        self,
+        token: str,
+        server: ServerId,
+        target: str,
+        argument: str,
+        value: str,
+        context: dict[str, str],
+    ) -> None:
+        try:
+            features = self._servers.features(server)
+            own = self._servers.own_prompt_name(server, target)
+            completion = await features.complete(own, argument, value, context)
+        except ServerCallError as error:
+            logger.debug("a completion failed: %s", error)
+            completion = Completion()
+        self._publish(ArgumentCompleted(token, completion.values, completion.has_more))
+
+    async def _set_log_level(self, server: ServerId, level: str) -> None:
+        try:
+            await self._servers.features(server).set_log_level(level)
+        except ServerCallError as error:
+            self._complain(f"The log level of {server} was not changed: {error}")
+
+    def _resource_updated(self, server: ServerId, uri: str) -> None:
+        """Read the shown resource again, however often it is announced, at a bounded pace."""
+        if (server, uri) != self._shown:
+            return
+        self._is_stale = True
+        if self._rereading is None or self._rereading.done():
+            self._rereading = self._start(self._reread())
+
+    async def _reread(self) -> None:
+        while self._is_stale and self._shown is not None:
+            self._is_stale = False
+            await self._read(*self._shown)
+            await asyncio.sleep(REREAD_INTERVAL)
+
+    def _complain(self, text: str) -> None:
+        self._publish(NoticeRaised(Notice(Severity.ERROR, sanitize_line(text))))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        if len(self._tasks) >= MAX_RUNNING:
+            work.close()
+            self._complain(f"There are {MAX_RUNNING} requests under way already.")
+            return None
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a request to a server failed", exc_info=error)
+            self._complain(f"A request failed unexpectedly ({type(error).__name__}).")
+
+
+def _cancel(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
+
+
+def _shown_command(prompt: str, arguments: Mapping[str, str]) -> str:
+    """Give a prompt as the slash command that sends it."""
+    words = [f"/{prompt}"]
+    words += [
+        f"--{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items()
+    ]
+    return sanitize_line(" ".join(words))

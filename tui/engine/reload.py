@@ -1,0 +1,110 @@
+"""Live reload: edits of settings files reach the servers while gemdeck runs."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from tui.engine.configuration import problem_notice
+from tui.engine.events import Publish
+from tui.engine.settings.extensions import extensions_folder
+from tui.engine.settings.loader import LoadedSettings, load_settings
+from tui.engine.settings.watcher import Plan, make_plan, settings_files, watch
+from tui.model.chat import Severity
+from tui.model.events import Notice, NoticeRaised
+from tui.model.settings import GemdeckSettings
+
+_AS_BEFORE: Final = "The servers stay as they are until the file is corrected."
+_log: Final = logging.getLogger(__name__)
+
+
+class SettingsReloader:
+    """Reads the settings again when their files change.
+
+    A file that cannot be read any more, as one that is half written, changes nothing: what was
+    read before holds until the file is whole. Of the new settings only the servers take effect.
+
+    Args:
+        folder: The opened folder.
+        model: The model named on the command line, or None.
+        loaded: What was read last.
+        apply: Takes what was read now.
+        publish: Takes notices of what is wrong, each once.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        model: str | None,
+        loaded: LoadedSettings,
+        apply: Callable[[LoadedSettings], None],
+        publish: Publish,
+    ) -> None:
+        self._folder = folder
+        self._model = model
+        self._loaded = loaded
+        self._apply = apply
+        self._publish = publish
+        self._told = frozenset(loaded.problems)
+        self._told_broken = _broken(loaded)
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Follow the files until cancelled; where the system cannot watch them, do nothing."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(watch(self._find_plan, self._changed.set))
+                while True:
+                    await self._changed.wait()
+                    self._changed.clear()
+                    await self._reload()
+        except* (OSError, RuntimeError) as errors:
+            _log.warning("settings files are not watched: %s", errors.exceptions)
+
+    def _find_plan(self) -> Plan:
+        home = Path.home()
+        files = settings_files(self._folder, environ=os.environ, home=home)
+        return make_plan(files, [extensions_folder(home)])
+
+    async def _reload(self) -> None:
+        """Read all files and apply what they say, unless one of them is newly broken."""
+        load = partial(load_settings, self._folder, environ=os.environ, model=self._model)
+        loaded = await asyncio.to_thread(load)
+        newly_broken = _broken(loaded) - _broken(self._loaded)
+        self._tell(loaded, newly_broken)
+        if newly_broken or loaded == self._loaded:
+            return
+        if _at_start_only(loaded) != _at_start_only(self._loaded):
+            words = "What changed under gemdeck in the settings counts from the next start on."
+            self._publish(NoticeRaised(Notice(Severity.INFO, words)))
+        self._loaded = loaded
+        self._apply(loaded)
+
+    def _tell(self, loaded: LoadedSettings, newly_broken: set[str]) -> None:
+        """Say what is wrong, if it was not said when the files were read last.
+
+        Of a file that is broken it is said once, however its breaks change while it is edited.
+        """
+        for problem in loaded.problems:
+            if problem in self._told or (problem.fatal and problem.file in self._told_broken):
+                continue
+            notice = problem_notice(problem)
+            if problem.file in newly_broken:
+                notice = replace(notice, advice=_AS_BEFORE)
+            self._publish(NoticeRaised(notice))
+        self._told = frozenset(loaded.problems)
+        self._told_broken = _broken(loaded)
+
+
+def _broken(loaded: LoadedSettings) -> set[str]:
+    """Name the files that could not be used."""
+    return {problem.file for problem in loaded.problems if problem.fatal}
+
+
+def _at_start_only(loaded: LoadedSettings) -> GemdeckSettings:
+    """Give the part of the settings that is not applied while gemdeck runs."""
+    return loaded.gemdeck.model_copy(update={"protocols": {}})

@@ -1,0 +1,109 @@
+"""When a server that failed is started again, and when that has no use any longer."""
+
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+Clock = Callable[[], float]
+"""Gives seconds that only ever grow, as `time.monotonic` does."""
+
+Random = Callable[[], float]
+"""Gives a number from 0 up to 1, as `random.random` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How patient gemdeck is with a server; all times in seconds.
+
+    Attributes:
+        first_delay: The wait before the first retry, which mends most one-time failures.
+        least_delay: The wait before the second; each further one waits twice as long.
+        most_delay: The longest wait.
+        jitter: By which part of it a wait may be shorter or longer, so that servers which
+            failed together do not all return at the same moment.
+        max_failures: So many failures within `window` and the server is given up.
+        window: See `max_failures`.
+        stable: A connection that was ready for so long makes earlier failures forgotten.
+    """
+
+    first_delay: float = 0.25
+    least_delay: float = 1.0
+    most_delay: float = 60.0
+    jitter: float = 0.2
+    max_failures: int = 5
+    window: float = 60.0
+    stable: float = 60.0
+
+
+PATIENT: Final = RetryPolicy()
+"""The policy for servers and for their change announcements."""
+
+
+class Backoff:
+    """Counts the failures of one server.
+
+    Args:
+        policy: How patient to be.
+        clock: What time it is.
+        rng: Where the jitter comes from.
+
+    Attributes:
+        policy: How patient to be.
+    """
+
+    def __init__(
+        self,
+        policy: RetryPolicy = PATIENT,
+        clock: Clock = time.monotonic,
+        rng: Random | None = None,
+    ) -> None:
+        self.policy = policy
+        self._clock = clock
+        self._rng = rng or random.random
+        self._failures: deque[float] = deque(maxlen=policy.max_failures)
+        self._retries = 0
+        self._ready_since: float | None = None
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the server failed so often of late that it is to be given up."""
+        full = len(self._failures) == self.policy.max_failures
+        return full and self._failures[-1] - self._failures[0] <= self.policy.window
+
+    def reset(self) -> None:
+        """Forget all failures, as when the user starts the server."""
+        self._failures.clear()
+        self._retries = 0
+        self._ready_since = None
+
+    def succeeded(self) -> None:
+        """Note that the server is ready now."""
+        self._ready_since = self._clock()
+
+    def failed(self) -> float:
+        """Note a failure; give the time, by the clock, at which to try again."""
+        now = self._clock()
+        if self._ready_since is not None and now - self._ready_since > self.policy.stable:
+            self.reset()
+        self._ready_since = None
+        self._failures.append(now)
+        delay = self._delay(self._retries)
+        self._retries += 1
+        return now + delay
+
+    def seconds_until(self, moment: float) -> float:
+        """Give the time from now until a moment of the clock; 0 for one that has passed."""
+        return max(0.0, moment - self._clock())
+
+    def _delay(self, retries: int) -> float:
+        """Give the wait before the next attempt, after so many retries."""
+        policy = self.policy
+        if retries == 0:
+            delay = policy.first_delay
+        else:
+            delay = min(policy.most_delay, policy.least_delay * 2.0 ** min(retries - 1, 30))
+        varied = delay * (1 + policy.jitter * (2 * self._rng() - 1))
+        return min(varied, policy.most_delay)

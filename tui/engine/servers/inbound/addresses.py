@@ -1,0 +1,136 @@
+"""Addresses that servers want opened: checked and taken apart for the eye, never fetched."""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
+
+from tui.text import sanitize_line
+
+MAX_URL: Final = 4_096
+"""Longest address that is shown and opened, in characters."""
+
+MAX_HOST: Final = 253
+"""Longest host name, in characters (RFC 1035)."""
+
+_UNSAFE: Final = re.compile(r"[\x00-\x20\x7f-\xa0\\\u2028\u2029]")
+_HOST: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9.])?", re.IGNORECASE)
+_KEPT: Final = "%/:?#[]@!$&'()*+,;=~-._"
+"""Characters of an address that mean something and stay as they are (RFC 3986)."""
+
+
+class AddressError(Exception):
+    """An address is not one to be opened; the text says why, without repeating it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address that may be shown and, after consent, opened.
+
+    Attributes:
+        url: The whole of it, in ASCII; this very text is opened.
+        host: Its host, in ASCII.
+        shown_host: Its host as people read it.
+        warning: What is odd about it, or nothing.
+    """
+
+    url: str
+    host: str
+    shown_host: str
+    warning: str = ""
+
+
+def check_address(url: str) -> Address:
+    """Take an address apart.
+
+    Raises:
+        AddressError: If it is no plain ``http`` or ``https`` address: another scheme, no host,
+            a user name before the host, white space or control characters, or too long.
+    """
+    if len(url) > MAX_URL:
+        raise AddressError(f"it is longer than {MAX_URL} characters")
+    if _UNSAFE.search(url):
+        raise AddressError("it holds white space, control characters or backslashes")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise AddressError("it cannot be read") from None
+    if parts.scheme not in {"http", "https"}:
+        raise AddressError("it is neither http nor https")
+    if "@" in parts.netloc:
+        raise AddressError("it holds a user name, which hides where it leads")
+    host = _ascii_host(parts.hostname or "")
+    shown_host = _readable(host)
+    netloc = f"[{host}]" if ":" in host else host
+    netloc += f":{port}" if port is not None else ""
+    ascii_url = urlunsplit(parts._replace(netloc=netloc, **_ascii_tail(parts)))
+    if len(ascii_url) > MAX_URL:
+        raise AddressError(f"it is longer than {MAX_URL} characters")
+    return Address(ascii_url, host, shown_host, _warning(parts.scheme, host, shown_host))
+
+
+def _ascii_tail(parts: SplitResult) -> dict[str, str]:
+    return {
+        "path": quote(parts.path, safe=_KEPT),
+        "query": quote(parts.query, safe=_KEPT),
+        "fragment": quote(parts.fragment, safe=_KEPT),
+    }
+
+
+def _ascii_host(host: str) -> str:
+    if not host:
+        raise AddressError("it names no host")
+    if ":" in host:
+        try:
+            return str(ipaddress.IPv6Address(host))
+        except ValueError:
+            raise AddressError("its host cannot be read") from None
+    try:
+        ascii_host = host if host.isascii() else host.encode("idna").decode("ascii")
+    except UnicodeError:
+        raise AddressError("its host cannot be read") from None
+    ascii_host = ascii_host.lower()
+    if len(ascii_host) > MAX_HOST or not _HOST.fullmatch(ascii_host) or ".." in ascii_host:
+        raise AddressError("its host cannot be read")
+    return ascii_host
+
+
+def _readable(host: str) -> str:
+    """Give a host with its ``xn--`` labels in their own letters, where they can be read."""
+    if "xn--" not in host:
+        return host
+    try:
+        return sanitize_line(host.encode("ascii").decode("idna"))
+    except UnicodeError:
+        return host
+
+
+def _warning(scheme: str, host: str, shown_host: str) -> str:
+    """Say in one line what is odd about an address, the gravest first."""
+    if "xn--" in host:
+        other = f" It reads as {shown_host}" if shown_host != host else " It is not readable"
+        return f"The host is written in letters that can imitate others.{other}."
+    if _is_loopback(host):
+        return "It leads to this very computer."
+    if _is_number(host):
+        return "The host is a bare number, not a name."
+    if scheme == "http":
+        return "It is not encrypted: others on the way can read and change what is sent."
+    return ""
+
+
+def _is_loopback(host: str) -> bool:
+    if host in {"localhost", "localhost."} or host.endswith((".localhost", ".localhost.")):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_number(host: str) -> bool:
+    """Tell whether browsers read a host as a number: its last label is one, decimal or hex."""
+    last = host.rstrip(".").rpartition(".")[2]
+    return ":" in host or last.isdigit() or last.startswith("0x")

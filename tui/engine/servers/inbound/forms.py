@@ -1,0 +1,254 @@
+"""Forms that servers ask to fill in: from the requested schema to fields.
+
+The schema is the restricted one of elicitation: top-level properties only, each a text, a
+number, a yes or no, or a choice.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
+from tui.text import sanitize, sanitize_line
+
+MAX_FIELDS: Final = 50
+"""Fields of one form; a longer form is refused."""
+
+MAX_OPTIONS: Final = 200
+"""Options of one field; a longer choice is refused."""
+
+MAX_TITLE: Final = 120
+"""Characters of a field's label that are shown."""
+
+MAX_DESCRIPTION: Final = 1_000
+"""Characters of a field's description that are shown."""
+
+MAX_DEFAULT: Final = 4_000
+"""Longest text that a field is filled with at first."""
+
+_FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
+_SECRET: Final = re.compile(
+    r"pass ?(?:word|wd|phrase|code)|secret|credential|(?<!max )\btoken\b|\bapi ?key|access ?key"
+    r"|private ?key|\bpin\b|\bcv[vc]\b|card ?number|\bssn\b|\botp\b|one time code",
+    re.IGNORECASE,
+)
+_WORD_BREAK: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\s_.\-]+")
+
+_Json = Mapping[str, Any]
+
+
+class UnusableFormError(Exception):
+    """A requested schema is none that a form can be made of; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A field together with what the server calls things.
+
+    Attributes:
+        field: The field as shown.
+        name: The property's name as the server spells it.
+        values: For each option's shown value, the value as the server spells it.
+        pattern: The regular expression as the server spells it.
+        sends_null: Whether the property has to be there even where the field is left empty.
+    """
+
+    field: FormField
+    name: str
+    values: Mapping[str, str]
+    pattern: str
+    sends_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form, its controls in the server's order."""
+
+    controls: tuple[Control, ...]
+
+    @property
+    def fields(self) -> tuple[FormField, ...]:
+        """The fields as shown."""
+        return tuple(control.field for control in self.controls)
+
+
+def read_form(schema: Mapping[str, Any]) -> Form:
+    """Read the schema of an elicitation.
+
+    Raises:
+        UnusableFormError: If no form can be made of it.
+    """
+    properties = schema.get("properties") or {}
+    if not isinstance(properties, Mapping):
+        raise UnusableFormError("its properties are no object")
+    if len(properties) > MAX_FIELDS:
+        raise UnusableFormError(f"it has more than {MAX_FIELDS} fields")
+    needed = {name for name in _list(schema.get("required")) if isinstance(name, str)}
+    controls: list[Control] = []
+    keys: set[str] = set()
+    for name, definition in properties.items():
+        if not isinstance(definition, Mapping):
+            raise UnusableFormError("one of its fields is no object")
+        key = _unique(sanitize_line(str(name), MAX_TITLE), keys)
+        controls.append(_control(key, str(name), definition, required=name in needed))
+    return Form(tuple(controls))
+
+
+def _control(key: str, name: str, definition: _Json, *, required: bool) -> Control:
+    inner, nullable = _without_null(definition)
+    kind = _kind(inner)
+    values, options = _options(kind, inner)
+    title = sanitize_line(_text(definition, "title"), MAX_TITLE) or key
+    description = sanitize(_text(definition, "description"), MAX_DESCRIPTION)
+    pattern = _text(inner, "pattern") if kind is FieldKind.TEXT else ""
+    low, high = _bounds(kind, inner)
+    shown = FormField(
+        key=key,
+        kind=kind,
+        title=title,
+        description=description,
+        required=required and not nullable,
+        default=_default(kind, definition.get("default", inner.get("default")), values),
+        options=options,
+        format=form if (form := _text(inner, "format")) in _FORMATS else "",
+        minimum=low,
+        maximum=high,
+        pattern=sanitize_line(pattern, MAX_TITLE * 2),
+        asks_secret=_looks_secret(name)
+        or _looks_secret(title)
+        or inner.get("format") == "password",
+    )
+    return Control(shown, name, values, pattern, sends_null=required and nullable)
+
+
+def _without_null(definition: _Json) -> tuple[_Json, bool]:
+    """Give the one type beside null that a definition allows, and whether null is allowed."""
+    branches = _list(definition.get("anyOf"))
+    kept = [b for b in branches if isinstance(b, Mapping) and b.get("type") != "null"]
+    if len(kept) == 1 and "type" not in definition:
+        return kept[0], len(branches) > 1
+    kinds = _list(definition.get("type"))
+    others = [kind for kind in kinds if kind != "null"]
+    if len(others) == 1:
+        return {**definition, "type": others[0]}, len(kinds) > 1
+    return definition, False
+
+
+def _kind(definition: _Json) -> FieldKind:
+    match definition.get("type"):
+        case "array":
+            return FieldKind.CHOICES
+        case "string" | None if "enum" in definition or "oneOf" in definition:
+            return FieldKind.CHOICE
+        case "string":
+            return FieldKind.TEXT
+        case "integer":
+            return FieldKind.INTEGER
+        case "number":
+            return FieldKind.NUMBER
+        case "boolean":
+            return FieldKind.BOOLEAN
+        case _:
+            raise UnusableFormError("one of its fields is of a type that no form has")
+
+
+def _options(kind: FieldKind, definition: _Json) -> tuple[dict[str, str], tuple[FieldOption, ...]]:
+    """Give an option's shown values with the server's, and the options as shown."""
+    if kind is FieldKind.CHOICES:
+        items = definition.get("items")
+        definition = items if isinstance(items, Mapping) else {}
+    elif kind is not FieldKind.CHOICE:
+        return {}, ()
+    pairs = _titled(definition) or _plain(definition)
+    if not pairs:
+        raise UnusableFormError("one of its choices has no options")
+    if len(pairs) > MAX_OPTIONS:
+        raise UnusableFormError(f"one of its choices has more than {MAX_OPTIONS} options")
+    values: dict[str, str] = {}
+    options: list[FieldOption] = []
+    taken: set[str] = set()
+    for value, label in pairs:
+        shown = _unique(sanitize_line(value, MAX_TITLE), taken)
+        values[shown] = value
+        options.append(FieldOption(shown, sanitize_line(label, MAX_TITLE) or shown))
+    return values, tuple(options)
+
+
+def _titled(definition: _Json) -> list[tuple[str, str]]:
+    return [
+        (branch["const"], _text(branch, "title"))
+        for branch in _list(definition.get("oneOf", definition.get("anyOf")))
+        if isinstance(branch, Mapping) and isinstance(branch.get("const"), str)
+    ]
+
+
+def _plain(definition: _Json) -> list[tuple[str, str]]:
+    values = [value for value in _list(definition.get("enum")) if isinstance(value, str)]
+    names = _list(definition.get("enumNames"))
+    labels = names if len(names) == len(values) else values
+    return [(value, str(label)) for value, label in zip(values, labels, strict=True)]
+
+
+def _bounds(kind: FieldKind, definition: _Json) -> tuple[float | None, float | None]:
+    keys = {
+        FieldKind.TEXT: ("minLength", "maxLength"),
+        FieldKind.INTEGER: ("minimum", "maximum"),
+        FieldKind.NUMBER: ("minimum", "maximum"),
+        FieldKind.CHOICES: ("minItems", "maxItems"),
+    }.get(kind)
+    if keys is None:
+        return None, None
+    low, high = (_number(definition.get(key)) for key in keys)
+    return low, high
+
+
+def _default(kind: FieldKind, value: object, values: Mapping[str, str]) -> FormValue:
+    """Give the value a field begins with, if the server's is one that it can have."""
+    shown_of = {value: shown for shown, value in values.items()}
+    match kind, value:
+        case FieldKind.TEXT, str():
+            return sanitize(value, MAX_DEFAULT)
+        case FieldKind.BOOLEAN, bool():
+            return value
+        case FieldKind.INTEGER | FieldKind.NUMBER, int() | float() if _number(value) is not None:
+            return value
+        case FieldKind.CHOICE, str():
+            return shown_of.get(value)
+        case FieldKind.CHOICES, [*chosen]:
+            known = (shown_of.get(v) for v in chosen if isinstance(v, str))
+            return tuple(shown for shown in known if shown is not None)
+        case _:
+            return None
+
+
+def _looks_secret(name: str) -> bool:
+    return _SECRET.search(_WORD_BREAK.sub(" ", name)) is not None
+
+
+def _unique(shown: str, taken: set[str]) -> str:
+    """Tell apart what looks alike once it was made presentable."""
+    unique, number = shown or "(no name)", 2
+    while unique in taken:
+        unique, number = f"{shown} ({number})", number + 1
+    taken.add(unique)
+    return unique
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+def _text(definition: _Json, key: str) -> str:
+    value = definition.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

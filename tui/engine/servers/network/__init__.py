@@ -1,0 +1,1 @@
+"""Servers on the network: streamable HTTP, and the HTTP+SSE of the earlier revisions."""

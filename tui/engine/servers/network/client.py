@@ -1,0 +1,294 @@
+"""HTTP to one server: verified, bounded, without cookies, and never led to another origin."""
+
+import asyncio
+import ipaddress
+import logging
+import socket
+import urllib.request
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Final
+
+import httpx2
+
+from tui.engine.servers.failures import ServerError
+from tui.engine.servers.network.errors import (
+    CONNECT_TIMEOUT,
+    ExchangeError,
+    cut_error,
+    redirect_error,
+    told,
+)
+
+MAX_BODY: Final = 16 * 1024 * 1024
+"""Bytes of one answer, as sent and as unpacked."""
+
+MAX_EVENT: Final = 16 * 1024 * 1024
+"""Bytes of one event of a stream."""
+
+MAX_DISCARDED: Final = 64 * 1024
+"""Bytes that are read only so that the connection can be used again."""
+
+MAX_REDIRECTS: Final = 3
+"""Redirects within the origin that one request follows."""
+
+WRITE_TIMEOUT: Final = 30.0
+"""Seconds that a server may take no byte of a request."""
+
+KEPT_CONNECTIONS: Final = 8
+"""Idle connections to one server that are kept for later requests."""
+
+UNPACKED_PIECE: Final = 64 * 1024
+"""Bytes that a packed body is unpacked by at a time."""
+
+_TALKATIVE: Final = ("httpx2", "httpcore2")
+_KEEPALIVE_IDLE: Final = 30
+_KEEPALIVE_INTERVAL: Final = 10
+_KEEPALIVE_PROBES: Final = 3
+_PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
+_UNPACK_GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
+
+Headers = Mapping[str, str]
+
+
+class HttpClient:
+    """A client for one server.
+
+    Certificates are always verified. The proxies are those of the environment gemdeck was
+    started in; a server on this machine is reached without any. Reading has no time limit,
+    since a tool may be quiet for long: callers bound their waits, and dead connections are
+    found by TCP keep-alive.
+
+    Args:
+        url: Where the server is.
+        headers: What to send with each request.
+
+    Attributes:
+        url: The address.
+        proxy: Host and port of the proxy in use, or nothing.
+    """
+
+    def __init__(self, url: httpx2.URL, headers: Headers, proxy: str | None) -> None:
+        self.url = url
+        self.proxy = ""
+        via = httpx2.URL(proxy) if proxy is not None else None
+        if via is not None:
+            self.proxy = f"{via.host}:{via.port}" if via.port else via.host
+        sent = httpx2.Headers(dict(headers))
+        sent["accept-encoding"] = "identity"
+        self._client = httpx2.AsyncClient(
+            headers=sent,
+            timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT, write=WRITE_TIMEOUT),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+            follow_redirects=False,
+            transport=httpx2.AsyncHTTPTransport(
+                proxy=str(via) if via is not None else None,
+                limits=httpx2.Limits(max_keepalive_connections=KEPT_CONNECTIONS),
+                socket_options=_keepalive_options(),
+            ),
+        )
+
+    @classmethod
+    async def make(cls, url: str, headers: Headers) -> "HttpClient":
+        """Make a client; reading the certificates of authorities takes a thread.
+
+        Raises:
+            ServerError: If the address, a header or the proxy cannot be used.
+        """
+        # They log addresses and headers, which may hold secrets and session ids.
+        for name in _TALKATIVE:
+            logging.getLogger(name).setLevel(logging.WARNING)
+        address = _check_url(url)
+        for name, value in headers.items():
+            _check_header(name, value)
+        proxy = find_proxy(address)
+        try:
+            return await asyncio.to_thread(cls, address, headers, proxy)
+        except (ImportError, ValueError, httpx2.InvalidURL) as error:
+            raise ServerError(
+                "cannot be reached through the proxy of the environment",
+                "Use an http:// proxy in HTTP_PROXY, HTTPS_PROXY and ALL_PROXY.",
+                permanent=True,
+            ) from error
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    @asynccontextmanager
+    async def exchange(
+        self, method: str, url: httpx2.URL, headers: Headers, content: bytes | None = None
+    ) -> AsyncIterator[httpx2.Response]:
+        """Send a request and give the answer, its body unread.
+
+        Redirects are followed where they stay within the origin and keep the method.
+
+        Raises:
+            ExchangeError: If no answer came, or one that leads elsewhere.
+        """
+        request = self._client.build_request(method, url, headers=dict(headers), content=content)
+        for _ in range(MAX_REDIRECTS + 1):
+            with told(url):
+                response = await self._client.send(request, stream=True)
+            try:
+                if response.next_request is None:
+                    yield response
+                    return
+                following = response.next_request
+                if following.method != method or not _is_same_place(request.url, following.url):
+                    raise redirect_error(response)
+                await discard(response)
+            finally:
+                await response.aclose()
+            request = following
+        raise redirect_error(response)
+
+
+async def read_body(response: httpx2.Response) -> bytes:
+    """Read the whole body of an answer.
+
+    Raises:
+        ExchangeError: If it is too large, or does not come whole.
+    """
+    announced = response.headers.get("content-length", "")
+    if announced.isdigit() and (len(announced) > 18 or int(announced) > MAX_BODY):
+        raise _too_large()
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in read_pieces(response):
+        size += len(piece)
+        if size > MAX_BODY:
+            raise _too_large()
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+async def read_pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Read a body piece by piece, unpacked in small steps where it comes packed.
+
+    We ask for plain bodies; what stands before a server may pack them all the same.
+
+    Raises:
+        ExchangeError: If it is packed in a way we do not know, is damaged, or breaks off.
+    """
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding in {"", "identity"}:
+        with told(response.url, response.status_code):
+            async for piece in response.aiter_raw():
+                yield piece
+        return
+    if encoding not in _PACKED:
+        raise ExchangeError(
+            ServerError(f"packed its answer in a way we did not ask for ({encoding})")
+        )
+    unpacker = zlib.decompressobj(_UNPACK_GZIP_OR_ZLIB)
+    with told(response.url, response.status_code):
+        async for packed in response.aiter_raw():
+            rest, piece = packed, b""
+            while rest or len(piece) == UNPACKED_PIECE:
+                try:
+                    piece = unpacker.decompress(rest, UNPACKED_PIECE)
+                except zlib.error as error:
+                    raise ExchangeError(ServerError("sent an answer that is damaged")) from error
+                rest = unpacker.unconsumed_tail
+                if piece:
+                    yield piece
+    if not unpacker.eof:
+        raise cut_error(response.status_code)
+
+
+async def discard(response: httpx2.Response) -> None:
+    """Read a body nobody needs if it is short, so that the connection can be used again.
+
+    Raises:
+        ExchangeError: If it breaks off.
+    """
+    size = 0
+    with told(response.url, response.status_code):
+        async for piece in response.aiter_raw():
+            size += len(piece)
+            if size > MAX_DISCARDED:
+                return
+
+
+def find_proxy(url: httpx2.URL) -> str | None:
+    """Find the proxy that the environment names for an address; None for none.
+
+    Servers on this machine are never reached through a proxy.
+    """
+    if is_loopback(url.host):
+        return None
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    place = f"{url.host}:{url.port}" if url.port else url.host
+    if not proxy or urllib.request.proxy_bypass(place):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_url(url: str) -> httpx2.URL:
+    try:
+        address = httpx2.URL(url)
+    except httpx2.InvalidURL as error:
+        raise ServerError(
+            "has an address that is not valid", "Correct `url`.", permanent=True
+        ) from error
+    is_complete = address.scheme in {"http", "https"} and address.host
+    if not is_complete or not 0 < (address.port or 80) < 2**16:
+        raise ServerError(
+            "has an address that is not http:// or https:// with a host and a valid port",
+            "Correct `url` in the settings.",
+            permanent=True,
+        )
+    return address
+
+
+def _check_header(name: str, value: str) -> None:
+    """Refuse what would break a request apart; a header's value is never told."""
+    token = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    if not token or not value.isascii() or not value.isprintable() or value != value.strip():
+        raise ServerError(
+            f"its header {name!r} holds characters that cannot be sent",
+            "Correct `headers` in the settings.",
+            permanent=True,
+        )
+
+
+def _is_same_place(origin: httpx2.URL, target: httpx2.URL) -> bool:
+    """Tell whether a redirect leads to the same origin, or to its encrypted form."""
+    if target.userinfo and target.userinfo != origin.userinfo:
+        return False
+    if (origin.scheme, origin.host, origin.port) == (target.scheme, target.host, target.port):
+        return True
+    is_upgrade = (origin.scheme, target.scheme) == ("http", "https")
+    ports = (origin.port, target.port)
+    return is_upgrade and origin.host == target.host and ports == (None, None)
+
+
+def _too_large() -> ExchangeError:
+    return ExchangeError(ServerError(f"sent an answer of more than {MAX_BODY // 2**20} MiB"))
+
+
+def _keepalive_options() -> list[tuple[int, int, int]]:
+    """Ask TCP to find out within a minute that the other side has vanished."""
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    for name, value in (
+        ("TCP_KEEPIDLE", _KEEPALIVE_IDLE),
+        ("TCP_KEEPINTVL", _KEEPALIVE_INTERVAL),
+        ("TCP_KEEPCNT", _KEEPALIVE_PROBES),
+    ):
+        if hasattr(socket, name):
+            options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
+    return options

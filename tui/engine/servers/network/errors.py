@@ -1,0 +1,261 @@
+"""What goes wrong between us and a server on the network, in words: what happened, what to do."""
+
+import os
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Final
+
+import httpx2
+from mcp_types import JSONRPCError
+
+from tui.engine.servers.failures import ServerError, SessionLostError, SignInError
+
+CONNECT_TIMEOUT: Final = 10.0
+"""Seconds a server or proxy gets to accept a connection."""
+
+MAX_RETRY_AFTER: Final = 86_400
+"""Longest ``Retry-After`` that is told, in seconds."""
+
+_USE_HEADERS: Final = (
+    "Signing in is not supported by this version yet; until then put a token into `headers` in "
+    'the settings, such as "Authorization": "Bearer …".'
+)
+_CHECK_NETWORK: Final = "Check the address, the network and the proxy settings."
+_LATER: Final = "The fault lies with the server or what stands before it; try again later."
+
+
+class Fate(StrEnum):
+    """What became of a request whose answer did not come. The value goes on from a reason."""
+
+    NOT_EXECUTED = "the request had no effect"
+    UNKNOWN = "whether the request had any effect is unknown"
+
+
+class ExchangeError(Exception):
+    """An exchange over HTTP that failed.
+
+    Attributes:
+        error: What happened and what to do; its reason goes on from "The server".
+        fate: What became of the request.
+        status: The HTTP status of the answer, or 0 where none came.
+        is_gone: Whether no connection could be made at all.
+        is_cut: Whether an answer had begun to come, and broke off.
+        reply: The error reply the server itself gave, or None.
+    """
+
+    def __init__(
+        self,
+        error: ServerError,
+        fate: Fate = Fate.UNKNOWN,
+        *,
+        status: int = 0,
+        is_gone: bool = False,
+        is_cut: bool = False,
+        reply: JSONRPCError | None = None,
+    ) -> None:
+        super().__init__(error.reason)
+        self.error = error
+        self.fate = fate
+        self.status = status
+        self.is_gone = is_gone
+        self.is_cut = is_cut
+        self.reply = reply
+
+
+@contextmanager
+def told(url: httpx2.URL, status: int = 0) -> Iterator[None]:
+    """Turn what the HTTP library raises into an `ExchangeError`.
+
+    Args:
+        url: What was asked.
+        status: The HTTP status of the answer, once its head is there.
+    """
+    try:
+        yield
+    except ExchangeError:
+        raise
+    except Exception as error:  # the library lets through what sockets, TLS and names raise
+        raise network_error(error, url, status) from error
+
+
+def network_error(error: Exception, url: httpx2.URL, status: int = 0) -> ExchangeError:
+    """Say what it means that a request got no answer, or only a part of one."""
+    match error:
+        case httpx2.ConnectTimeout():
+            reason = f"did not accept a connection within {CONNECT_TIMEOUT:.0f} s"
+            return _unreachable(reason, _CHECK_NETWORK)
+        case httpx2.ConnectError():
+            return _no_connection(error, url)
+        case httpx2.ProxyError():
+            return _unreachable(
+                "could not be reached: the proxy refused",
+                "Check HTTP_PROXY, HTTPS_PROXY and NO_PROXY.",
+            )
+        case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | httpx2.InvalidURL():
+            # The library's own words may hold a header's value.
+            reason = "cannot be asked: its address or a header is not valid"
+            advice = "Check `url` and `headers` in the settings."
+            return ExchangeError(ServerError(reason, advice, permanent=True), Fate.NOT_EXECUTED)
+        case httpx2.PoolTimeout():
+            return ExchangeError(ServerError("has too many requests under way"), Fate.NOT_EXECUTED)
+        case httpx2.TimeoutException():
+            return ExchangeError(ServerError("took the request too slowly", _LATER))
+        case _:
+            return cut_error(status)
+
+
+def cut_error(status: int = 0) -> ExchangeError:
+    """Say that an answer began to come, or was due, and broke off."""
+    reason = "broke the connection off before its answer was complete"
+    return ExchangeError(ServerError(reason), status=status, is_cut=True)
+
+
+def status_error(response: httpx2.Response, reply: JSONRPCError | None = None) -> ExchangeError:
+    """Say what it means that a server answered with an HTTP status of failure."""
+    status = response.status_code
+    error = _refused(response)
+    fate = Fate.UNKNOWN if status >= 500 else Fate.NOT_EXECUTED
+    return ExchangeError(error, fate, status=status, reply=reply)
+
+
+def session_error(status: int) -> ExchangeError:
+    """Say that a server no longer knows our session."""
+    error = SessionLostError("no longer knows this session: it was restarted or let it expire")
+    return ExchangeError(error, Fate.NOT_EXECUTED, status=status)
+
+
+def redirect_error(response: httpx2.Response) -> ExchangeError:
+    """Say that a server sends us where we do not go with what is meant for it alone."""
+    place = "nowhere"
+    if response.next_request is not None:
+        # Only the place itself: the rest of a location may carry somebody's secrets.
+        there = response.next_request.url
+        place = str(there.copy_with(userinfo=b"", query=None, fragment=None))
+    error = ServerError(
+        f"redirects to {place}, which is not followed",
+        "Put that address into `url` in the settings, if you trust it.",
+        permanent=True,
+    )
+    return ExchangeError(error, Fate.NOT_EXECUTED, status=response.status_code)
+
+
+def content_error(response: httpx2.Response) -> ExchangeError:
+    """Say that an answer is of a kind that no MCP server gives."""
+    kind = media_type(response)
+    if kind == "text/html":
+        error = ServerError(
+            "answered with a web page (text/html) and not with MCP",
+            "Check `url`; a sign-in page or a proxy may stand in between.",
+        )
+    else:
+        error = ServerError(
+            f"answered with {kind or 'content of no type'} and not with MCP", "Check `url`."
+        )
+    return ExchangeError(error, status=response.status_code)
+
+
+def media_type(response: httpx2.Response) -> str:
+    """Give the media type of an answer in lower case, without parameters."""
+    kind: str = response.headers.get("content-type", "")
+    return kind.partition(";")[0].strip().lower()
+
+
+def _unreachable(reason: str, advice: str, *, permanent: bool = False) -> ExchangeError:
+    error = ServerError(reason, advice, permanent=permanent)
+    return ExchangeError(error, Fate.NOT_EXECUTED, is_gone=True)
+
+
+def _no_connection(error: Exception, url: httpx2.URL) -> ExchangeError:
+    """Find out why no connection came about."""
+    place = f"{url.host}:{url.port or (443 if url.scheme == 'https' else 80)}"
+    causes = list(_causes(error))
+    for cause in causes:
+        match cause:
+            case ssl.SSLCertVerificationError():
+                return _unreachable(
+                    f"has a certificate that cannot be trusted: {cause.verify_message}",
+                    "Connections are never made without a valid certificate. One of a private "
+                    "authority is accepted if SSL_CERT_FILE names that authority.",
+                    permanent=True,
+                )
+            case ssl.SSLError():
+                return _unreachable(
+                    f"does not speak TLS as it should at {place}",
+                    "Check whether `url` should begin with http:// rather than https://.",
+                )
+            case socket.gaierror():
+                reason = f"was not found: there is no host {url.host}"
+                return _unreachable(reason, "Check the name in `url`, and the network.")
+            case ConnectionRefusedError():
+                reason = f"refused the connection: nothing listens at {place}"
+                return _unreachable(reason, "Check that it runs, and its port in `url`.")
+    for cause in causes:
+        if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
+            return _unreachable(f"cannot be reached: {os.strerror(cause.errno)}", _CHECK_NETWORK)
+    return _unreachable(f"cannot be reached at {place}", _CHECK_NETWORK)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Give an exception and all that led to it."""
+    pending: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while pending:
+        current = pending.pop(0)
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        pending += [current.__cause__, current.__context__]
+        if isinstance(current, BaseExceptionGroup):
+            pending += current.exceptions
+
+
+def _refused(response: httpx2.Response) -> ServerError:
+    status = response.status_code
+    match status:
+        case 401:
+            return SignInError("wants a sign-in (HTTP 401)", _USE_HEADERS)
+        case 403:
+            return ServerError("refused access (HTTP 403)", _USE_HEADERS)
+        case 404 | 410:
+            return ServerError(
+                f"offers nothing at this address (HTTP {status})",
+                "Check the path in `url`; many servers use /mcp or /sse.",
+            )
+        case 405:
+            return ServerError(
+                "takes no messages at this address (HTTP 405)",
+                'Check `url`, and whether `type` should be "http" or "sse".',
+                permanent=True,
+            )
+        case 407:
+            return ServerError(
+                "could not be reached: the proxy wants a sign-in (HTTP 407)",
+                "Check HTTP_PROXY and HTTPS_PROXY.",
+            )
+        case 413:
+            return ServerError("refused the request because it is too large (HTTP 413)")
+        case 429:
+            return ServerError(f"asks for a pause (HTTP 429){_pause(response)}", "Try again later.")
+        case _ if status >= 500:
+            return ServerError(f"failed: {_named(status)}", _LATER)
+        case _:
+            return ServerError(f"refused the request: {_named(status)}", "Check `url`.")
+
+
+def _named(status: int) -> str:
+    try:
+        return f"HTTP {status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"HTTP {status}"
+
+
+def _pause(response: httpx2.Response) -> str:
+    wanted: str = response.headers.get("retry-after", "")
+    if not wanted.isascii() or not wanted.isdigit() or len(wanted) > 9:
+        return ""
+    return f" of {min(int(wanted), MAX_RETRY_AFTER)} s"

@@ -1,0 +1,317 @@
+"""Streamable HTTP: each message is a POST, and its answer is the body or a stream of events.
+
+What the 2026-07-28 revision dropped (sessions, the GET stream, resumed streams) is used with
+servers of the earlier revisions only.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Final
+
+import httpx2
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp.shared.message import ClientMessageMetadata, SessionMessage
+from mcp_types import (
+    METHOD_NOT_FOUND,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from tui.engine.servers.failures import ServerError, SessionLostError, SignInError
+from tui.engine.servers.framing import decode, encode
+from tui.engine.servers.network.channel import INITIALIZED, Inlet, is_notification
+from tui.engine.servers.network.client import HttpClient, discard, read_body
+from tui.engine.servers.network.errors import (
+    ExchangeError,
+    Fate,
+    content_error,
+    cut_error,
+    media_type,
+    session_error,
+    status_error,
+)
+from tui.engine.servers.network.events import EVENT_STREAM, Place, read_events
+
+SESSION_HEADER: Final = "mcp-session-id"
+
+MAX_SESSION_ID: Final = 1_024
+"""Longest session id that is accepted."""
+
+MAX_ATTEMPTS: Final = 5
+"""Times in a row that a broken stream is asked for in vain before it is given up."""
+
+SHORT_LIFE: Final = 5.0
+"""Seconds within which the end of a stream counts as one more attempt in vain."""
+
+FIRST_PAUSE: Final = 0.1
+"""Seconds before a broken stream is asked for again; each further pause is four times as long."""
+
+MAX_PAUSE: Final = 60.0
+"""Longest such pause, in seconds."""
+
+LINGER: Final = 1.0
+"""Seconds an answered stream gets to end, so that its connection can be used again."""
+
+_LAST_EVENT_ID: Final = "last-event-id"
+_JSON: Final = "application/json"
+
+
+class StreamableHttp:
+    """The channel of a server that speaks streamable HTTP.
+
+    Args:
+        http: How it is reached.
+        inlet: Takes what the server sends.
+    """
+
+    def __init__(self, http: HttpClient, inlet: Inlet) -> None:
+        self._http = http
+        self._url = http.url
+        self._inlet = inlet
+        self._session_id = ""
+        self._protocol_version = ""
+
+    async def carry(self, outgoing: SessionMessage) -> None:
+        """Post a message and deliver what answers it.
+
+        Raises:
+            ExchangeError: If that failed.
+        """
+        message = outgoing.message
+        headers = self._headers_for(outgoing)
+        async with self._http.exchange("POST", self._url, headers, encode(message)) as response:
+            if response.status_code >= 400:
+                raise await self._refusal(response, headers, message)
+            if isinstance(message, JSONRPCRequest):
+                await self._answer(message, response)
+            else:
+                await discard(response)
+        if is_notification(message, INITIALIZED) and self._session_id:
+            self._inlet.spawn(self._listen())
+
+    def cancels_by_abort(self) -> bool:
+        """Tell whether breaking a request off is how the server hears of its cancellation."""
+        return self._protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    async def close(self) -> None:
+        """End the session, where there is one.
+
+        Raises:
+            ExchangeError: If the server cannot be told.
+        """
+        if self._session_id:
+            async with self._http.exchange("DELETE", self._url, self._headers()):
+                self._session_id = ""
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"accept": f"{_JSON}, {EVENT_STREAM}"}
+        if self._session_id:
+            headers[SESSION_HEADER] = self._session_id
+        if self._protocol_version:
+            headers[MCP_PROTOCOL_VERSION_HEADER] = self._protocol_version
+        return headers
+
+    def _headers_for(self, outgoing: SessionMessage) -> dict[str, str]:
+        """Give the headers of a message, and keep the revision that it is sent under."""
+        message, metadata = outgoing.message, outgoing.metadata
+        stamped = metadata.headers if isinstance(metadata, ClientMessageMetadata) else None
+        if isinstance(message, JSONRPCRequest) and message.method == "initialize":
+            # It negotiates the revision: that of an earlier question must not stand on it.
+            self._protocol_version = ""
+            self._session_id = ""
+        elif stamped and (version := stamped.get(MCP_PROTOCOL_VERSION_HEADER)):
+            self._protocol_version = version
+        return {**self._headers(), "content-type": _JSON, **(stamped or {})}
+
+    async def _refusal(
+        self, response: httpx2.Response, headers: dict[str, str], message: JSONRPCMessage | None
+    ) -> ExchangeError:
+        """Find out what an HTTP status of failure means."""
+        status = response.status_code
+        reply: JSONRPCError | None = None
+        if media_type(response) == _JSON:
+            decoded = decode(await read_body(response))
+            if isinstance(decoded, JSONRPCError) and isinstance(message, JSONRPCRequest):
+                reply = decoded.model_copy(update={"id": message.id})
+            elif isinstance(decoded, JSONRPCError):
+                reply = decoded
+        else:
+            await discard(response)
+        if SESSION_HEADER in headers and _is_session_lost(status, reply):
+            return session_error(status)
+        return status_error(response, reply)
+
+    async def _answer(self, request: JSONRPCRequest, response: httpx2.Response) -> None:
+        """Deliver the answer to a request from the response to its POST."""
+        if request.method == "initialize":
+            self._take_session(response)
+        match media_type(response):
+            case _ if response.status_code == 202:
+                error = ServerError("took the request and will send no answer (HTTP 202)")
+                raise ExchangeError(error, status=202)
+            case "application/json":
+                if not await self._take(await read_body(response), request.id):
+                    raise ExchangeError(ServerError("sent an answer that answers something else"))
+            case "text/event-stream":
+                await self._answer_from_stream(request, response)
+            case _:
+                raise content_error(response)
+
+    def _take_session(self, response: httpx2.Response) -> None:
+        session_id = response.headers.get(SESSION_HEADER, "")
+        if len(session_id) > MAX_SESSION_ID or not all("!" <= c <= "~" for c in session_id):
+            raise ExchangeError(ServerError("gave a session id that is not valid"))
+        self._session_id = session_id
+
+    async def _answer_from_stream(self, request: JSONRPCRequest, response: httpx2.Response) -> None:
+        place = Place()
+        cut = cut_error(response.status_code)
+        try:
+            if await self._read_answer(request.id, response, place):
+                return
+        except ExchangeError as fault:
+            if not fault.is_cut:
+                raise
+            cut = fault
+        if not place.event_id or self.cancels_by_abort():
+            raise cut
+        await self._resume(request.id, place)
+
+    async def _read_answer(
+        self, request_id: RequestId, response: httpx2.Response, place: Place
+    ) -> bool:
+        """Deliver the events of a stream up to the answer. Gives whether the answer came."""
+        async with aclosing(read_events(response)) as events:
+            async for event in events:
+                place.note(event)
+                if await self._take_event(event, request_id):
+                    break
+            else:
+                return False
+            with suppress(TimeoutError, ExchangeError):
+                async with asyncio.timeout(LINGER):
+                    async for _ in events:
+                        pass
+            return True
+
+    async def _resume(self, request_id: RequestId, place: Place) -> None:
+        """Ask for the rest of a stream that broke off, as long as that makes progress."""
+        attempts = 0
+        while attempts < MAX_ATTEMPTS:
+            await asyncio.sleep(place.retry or _pause(attempts))
+            before = place.event_id
+            try:
+                if await self._read_rest(request_id, place):
+                    return
+            except ExchangeError as fault:
+                if isinstance(fault.error, SessionLostError | SignInError):
+                    # The request was taken in before: it is not among those to be repeated.
+                    await self._inlet.end(fault.error)
+                    return
+                if not (fault.is_cut or fault.is_gone or fault.status >= 500):
+                    raise ExchangeError(fault.error, Fate.UNKNOWN) from fault
+            attempts = 0 if place.event_id != before else attempts + 1
+        raise cut_error()
+
+    async def _read_rest(self, request_id: RequestId, place: Place) -> bool:
+        headers = self._headers() | {_LAST_EVENT_ID: place.event_id}
+        async with self._http.exchange("GET", self._url, headers) as response:
+            if response.status_code != 200:
+                raise await self._refusal(response, headers, None)
+            return await self._read_answer(request_id, response, place)
+
+    async def _listen(self) -> None:
+        """Keep the stream open on which the server speaks unasked, if it offers one."""
+        place = Place()
+        loop = asyncio.get_running_loop()
+        attempts = 0
+        was_open = False
+        while attempts < MAX_ATTEMPTS:
+            began = loop.time()
+            try:
+                async with self._open_stream(place) as response:
+                    was_open = True
+                    await self._take_all(response, place)
+            except ExchangeError as fault:
+                if fault.is_gone or (
+                    was_open and isinstance(fault.error, SessionLostError | SignInError)
+                ):
+                    await self._inlet.end(fault.error)
+                    return
+                if 0 < fault.status < 500 and not fault.is_cut:
+                    # Many servers offer no such stream, and some say so in odd ways.
+                    break
+            if loop.time() - began > SHORT_LIFE:
+                attempts = 0
+            await asyncio.sleep(place.retry or _pause(attempts))
+            attempts += 1
+        if was_open:
+            self._inlet.remark("its stream of announcements is lost; restart it to hear of changes")
+
+    @asynccontextmanager
+    async def _open_stream(self, place: Place) -> AsyncIterator[httpx2.Response]:
+        headers = self._headers() | {"accept": EVENT_STREAM}
+        if place.event_id:
+            headers[_LAST_EVENT_ID] = place.event_id
+        async with self._http.exchange("GET", self._url, headers) as response:
+            if response.status_code != 200:
+                raise await self._refusal(response, headers, None)
+            if media_type(response) != EVENT_STREAM:
+                raise content_error(response)
+            yield response
+
+    async def _take_all(self, response: httpx2.Response, place: Place) -> None:
+        async with aclosing(read_events(response)) as events:
+            async for event in events:
+                place.note(event)
+                await self._take_event(event, None)
+
+    async def _take_event(
+        self, event: httpx2.ServerSentEvent, request_id: RequestId | None
+    ) -> bool:
+        if event.event != "message" or not event.data:
+            return False
+        return await self._take(event.data.encode(), request_id)
+
+    async def _take(self, data: bytes, request_id: RequestId | None) -> bool:
+        """Deliver one message. Gives whether it answers this request."""
+        match decode(data):
+            case None:
+                return False
+            case str() as noise:
+                self._inlet.remark(f"not a message, ignored: {noise}")
+                return False
+            case JSONRPCError(id=None) if request_id is None:
+                self._inlet.remark("an error that answers no request, ignored")
+                return False
+            case JSONRPCResponse() | JSONRPCError() as reply if request_id is not None:
+                if reply.id is not None and str(reply.id) != str(request_id):
+                    self._inlet.remark("an answer to another request, ignored")
+                    return False
+                await self._inlet.deliver(reply.model_copy(update={"id": request_id}))
+                return True
+            case message:
+                await self._inlet.deliver(message)
+                return False
+
+
+def _is_session_lost(status: int, reply: JSONRPCError | None) -> bool:
+    """Tell whether a refusal within a session means that the session is over.
+
+    The protocol says 404 for it. Older servers say 400 and name the session in words.
+    """
+    if reply is not None and reply.error.code == METHOD_NOT_FOUND:
+        return False
+    if status == 400 and reply is not None:
+        words = reply.error.message.lower()
+        return "session" in words or "not initialized" in words
+    return status == 404
+
+
+def _pause(attempts: int) -> float:
+    return min(FIRST_PAUSE * 4.0**attempts, MAX_PAUSE)

@@ -1,0 +1,124 @@
+"""The servers of gemini-cli extensions, from ``~/.gemini/extensions/NAME/gemini-extension.json``.
+
+Their user installed them for another program, so they are started like the user's own and rank
+below them. Of a manifest only `mcpServers` is looked at. Which extensions are enabled for a
+folder is read from gemini-cli's own file, since to disable one there is to want it off.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from tui.engine.settings.definitions import SettingsProblem
+from tui.engine.settings.document import BadDocumentError, read_document
+from tui.engine.settings.places import FOLDER_NAME, shown_path
+from tui.engine.settings.source import Source, read_source
+from tui.model.servers import Origin
+from tui.text import sanitize_line
+
+MAX_EXTENSIONS: Final = 200
+"""Extensions that are read, in the order of their folders' names."""
+
+MAX_NAME: Final = 64
+"""Longest name of an extension, in characters."""
+
+MAX_RULES: Final = 1_000
+"""Rules that are read of when one extension is enabled."""
+
+MANIFEST: Final = "gemini-extension.json"
+INSTALLATION: Final = ".gemini-extension-install.json"
+ENABLEMENT: Final = "extension-enablement.json"
+
+
+def extensions_folder(home: Path) -> Path:
+    """Give the folder in which gemini-cli keeps a user's extensions."""
+    return home / FOLDER_NAME / "extensions"
+
+
+def manifest_files(home: Path) -> list[Path]:
+    """List where the manifests of a user's extensions are or may be."""
+    place = extensions_folder(home)
+    try:
+        names = sorted(entry.name for entry in os.scandir(place) if entry.is_dir())
+    except OSError:
+        return []
+    return [_origin_of(place / name) / MANIFEST for name in names[:MAX_EXTENSIONS]]
+
+
+def read_extensions(home: Path, folder: Path, problems: list[SettingsProblem]) -> Iterator[Source]:
+    """Read the manifests of the extensions that are enabled for an opened folder."""
+    rules = _enablement(home, problems)
+    if rules is None:
+        return
+    seen: set[str] = set()
+    for path in manifest_files(home):
+        source = read_source(Origin.EXTENSION, path, home, problems)
+        if source is None:
+            continue
+        given = source.document.content.get("name")
+        name = sanitize_line(given if isinstance(given, str) else path.parent.name, MAX_NAME)
+        if not name or name in seen:
+            message = f"left out: another extension is called {name or 'nothing'}, too"
+            problems.append(source.problem(("name",), message))
+        elif _is_enabled(rules.get(name), folder):
+            yield replace(source, extension=name, variables=_variables(path.parent, folder))
+        seen.add(name)
+
+
+def _origin_of(installed: Path) -> Path:
+    """Give the folder of an extension, which is elsewhere for one that is linked."""
+    try:
+        document = read_document(installed / INSTALLATION)
+    except BadDocumentError:
+        return installed
+    match document.content if document is not None else {}:
+        case {"type": "link", "source": str(place)} if Path(place).is_absolute():
+            return Path(place)
+    return installed
+
+
+def _variables(extension: Path, folder: Path) -> MappingProxyType[str, str]:
+    """Give what ``${…}`` may name in a manifest besides the environment."""
+    return MappingProxyType(
+        {
+            "extensionPath": str(extension),
+            "workspacePath": str(folder),
+            "/": os.sep,
+            "pathSeparator": os.sep,
+        }
+    )
+
+
+def _enablement(home: Path, problems: list[SettingsProblem]) -> Mapping[str, Any] | None:
+    """Read gemini-cli's rules: per extension ``{"overrides": [RULE, …]}``; None if unreadable."""
+    path = extensions_folder(home) / ENABLEMENT
+    try:
+        document = read_document(path)
+    except BadDocumentError as error:
+        message = f"{error}; no extension is used until this is corrected"
+        problems.append(SettingsProblem(shown_path(path, home), error.line, error.key, message))
+        return None
+    return document.content if document is not None else {}
+
+
+def _is_enabled(entry: object, folder: Path) -> bool:
+    """Tell whether an extension is enabled for a folder: the last rule that matches decides.
+
+    A rule is a folder with a slash at both ends, with ``*`` behind it for the folders in it too,
+    and with ``!`` before it to disable.
+    """
+    rules = entry.get("overrides") if isinstance(entry, dict) else None
+    place = f"/{folder.as_posix().strip('/')}/".replace("//", "/")
+    enabled = True
+    for rule in rules[:MAX_RULES] if isinstance(rules, list) else ():
+        if isinstance(rule, str) and _matches(rule.removeprefix("!"), place):
+            enabled = not rule.startswith("!")
+    return enabled
+
+
+def _matches(rule: str, place: str) -> bool:
+    """Match a rule; one with ``*`` behind it also matches the folder it names."""
+    return place.startswith(rule[:-1]) if rule.endswith("*") else place == rule

@@ -1,0 +1,121 @@
+"""Notices that settings files change, appear or go, at next to no cost while they do not."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from watchfiles import Change, awatch
+
+from tui.engine.settings.extensions import (
+    INSTALLATION,
+    extensions_folder,
+    manifest_files,
+)
+from tui.engine.settings.places import layer_files
+
+DEBOUNCE: Final = 0.3
+"""Seconds of quiet that files must have before their change is told."""
+
+MAX_DELAY: Final = 1.5
+"""Longest time that a change is held back while others follow it, in seconds."""
+
+Paths = tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is watched.
+
+    Attributes:
+        folders: Folders that exist; what is in them is watched, not what is below that.
+        names: Full paths in those folders that count.
+        listed: Folders of which everything counts.
+    """
+
+    folders: frozenset[str]
+    names: frozenset[str]
+    listed: frozenset[str]
+
+    def concerns(self, change: Change, path: str) -> bool:
+        """Tell whether a change counts."""
+        del change
+        return path in self.names or os.path.dirname(path) in self.listed  # noqa: PTH120 - hot
+
+
+def settings_files(folder: Path, *, environ: Mapping[str, str], home: Path) -> Paths:
+    """List the files that settings come from, whether they exist or not."""
+    layers = [layer.path for layer in layer_files(folder, environ=environ, home=home)]
+    manifests = manifest_files(home)
+    installed = extensions_folder(home)
+    links = [installed / path.parent.name / INSTALLATION for path in manifests]
+    return (*layers, *manifests, *links)
+
+
+def make_plan(files: Iterable[Path], listed: Iterable[Path]) -> Plan:
+    """Find out what to watch for some files, and for the lists of some folders.
+
+    Of a file in a folder that does not exist, the appearance of that folder is watched.
+    """
+    folders: set[str] = set()
+    names: set[str] = set()
+    for path in (*files, *(folder / "x" for folder in listed)):
+        for place in {path, _real(path)}:
+            parent, name = place.parent, place
+            while not parent.is_dir() and parent != parent.parent:
+                parent, name = parent.parent, parent
+            folders.add(str(parent))
+            names.add(str(name))
+    kept = {str(place) for folder in listed for place in (folder, _real(folder))}
+    return Plan(frozenset(folders), frozenset(names), frozenset(kept & folders))
+
+
+async def watch(find: Callable[[], Plan], on_change: Callable[[], None]) -> None:
+    """Call `on_change` whenever what is to be watched has changed, until cancelled.
+
+    It is also called when watching begins, for what may have changed just before.
+
+    Args:
+        find: Finds out what to watch; called in a thread, again after each change.
+        on_change: Called soon after a change; others may follow at once.
+
+    Raises:
+        OSError: If the system cannot watch files, or not as many.
+    """
+    plan = await asyncio.to_thread(find)
+    while True:
+        watching = asyncio.create_task(_wait(plan, on_change, find), name="watch settings files")
+        try:
+            await asyncio.sleep(0)  # from here on these folders are watched
+            on_change()
+            plan = await watching
+        finally:
+            watching.cancel()
+
+
+async def _wait(plan: Plan, on_change: Callable[[], None], find: Callable[[], Plan]) -> Plan:
+    """Tell of changes until something else is to be watched; give what."""
+    changes = awatch(
+        *plan.folders,
+        watch_filter=plan.concerns,
+        debounce=int(MAX_DELAY * 1000),
+        step=int(DEBOUNCE * 1000),
+        rust_timeout=0,
+        recursive=False,
+        ignore_permission_denied=True,
+    )
+    async with aclosing(changes):
+        async for _ in changes:
+            changed = await asyncio.to_thread(find)
+            if changed != plan:
+                return changed
+            on_change()
+    return plan
+
+
+def _real(path: Path) -> Path:
+    """Follow symbolic links, as far as there are any."""
+    return Path(os.path.realpath(path))
