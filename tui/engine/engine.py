@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from tui.engine.auth.credentials import ModelAccess
     from tui.engine.configuration import Configuration
 
-DISCOVERY_PATIENCE: Final = 10.0
-"""Seconds a turn waits for servers that are still starting before it goes on without them."""
+SERVER_PATIENCE: Final = 3.0
+"""Seconds after the start of the servers during which a turn waits for them.
+
+Later ones join at the next step of the model: one slow server must not hold the user up.
+"""
 
 MAX_EARLY_MESSAGES: Final = 20
 """Messages kept that the user sends before the settings have been read."""
@@ -45,12 +48,15 @@ class EngineOptions:
         demo: Whether the offline demo was asked for, whatever keys there are.
         model: The model asked for, or None for the settings' choice.
         demo_without_key: Whether the demo stands in where there is no key.
+        server_patience: Seconds after the start of the servers during which a turn waits for
+            those that are still starting.
     """
 
     folder: Path
     demo: bool = False
     model: str | None = None
     demo_without_key: bool = True
+    server_patience: float = SERVER_PATIENCE
 
 
 class Engine:
@@ -75,6 +81,7 @@ class Engine:
         self._configuration: Configuration | None = None
         self._conversation: Conversation | None = None
         self._early_messages: list[str] = []
+        self._waiting_ends = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._stack = AsyncExitStack()
         self.servers = ServerManager(publish, workspace=options.folder, client_version=__version__)
@@ -132,6 +139,7 @@ class Engine:
         )
         self._spawn(self._conversation.run())
         self._announce(backend, needs_setup=access is None and not self._options.demo)
+        self._waiting_ends = asyncio.get_running_loop().time() + self._options.server_patience
         self.servers.configure(self._definitions(with_demo=access is None))
         early, self._early_messages = self._early_messages, []
         for text in early:
@@ -221,7 +229,9 @@ class Engine:
         return (*own, *bundled)
 
     async def _wait_for_servers(self) -> None:
-        await self.servers.wait_discovered(DISCOVERY_PATIENCE)
+        patience = self._waiting_ends - asyncio.get_running_loop().time()
+        if patience > 0:
+            await self.servers.wait_discovered(patience)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(coroutine)
