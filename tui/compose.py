@@ -5,6 +5,7 @@ The only module that sees all layers. The engine wraps the app, so that whatever
 """
 
 import asyncio
+import gc
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -63,7 +64,7 @@ async def _run(options: DeckOptions) -> int:
         store,
         EngineCommands(engine, broker),
         preferences=UiPreferences(load_theme(folder), partial(save_theme, folder)),
-        on_first_paint=painted.set,
+        on_first_paint=partial(_on_first_paint, painted),
         crash_dir=log_dir(),
         history=HistoryStorage(partial(load_messages, folder), partial(append_message, folder)),
     )
@@ -79,6 +80,13 @@ def _withdraw_questions(broker: ConsentBroker, event: Event) -> None:
     """Let nobody allow a call on a server that has gone."""
     if isinstance(event, ServerStatusChanged) and event.status is not ServerStatus.READY:
         broker.withdraw_server(event.server)
+
+
+def _on_first_paint(painted: asyncio.Event) -> None:
+    """Let the engine start, and collect garbage from now on, but not among what was imported."""
+    gc.freeze()
+    gc.enable()
+    painted.set()
 
 
 async def _start_after(painted: asyncio.Event, engine: Engine) -> None:

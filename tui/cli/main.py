@@ -1,5 +1,6 @@
 """``gemdeck``: the deck by default, one turn without a screen with ``-p``."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -76,6 +77,8 @@ def main(
         sys.exit(ExitCode.NO_INPUT)
     # Textual reads it on import. Its own 100 ms are felt each time Esc stops an answer.
     os.environ.setdefault("ESCDELAY", ESCAPE_DELAY)
+    # What is imported lives as long as the process: collecting meanwhile only delays the screen.
+    gc.disable()
     from tui.compose import DeckOptions, run_deck  # noqa: PLC0415
 
     sys.exit(run_deck(DeckOptions(folder=Path.cwd(), demo=demo, model=model, debug=debug)))
