@@ -10,6 +10,9 @@ from typing import Any, Final
 STALL_SECONDS: Final = 0.1
 """How long one callback may hold the event loop."""
 
+HANG_SECONDS: Final = 1.0
+"""What hostile text must never cost. Unbounded, it costs tens of seconds: far from any noise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stall:

@@ -35,9 +35,6 @@ SERVER_PATIENCE: Final = 3.0
 Later ones join at the next step of the model: one slow server must not hold the user up.
 """
 
-MAX_EARLY_MESSAGES: Final = 20
-"""Messages kept that the user sends before the settings have been read."""
-
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
@@ -80,7 +77,6 @@ class Engine:
         self._consent = consent
         self._configuration: Configuration | None = None
         self._conversation: Conversation | None = None
-        self._early_messages: list[str] = []
         self._waiting_ends = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._stack = AsyncExitStack()
@@ -141,17 +137,12 @@ class Engine:
         self._announce(backend, needs_setup=access is None and not self._options.demo)
         self._waiting_ends = asyncio.get_running_loop().time() + self._options.server_patience
         self.servers.configure(self._definitions(with_demo=access is None))
-        early, self._early_messages = self._early_messages, []
-        for text in early:
-            self._conversation.send(text)
         return configuration
 
     def send(self, text: str) -> None:
-        """Send a message to the model; it waits while a turn runs or the settings are read."""
+        """Send a message to the model; it waits while a turn runs."""
         if self._conversation is not None:
             self._conversation.send(text)
-        elif len(self._early_messages) < MAX_EARLY_MESSAGES:
-            self._early_messages.append(text)
 
     def cancel_turn(self) -> None:
         """Stop the running turn, down to the wire."""

@@ -26,6 +26,7 @@ from tui.store.commands import Commands
 from tui.text import clip
 from tui.ui.bridge import MIN_WAIT
 from tui.ui.screens.arming import ArmingGate
+from tui.ui.screens.dialog import DIALOG_STYLES
 from tui.ui.widgets.folded_text import FoldedText
 
 MAX_COLOURED: Final = 20_000
@@ -89,6 +90,7 @@ class ConfirmationScreen(ModalScreen[None]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]  # noqa: RUF012 - as the base
     HELP = "A tool wants to run. Nothing runs until you allow it."
     # The answers name no action: `on_key` finds them by their ids.
+    CSS_PATH = DIALOG_STYLES
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "none", "once", id="confirmation.once"),
         Binding("t", "none", "always this tool", id="confirmation.always-tool"),

@@ -13,6 +13,7 @@ from textual.widgets import Button, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.text import clip
+from tui.ui.screens.dialog import DIALOG_STYLES
 from tui.ui.widgets.links import Link, examine, is_plain_http
 
 MAX_LINKS: Final = 50
@@ -31,6 +32,7 @@ class LinkScreen(ModalScreen[None]):
     """
 
     BINDING_GROUP_TITLE = "Link"
+    CSS_PATH = DIALOG_STYLES
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "close", id="link.close", key_display="esc"),
         Binding("c", "copy", "copy", id="link.copy"),

@@ -10,6 +10,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui.text import clip
+from tui.ui.screens.dialog import DIALOG_STYLES
 from tui.ui.widgets.folded_text import FoldedText
 
 MAX_TITLE = 100
@@ -20,6 +21,7 @@ class ViewerScreen(ModalScreen[None]):
     """Shows a text, plain and complete."""
 
     BINDING_GROUP_TITLE = "Viewer"
+    CSS_PATH = DIALOG_STYLES
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,v", "close", "close", id="viewer.close", key_display="esc"),
         Binding("c", "copy", "copy all", id="viewer.copy"),

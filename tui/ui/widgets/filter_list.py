@@ -64,6 +64,7 @@ class FilterLine(Input):
         super().__init__(
             placeholder=placeholder, max_length=MAX_FILTER, compact=True, select_on_focus=False
         )
+        self.cursor_blink = False  # a blink is a repaint twice a second, for ever
 
 
 class FilterList(Vertical, Generic[T]):
