@@ -72,6 +72,9 @@ class DeckCommands(Provider):
         yield from _pane_actions(deck)
         yield from _chat_actions(app.commands, app.state)
         yield from _server_actions(deck, app.commands, app.state)
+        yield PaletteAction(
+            "Model: choose who answers", "The demo, Gemini or Vertex", deck.choose_model
+        )
         yield PaletteAction("Help: keys", "All keys, those of this place first", app.action_help)
         yield PaletteAction("Theme: choose", "Dark, light and more", app.action_change_theme)
         yield PaletteAction("Quit", "Leave gemdeck at once", app.action_quit)

@@ -5,8 +5,8 @@ from textual.widgets import Input, OptionList, TextArea
 
 from tests.ui.shell import decks
 from tests.ui.shell.running import NARROW, Running, running
-from tui.model.chat import BackendKind, ModelView, TurnPhase
-from tui.model.events import ModelSelected
+from tui.model.chat import BackendKind, ModelView, Severity, TurnPhase
+from tui.model.events import ModelSelected, Notice, NoticeRaised
 from tui.ui import keymap
 from tui.ui.messages import PaneName
 from tui.ui.panes.servers import ServersTree
@@ -133,7 +133,28 @@ async def test_a_pasted_key_is_hidden_and_handed_over() -> None:
         assert "AIza" not in deck.text
         await deck.press("enter")
         assert deck.commands.calls == [("use_api_key", ("AIzaTest",))]
+        deck.store.dispatch(ModelSelected(ModelView("gemini-x", BackendKind.GEMINI)))
+        await deck.until(lambda: deck.on_top(MainScreen))
+
+
+async def test_a_key_that_is_not_taken_can_be_corrected() -> None:
+    async with running(decks.new_store(needs_setup=True)) as deck:
+        await deck.press("down", "enter", *"bad", "enter")
+        deck.store.dispatch(NoticeRaised(Notice(Severity.ERROR, "No key.", "Paste it again.")))
+        await deck.until(lambda: "No key. Paste it again." in deck.text)
+        assert deck.on_top(WelcomeScreen)
+        await deck.press("2", "enter")
+        assert deck.commands.calls == [("use_api_key", ("bad",)), ("use_api_key", ("bad2",))]
+
+
+async def test_the_model_can_be_chosen_again_from_the_palette() -> None:
+    async with running(decks.full_store()) as deck:
+        await run_from_palette(deck, "choose who answers")
+        await deck.until(lambda: deck.on_top(WelcomeScreen))
+        assert "Who answers?" in deck.text
+        await deck.press("escape")
         assert deck.on_top(MainScreen)
+        assert deck.commands.calls == []
 
 
 async def test_an_empty_key_is_not_taken_and_escape_goes_back_to_the_choices() -> None:

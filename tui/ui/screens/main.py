@@ -118,11 +118,15 @@ class MainScreen(Screen[None]):
 
         self.app.push_screen(ServerDetailsScreen(self._bridge, server))
 
+    def choose_model(self) -> None:
+        """Ask who answers."""
+        from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on first use
+
+        self.app.push_screen(WelcomeScreen(self._bridge, self._commands))
+
     def _ask_for_setup(self, needed: bool) -> None:
         if needed:
-            from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on first use
-
-            self.app.push_screen(WelcomeScreen(self._commands))
+            self.choose_model()
 
     def on_descendant_focus(self) -> None:
         """Let the pane with the focus be the one in front."""

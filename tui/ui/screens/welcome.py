@@ -1,4 +1,4 @@
-"""The first question where no key was found: demo, a Gemini key, or Vertex."""
+"""The question who answers: the demo, Gemini with a key, or Vertex."""
 
 from enum import IntEnum
 from typing import ClassVar, Final
@@ -12,16 +12,23 @@ from textual.getters import query_one
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList
 
+from tui.model.chat import BackendKind, ModelView, Severity
+from tui.model.events import Notice
 from tui.store.commands import Commands
 from tui.ui import keymap
+from tui.ui.bridge import StoreBridge
+from tui.ui.notices import notices_view
 from tui.ui.screens.dialog import DIALOG_STYLES
 from tui.ui.widgets.plain import PlainText, fit
 
-MAX_KEY: Final = 512
+MAX_KEY: Final = 256
 """Characters that a pasted key may have."""
 
 MAX_NAME: Final = 128
 """Characters that a project or a location may have."""
+
+TRYING: Final = "One moment…"
+"""Stands there while the engine tries what was typed in."""
 
 INTRODUCTION: Final = """\
 gemdeck can answer with Gemini, or with an offline demo model that needs no account. \
@@ -52,7 +59,12 @@ _CHOICES: Final = {
 
 
 class WelcomeScreen(ModalScreen[None]):
-    """Asks once how to go on; Esc is the demo."""
+    """Asks who answers, and stays until it is settled; Esc leaves things as they are.
+
+    Args:
+        bridge: Where the outcome of a try comes from.
+        commands: What the user asks for goes there.
+    """
 
     CSS_PATH = DIALOG_STYLES
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("welcome.back",))
@@ -62,14 +74,17 @@ class WelcomeScreen(ModalScreen[None]):
     key_form = query_one("#key-form", Vertical)
     vertex_form = query_one("#vertex-form", Vertical)
 
-    def __init__(self, commands: Commands) -> None:
+    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__()
+        self._bridge = bridge
         self._commands = commands
+        self._is_trying = False
 
     def compose(self) -> ComposeResult:
         """Compose the choices and the two forms, which show once chosen."""
         with Vertical(classes="dialog") as frame:
-            frame.border_title = "No Gemini key was found"
+            missing = self._bridge.state.model.needs_setup
+            frame.border_title = "No Gemini key was found" if missing else "Who answers?"
             yield PlainText(INTRODUCTION)
             yield OptionList(*map(_choice, Way), markup=False, compact=True)
             with Vertical(id="key-form", classes="form"):
@@ -90,14 +105,18 @@ class WelcomeScreen(ModalScreen[None]):
         self._show_form(None)
         self.choices.highlighted = Way.DEMO
         self.choices.focus()
+        self._bridge.watch(self, lambda state: state.model, self._on_model)
+        self._bridge.watch(self, notices_view, self._on_notices)
 
     def action_back(self) -> None:
-        """Leave a form, or go on with the demo."""
+        """Leave a form; or leave it at the model there is, which is the demo at first."""
         if self.key_form.display or self.vertex_form.display:
             self._show_form(None)
             self.choices.focus()
-        else:
+        elif self._bridge.state.model.needs_setup:
             self._continue_with_demo()
+        else:
+            self.dismiss()
 
     def _continue_with_demo(self) -> None:
         self._commands.use_demo()
@@ -130,8 +149,8 @@ class WelcomeScreen(ModalScreen[None]):
         if not key:
             self._complain("The key is empty.")
             return
+        self._try()
         self._commands.use_api_key(key)
-        self.dismiss()
 
     @on(Input.Submitted, "#project, #location")
     def _on_vertex_submitted(self, event: Input.Submitted) -> None:
@@ -143,8 +162,23 @@ class WelcomeScreen(ModalScreen[None]):
                 self._complain(f"The {name} is empty.")
                 field.focus()
                 return
+        self._try()
         self._commands.use_vertex(project.value.strip(), location.value.strip())
-        self.dismiss()
+
+    def _try(self) -> None:
+        """Wait for what comes of it: another model, or a notice that says why not."""
+        self._is_trying = True
+        self._complain(TRYING)
+
+    def _on_model(self, model: ModelView) -> None:
+        if self._is_trying and model.backend is not BackendKind.DEMO:
+            self.dismiss()
+
+    def _on_notices(self, view: tuple[int, tuple[Notice, ...]]) -> None:
+        _, notices = view
+        if self._is_trying and notices and notices[-1].severity is Severity.ERROR:
+            self._is_trying = False
+            self._complain(" ".join(filter(None, (notices[-1].text, notices[-1].advice))))
 
     def _complain(self, text: str) -> None:
         line = self.query_one(".problem", PlainText)
