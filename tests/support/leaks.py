@@ -121,7 +121,15 @@ def files_with_secret(folder: Path) -> list[Path]:
 def _may_have_children() -> bool:
     """Answer in microseconds where the kernel tells, because it is asked after every test."""
     lists = list(Path("/proc/self/task").glob("*/children"))
-    return not lists or any(path.read_text("ascii") for path in lists)
+    return not lists or any(_read_or_nothing(path) for path in lists)
+
+
+def _read_or_nothing(path: Path) -> str:
+    """Read a file of a thread, which may just have ended."""
+    try:
+        return path.read_text("ascii")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _is_alive(process: psutil.Process) -> bool:
