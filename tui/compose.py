@@ -1,27 +1,25 @@
-"""The composition root: options -> engine -> store -> app, and their lifetimes.
+"""The composition root: options -> store -> app -> engine, and their lifetimes.
 
-The only module that sees all layers. The engine wraps the app, so that whatever ends the app
-(a key, a signal, a crash) also closes the servers.
+The only module that sees all layers. The screen stands first; the engine, whose imports cost more
+than the first frame, follows. It outlives the app: whatever ends the app (a key, a signal, a
+crash) then also closes the servers.
 """
 
 import asyncio
+import gc
+import importlib
+import logging
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Final
 
-from tui.engine.browser import open_in_browser
-from tui.engine.consent.broker import ConsentBroker
-from tui.engine.engine import Engine, EngineOptions
 from tui.engine.events import EventBus
-from tui.engine.logs import log_to_file
 from tui.engine.paths import log_dir, state_dir
 from tui.engine.preferences import append_message, load_messages, load_theme, save_theme
-from tui.engine.requests import RequestDesk
-from tui.model.events import Event, ServerStatusChanged
-from tui.model.servers import ServerStatus
 from tui.store.engine_commands import EngineCommands
 from tui.store.state import AppState
 from tui.store.store import Store
@@ -30,7 +28,7 @@ from tui.ui.app import GemdeckApp
 from tui.ui.preferences import UiPreferences
 from tui.ui.widgets.history import HistoryStorage
 
-SIGNAL_EXIT_BASE = 128
+SIGNAL_EXIT_BASE: Final = 128
 """Added to a signal's number for the exit code, as shells do."""
 
 
@@ -46,51 +44,72 @@ class DeckOptions:
 
 def run_deck(options: DeckOptions) -> int:
     """Run the deck until the user quits; give the exit code."""
-    log_to_file(verbose=options.debug)
+    logging.getLogger().addHandler(logging.NullHandler())  # nothing may be written on the screen
     return asyncio.run(_run(options))
 
 
 async def _run(options: DeckOptions) -> int:
-    bus = EventBus()
     store = Store(AppState(workspace=shown_folder(options.folder)))
-    bus.subscribe(store.dispatch)
-    broker = ConsentBroker(bus.publish)
-    bus.subscribe(partial(_withdraw_questions, broker))
-    engine = Engine(
-        EngineOptions(options.folder, demo=options.demo, model=options.model),
-        bus.publish,
-        broker,
-        desk=RequestDesk(bus.publish),
-        open_url=open_in_browser,
-    )
-    painted = asyncio.Event()
+    commands = EngineCommands()
+    painted, closing = asyncio.Event(), asyncio.Event()
     folder = state_dir()
     app = GemdeckApp(
         store,
-        EngineCommands(engine, broker),
+        commands,
         preferences=UiPreferences(load_theme(folder), partial(save_theme, folder)),
-        on_first_paint=painted.set,
+        on_first_paint=partial(_on_first_paint, painted),
         crash_dir=log_dir(),
         history=HistoryStorage(partial(load_messages, folder), partial(append_message, folder)),
     )
-    async with engine, asyncio.TaskGroup() as tasks:
-        starting = tasks.create_task(_start_after(painted, engine))
-        with _exit_on_signals(app):
-            await app.run_async()
-        starting.cancel()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_run_engine(options, store, commands, painted, closing))
+        try:
+            with _exit_on_signals(app):
+                await app.run_async()
+        finally:
+            painted.set()
+            closing.set()
     return app.return_code or 0
 
 
-def _withdraw_questions(broker: ConsentBroker, event: Event) -> None:
-    """Let nobody allow a call on a server that has gone."""
-    if isinstance(event, ServerStatusChanged) and event.status is not ServerStatus.READY:
-        broker.withdraw_server(event.server)
+def _on_first_paint(painted: asyncio.Event) -> None:
+    """Let the engine start, and collect garbage from now on, but not among what was imported."""
+    gc.freeze()
+    gc.enable()
+    painted.set()
 
 
-async def _start_after(painted: asyncio.Event, engine: Engine) -> None:
-    """Start the engine once the screen stands: its imports cost more than the first frame."""
+async def _run_engine(
+    options: DeckOptions,
+    store: Store,
+    commands: EngineCommands,
+    painted: asyncio.Event,
+    closing: asyncio.Event,
+) -> None:
+    """Run the engine from the first frame until the app has ended."""
     await painted.wait()
-    await engine.start()
+    if closing.is_set():
+        return
+    await asyncio.to_thread(importlib.import_module, "tui.engine.engine")
+    from tui.engine.browser import open_in_browser  # noqa: PLC0415
+    from tui.engine.consent.broker import ConsentBroker  # noqa: PLC0415
+    from tui.engine.engine import Engine, EngineOptions  # noqa: PLC0415
+    from tui.engine.logs import log_to_file  # noqa: PLC0415
+    from tui.engine.requests import RequestDesk  # noqa: PLC0415
+
+    log_to_file(verbose=options.debug)
+    bus = EventBus()
+    broker = ConsentBroker(bus.publish)
+    bus.subscribe(store.dispatch)
+    bus.subscribe(broker.heed)
+    engine_options = EngineOptions(options.folder, demo=options.demo, model=options.model)
+    desk = RequestDesk(bus.publish)
+    async with Engine(
+        engine_options, bus.publish, broker, desk=desk, open_url=open_in_browser
+    ) as engine:
+        await engine.start()
+        commands.attach(engine, broker)
+        await closing.wait()
 
 
 @contextmanager

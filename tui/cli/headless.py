@@ -17,6 +17,7 @@ from tui.engine.consent.headless import HeadlessConsent
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.events import EventBus
 from tui.engine.logs import log_to_file
+from tui.engine.servers.supervisor import CONNECT_TIMEOUT
 from tui.model.chat import ChatNotice, ModelText, Severity, ToolCall, TurnOutcome
 from tui.model.events import Event, NoticeRaised, ServerStatusChanged, TurnFinished
 from tui.model.servers import ServerStatus
@@ -78,6 +79,7 @@ class _Session:
             model=self.run.model,
             demo_without_key=False,
             follow_settings=False,
+            server_patience=CONNECT_TIMEOUT,
         )
         consent = HeadlessConsent(self.run.allowed_tools)
         async with Engine(options, bus.publish, consent) as engine:

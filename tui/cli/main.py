@@ -1,5 +1,7 @@
 """``gemdeck``: the deck by default, one turn without a screen with ``-p``."""
 
+import gc
+import os
 import sys
 from pathlib import Path
 
@@ -7,6 +9,9 @@ import click
 
 from tui import __version__
 from tui.cli.exit_codes import ExitCode
+
+ESCAPE_DELAY = "40"
+"""Milliseconds after which an escape byte counts as the Esc key and not as the start of another."""
 
 EPILOG = """\b
 Exit codes: 0 done, 1 the turn failed, 2 wrong usage, 41 no key, 42 no prompt,
@@ -70,6 +75,10 @@ def main(
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         click.echo("gemdeck needs a terminal; use -p TEXT to run without one.", err=True)
         sys.exit(ExitCode.NO_INPUT)
+    # Textual reads it on import. Its own 100 ms are felt each time Esc stops an answer.
+    os.environ.setdefault("ESCDELAY", ESCAPE_DELAY)
+    # What is imported lives as long as the process: collecting meanwhile only delays the screen.
+    gc.disable()
     from tui.compose import DeckOptions, run_deck  # noqa: PLC0415
 
     sys.exit(run_deck(DeckOptions(folder=Path.cwd(), demo=demo, model=model, debug=debug)))

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from tui.engine.configuration import Configuration
     from tui.engine.settings.loader import LoadedSettings
 
-DISCOVERY_PATIENCE: Final = 10.0
-"""Seconds a turn waits for servers that are still starting before it goes on without them."""
+SERVER_PATIENCE: Final = 3.0
+"""Seconds after the start of the servers during which a turn waits for them.
 
-MAX_EARLY_MESSAGES: Final = 20
-"""Messages kept that the user sends before the settings have been read."""
+Later ones join at the next step of the model: one slow server must not hold the user up.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,8 @@ class EngineOptions:
         model: The model asked for, or None for the settings' choice.
         demo_without_key: Whether the demo stands in where there is no key.
         follow_settings: Whether edits of settings files take effect while the engine runs.
+        server_patience: Seconds after the start of the servers during which a turn waits for
+            those that are still starting.
     """
 
     folder: Path
@@ -63,6 +65,7 @@ class EngineOptions:
     model: str | None = None
     demo_without_key: bool = True
     follow_settings: bool = True
+    server_patience: float = SERVER_PATIENCE
 
 
 class Engine:
@@ -100,7 +103,7 @@ class Engine:
         self._conversation: Conversation | None = None
         self._with_demo = False
         self._enablement = Enablement(_state_file(enablement.FILE_NAME))
-        self._early_messages: list[str] = []
+        self._waiting_ends = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._stack = AsyncExitStack()
         self.desk: Desk = desk or DecliningDesk()
@@ -176,20 +179,16 @@ class Engine:
         self._spawn(self._conversation.run())
         self._announce(backend, needs_setup=access is None and not self._options.demo)
         self._with_demo = access is None
+        self._waiting_ends = asyncio.get_running_loop().time() + self._options.server_patience
         self.servers.configure(self._definitions())
         if self._options.follow_settings:
             self._spawn(self._follow_settings(configuration.settings))
-        early, self._early_messages = self._early_messages, []
-        for text in early:
-            self._conversation.send(text)
         return configuration
 
     def send(self, text: str) -> None:
-        """Send a message to the model; it waits while a turn runs or the settings are read."""
+        """Send a message to the model; it waits while a turn runs."""
         if self._conversation is not None:
             self._conversation.send(text)
-        elif len(self._early_messages) < MAX_EARLY_MESSAGES:
-            self._early_messages.append(text)
 
     def _send_message(self, message: Message) -> None:
         """Send a message whose form for the model differs from the shown one."""
@@ -291,7 +290,9 @@ class Engine:
         return (*own, *bundled)
 
     async def _wait_for_servers(self) -> None:
-        await self.servers.wait_discovered(DISCOVERY_PATIENCE)
+        patience = self._waiting_ends - asyncio.get_running_loop().time()
+        if patience > 0:
+            await self.servers.wait_discovered(patience)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(coroutine)

@@ -1,5 +1,6 @@
 """How the engine tells the world what happened."""
 
+from collections import deque
 from collections.abc import Callable
 
 from tui.model.events import Event
@@ -11,12 +12,16 @@ Publish = Callable[[Event], None]
 class EventBus:
     """Hands each published event to every subscriber, in order of subscription.
 
-    Lives on one event loop; other threads hand over with ``loop.call_soon_threadsafe``.
+    An event that a subscriber publishes is handed on after the one it was told of, so that all
+    hear of both in the same order. Lives on one event loop; other threads hand over with
+    ``loop.call_soon_threadsafe``.
     """
 
     def __init__(self) -> None:
         self._subscribers: dict[int, Publish] = {}
         self._next_key = 0
+        self._events: deque[Event] = deque()
+        self._is_publishing = False
 
     def subscribe(self, subscriber: Publish) -> Callable[[], None]:
         """Call `subscriber` with every event until the returned function is called."""
@@ -31,5 +36,18 @@ class EventBus:
 
     def publish(self, event: Event) -> None:
         """Tell every subscriber."""
-        for subscriber in tuple(self._subscribers.values()):
-            subscriber(event)
+        self._events.append(event)
+        if self._is_publishing:
+            return
+        self._is_publishing = True
+        try:
+            while self._events:
+                self._tell(self._events.popleft())
+        finally:
+            self._is_publishing = False
+
+    def _tell(self, event: Event) -> None:
+        for key in tuple(self._subscribers):
+            subscriber = self._subscribers.get(key)
+            if subscriber is not None:
+                subscriber(event)

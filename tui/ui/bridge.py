@@ -5,6 +5,7 @@ timer unless a snapshot waits to be shown.
 """
 
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
@@ -19,6 +20,9 @@ T = TypeVar("T")
 
 MIN_INTERVAL: Final = 1 / 30
 """Seconds between two rounds of updates."""
+
+MIN_WAIT: Final = 0.005
+"""Shortest timer; Textual may drop one that is over before it has begun."""
 
 _UNSEEN: Final = object()
 
@@ -56,6 +60,7 @@ class StoreBridge:
         self._timer: Timer | None = None
         self._last_round = 0.0
         self._unsubscribe: Callable[[], None] | None = None
+        self._context = Context()
 
     @property
     def state(self) -> AppState:
@@ -63,8 +68,13 @@ class StoreBridge:
         return self._source.state
 
     def start(self) -> None:
-        """Begin to listen; called once the app runs."""
+        """Begin to listen; called once the app runs, from one of its own handlers.
+
+        What changed between the first looks of the widgets and now is shown soon after.
+        """
+        self._context = copy_context()
         self._unsubscribe = self._source.listen(self._on_state)
+        self._on_state(self._source.state)
 
     def stop(self) -> None:
         """Listen no longer."""
@@ -74,6 +84,8 @@ class StoreBridge:
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
+        self._context = Context()
+        self._watches.clear()
 
     def watch(
         self, widget: Widget, selector: Callable[[AppState], T], callback: Callable[[T], None]
@@ -95,8 +107,10 @@ class StoreBridge:
     def _on_state(self, _state: AppState) -> None:
         if self._timer is not None:
             return
-        wait = max(0.0, self._last_round + MIN_INTERVAL - monotonic())
-        self._timer = self._app.set_timer(wait, self._update_all)
+        wait = max(MIN_WAIT, self._last_round + MIN_INTERVAL - monotonic())
+        # Events come from the engine's tasks, which know no app; a timer made in their context
+        # would end with a LookupError.
+        self._timer = self._context.run(self._app.set_timer, wait, self._update_all)
 
     def _update_all(self) -> None:
         self._timer = None

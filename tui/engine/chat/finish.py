@@ -58,11 +58,7 @@ def judge_finish(
         case "" if not any_chunk:
             raise _empty()
         case "":
-            raise ModelError(
-                "The answer broke off: the stream ended without its last piece.",
-                advice="Send the message again.",
-                retryable=True,
-            )
+            raise _broken_off()
         case "STOP" | "UNEXPECTED_TOOL_CALL" if any_content:
             return Finish.DONE
         case "STOP":
@@ -89,6 +85,14 @@ def malformed_call(finish_message: str) -> ModelError:
     return ModelError(
         "The model wrote a tool call that cannot be read" + (f": {words}" if words else "."),
         advice="Send the message again, or choose another model with --model.",
+        retryable=True,
+    )
+
+
+def _broken_off() -> ModelError:
+    return ModelError(
+        "The answer broke off: the stream ended without its last piece.",
+        advice="Send the message again.",
         retryable=True,
     )
 

@@ -122,6 +122,7 @@ class Turn:
         """End a turn that was cancelled, wherever that was. A second call does nothing."""
         if not self._is_finished:
             self._break_off("The user stopped this turn.")
+            self._notify(Severity.INFO, "Stopped.")
             self._finish(TurnOutcome.CANCELLED)
 
     async def run(self) -> None:

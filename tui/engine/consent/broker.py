@@ -12,8 +12,14 @@ from tui.engine.events import Publish
 from tui.engine.tools import OfferedTool
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import Choice, ConfirmationRequest, Decision, RequestId
-from tui.model.events import RequestRaised, RequestSettled, ToolCallChanged
-from tui.model.servers import ServerId
+from tui.model.events import (
+    Event,
+    RequestRaised,
+    RequestSettled,
+    ServerStatusChanged,
+    ToolCallChanged,
+)
+from tui.model.servers import ServerId, ServerStatus
 
 __all__ = ["Consent", "ConsentBroker"]
 
@@ -83,6 +89,11 @@ class ConsentBroker:
         for other in tuple(self._questions.values()):
             if self._grants.covers(other.tool):
                 self._settle(other, _ALLOWED)
+
+    def heed(self, event: Event) -> None:
+        """Take an event of the engine: a server that is not ready takes its questions with it."""
+        if isinstance(event, ServerStatusChanged) and event.status is not ServerStatus.READY:
+            self.withdraw_server(event.server)
 
     def withdraw_server(self, server: ServerId) -> None:
         """Deny what waits for a server that went away; an answer could come too late."""

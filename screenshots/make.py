@@ -1,0 +1,184 @@
+"""Takes the pictures of the README from the real app: ``python3 screenshots/make.py [FOLDER]``.
+
+The demo runs with its two servers in an empty home folder, whose path does not show. What
+differs from run to run, how long things took, is set to fixed times, so that a second run writes
+the same bytes.
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+# Textual reads the environment when it is imported.
+os.environ.update(TEXTUAL_ANIMATIONS="none", COLORTERM="truecolor", LANG="C.UTF-8", TZ="UTC")
+
+from textual.pilot import Pilot
+from textual.widgets import Input, TextArea
+
+from tui.engine.consent.broker import ConsentBroker
+from tui.engine.engine import Engine, EngineOptions
+from tui.engine.events import EventBus
+from tui.model.events import Event, ToolCallChanged, TurnStarted
+from tui.model.servers import ServerStatus
+from tui.store.engine_commands import EngineCommands
+from tui.store.state import AppState
+from tui.store.store import Store
+from tui.ui.app import GemdeckApp
+from tui.ui.preferences import UiPreferences
+
+SIZES: Final = {"": (120, 36), "-80x24": (80, 24)}
+"""What the file names end in, and the size of the terminal in columns and rows."""
+
+MESSAGE: Final = "add a note: buy milk"
+
+CALL_SECONDS: Final = 0.042
+"""How long every call took, as the pictures say."""
+
+KEY_PAUSE: Final = 0.2
+"""Seconds after a key that moves the focus, which Textual does later."""
+
+MAX_WAIT: Final = 30.0
+"""Seconds for anything to appear."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deck:
+    """The parts of a running deck."""
+
+    engine: Engine
+    store: Store
+    app: GemdeckApp
+
+
+def assemble(workspace: Path) -> Deck:
+    """Put a deck together as `tui.compose` does, but for the times of calls."""
+    bus = EventBus()
+    store = Store(AppState(workspace=f"~/{workspace.name}"))
+    bus.subscribe(with_fixed_times(store.dispatch))
+    broker = ConsentBroker(bus.publish)
+    engine = Engine(EngineOptions(workspace, demo=True), bus.publish, broker)
+    commands = EngineCommands()
+    commands.attach(engine, broker)
+    app = GemdeckApp(store, commands, preferences=UiPreferences())
+    return Deck(engine, store, app)
+
+
+async def take_pictures(folder: Path, workspace: Path) -> list[Path]:
+    """Play the main job at each size and write what the screen shows.
+
+    Args:
+        folder: Where the pictures go.
+        workspace: The folder the app works in.
+
+    Returns:
+        The files written.
+    """
+    written = []
+    for suffix, size in SIZES.items():
+        os.environ["GEMDECK_HOME"] = str(workspace.with_name(f".gemdeck{suffix}"))
+        deck = assemble(workspace)
+        async with deck.engine, deck.app.run_test(size=size) as pilot:
+            for name in ("confirmation", "chat", "tools"):
+                await _STEPS[name](pilot, deck)
+                await settle(pilot)
+                path = folder / f"{name}{suffix}.svg"
+                path.write_text(deck.app.export_screenshot(title="gemdeck"), "utf-8")
+                written.append(path)
+            deck.app.exit()
+    return written
+
+
+async def ask(pilot: Pilot[Any], deck: Deck) -> None:
+    """Let the servers come up, send the message, and wait for the question.
+
+    The list of tools is put to its first entry, which depends on who was ready first.
+    """
+    await deck.engine.start()
+    await until(pilot, deck, both_servers_ready)
+    for key in ("f3", "home", "f6"):
+        await pilot.press(key)
+        await pilot.pause(KEY_PAUSE)
+    await pilot.press(*MESSAGE)
+    await pilot.press("enter")
+    await until(pilot, deck, lambda state: bool(state.pending))
+    await until(pilot, deck, lambda _: bool(getattr(deck.app.screen, "armed", False)))
+
+
+async def allow(pilot: Pilot[Any], deck: Deck) -> None:
+    """Allow the call and wait for the end of the answer."""
+    await pilot.press("o")
+    await until(pilot, deck, lambda state: state.turn is None and not state.pending)
+
+
+async def show_tools(pilot: Pilot[Any], _deck: Deck) -> None:
+    """Go to the tools and look at one."""
+    await pilot.press("f3")
+    await pilot.pause(KEY_PAUSE)
+    await pilot.press("down", "down")
+
+
+_STEPS: Final = {"confirmation": ask, "chat": allow, "tools": show_tools}
+
+
+def both_servers_ready(state: AppState) -> bool:
+    """Tell whether the bundled servers are there with their catalogs."""
+    ready = [view for view in state.servers if view.status is ServerStatus.READY]
+    return len(ready) == 2 and all(view.catalog.tools for view in ready)
+
+
+async def until(pilot: Pilot[Any], deck: Deck, reached: Callable[[AppState], bool]) -> None:
+    """Let the app work until the state fulfils a condition."""
+    async with asyncio.timeout(MAX_WAIT):
+        while not reached(deck.store.state):
+            await pilot.pause(0.02)
+
+
+async def settle(pilot: Pilot[Any]) -> None:
+    """Let everything be drawn, without a cursor that blinks."""
+    for screen in pilot.app.screen_stack:
+        for field in (*screen.query(Input), *screen.query(TextArea)):
+            field.cursor_blink = False
+    await pilot.wait_for_scheduled_animations()
+    await pilot.pause(0.3)
+
+
+def with_fixed_times(publish: Callable[[Event], None]) -> Callable[[Event], None]:
+    """Let every call have taken the same time, and no turn so long that its time shows."""
+
+    def through(event: Event) -> None:
+        match event:
+            case ToolCallChanged(seconds=float()):
+                event = replace(event, seconds=CALL_SECONDS)
+            case TurnStarted(time=time):
+                event = replace(event, time=time + MAX_WAIT)
+        publish(event)
+
+    return through
+
+
+def main() -> None:
+    """Write the pictures beside this file, or into the folder that is named."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
+    folder = folder if folder.is_dir() else folder.parent
+    with tempfile.TemporaryDirectory() as home:
+        for name in tuple(os.environ):
+            if name.startswith(("GEMINI", "GOOGLE", "GEMDECK", "XDG_")):
+                del os.environ[name]
+        os.environ["HOME"] = home
+        workspace = Path(home, "shop")
+        workspace.mkdir()
+        os.chdir(workspace)
+        for path in asyncio.run(take_pictures(folder, workspace)):
+            click.echo(path)
+        os.chdir("/")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""``python3 -m tests``: prepares what the tests need, then runs them all.
+
+Arguments go to pytest, and then it is one plain run of what they select. Without any, the
+benchmarks run first and alone, so that nothing disturbs what they measure, and then everything
+else on two workers. Both print what they measured.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support import node
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+BENCHMARKS: Final = "tests/benchmarks"
+
+WORKERS: Final = ("-n", "2", "--dist", "worksteal")
+"""Two workers; tests share nothing, so any may run on either."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the tests; give pytest's exit code, that of the first run that failed."""
+    os.chdir(ROOT)
+    os.environ["TEXTUAL_ANIMATIONS"] = "none"
+    print("Preparing the reference servers…", flush=True)
+    try:
+        node.install()
+    except node.NodeSetupError as error:
+        print(error, file=sys.stderr)
+        return int(pytest.ExitCode.USAGE_ERROR)
+    if arguments:
+        return run(arguments)
+    measured = run([BENCHMARKS])
+    tested = run([*WORKERS, f"--ignore={BENCHMARKS}"])
+    return measured or tested
+
+
+def run(arguments: list[str]) -> int:
+    """Run pytest in a process of its own, as it was never meant to run twice in one."""
+    command = [sys.executable, "-m", "pytest", *arguments]
+    return subprocess.call(command)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

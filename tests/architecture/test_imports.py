@@ -1,0 +1,110 @@
+"""Imports run one way, and what is heavy is loaded late."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+HEAVY: Final = frozenset(
+    {
+        *("textual", "rich", "mcp", "mcp_types", "google.genai", "pydantic", "jsonschema"),
+        *("keyring", "json5", "httpx2", "httpx", "anyio"),
+    }
+)
+"""Packages that cost start-up time."""
+
+PLANTED: Final = {
+    "the model imports the engine": ("tui/model/catalog.py", "import tui.engine.paths"),
+    "the engine imports the store": ("tui/engine/paths.py", "import tui.store.state"),
+    "the store imports the UI": ("tui/store/state.py", "import tui.ui.bridge"),
+    "the engine imports Textual": ("tui/engine/paths.py", "import textual"),
+    "the command line imports Rich": ("tui/cli/__init__.py", "import rich"),
+    "the UI imports the MCP SDK": ("tui/ui/bridge.py", "import mcp"),
+    "the store imports google-genai": ("tui/store/state.py", "import google.genai"),
+}
+"""One line that breaks each contract, in more than one place."""
+
+
+def loaded_by(module: str) -> set[str]:
+    """List the heavy packages that importing a module loads."""
+    script = f"import json, sys, {module}; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout)) & HEAVY
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run import-linter on the package in a folder."""
+    command = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    return subprocess.run(
+        [sys.executable, "-c", command, "--no-cache"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("package")
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "tui", folder / "tui", ignore=ignore)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder
+
+
+def test_importing_the_command_line_loads_nothing_heavy() -> None:
+    assert loaded_by("tui.cli") == set()
+
+
+def test_importing_the_screen_loads_no_sdk() -> None:
+    assert not loaded_by("tui.ui.app") & {"mcp", "mcp_types", "google.genai", "pydantic"}
+
+
+def test_importing_the_server_manager_loads_no_sdk() -> None:
+    assert not loaded_by("tui.engine.servers.manager") & {"mcp", "mcp_types", "pydantic"}
+
+
+def test_importing_the_model_and_the_store_loads_nothing() -> None:
+    modules = "tui.text, tui.model.events, tui.model.consent, tui.store.store, tui.store.selectors"
+    assert loaded_by(modules) == set()
+
+
+def test_the_contracts_hold(copy: Path) -> None:
+    done = lint_imports(copy)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 broken" in done.stdout
+
+
+@pytest.mark.parametrize(("file", "line"), PLANTED.values(), ids=PLANTED.keys())
+def test_a_planted_import_breaks_a_contract(copy: Path, file: str, line: str) -> None:
+    path = copy / file
+    source = path.read_text("utf-8")
+    try:
+        path.write_text(f"{source}\n{line}\n", "utf-8")
+        done = lint_imports(copy)
+    finally:
+        path.write_text(source, "utf-8")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "BROKEN" in done.stdout
+
+
+def test_every_layer_is_under_contract() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    found = {
+        f"tui.{path.stem}"
+        for path in (ROOT / "tui").iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").is_file()
+    }
+    assert set(layers) == found - {"tui.__init__", "tui.__main__"}

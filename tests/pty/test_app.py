@@ -1,0 +1,258 @@
+"""The whole program, as its users meet it: in a terminal, by keyboard."""
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import psutil
+import pytest
+
+from tests.conftest import World
+from tests.support.terminal import Terminal, escape_kinds
+
+HOSTILE_SERVER: Final = Path(__file__).with_name("hostile_server.py")
+
+MODES: Final = (b"1049", b"1000", b"1003", b"1006", b"1004", b"2004")
+"""Private modes that the app switches on and must switch off again."""
+
+EXIT_SECONDS: Final = 10.0
+"""Longest time for a server to be gone after the app."""
+
+Deck = Callable[..., Terminal]
+
+
+@pytest.fixture
+def deck(tmp_path: Path) -> Deck:
+    """Start the demo in an empty workspace; the state lasts for the test."""
+    workspace = tmp_path / "shop"
+    workspace.mkdir()
+
+    def start(columns: int = 120, rows: int = 36) -> Terminal:
+        command = [sys.executable, "-m", "tui", "--demo"]
+        return Terminal(command, columns=columns, rows=rows, cwd=workspace)
+
+    return start
+
+
+def wait_until_ready(terminal: Terminal, servers: int = 2) -> None:
+    terminal.wait_for(f"servers {servers}/{servers}")
+
+
+def say(terminal: Terminal, text: str) -> None:
+    terminal.type(text)
+    terminal.wait_for(f"> {text}")
+    terminal.press("enter")
+    terminal.wait_gone(f"> {text}")
+
+
+def answer(terminal: Terminal, key: str) -> None:
+    terminal.press(key)
+    terminal.wait_gone("A tool wants to run")
+
+
+def wait_for_question(terminal: Terminal) -> str:
+    """Wait until the modal stands and takes an answer, which its last line then says."""
+    return terminal.wait_for(
+        lambda screen: "A tool wants to run" in screen and "scroll the arguments" in screen
+    )
+
+
+def wait_for_end_of_turn(terminal: Terminal) -> str:
+    return terminal.wait_for(lambda screen: re.search(r"\bok\b.* m?s\b", screen) is not None)
+
+
+def assert_restored(terminal: Terminal) -> None:
+    raw = terminal.raw
+    for mode in MODES:
+        assert raw.rindex(b"\x1b[?%bl" % mode) > raw.rindex(b"\x1b[?%bh" % mode), mode
+    assert raw.rindex(b"\x1b[?25h") > raw.rindex(b"\x1b[?25l")
+    assert terminal.attributes == terminal.attributes_before
+
+
+def assert_gone(servers: list[psutil.Process]) -> None:
+    left = psutil.wait_procs(servers, timeout=EXIT_SECONDS)[1]
+    assert not left, [process.cmdline() for process in left]
+
+
+def test_the_demo_shows_both_of_its_servers_ready(deck: Deck) -> None:
+    with deck() as terminal:
+        wait_until_ready(terminal)
+        screen = terminal.screen
+        assert re.search(r"● notes +ready", screen)
+        assert re.search(r"● slow +ready", screen)
+        assert "gemdeck" in screen.splitlines()[0]
+        assert "demo" in screen.splitlines()[0]
+        assert len(terminal.descendants()) == 2
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(120, 36), (80, 24)])
+def test_a_note_is_added_after_a_question_and_kept(deck: Deck, columns: int, rows: int) -> None:
+    with deck(columns, rows) as terminal:
+        if columns >= 110:
+            wait_until_ready(terminal)
+        terminal.wait_for("2/2")
+        say(terminal, "add a note: buy milk")
+        question = wait_for_question(terminal)
+        assert re.search(r'"text": *"buy milk"', question)
+        assert "notes" in question
+        assert "add_note" in question
+        answer(terminal, "o")
+        assert "add_note" in wait_for_end_of_turn(terminal)
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_exit() == 0
+
+    with deck(columns, rows) as terminal:
+        terminal.wait_for("2/2")
+        say(terminal, "list my notes")
+        question = wait_for_question(terminal)
+        assert "list_notes" in question
+        assert "buy milk" not in question
+        answer(terminal, "o")
+        terminal.wait_for("buy milk")
+
+
+def test_a_denied_tool_does_not_run(deck: Deck) -> None:
+    with deck() as terminal:
+        wait_until_ready(terminal)
+        say(terminal, "add a note: never keep this")
+        wait_for_question(terminal)
+        answer(terminal, "d")
+        terminal.wait_for("denied")
+        say(terminal, "list my notes")
+        wait_for_question(terminal)
+        answer(terminal, "o")
+        screen = terminal.wait_for("Welcome!")  # the oldest note, which is listed last
+        _, _, listed = screen.partition("list_notes returned")
+        assert "never keep this" not in listed
+
+
+def test_keys_typed_ahead_do_not_answer_the_question(deck: Deck) -> None:
+    with deck() as terminal:
+        wait_until_ready(terminal)
+        terminal.type("add a note: buy milk\roooo")
+        question = wait_for_question(terminal)
+        assert "buy milk" in question
+        answer(terminal, "escape")
+        terminal.wait_for("denied")
+
+
+def test_a_narrow_terminal_shows_one_pane_at_a_time(deck: Deck) -> None:
+    with deck(80, 24) as terminal:
+        terminal.wait_for("2/2")
+        assert "● notes" not in terminal.screen
+        terminal.press("f2")
+        assert re.search(r"● slow +ready", terminal.wait_for("● notes"))
+        terminal.press("f3")
+        terminal.wait_gone("● notes")
+        terminal.wait_for("add_note")
+        terminal.press("f6")
+        terminal.wait_gone("add_note")
+        terminal.resize(140, 40)
+        terminal.wait_for(lambda screen: "● notes" in screen and "add_note" in screen)
+        terminal.resize(80, 24)
+        terminal.wait_gone("● notes")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_everything_and_restores_the_terminal(
+    deck: Deck, number: signal.Signals
+) -> None:
+    with deck() as terminal:
+        wait_until_ready(terminal)
+        servers = terminal.descendants()
+        assert len(servers) == 2
+        terminal.send_signal(number)
+        assert terminal.wait_for_exit() == 128 + number
+        assert_gone(servers)
+        assert_restored(terminal)
+
+
+def test_ctrl_q_ends_everything_and_restores_the_terminal(deck: Deck) -> None:
+    with deck() as terminal:
+        wait_until_ready(terminal)
+        servers = terminal.descendants()
+        assert len(servers) == 2
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_exit() == 0
+        assert_gone(servers)
+        assert_restored(terminal)
+        assert "Traceback" not in terminal.screen
+
+
+def test_closing_the_window_leaves_no_server(deck: Deck) -> None:
+    with deck() as terminal:
+        wait_until_ready(terminal)
+        servers = terminal.descendants()
+        terminal.hang_up()
+        terminal.wait_for_exit()
+        assert_gone(servers)
+
+
+def test_a_killed_app_leaves_no_server(deck: Deck) -> None:
+    with deck() as terminal:
+        wait_until_ready(terminal)
+        servers = terminal.descendants()
+        terminal.send_signal(signal.SIGKILL)
+        terminal.wait_for_exit()
+        assert_gone(servers)
+
+
+def test_quitting_in_the_middle_of_a_question_leaves_no_server(deck: Deck) -> None:
+    with deck() as terminal:
+        wait_until_ready(terminal)
+        servers = terminal.descendants()
+        say(terminal, "add a note: buy milk")
+        terminal.wait_for("A tool wants to run")
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_exit() == 0
+        assert_gone(servers)
+        assert_restored(terminal)
+
+
+def settings_with(name: str, mode: str) -> Mapping[str, object]:
+    return {"mcpServers": {name: {"command": sys.executable, "args": [str(HOSTILE_SERVER), mode]}}}
+
+
+def visit_everything(terminal: Terminal) -> None:
+    """Bring every text of the server to the screen."""
+    wait_until_ready(terminal, servers=3)
+    say(terminal, "report")
+    wait_for_question(terminal)
+    answer(terminal, "o")
+    wait_for_end_of_turn(terminal)
+    terminal.press("f3")
+    terminal.wait_for("details  v schema")
+    terminal.press("home")
+    terminal.wait_for("Report")
+    for key, shown in (("f4", "ask"), ("f5", "note://one"), ("f7", "starting")):
+        terminal.press(key)
+        terminal.wait_for(shown)
+    terminal.press("f2", "enter")
+    terminal.wait_for("instructions")
+    terminal.press("escape", "ctrl+q")
+    assert terminal.wait_for_exit() == 0
+
+
+@pytest.mark.slow
+def test_hostile_text_sends_nothing_to_the_terminal_that_harmless_text_does_not(
+    deck: Deck, world: World
+) -> None:
+    folder = world.home / ".gemini"
+    folder.mkdir()
+    kinds = {}
+    raw = {}
+    for mode, name in (("harmless", "evil"), ("hostile", "evil[/x]\x1b]0;owned\x07\u202e")):
+        (folder / "settings.json").write_text(json.dumps(settings_with(name, mode)))
+        with deck() as terminal:
+            visit_everything(terminal)
+            raw[mode] = terminal.raw
+            kinds[mode] = escape_kinds(raw[mode])
+    assert kinds["hostile"] - kinds["harmless"] == set()
+    assert b"\x1b]52" not in raw["hostile"]
+    assert b"\x1b]8" not in raw["hostile"]
+    for character in "\u202e\u2066\u200b\U000e0041":
+        assert character.encode() not in raw["hostile"]

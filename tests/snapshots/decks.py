@@ -1,0 +1,111 @@
+"""Decks for pictures: the real app over states that never change, without an engine.
+
+A picture must come out the same on every machine and at every hour: no clock, path or version
+is in the states, animations are off in every test, and cursors stand still.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from textual.pilot import Pilot
+from textual.widgets import Input, TextArea
+
+from tests.fakes.commands import RecordingCommands
+from tests.support.samples import (
+    CALL,
+    REQUEST,
+    SERVER,
+    TEXT,
+    TURN,
+    confirmation,
+    log_line,
+    one_of_each,
+    server_view,
+    tool_call,
+)
+from tui.model import events as e
+from tui.model.chat import BackendKind, EntryId, ModelView, ToolCallStatus, TurnOutcome, UserMessage
+from tui.model.servers import Failure, ServerStatus
+from tui.store.reducer import reduce
+from tui.store.state import AppState
+from tui.store.store import Store
+from tui.ui.app import GemdeckApp
+from tui.ui.preferences import UiPreferences
+
+SIZES: Final = ((120, 36), (80, 24))
+"""Columns and rows of the terminals that pictures are taken of."""
+
+NEVER: Final = 1e12
+"""A start of a turn, in seconds of the clock, from which no time has passed yet."""
+
+_READY: Final[tuple[e.Event, ...]] = (
+    e.ModelSelected(ModelView("gemini-flash", BackendKind.GEMINI)),
+    e.ServersConfigured(
+        (server_view(), server_view("search"), server_view("legacy", ServerStatus.DISABLED))
+    ),
+    one_of_each()[e.CatalogChanged],
+    e.ServerStatusChanged(SERVER, ServerStatus.READY),
+    e.ServerStatusChanged(
+        server_view("search").id,
+        ServerStatus.FAILED,
+        Failure("The server ended with exit status 1.", "r restarts it", ("Traceback", "boom")),
+    ),
+    e.ServerLogged(SERVER, (log_line("listening"),)),
+)
+
+_ASKING: Final[tuple[e.Event, ...]] = (
+    *_READY,
+    e.TurnStarted(TURN, UserMessage(EntryId("user-1"), "add a note: buy milk"), NEVER),
+    e.TextStreamed(TEXT, "I will add that note.\n\n- first this\n- then **that**\n"),
+    e.EntryCompleted(TEXT),
+    e.ToolCallRequested(tool_call()),
+    e.ToolCallChanged(CALL, ToolCallStatus.ASKING),
+)
+
+HISTORIES: Final[dict[str, tuple[e.Event, ...]]] = {
+    "reading": (),
+    "ready": _READY,
+    "asking": (*_ASKING, e.RequestRaised(confirmation())),
+    "done": (
+        *_ASKING,
+        e.RequestSettled(REQUEST),
+        e.ToolCallChanged(CALL, ToolCallStatus.OK, 0.042, "Added note 1: buy milk"),
+        e.TextStreamed(EntryId("text-2"), "Done: the note is there."),
+        e.TurnFinished(TURN, TurnOutcome.COMPLETED),
+    ),
+}
+"""What has happened before each picture."""
+
+
+def deck(name: str) -> GemdeckApp:
+    """Make the app after one of `HISTORIES`."""
+    state = AppState(workspace="~/shop")
+    for event in HISTORIES[name]:
+        state = reduce(state, event)
+    return GemdeckApp(Store(state), RecordingCommands(), preferences=UiPreferences())
+
+
+def pressing(*keys: str) -> Callable[[Pilot[Any]], Awaitable[None]]:
+    """Press keys, then let everything come to rest."""
+
+    async def run(pilot: Pilot[Any]) -> None:
+        await pilot.pause(0.1)
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause(0.1)
+        for screen in pilot.app.screen_stack:
+            for field in (*screen.query(Input), *screen.query(TextArea)):
+                field.cursor_blink = False
+        await wait_until_armed(pilot)
+        await pilot.pause(0.1)
+
+    return run
+
+
+async def wait_until_armed(pilot: Pilot[Any]) -> None:
+    """Let a question take answers, which changes its look."""
+    for _ in range(200):
+        if getattr(pilot.app.screen, "armed", True):
+            return
+        await pilot.pause(0.02)
+    raise AssertionError("The question never took an answer.")

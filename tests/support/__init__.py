@@ -1,0 +1,1 @@
+"""What all tests share: leak checks, real servers, a real terminal, measured numbers."""

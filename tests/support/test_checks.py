@@ -1,0 +1,125 @@
+"""The checks after each test can fail: each of these planted faults must be found."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import leaks
+from tests.support.network import is_local
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CONFTEST = """
+from tests.conftest import *
+from tests.support import leaks
+
+leaks.PROCESS_GRACE = leaks.TASK_GRACE = 0.2
+"""
+
+PLANTED = """
+import asyncio, os, pathlib, socket, subprocess, sys, time
+import pytest
+
+kept = []
+
+def test_process():
+    kept.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]))
+
+def test_orphan():
+    subprocess.run(
+        [sys.executable, "-c", "import subprocess; subprocess.Popen(['sleep', '60'])"], check=True
+    )
+
+async def test_task():
+    kept.append(asyncio.create_task(asyncio.sleep(30)))
+
+def test_descriptors():
+    kept.extend(os.pipe() for _ in range(8))
+
+def test_connection():
+    with socket.socket() as sock, pytest.raises(OSError):
+        sock.connect(("192.0.2.1", 80))
+
+def test_name():
+    with pytest.raises(OSError):
+        socket.getaddrinfo("example.com", 443)
+
+def test_secret():
+    (pathlib.Path.home() / "notes.log").write_text("token=s3cr3t-fixture-1")
+
+@pytest.mark.writes_secrets("*.token")
+def test_secret_in_its_place():
+    (pathlib.Path.home() / "x.token").write_text("s3cr3t-fixture-1")
+
+def test_secret_where_tmp_path_is(tmp_path):
+    (tmp_path / "x.json").write_text("s3cr3t-fixture-1")
+
+async def test_stall(loop_watch):
+    end = time.thread_time() + 0.12
+    await asyncio.sleep(0)
+    while time.thread_time() < end:
+        pass
+    await asyncio.sleep(0)
+    loop_watch.assert_smooth()
+
+async def test_clean(loop_watch):
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
+    await process.wait()
+    await asyncio.create_task(asyncio.sleep(0))
+    assert "GEMINI_API_KEY" not in os.environ
+
+def test_measure(measure):
+    measure("planted ratio 1.23")
+"""
+
+
+@pytest.mark.writes_secrets("test_planted.py")
+def test_every_planted_leak_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "from-outside")
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_planted.py").write_text(PLANTED)
+    options = [
+        "-c",
+        str(ROOT / "pyproject.toml"),
+        f"--rootdir={tmp_path}",
+        "-p",
+        "no:cacheprovider",
+    ]
+    command = [sys.executable, "-m", "pytest", "-rA", *options, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    outcomes = re.findall(r"^(FAILED|ERROR|PASSED) \S+::test_(\w+)", done.stdout, re.MULTILINE)
+    failed = {name for outcome, name in outcomes if outcome != "PASSED"}
+    passed = {name for outcome, name in outcomes if outcome == "PASSED"}
+    assert failed == {
+        "process",
+        "orphan",
+        "task",
+        "descriptors",
+        "connection",
+        "name",
+        "secret",
+        "secret_where_tmp_path_is",
+        "stall",
+    }, done.stdout
+    assert passed - failed == {"clean", "measure", "secret_in_its_place"}
+    assert "planted ratio 1.23" in done.stdout.split("= measured =")[1]
+    assert "test_planted.py::test_stall" in done.stdout.split("= event loop held up =")[1]
+
+
+def test_only_this_machine_is_local() -> None:
+    assert all(map(is_local, ["127.0.0.1", "127.0.0.2", "::1", "localhost", "x.localhost", ""]))
+    assert not any(map(is_local, ["8.8.8.8", "example.com", "2001:db8::1", "localhost.evil.test"]))
+
+
+@pytest.mark.writes_secrets("blob")
+def test_a_secret_is_found_in_any_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    (folder / "clean").write_bytes(b"nothing")
+    bad = folder / "blob"
+    bad.write_bytes(b"\xff\x00" + leaks.FIXTURE_SECRET.encode() + b"x")
+    assert leaks.files_with_secret(tmp_path) == [bad]

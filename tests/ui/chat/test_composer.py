@@ -1,0 +1,214 @@
+"""Writing and sending: Enter, lines, history, pasting, completion, queueing, Esc."""
+
+from textual import events
+
+from tests.ui.chat.app import ChatApp
+from tests.ui.chat.support import until
+from tui.model import events as e
+from tui.model.catalog import Catalog, PromptView, ResourceView
+from tui.model.chat import TurnId, TurnOutcome
+from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transport
+from tui.ui.widgets.composer import MAX_MESSAGE
+from tui.ui.widgets.history import HistoryStorage
+
+
+def servers() -> e.ServersConfigured:
+    catalog = Catalog(
+        prompts=(PromptView("[/x] poem"), PromptView("poem-writer")),
+        resources=(ResourceView("notes://all", "all notes"),),
+    )
+    view = ServerView(
+        ServerId("notes"),
+        Origin.USER,
+        Transport.STDIO,
+        "x",
+        status=ServerStatus.READY,
+        catalog=catalog,
+    )
+    return e.ServersConfigured((view,))
+
+
+async def test_enter_sends_and_empties_and_an_empty_message_is_not_sent() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        await pilot.press("enter", *"hello", "enter", "space", "enter")
+        await pilot.pause()
+        assert app.commands.calls == [("send", ("hello",))]
+
+
+async def test_keys_of_one_moment_count_in_their_order() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        for key, character in (
+            *((letter, letter) for letter in "one"),
+            ("ctrl+j", "\n"),
+            *((letter, letter) for letter in "two"),
+            ("enter", "\r"),
+            ("x", "x"),
+        ):
+            app.post_message(events.Key(key, character))
+        await until(pilot, lambda: app.chat.composer.text == "x")
+        assert app.commands.calls == [("send", ("one\ntwo",))]
+
+
+async def test_the_sending_key_can_be_remapped() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.set_keymap({"composer.send": "ctrl+s", "composer.new-line": "enter"})
+        await pilot.press("a", "enter", "b", "ctrl+s")
+        await pilot.pause()
+        assert app.commands.calls == [("send", ("a\nb",))]
+
+
+async def test_ctrl_j_and_shift_enter_make_lines_and_the_composer_grows_to_ten() -> None:
+    app = ChatApp()
+    async with app.run_test(size=(80, 30)) as pilot:
+        composer = app.chat.composer
+        assert composer.size.height == 1
+        await pilot.press("a", "ctrl+j", "b", "shift+enter", "c")
+        await until(pilot, lambda: composer.size.height == 3)
+        assert composer.text == "a\nb\nc"
+        for _ in range(20):
+            await pilot.press("ctrl+j")
+        await until(pilot, lambda: composer.size.height == 10)
+        await pilot.press("x", "enter")
+        await pilot.pause()
+        assert app.commands.calls == [("send", ("a\nb\nc" + "\n" * 20 + "x",))]
+
+
+async def test_up_and_down_at_the_edges_walk_the_history_and_keep_the_draft() -> None:
+    kept: list[str] = []
+    storage = HistoryStorage(load=lambda: ["from before"], append=kept.append)
+    app = ChatApp(history=storage)
+    async with app.run_test() as pilot:
+        composer = app.chat.composer
+        await pilot.press(*"one", "ctrl+j", *"two", "enter", *"draft")
+        await pilot.press("up")
+        assert composer.text == "one\ntwo"
+        await pilot.press("up")
+        assert composer.text == "one\ntwo", "the cursor moved within the message first"
+        await pilot.press("up")
+        assert composer.text == "from before"
+        await pilot.press("up")
+        assert composer.text == "from before"
+        await pilot.press("down")
+        assert composer.text == "one\ntwo"
+        await pilot.press("down")
+        assert composer.text == "draft"
+        assert kept == ["one\ntwo"]
+
+
+async def test_esc_cancels_the_running_turn_and_else_does_nothing() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        await pilot.press(*"draft", "escape")
+        assert app.commands.calls == []
+        assert app.chat.composer.text == "draft"
+        app.start_turn()
+        await pilot.press("escape")
+        assert app.commands.calls == [("cancel_turn", ())]
+
+
+async def test_what_is_sent_while_a_turn_runs_is_said_to_be_queued() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.start_turn()
+        await until(pilot, lambda: "Esc stops" in str(app.chat.working.render()))
+        await pilot.press(*"next", "enter")
+        await until(pilot, lambda: "1 queued" in str(app.chat.working.render()))
+        assert app.commands.calls == [("send", ("next",))]
+        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
+        app.start_turn("next", "t2")
+        await until(pilot, lambda: "queued" not in str(app.chat.working.render()))
+
+
+async def test_a_paste_is_data_and_the_enter_at_its_end_never_sends() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.post_message(events.Paste("rm -rf\r\n\x1b[31mred\x07\x00\r"))
+        app.post_message(events.Key("enter", "\r"))
+        await pilot.pause()
+        assert app.chat.composer.text.startswith("rm -rf\nred\n")
+        assert app.commands.calls == []
+
+
+async def test_a_paste_beyond_the_limit_is_cut_and_told() -> None:
+    app = ChatApp()
+    async with app.run_test(notifications=True) as pilot:
+        app.post_message(events.Paste("word " * (MAX_MESSAGE // 4)))
+        await until(pilot, lambda: len(app.chat.composer.text) > 0)
+        assert len(app.chat.composer.text) == MAX_MESSAGE
+        assert any("cut" in toast.message for toast in app._notifications)
+
+
+async def test_completions_open_move_and_are_taken_with_tab() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.store.dispatch(servers())
+        await pilot.pause(0.05)
+        await pilot.press("/", "p")
+        await until(pilot, lambda: app.chat.popup.display)
+        assert app.chat.popup.option_count == 2
+        await pilot.press("down", "down", "tab")
+        await until(pilot, lambda: app.chat.composer.text == "/poem-writer ")
+        assert not app.chat.popup.display
+        await pilot.press("@", "n", "tab")
+        await until(pilot, lambda: app.chat.composer.text == "/poem-writer @notes:notes://all ")
+        assert app.commands.calls == []
+
+
+async def test_esc_closes_the_completions_before_it_stops_the_turn() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.store.dispatch(servers())
+        app.start_turn()
+        await pilot.pause(0.05)
+        await pilot.press("/")
+        await until(pilot, lambda: app.chat.popup.display)
+        await pilot.press("escape")
+        await until(pilot, lambda: not app.chat.popup.display)
+        assert app.commands.calls == []
+        await pilot.press("escape")
+        assert app.commands.calls == [("cancel_turn", ())]
+
+
+async def test_insert_puts_a_reference_at_the_cursor_and_takes_the_focus() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        await pilot.press(*"see")
+        app.chat.transcript.focus()
+        app.chat.insert("@notes:notes://all")
+        await until(pilot, lambda: app.focused is app.chat.composer)
+        assert app.chat.composer.text == "see @notes:notes://all "
+
+
+async def test_an_undelivered_message_comes_back_into_an_empty_composer() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.start_turn("my words")
+        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.FAILED, "my words"))
+        await until(pilot, lambda: app.chat.composer.text == "my words")
+
+
+async def test_an_undelivered_message_waits_in_the_history_while_another_is_written() -> None:
+    app = ChatApp()
+    async with app.run_test(notifications=True) as pilot:
+        app.start_turn("my words")
+        await pilot.press(*"new")
+        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.FAILED, "my words"))
+        await until(pilot, lambda: len(app._notifications) == 1)
+        assert app.chat.composer.text == "new"
+        await pilot.press("up")
+        assert app.chat.composer.text == "my words"
+
+
+async def test_a_draft_survives_a_resize_and_a_change_of_focus() -> None:
+    app = ChatApp()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press(*"draft")
+        app.chat.transcript.focus()
+        await pilot.resize_terminal(40, 12)
+        await pilot.resize_terminal(120, 36)
+        app.chat.focus_composer()
+        await pilot.press("!")
+        assert app.chat.composer.text == "draft!"

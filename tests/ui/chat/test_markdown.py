@@ -1,0 +1,227 @@
+"""Markdown as blocks: what is drawn, what is refused, and what it costs."""
+
+from time import thread_time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tui.ui.widgets.blocks import BULLETS, links_in, share_width, stack
+from tui.ui.widgets.clipping import (
+    MAX_MARKDOWN,
+    MAX_MARKDOWN_LINES,
+    MAX_SHOWN_LINES,
+    markdown_part,
+    shown_part,
+)
+from tui.ui.widgets.markdown import MAX_BRACKETS, parse_markdown
+from tui.ui.widgets.streaming import GrowingMarkdown
+
+
+def drawn(text: str, width: int = 60) -> list[str]:
+    return [line.plain.rstrip() for line in stack(parse_markdown(text).blocks, width)]
+
+
+def test_a_list_hangs_its_text_beside_the_bullet_and_nests() -> None:
+    lines = drawn("- a line that is long enough to wrap\n  - inner\n- last", 20)
+    assert lines == [
+        f"{BULLETS[0]} a line that is",
+        "  long enough to",
+        "  wrap",
+        f"  {BULLETS[1]} inner",
+        f"{BULLETS[0]} last",
+    ]
+
+
+def test_a_numbered_list_counts_on_from_its_first_number() -> None:
+    assert drawn("9. nine\n9. ten") == [" 9. nine", "10. ten"]
+
+
+def test_a_table_aligns_its_columns_and_sets_numbers_to_the_right() -> None:
+    lines = drawn("| name | count |\n|---|---:|\n| a | 5 |\n| longer | 12 |")
+    assert lines == [
+        "name    count",
+        "──────  ─────",
+        "a           5",
+        "longer     12",
+    ]
+
+
+def test_a_table_that_cannot_fit_becomes_records() -> None:
+    text = "|" + "|".join("abcdef") + "|\n" + "|-" * 6 + "|\n|" + "|".join("123456") + "|"
+    assert drawn(text, 20)[:2] == ["a: 1", "b: 2"]
+
+
+@given(st.lists(st.integers(0, 200), min_size=1, max_size=8), st.integers(40, 120))
+def test_columns_share_the_room_and_none_gets_more_than_it_wants(
+    natural: list[int], room: int
+) -> None:
+    widths = share_width(natural, room)
+    assert sum(widths) <= max(room, len(natural))
+    assert all(width <= max(1, wanted) for width, wanted in zip(widths, natural, strict=True))
+
+
+def test_code_keeps_its_lines_and_folds_long_ones() -> None:
+    lines = drawn("```\nab\n\n" + "x" * 25 + "\n```", 12)
+    assert lines == [" ab", "", " xxxxxxxxxx", " xxxxxxxxxx", " xxxxx"]
+
+
+def test_no_line_is_wider_than_the_view() -> None:
+    text = "# 漢字漢字漢字\n\n> 漢字 " + "漢" * 40 + "\n\n- " + "é" * 50 + "\n\n`" + "x" * 60 + "`"
+    for width in (10, 17, 33):
+        assert max(line.cell_length for line in stack(parse_markdown(text).blocks, width)) <= width
+
+
+def test_links_are_data_and_never_actions() -> None:
+    lines = stack(
+        parse_markdown("[text](https://a.example/x) ![alt](https://b.example)").blocks, 80
+    )
+    assert links_in(lines) == ["https://a.example/x", "https://b.example"]
+    assert "@click" not in repr(lines)
+    assert lines[0].plain == "text [image: alt]"
+
+
+@pytest.mark.parametrize(
+    "text", ["[@click=app.quit]x[/]", "[/x]", "<script>alert(1)</script>", "http://bare.example"]
+)
+def test_markup_html_and_bare_addresses_stay_text(text: str) -> None:
+    lines = stack(parse_markdown(text).blocks, 80)
+    assert lines[0].plain == text
+    assert links_in(lines) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a://" * 20_000,
+        "[" * MAX_MARKDOWN,
+        "![" * 10_000,
+        "[[](" * 5_000,
+        "*a_ " * 5_000,
+        ">" * MAX_MARKDOWN,
+        "- a\n" * 5_000,
+        "| a " * 5_000 + "\n" + "|-" * 5_000,
+        "|a|b|\n|-|-|\n" + "|a|b|\n" * 3_000,
+        "`" * MAX_MARKDOWN,
+        "\n" * 5_000,
+        "x" * 1_000_000,
+    ],
+    ids=range(12),
+)
+def test_hostile_markdown_is_drawn_without_holding_up_the_loop(text: str) -> None:
+    parse_markdown("warm *up*")
+    began = thread_time()
+    growing = GrowingMarkdown()
+    growing.update(text, complete=True)
+    stack(growing.blocks, 80)
+    assert thread_time() - began < 0.4
+
+
+def test_too_many_brackets_are_shown_as_they_stand() -> None:
+    text = "[a](b)" * (MAX_BRACKETS + 1)
+    assert links_in(stack(parse_markdown(text).blocks, 80)) == []
+
+
+def test_the_parsed_part_ends_with_a_line_and_within_the_limits() -> None:
+    long = "word " * 10 + "\n"
+    part = markdown_part(long * 1_000)
+    assert len(part) <= MAX_MARKDOWN
+    assert part.endswith("\n")
+    assert markdown_part("a\n" * 5_000).count("\n") == MAX_MARKDOWN_LINES
+    assert markdown_part("x" * 50_000) == "x" * MAX_MARKDOWN
+
+
+def test_a_shown_part_counts_what_is_left_out() -> None:
+    assert shown_part("short") == ("short", 0)
+    part, left_out = shown_part("\n" * 5_000)
+    assert part.count("\n") == MAX_SHOWN_LINES - 1
+    assert left_out == 5_000 - len(part)
+
+
+SOURCE = """# Title
+
+Some *text* with `code` and a [link](https://a.example).
+
+- one
+- two
+  - inner
+    with a second line
+- three
+
+1. first
+2. second
+
+   more of the second
+3. third
+
+> a quote
+> of two lines
+
+| a | b |
+|---|--:|
+| 1 | 2 |
+| 3 | 4 |
+
+```python
+def f():
+    return 1
+
+```
+
+Setext
+------
+
+The end **of it
+"""
+
+
+@given(st.lists(st.integers(0, len(SOURCE)), max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_a_text_that_grew_by_any_pieces_is_drawn_as_if_it_came_at_once(cuts: list[int]) -> None:
+    growing = GrowingMarkdown()
+    for cut in sorted(cuts):
+        growing.update(SOURCE[:cut], complete=False)
+        assert SOURCE.startswith(growing.committed_text)
+    growing.update(SOURCE, complete=True)
+    assert growing.text == SOURCE
+    grown = [line.plain for line in stack(growing.blocks, 50)]
+    assert grown == [line.plain for line in stack(parse_markdown(SOURCE).blocks, 50)]
+
+
+@given(st.text(alphabet="ab #*-`[]()|\n1.>_~", max_size=120), st.integers(1, 9))
+@settings(max_examples=150, deadline=None)
+def test_any_text_can_grow_and_no_letter_of_it_is_lost(text: str, step: int) -> None:
+    growing = GrowingMarkdown()
+    for end in range(step, len(text) + step, step):
+        growing.update(text[:end], complete=False)
+        shown = "".join(line.plain for line in stack(growing.blocks, 500))
+        assert shown.count("a") <= text[:end].count("a")
+    growing.update(text, complete=True)
+    once = stack(parse_markdown(text).blocks, 40)
+    assert [line.plain for line in stack(growing.blocks, 40)] == [line.plain for line in once]
+
+
+def test_while_it_grows_a_list_looks_as_it_will_when_complete() -> None:
+    text = "Intro\n\n" + "".join(f"{number}. item {number}\n" for number in range(3, 9)) + "\nEnd\n"
+    growing = GrowingMarkdown()
+    for end in range(len(text) + 1):
+        growing.update(text[:end], complete=False)
+    before = [line.plain for line in stack(growing.blocks, 40)]
+    growing.update(text, complete=True)
+    assert [line.plain for line in stack(growing.blocks, 40)] == before
+    assert "End" in before
+
+
+def test_a_text_beyond_the_limit_goes_on_as_plain_text() -> None:
+    text = "*word* and more\n\n" * 2_000
+    growing = GrowingMarkdown()
+    for end in range(0, len(text), 3_000):
+        growing.update(text[:end], complete=False)
+    growing.update(text, complete=True)
+    lines = [line.plain for line in stack(growing.blocks, 80)]
+    assert lines[0] == "word and more"
+    assert lines[-1] in {"", "*word* and more"}
+    assert any(line == "*word* and more" for line in lines)
+    shown = "".join(lines)
+    assert growing.left_out > 0
+    assert len(shown) < len(text)

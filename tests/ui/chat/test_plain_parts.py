@@ -1,0 +1,229 @@
+"""The parts of the chat that need no screen: window, history, completion, links, arming."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.ui.chat.support import Clock, conversation
+from tui.model.catalog import Catalog, PromptArgument, PromptView, ResourceView
+from tui.model.chat import EntryId, ModelText, Thought, UserMessage
+from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transport
+from tui.ui.screens.arming import ARMING_SECONDS, ArmingGate
+from tui.ui.widgets import links
+from tui.ui.widgets.completion import MAX_COMPLETIONS, complete
+from tui.ui.widgets.composer import clean_paste
+from tui.ui.widgets.history import MAX_HISTORY, HistoryStorage, MessageHistory
+from tui.ui.widgets.links import examine, is_plain_http, open_in_browser, opener_command
+from tui.ui.widgets.tool_call import duration
+from tui.ui.widgets.window import (
+    MAX_ENTRIES,
+    MAX_MOUNTED,
+    MAX_ROWS,
+    STEP,
+    Window,
+    estimate_rows,
+)
+
+
+def two_rows(_index: int) -> int:
+    return 2
+
+
+def test_the_window_holds_the_end_within_both_limits() -> None:
+    window = Window()
+    window.move_to_end(10_000, two_rows)
+    assert (window.first, window.last) == (10_000 - MAX_ENTRIES, 10_000)
+    window.move_to_end(10_000, lambda _: 100)
+    assert window.size == MAX_ROWS // 100
+
+
+def test_one_entry_longer_than_the_limit_is_still_shown() -> None:
+    window = Window()
+    window.move_to_end(5, lambda _: MAX_ROWS * 3)
+    assert (window.first, window.last) == (4, 5)
+
+
+def test_the_window_slides_back_and_forth_and_never_grows_beyond_its_limit() -> None:
+    window = Window()
+    window.move_to_end(1_000, two_rows)
+    for _ in range(40):
+        window.move_earlier(two_rows)
+        assert window.size <= MAX_MOUNTED
+    assert window.first == 0
+    assert window.last == MAX_MOUNTED
+    while window.last < 1_000:
+        before = window.last
+        window.move_later(1_000, two_rows)
+        assert before < window.last <= before + STEP
+        assert window.size <= MAX_MOUNTED
+
+
+def test_new_entries_come_in_until_the_window_is_full_and_leave_at_the_top() -> None:
+    window = Window()
+    window.move_to_end(MAX_ENTRIES, two_rows)
+    window.grow(MAX_ENTRIES + 1)
+    assert window.excess(two_rows) == 1
+    window.grow(5_000)
+    assert window.size == MAX_MOUNTED
+
+
+def test_rows_are_estimated_within_what_is_shown() -> None:
+    assert estimate_rows(UserMessage(EntryId("a"), "x\n" * 100_000), 80) < 1_000
+    assert estimate_rows(Thought(EntryId("a"), "x\n" * 1_000), 80) == 2
+    assert estimate_rows(ModelText(EntryId("a"), "x" * 800), 80) >= 10
+    assert estimate_rows(conversation(1).transcript.settled[0], 0) >= 1
+
+
+def test_history_walks_back_and_forth_and_returns_to_the_draft() -> None:
+    history = MessageHistory(HistoryStorage(load=lambda: ["one", "two"]))
+    assert history.back("draft") == "two"
+    assert history.back("two") == "one"
+    assert history.back("one") is None
+    assert history.forth() == "two"
+    assert history.forth() == "draft"
+    assert history.forth() is None
+
+
+def test_history_keeps_each_new_message_once_and_the_newest_only() -> None:
+    kept: list[str] = []
+    history = MessageHistory(HistoryStorage(append=kept.append))
+    for number in range(MAX_HISTORY + 5):
+        history.add(f"message {number}")
+        history.add(f"message {number}")
+    assert len(kept) == MAX_HISTORY + 5
+    assert len(history.messages) == MAX_HISTORY
+    assert history.messages[0] == "message 5"
+
+
+TO = PromptArgument("to", required=True)
+CC = PromptArgument("cc", required=False)
+
+
+def server(status: ServerStatus = ServerStatus.READY) -> ServerView:
+    catalog = Catalog(
+        prompts=(
+            PromptView("write", arguments=(TO, CC)),
+            PromptView("rewrite"),
+        ),
+        resources=tuple(ResourceView(f"notes://{n}", f"note {n}") for n in range(20)),
+    )
+    return ServerView(
+        ServerId("notes"), Origin.USER, Transport.STDIO, "x", status=status, catalog=catalog
+    )
+
+
+def test_a_slash_at_the_start_offers_prompts_those_that_begin_with_the_word_first() -> None:
+    offered = complete("/wri", [server()])
+    assert offered is not None
+    assert [completion.label for completion in offered.completions] == [
+        "/write --to [--cc]",
+        "/rewrite",
+    ]
+
+
+@pytest.mark.parametrize("text", ["say /wri", "/zzz", "", "a/b", "/write", "mail@x", "/write to"])
+def test_other_words_are_left_alone(text: str) -> None:
+    offered = complete(text, [server()])
+    assert offered is None or all(c.text != "/write" for c in offered.completions)
+    assert complete("plain words", [server()]) is None
+
+
+def test_an_at_sign_offers_resources_anywhere_by_address_or_name_up_to_ten() -> None:
+    offered = complete("look at @", [server()])
+    assert offered is not None
+    assert offered.start == len("look at ")
+    assert len(offered.completions) == MAX_COMPLETIONS
+    by_name = complete("@note 1"[:5], [server()])
+    assert by_name is not None
+    assert by_name.completions[0].text == "@notes:notes://0"
+
+
+def test_servers_that_are_not_ready_offer_nothing() -> None:
+    assert complete("/", [server(ServerStatus.FAILED)]) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "refused"),
+    [
+        ("https://a.example/path?q=1", False),
+        ("http://127.0.0.1:8080/", False),
+        ("https://a.example:99999/", True),
+        ("ssh://-oProxyCommand=x", True),
+        ("file:///etc/passwd", True),
+        ("javascript:alert(1)", True),
+        ("--renderer-cmd-prefix=x", True),
+        ("https://good.example@evil.example/", True),
+        ("https:///nohost", True),
+        ("https://a.example/\n", True),
+        ("https://a.example/\u202e", True),
+        ("https://a.example/" + "x" * 3_000, True),
+        ("https://[::1", True),
+    ],
+)
+def test_only_plain_web_addresses_may_be_opened(url: str, refused: bool) -> None:
+    assert bool(examine(url).refusal) is refused
+
+
+def test_a_host_of_other_letters_is_shown_as_the_name_service_sees_it() -> None:
+    assert examine("https://\u0430pple.example/").host.startswith("xn--")
+    assert examine("https://a.example:8443/").host == "a.example:8443"
+
+
+def test_an_unencrypted_address_is_told_unless_it_is_this_machine() -> None:
+    assert is_plain_http(examine("http://a.example/"))
+    assert not is_plain_http(examine("http://127.0.0.1/"))
+    assert not is_plain_http(examine("http://localhost:7777/"))
+    assert not is_plain_http(examine("https://a.example/"))
+
+
+def test_an_address_is_one_argument_of_a_known_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}" if name else None)
+    assert opener_command("https://a.example", "linux") == (
+        "/usr/bin/xdg-open",
+        "https://a.example",
+    )
+    assert opener_command("https://a.example", "darwin") == ("/usr/bin/open", "https://a.example")
+    assert opener_command("https://a.example", "win32") is None
+
+
+def test_a_refused_address_starts_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(links, "opener_command", lambda url: (sys.executable, url))
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: started.append(command))
+    assert not open_in_browser("ssh://host")
+    assert started == []
+    assert open_in_browser("https://a.example")
+    assert started == [(sys.executable, "https://a.example")]
+
+
+def test_a_paste_loses_escapes_and_controls_and_keeps_lines_and_tabs() -> None:
+    hostile = "a\r\nb\rc\x1b[31md\x1b]52;c;eA==\x07e\x00f\x9b31mg\u202eh\ti"
+    assert clean_paste(hostile) == "a\nb\ncdef31mgh\ti"
+
+
+def test_the_gate_opens_after_the_delay_and_a_pause_in_typing() -> None:
+    clock = Clock()
+    gate = ArmingGate(clock)
+    clock.advance(10)
+    assert gate.remaining > 0, "nothing was drawn yet"
+    gate.shown()
+    assert not gate.typed()
+    clock.advance(ARMING_SECONDS - 0.01)
+    assert not gate.typed(), "a key within the delay does not count and begins it anew"
+    clock.advance(ARMING_SECONDS - 0.01)
+    assert gate.remaining > 0
+    clock.advance(0.02)
+    assert gate.remaining == 0
+    assert gate.typed()
+    assert gate.typed(), "once open it stays open"
+    gate.hidden()
+    assert gate.remaining > 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "written"), [(0.042, "42 ms"), (1.26, "1.3 s"), (125.0, "2 m 05 s")]
+)
+def test_durations_are_written_briefly(seconds: float, written: str) -> None:
+    assert duration(seconds) == written

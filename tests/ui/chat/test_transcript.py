@@ -1,0 +1,401 @@
+"""The conversation on the screen: entries, following, the window, and hostile text."""
+
+from time import monotonic
+
+import pytest
+from textual.widgets import Static
+
+from tests.support.stalls import HANG_SECONDS, LoopWatch
+from tests.ui.chat.app import ChatApp
+from tests.ui.chat.support import call, conversation, until
+from tui.model import events as e
+from tui.model.chat import (
+    BackendKind,
+    ChatNotice,
+    EntryId,
+    ModelText,
+    ModelView,
+    Progress,
+    Severity,
+    ToolCallStatus,
+    TurnId,
+    TurnOutcome,
+    TurnPhase,
+    UserMessage,
+)
+from tui.store.state import AppState, Transcript
+from tui.ui.screens.link import LinkScreen
+from tui.ui.screens.viewer import ViewerScreen
+from tui.ui.widgets.clipping import MAX_SHOWN
+from tui.ui.widgets.entries import EntryView, ModelEntry, ThoughtEntry
+from tui.ui.widgets.folded_text import FoldedText
+from tui.ui.widgets.tool_call import ToolCallEntry
+from tui.ui.widgets.window import MAX_ENTRIES, MAX_MOUNTED
+
+HOSTILE = (
+    "[/x] [@click=app.quit]press[/] [bold]b[/bold] $text-error \\[esc",
+    "\n" * 5_000,
+    "x" * 1_000_000,
+    "a://" * 20_000,
+    ("word " * 30 + "\n") * 6_000,
+    "漢字" * 100_000,
+)
+
+
+def shown(view: EntryView) -> str:
+    return "\n".join(line.plain for line in view.lines(view.size.width or 80))
+
+
+async def test_an_empty_conversation_says_what_to_try() -> None:
+    app = ChatApp(AppState(model=ModelView("demo", BackendKind.DEMO)))
+    async with app.run_test() as pilot:
+        welcome = app.chat.welcome
+        assert welcome.display
+        assert "add a note: buy milk" in str(welcome.render())
+        app.start_turn()
+        await until(pilot, lambda: not welcome.display)
+        app.store.dispatch(e.ConversationCleared())
+        await until(pilot, lambda: welcome.display)
+        assert app.chat.transcript.views == ()
+
+
+async def test_each_kind_of_entry_is_drawn_with_its_words() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.start_turn("list the branches")
+        app.store.dispatch(e.ThoughtStreamed(EntryId("th"), "secret thoughts"))
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "There are **three**."))
+        app.store.dispatch(
+            e.ChatNoticeAdded(
+                ChatNotice(EntryId("n"), Severity.ERROR, "The key is wrong.", "Paste another.")
+            )
+        )
+        await until(pilot, lambda: len(app.chat.transcript.views) == 4)
+        user, thought, model, notice = app.chat.transcript.views
+        assert shown(user) == "You  list the branches"
+        assert shown(thought) == "▸ thinking…"
+        await until(pilot, lambda: shown(model) == "There are three.")
+        assert "✕ error  The key is wrong." in shown(notice)
+        assert "Paste another." in shown(notice)
+
+
+async def test_a_thought_is_laid_out_only_once_it_is_opened() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.start_turn()
+        app.store.dispatch(e.ThoughtStreamed(EntryId("th"), "because "))
+        app.store.dispatch(e.ThoughtStreamed(EntryId("th"), "of reasons"))
+        app.store.dispatch(e.EntryCompleted(EntryId("th")))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
+        thought = app.chat.transcript.views[-1]
+        assert isinstance(thought, ThoughtEntry)
+        assert "reasons" not in shown(thought)
+        await pilot.click(ThoughtEntry, offset=(3, 0))
+        await until(pilot, lambda: "because of reasons" in shown(thought))
+
+
+async def test_a_tool_row_lives_from_waiting_to_its_result() -> None:
+    app = ChatApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.start_turn()
+        app.store.dispatch(
+            e.ToolCallRequested(call(0, ToolCallStatus.WAITING, arguments='{"a": 1}'))
+        )
+        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
+        row = app.chat.transcript.views[-1]
+        assert isinstance(row, ToolCallEntry)
+        assert "git.branch_list" in shown(row)
+        assert "waiting" in shown(row)
+        app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.RUNNING))
+        app.store.dispatch(e.ToolCallProgressed(EntryId("call0"), Progress(3, 4, "nearly")))
+        await until(pilot, lambda: "75%  nearly" in shown(row))
+        assert "running" in shown(row)
+        app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 0.042, "main"))
+        await until(pilot, lambda: shown(row).split()[-4:] == ["✓", "ok", "42", "ms"])
+        assert "\n" not in shown(row), "closed, it is one row"
+        app.chat.transcript.focus()
+        await pilot.press("enter")
+        await until(pilot, lambda: "main" in shown(row))
+        assert '"a": 1' in shown(row)
+        await pilot.press("enter")
+        await until(pilot, lambda: "main" not in shown(row))
+
+
+async def test_a_long_result_is_trimmed_and_the_viewer_shows_all_of_it() -> None:
+    app = ChatApp()
+    result = "\n".join(f"line {number}" for number in range(5_000))
+    async with app.run_test() as pilot:
+        app.start_turn()
+        app.store.dispatch(e.ToolCallRequested(call()))
+        app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 1.0, result))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
+        app.chat.transcript.focus()
+        await pilot.press("enter")
+        row = app.chat.transcript.views[-1]
+        await until(pilot, lambda: "more characters" in shown(row))
+        assert len(shown(row)) < MAX_SHOWN * 2
+        await pilot.press("v")
+        await until(pilot, lambda: isinstance(app.screen, ViewerScreen))
+        viewer = app.screen.query_one(FoldedText)
+        await pilot.press("end")
+        await until(pilot, lambda: viewer.scroll_y >= viewer.max_scroll_y)
+        assert viewer.row_count > 5_000
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, ViewerScreen))
+
+
+async def test_ten_thousand_entries_open_quickly_and_mount_a_window() -> None:
+    app = ChatApp(conversation(10_000))
+    began = monotonic()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: len(app.chat.transcript.views) > 0)
+        assert monotonic() - began < 3, "a bound for a busy machine; about 0.4 s is measured"
+        transcript = app.chat.transcript
+        assert len(transcript.views) <= MAX_ENTRIES
+        assert len(list(app.screen.walk_children())) < MAX_ENTRIES + 30
+        assert transcript.views[-1].entry.id == "e9999"
+        assert transcript.scroll_y == transcript.max_scroll_y
+        await pilot.press("h", "i")
+        assert app.chat.composer.text == "hi"
+
+
+async def test_page_up_at_the_top_brings_in_earlier_entries_and_end_returns() -> None:
+    app = ChatApp(conversation(400))
+    async with app.run_test(size=(100, 30)) as pilot:
+        transcript = app.chat.transcript
+        await until(pilot, lambda: transcript.max_scroll_y > 0)
+        first = transcript.views[0]
+        transcript.scroll_home(animate=False)
+        await pilot.pause()
+        top = first.region.y
+        assert transcript.load_earlier()
+        await until(pilot, lambda: transcript.views[0] is not first and first.region.y == top)
+        for _ in range(20):
+            transcript.load_earlier()
+            await pilot.pause()
+            assert len(transcript.views) <= MAX_MOUNTED
+        assert transcript.views[0].entry.id == "e0"
+        assert not transcript.load_earlier()
+        await pilot.press("ctrl+end")
+        await until(pilot, lambda: transcript.views[-1].entry.id == "e399")
+        await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y)
+        assert len(transcript.views) <= MAX_ENTRIES
+
+
+async def test_a_page_up_key_in_the_composer_scrolls_and_loads() -> None:
+    app = ChatApp(conversation(300))
+    async with app.run_test(size=(100, 20)) as pilot:
+        transcript = app.chat.transcript
+        await until(pilot, lambda: transcript.max_scroll_y > 0)
+        before = transcript.views[0]
+        for _ in range(40):
+            await pilot.press("pageup")
+            if transcript.views[0] is not before:
+                break
+        assert transcript.views[0] is not before
+        assert app.focused is app.chat.composer
+
+
+async def test_the_end_is_followed_until_the_user_scrolls_up_and_then_nothing_moves() -> None:
+    app = ChatApp(conversation(30))
+    async with app.run_test(size=(100, 20)) as pilot:
+        transcript = app.chat.transcript
+        app.start_turn()
+        await until(pilot, lambda: len(transcript.views) == 31)
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "line\n\n" * 30))
+        await until(pilot, lambda: len(transcript.views) == 32)
+        await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y)
+        transcript.scroll_relative(y=-15, animate=False)
+        await pilot.pause()
+        position = transcript.scroll_y
+        views = {view: view.region for view in transcript.views}
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "more\n\n" * 50))
+        app.store.dispatch(e.ToolCallRequested(call()))
+        app.store.dispatch(e.EntryCompleted(EntryId("m")))
+        await until(pilot, lambda: len(transcript.views) == 33)
+        await pilot.pause(0.1)
+        assert transcript.scroll_y == position
+        last = transcript.views[-2]
+        assert all(view.region == region for view, region in views.items() if view is not last)
+        await pilot.press("ctrl+end")
+        await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y)
+
+
+async def test_following_keeps_the_number_of_mounted_entries_bounded() -> None:
+    app = ChatApp(conversation(100))
+    async with app.run_test(size=(100, 30)) as pilot:
+        transcript = app.chat.transcript
+        app.start_turn()
+        await until(pilot, lambda: len(transcript.views) > 1)
+        for number in range(200):
+            app.store.dispatch(e.ToolCallRequested(call(number)))
+            if number % 10 == 0:
+                await pilot.pause(0.04)
+        await until(pilot, lambda: transcript.views[-1].entry.id == "call199")
+        assert len(transcript.views) <= MAX_ENTRIES
+        await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y)
+
+
+async def test_a_burst_of_entries_while_scrolled_up_waits_below_the_window() -> None:
+    app = ChatApp(conversation(100))
+    async with app.run_test(size=(100, 30)) as pilot:
+        transcript = app.chat.transcript
+        await until(pilot, lambda: transcript.max_scroll_y > 0)
+        app.start_turn()
+        transcript.scroll_home(animate=False)
+        await pilot.pause()
+        for number in range(300):
+            app.store.dispatch(e.ToolCallRequested(call(number)))
+        await until(pilot, lambda: transcript.later.display)
+        assert len(transcript.views) <= MAX_MOUNTED
+        transcript.focus()
+        await pilot.press("end")
+        await until(pilot, lambda: transcript.views[-1].entry.id == "call299")
+
+
+async def test_a_streamed_answer_ends_as_the_text_that_was_sent() -> None:
+    app = ChatApp()
+    text = "# Head\n\n- one\n- **two**\n\n```py\nx = 1\n```\n\nend"
+    async with app.run_test() as pilot:
+        app.start_turn()
+        for start in range(0, len(text), 3):
+            app.store.dispatch(e.TextStreamed(EntryId("m"), text[start : start + 3]))
+            await pilot.pause(0.001)
+        app.store.dispatch(e.EntryCompleted(EntryId("m")))
+        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
+        await until(pilot, lambda: app.bridge.state.turn is None)
+        view = app.chat.transcript.views[-1]
+        assert isinstance(view, ModelEntry)
+        await until(pilot, lambda: shown(view).endswith("end"))
+        assert view.full_text() == text
+        fresh = ModelEntry(ModelText(EntryId("m"), text, complete=True))
+        assert [line.plain for line in fresh.lines(60)] == [line.plain for line in view.lines(60)]
+
+
+async def test_a_cut_turn_still_draws_its_last_words() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.start_turn()
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "half an ans"))
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "wer"))
+        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.CANCELLED))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
+        await until(pilot, lambda: shown(app.chat.transcript.views[-1]) == "half an answer")
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+async def test_hostile_text_in_every_place_neither_crashes_nor_holds_up_the_loop(
+    text: str, loop_watch: LoopWatch
+) -> None:
+    app = ChatApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.start_turn("hello")
+        app.store.dispatch(e.TextStreamed(EntryId("warm"), "- *warm* `up`\n"))
+        app.store.dispatch(e.ToolCallRequested(call(9, arguments='{"warm": 1}')))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 3)
+        app.chat.transcript.toggle(app.chat.transcript.views[-1])
+        await pilot.pause(0.1)
+        loop_watch.clear()
+        message = UserMessage(EntryId("u"), text)
+        app.store.dispatch(e.TurnStarted(TurnId("t2"), message, monotonic()))
+        app.store.dispatch(e.ThoughtStreamed(EntryId("th"), text))
+        app.store.dispatch(e.TextStreamed(EntryId("m"), text[: len(text) // 2]))
+        app.store.dispatch(e.TextStreamed(EntryId("m"), text[len(text) // 2 :]))
+        app.store.dispatch(e.EntryCompleted(EntryId("m")))
+        notice = ChatNotice(EntryId("n"), Severity.WARNING, text, text[:500])
+        app.store.dispatch(e.ChatNoticeAdded(notice))
+        app.store.dispatch(e.ToolCallRequested(call(1, arguments=text)))
+        app.store.dispatch(e.ToolCallChanged(EntryId("call1"), ToolCallStatus.ERROR, 1.0, text))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 8)
+        for view in app.chat.transcript.views:
+            if view.expandable and not view.expanded:
+                app.chat.transcript.toggle(view)
+        await pilot.pause(0.1)
+        app.chat.transcript.focus()
+        await pilot.press("v")
+        await until(pilot, lambda: isinstance(app.screen, ViewerScreen))
+        await pilot.press("end")
+        await pilot.pause(0.05)
+        loop_watch.assert_smooth(HANG_SECONDS)
+        assert app.is_running
+
+
+async def test_a_click_on_model_text_runs_nothing() -> None:
+    app = ChatApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.start_turn("[@click=app.quit]press me[/]")
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "[@click=app.quit]press me[/]"))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
+        for view in app.chat.transcript.views:
+            await pilot.click(view, offset=(8, 0))
+        assert app.is_running
+        assert app.commands.calls == []
+
+
+async def test_a_click_on_a_link_asks_and_opens_only_when_told() -> None:
+    app = ChatApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.start_turn()
+        text = "[my bank](https://evil.example/login) or [this](ssh://-oProxyCommand=x)"
+        app.store.dispatch(e.TextStreamed(EntryId("m"), text))
+        app.store.dispatch(e.EntryCompleted(EntryId("m")))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
+        await pilot.click(app.chat.transcript.views[-1], offset=(3, 0))
+        await until(pilot, lambda: isinstance(app.screen, LinkScreen))
+        target = app.screen.query_one("#link-target", Static)
+        assert "evil.example" in str(target.render())
+        assert "https://evil.example/login" in str(target.render())
+        await pilot.press("enter")
+        await until(pilot, lambda: not isinstance(app.screen, LinkScreen))
+        assert app.opened == [], "the focused button closes"
+        await pilot.click(app.chat.transcript.views[-1], offset=(3, 0))
+        await until(pilot, lambda: isinstance(app.screen, LinkScreen))
+        await pilot.click("#link-open")
+        await until(pilot, lambda: app.opened == ["https://evil.example/login"])
+        await pilot.click(app.chat.transcript.views[-1], offset=(15, 0))
+        await until(pilot, lambda: isinstance(app.screen, LinkScreen))
+        await pilot.click("#link-open")
+        await pilot.press("escape")
+        assert len(app.opened) == 1
+
+
+async def test_the_working_line_says_what_runs_and_ticks_only_then() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        line = app.chat.working
+        assert str(line.render()) == ""
+        message = UserMessage(EntryId("u"), "x")
+        app.store.dispatch(e.TurnStarted(TurnId("t1"), message, monotonic() - 12))
+        await until(pilot, lambda: "waiting for the model   12 s" in str(line.render()))
+        assert "Esc stops" in str(line.render())
+        app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.TOOLS))
+        await until(pilot, lambda: "running tools" in str(line.render()))
+        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
+        await until(pilot, lambda: str(line.render()) == "")
+        assert line._timer is None
+
+
+async def test_the_cursor_walks_entries_and_copies_their_text() -> None:
+    app = ChatApp(conversation(6))
+    async with app.run_test() as pilot:
+        transcript = app.chat.transcript
+        await until(pilot, lambda: len(transcript.views) == 6)
+        transcript.focus()
+        await pilot.pause()
+        assert transcript.cursor is transcript.views[-1]
+        await pilot.press("up")
+        assert transcript.cursor is transcript.views[-2]
+        await pilot.press("c")
+        assert app.clipboard == "question 4"
+        await pilot.press("escape")
+        await until(pilot, lambda: app.focused is app.chat.composer)
+
+
+async def test_another_conversation_takes_the_place_of_the_first() -> None:
+    app = ChatApp(conversation(40))
+    async with app.run_test() as pilot:
+        transcript = app.chat.transcript
+        await until(pilot, lambda: len(transcript.views) == 40)
+        transcript.show(Transcript(settled=conversation(3).transcript.settled, epoch=1))
+        await until(pilot, lambda: len(transcript.views) == 3)
+        assert len(transcript.query(EntryView)) == 3

@@ -1,0 +1,217 @@
+"""States of the app for tests and pictures of the screen around the chat."""
+
+from tests.fakes.commands import RecordingCommands
+from tui.model.catalog import (
+    Catalog,
+    Parameter,
+    PromptArgument,
+    PromptView,
+    ResourceTemplateView,
+    ResourceView,
+    ToolId,
+    ToolView,
+)
+from tui.model.chat import (
+    BackendKind,
+    EntryId,
+    ModelView,
+    Severity,
+    TurnId,
+    TurnPhase,
+    Usage,
+    UserMessage,
+)
+from tui.model.events import (
+    CatalogChanged,
+    LogLine,
+    ModelSelected,
+    ServerLogged,
+    ServersConfigured,
+    ServerStatusChanged,
+    TurnPhaseChanged,
+    TurnStarted,
+    UsageReported,
+)
+from tui.model.servers import (
+    Failure,
+    Origin,
+    ServerId,
+    ServerInfo,
+    ServerStatus,
+    ServerView,
+    Transport,
+)
+from tui.store.state import AppState
+from tui.store.store import Store
+
+GIT = ServerId("git")
+EVERYTHING = ServerId("everything")
+SEARCH = ServerId("search")
+LEGACY = ServerId("legacy")
+WEATHER = ServerId("weather")
+DRIVE = ServerId("drive")
+TEAM = ServerId("team-notes")
+
+EPOCH = 1_767_225_600.0
+
+
+def tool(name: str, description: str = "", **changes: object) -> ToolView:
+    defaults: dict[str, object] = {"id": ToolId(name), "name": name, "description": description}
+    return ToolView(**{**defaults, **changes})  # type: ignore[arg-type]
+
+
+def server(
+    server_id: ServerId,
+    status: ServerStatus = ServerStatus.STOPPED,
+    *,
+    failure: Failure | None = None,
+    transport: Transport = Transport.STDIO,
+    target: str = "uvx mcp-server",
+    origin: Origin = Origin.USER,
+) -> ServerView:
+    return ServerView(
+        id=server_id,
+        origin=origin,
+        transport=transport,
+        target=target,
+        status=status,
+        failure=failure,
+    )
+
+
+GIT_TOOLS = (
+    tool(
+        "branch_list",
+        "List the branches of a repository, local and remote, with the commit each points at.",
+        title="List branches",
+        parameters=(
+            Parameter("repo_path", "string", required=True, description="The repository."),
+            Parameter("pattern", "string", required=False, description="A glob for the names."),
+            Parameter("limit", "integer", required=False),
+        ),
+        schema='{\n  "type": "object",\n  "required": ["repo_path"]\n}',
+        claims=("read-only", "idempotent"),
+    ),
+    tool("commit", "Record changes to the repository."),
+    tool("diff", "Show changes between commits."),
+    tool("log", "Show the commit log."),
+    tool("show", "Show one commit."),
+    tool("status", "Show the working tree."),
+)
+EVERYTHING_TOOLS = (
+    tool("echo", "Echoes the message back.", parameters=(Parameter("message", "string", True),)),
+    tool("add", "Adds two numbers."),
+    tool("longRunningOperation", "Runs for a while and reports progress."),
+    tool("printEnv", "Prints the environment."),
+    tool("getTinyImage", "Gives a small picture."),
+    tool("annotatedMessage", "Shows annotations."),
+    tool("broken_schema", "A tool that cannot be offered.", problem="its schema is not valid"),
+)
+EVERYTHING_PROMPTS = (
+    PromptView("simple_prompt", description="A prompt without arguments."),
+    PromptView(
+        "complex_prompt",
+        description="A prompt with arguments.",
+        arguments=(
+            PromptArgument("temperature", required=True, description="How warm."),
+            PromptArgument("style", required=False),
+        ),
+    ),
+)
+EVERYTHING_RESOURCES = (
+    ResourceView("test://static/resource/1", "Resource 1", mime_type="text/plain", size=42),
+    ResourceView("test://static/resource/2", "Resource 2", mime_type="application/octet-stream"),
+)
+EVERYTHING_TEMPLATES = (
+    ResourceTemplateView("test://static/resource/{id}", "Static resource", description="By id."),
+)
+
+
+def new_commands() -> RecordingCommands:
+    return RecordingCommands()
+
+
+def new_store(*, needs_setup: bool = False, workspace: str = "~/shop (trusted)") -> Store:
+    """Give the store of an app whose settings were not read yet."""
+    model = ModelView("gemini-3.8-flash", BackendKind.DEMO, needs_setup=needs_setup)
+    return Store(AppState(workspace=workspace, model=model))
+
+
+def configure(store: Store, *servers: ServerView) -> None:
+    store.dispatch(ServersConfigured(tuple(servers)))
+
+
+def start(store: Store, server_id: ServerId) -> None:
+    store.dispatch(ServerStatusChanged(server_id, ServerStatus.STARTING))
+
+
+def make_ready(store: Store, server_id: ServerId, catalog: Catalog) -> None:
+    """Let a server start and list what it offers."""
+    info = ServerInfo(server_id, "1.4.0", "2025-11-25", instructions="Ask before you write.")
+    start(store, server_id)
+    store.dispatch(CatalogChanged(server_id, catalog))
+    store.dispatch(ServerStatusChanged(server_id, ServerStatus.READY, info=info))
+
+
+def full_store(*, retry_at: float | None = None) -> Store:
+    """Give a store with a server in each kind of status, logs and a conversation's usage."""
+    store = new_store()
+    configure(
+        store,
+        server(GIT, target="uvx mcp-server-git --repository ~/shop"),
+        server(EVERYTHING, target="npx -y @modelcontextprotocol/server-everything"),
+        server(SEARCH, transport=Transport.HTTP, target="https://search.example/mcp"),
+        server(WEATHER, target="python weather.py"),
+        server(DRIVE, transport=Transport.HTTP, target="https://drive.example/mcp"),
+        server(LEGACY, ServerStatus.DISABLED, target="node old.js"),
+        server(TEAM, ServerStatus.UNTRUSTED, origin=Origin.PROJECT, target="./notes"),
+    )
+    make_ready(store, GIT, Catalog(tools=GIT_TOOLS))
+    make_ready(
+        store,
+        EVERYTHING,
+        Catalog(EVERYTHING_TOOLS, EVERYTHING_PROMPTS, EVERYTHING_RESOURCES, EVERYTHING_TEMPLATES),
+    )
+    store.dispatch(
+        ServerStatusChanged(
+            SEARCH,
+            ServerStatus.RETRYING,
+            failure=Failure("connection refused"),
+            retry_at=retry_at,
+        )
+    )
+    store.dispatch(
+        ServerStatusChanged(
+            WEATHER,
+            ServerStatus.FAILED,
+            failure=Failure(
+                "The server ended with exit code 1 before it answered.",
+                advice="Look at its log with l, then restart it with r.",
+                stderr_tail=(
+                    "Traceback (most recent call last):",
+                    '  File "weather.py", line 3, in <module>',
+                    "ModuleNotFoundError: No module named 'pandas'",
+                ),
+            ),
+        )
+    )
+    store.dispatch(ServerStatusChanged(DRIVE, ServerStatus.NEEDS_SIGN_IN))
+    log(store, GIT, "Starting", "Serving ~/shop")
+    log(store, WEATHER, "ModuleNotFoundError: No module named 'pandas'", severity=Severity.ERROR)
+    store.dispatch(ModelSelected(ModelView("gemini-3.8-flash", BackendKind.GEMINI)))
+    store.dispatch(UsageReported(Usage(prompt=12_400, context_limit=1_000_000)))
+    return store
+
+
+def log(store: Store, server_id: ServerId, *texts: str, severity: Severity = Severity.INFO) -> None:
+    lines = tuple(LogLine(EPOCH + i, "stderr", severity, text) for i, text in enumerate(texts))
+    store.dispatch(ServerLogged(server_id, lines))
+
+
+def start_turn(store: Store) -> None:
+    message = UserMessage(EntryId("m1"), "hello")
+    store.dispatch(TurnStarted(TurnId("t1"), message, 0.0))
+
+
+def change_phase(store: Store, phase: TurnPhase) -> None:
+    store.dispatch(TurnPhaseChanged(TurnId("t1"), phase))

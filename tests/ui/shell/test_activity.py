@@ -1,0 +1,143 @@
+"""Activity and notices: what was written, in order, and what becomes a toast."""
+
+from tests.ui.shell import decks
+from tests.ui.shell.running import NARROW, WIDE, running
+from tui.model.chat import Severity
+from tui.model.events import LogLine, Notice, NoticeRaised, ServerLogged
+from tui.store.state import MAX_LOG_LINES
+from tui.ui.panes.activity import ActivityPane, lines_after
+from tui.ui.widgets.log_view import LogView, wrapped
+
+
+def line(text: str, at: float = decks.EPOCH) -> LogLine:
+    return LogLine(at, "stderr", Severity.INFO, text)
+
+
+async def test_lines_of_all_servers_stand_in_order_of_time_under_their_writer() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f7")
+        assert [entry.owner for entry in deck.one(LogView).entries] == ["git", "weather", "git"]
+        for words in (
+            "git · stderr",
+            "Starting",
+            "weather · stderr",
+            "error:",
+            "ModuleNotFoundError:",
+        ):
+            assert words in deck.text
+
+
+async def test_the_view_follows_the_end_until_the_user_scrolls_away() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        await deck.press("f7")
+        view = deck.one(LogView)
+        store.dispatch(ServerLogged(decks.GIT, tuple(line(f"line {i}") for i in range(200))))
+        await deck.settle()
+        assert "line 199" in deck.text
+        await deck.press("home")
+        await deck.settle()
+        store.dispatch(ServerLogged(decks.GIT, (line("the newest"),)))
+        await deck.settle()
+        assert "the newest" not in deck.text
+        assert view.scroll_offset.y == 0
+        await deck.press("end")
+        await deck.settle()
+        assert "the newest" in deck.text
+
+
+async def test_only_the_newest_thousand_lines_are_kept() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        await deck.press("f7")
+        for batch in range(3):
+            store.dispatch(
+                ServerLogged(
+                    decks.GIT,
+                    tuple(line(f"b{batch} n{i}", decks.EPOCH + 9) for i in range(MAX_LOG_LINES)),
+                )
+            )
+            await deck.settle()
+        entries = deck.one(LogView).entries
+        assert len(entries) == MAX_LOG_LINES
+        assert {entry.line.text[:2] for entry in entries} == {"b2"}
+        assert "b2 n999" in deck.text
+
+
+async def test_a_hidden_log_renders_nothing_and_catches_up_when_shown() -> None:
+    store = decks.full_store()
+    async with running(store, NARROW) as deck:
+        await deck.press("f7", "f6")
+        view = deck.one(ActivityPane).view
+        before = view.entries
+        store.dispatch(ServerLogged(decks.GIT, (line("written in the dark"),)))
+        await deck.settle()
+        assert view.entries == before
+        await deck.press("f7")
+        await deck.settle()
+        assert "written in the dark" in deck.text
+
+
+async def test_left_and_right_turn_from_log_to_log() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f7")
+        assert "all servers" in deck.text
+        await deck.press("right")
+        assert "gemdeck" in deck.lines[2]
+        await deck.press("right")
+        assert {entry.owner for entry in deck.one(LogView).entries} == {"git"}
+        await deck.press("left", "left")
+        assert len(deck.one(LogView).entries) == 3
+
+
+async def test_a_notice_is_a_toast_once_and_stands_in_the_activity() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        store.dispatch(NoticeRaised(Notice(Severity.WARNING, "Odd settings.", "Look at line 3.")))
+        await deck.settle()
+        store.dispatch(NoticeRaised(Notice(Severity.ERROR, "Worse settings.")))
+        await deck.settle()
+        toasts = [(toast.message, toast.severity) for toast in deck.app._notifications]
+        assert toasts == [
+            ("Odd settings.\nLook at line 3.", "warning"),
+            ("Worse settings.", "error"),
+        ]
+        await deck.press("f7")
+        assert "warning: Odd settings." in deck.text
+        assert "gemdeck" in deck.text
+
+
+async def test_many_notices_at_once_are_one_toast() -> None:
+    store = decks.full_store()
+    for number in range(7):
+        store.dispatch(NoticeRaised(Notice(Severity.WARNING, f"Problem {number}")))
+    async with running(store) as deck:
+        messages = [toast.message for toast in deck.app._notifications]
+        assert messages == ["7 notices. F7 shows them in the activity."]
+        await deck.press("f7", "right")
+        assert len(deck.one(LogView).entries) == 7
+
+
+async def test_long_lines_are_wrapped_again_at_another_width() -> None:
+    store = decks.full_store()
+    decks.log(store, decks.GIT, "word " * 60)
+    async with running(store, WIDE) as deck:
+        await deck.press("f7")
+        tall = deck.one(LogView).virtual_size.height
+        await deck.pilot.resize_terminal(220, 36)
+        await deck.settle()
+        assert deck.one(LogView).virtual_size.height < tall
+
+
+def test_new_lines_are_found_behind_the_last_one_seen() -> None:
+    lines = (line("a"), line("a"), line("b"))
+    assert lines_after(lines, lines[0]) == lines[1:]
+    assert lines_after(lines, lines[2]) == ()
+    assert lines_after(lines, line("a")) == lines
+    assert lines_after((), None) == ()
+
+
+def test_lines_break_between_words_and_wide_letters_fit_too() -> None:
+    assert wrapped("one two three", 7) == ["one two", "three"]
+    assert wrapped("x" * 10, 4) == ["xxxx", "xxxx", "xx"]
+    assert all(len(part) <= 2 for part in wrapped("漢字漢字", 4))

@@ -1,0 +1,197 @@
+"""Tools, prompts and resources: filter, details, and what Enter does."""
+
+from time import perf_counter
+
+import pytest
+from textual.widgets import TextArea
+
+from tests.ui.shell import decks
+from tests.ui.shell.running import NARROW, running
+from tui.model.catalog import Catalog
+from tui.model.events import CatalogChanged
+from tui.model.servers import ServerId
+from tui.ui.panes.chat import ChatPane
+from tui.ui.panes.prompts import PromptsPane
+from tui.ui.panes.resources import mention
+from tui.ui.panes.tools import ToolsPane
+from tui.ui.screens.details import DetailsScreen
+from tui.ui.widgets.filter_list import FilterLine, ListEntry, matching
+from tui.ui.widgets.row_list import Row, RowList
+
+MANY = 10_000
+
+
+def many_tools(number: int = MANY) -> Catalog:
+    return Catalog(
+        tools=tuple(decks.tool(f"tool_{i}", f"Does the work of number {i}.") for i in range(number))
+    )
+
+
+async def test_tools_of_all_servers_are_listed_with_the_details_of_one() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f3")
+        for word in ("branch_list", "longRunningOperation", "13 tools"):
+            assert word in deck.text
+        for word in ("List branches", "repo_path", "string", "required", "claims read-only"):
+            assert word in deck.text
+        assert "not offered" in deck.text
+
+
+async def test_typing_narrows_the_list_and_names_come_before_descriptions() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f3", "slash", *"ec")
+        names = [entry.item[1].name for entry in deck.one(ToolsPane).entries.shown]
+        assert names == ["echo", "commit"]
+        assert "2 of 13 tools" in deck.text
+
+
+async def test_arrows_move_through_the_list_while_the_filter_has_the_focus() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f3", "slash", *"git:", "down", "down")
+        current = deck.one(ToolsPane).entries.current
+        assert current is not None
+        assert current[1].name == "diff"
+        assert isinstance(deck.focus, FilterLine)
+        assert "Show changes between commits." in deck.text
+
+
+async def test_a_filter_that_nothing_passes_shows_nothing() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f3", "slash", *"zzz", "enter", "down")
+        assert deck.one(ToolsPane).entries.current is None
+        assert "0 of 13 tools" in deck.text
+
+
+async def test_v_shows_the_schema_and_enter_shows_everything() -> None:
+    async with running(decks.full_store(), (120, 76)) as deck:
+        await deck.press("f3")
+        assert '"required"' not in deck.text
+        await deck.press("v")
+        assert '"required"' in deck.text
+        await deck.press("v", "enter")
+        assert deck.on_top(DetailsScreen)
+        assert '"required"' in deck.text
+
+
+async def test_ten_thousand_tools_filter_within_a_frame_or_two() -> None:
+    store = decks.new_store()
+    decks.configure(store, decks.server(decks.GIT))
+    async with running(store, NARROW) as deck:
+        decks.make_ready(store, decks.GIT, many_tools())
+        await deck.settle()
+        await deck.press("f3", "slash")
+        entries = deck.one(ToolsPane).entries
+        took = []
+        for query in ("t", "to", "9", "99", "number 12", ""):
+            began = perf_counter()
+            entries.set_filter(query)
+            took.append(perf_counter() - began)
+        assert len(entries.shown) == MANY
+        entries.set_filter("tool_9999")
+        await deck.settle()
+        assert "1 of 10,000 tools" in deck.text
+        # The budget is 50 ms; the bound is wide because other work shares this machine.
+        assert sorted(took)[len(took) // 2] < 0.25
+
+
+async def test_the_whole_list_can_be_walked() -> None:
+    store = decks.new_store()
+    decks.configure(store, decks.server(decks.GIT))
+    decks.make_ready(store, decks.GIT, many_tools(500))
+    async with running(store, NARROW) as deck:
+        await deck.press("f3", "end")
+        assert "tool_499" in deck.text
+        await deck.press("home", "pagedown", "up")
+        rows = deck.one(RowList)
+        assert 0 < rows.cursor < 20
+
+
+async def test_a_changed_catalog_keeps_the_cursor_on_its_tool() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        await deck.press("f3", "down", "down")
+        fewer = tuple(tool for tool in decks.GIT_TOOLS if tool.name != "branch_list")
+        store.dispatch(CatalogChanged(decks.GIT, Catalog(tools=fewer)))
+        await deck.settle()
+        current = deck.one(ToolsPane).entries.current
+        assert current is not None
+        assert current[1].name == "diff"
+
+
+async def test_a_hidden_list_does_nothing_until_it_is_shown() -> None:
+    store = decks.full_store()
+    async with running(store, NARROW) as deck:
+        pane = deck.one(ToolsPane)
+        before = pane.entries.shown
+        store.dispatch(CatalogChanged(decks.GIT, Catalog()))
+        await deck.settle()
+        assert pane.entries.shown is before
+        await deck.press("f3")
+        await deck.settle()
+        assert len(pane.entries.shown) == len(decks.EVERYTHING_TOOLS)
+
+
+@pytest.mark.parametrize("size", [(120, 36), NARROW])
+async def test_enter_on_a_prompt_puts_it_into_the_message(size: tuple[int, int]) -> None:
+    async with running(decks.full_store(), size) as deck:
+        await deck.press("f4", "down")
+        assert "temperature" in deck.text
+        await deck.press("enter")
+        await deck.settle()
+        assert deck.one(ChatPane).query_one(TextArea).text.strip() == "/complex_prompt"
+        assert isinstance(deck.focus, TextArea)
+        assert deck.one(ChatPane).display
+
+
+async def test_enter_in_the_filter_chooses_the_first_match() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f4", "slash", *"simple", "enter")
+        await deck.settle()
+        assert deck.one(ChatPane).query_one(TextArea).text.strip() == "/simple_prompt"
+
+
+async def test_enter_on_a_resource_mentions_it_in_the_message() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f5")
+        assert "42 bytes" in deck.text
+        await deck.press("enter")
+        await deck.settle()
+        text = deck.one(ChatPane).query_one(TextArea).text
+        assert text.strip() == "@everything:test://static/resource/1"
+
+
+def test_a_template_is_mentioned_up_to_what_is_to_fill_in() -> None:
+    template = decks.EVERYTHING_TEMPLATES[0]
+    assert mention(decks.EVERYTHING, template) == "@everything:test://static/resource/"
+
+
+async def test_empty_panes_say_what_fills_them() -> None:
+    store = decks.new_store()
+    async with running(store) as deck:
+        await deck.press("f3")
+        assert "No tools yet." in deck.text
+        await deck.press("f4")
+        assert "No prompts." in deck.text
+        await deck.press("f5")
+        assert "No resources." in deck.text
+        assert deck.one(PromptsPane).entries.current is None
+
+
+def test_every_word_of_a_query_must_be_there() -> None:
+    entries = [
+        ListEntry(1, Row("git", "log"), "git:log", "shows commits"),
+        ListEntry(2, Row("git", "show"), "git:show", "one commit of the log"),
+    ]
+    assert [entry.item for entry in matching(entries, "LOG")] == [1, 2]
+    assert [entry.item for entry in matching(entries, "git: commit")] == [1, 2]
+    assert [entry.item for entry in matching(entries, "show one")] == [2]
+    assert matching(entries, "nothing") == []
+    assert matching(entries, "  ") is entries
+
+
+async def test_the_filter_takes_a_server_by_its_name_and_a_colon() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        await deck.press("f3", "slash", *"git:")
+        owners = {entry.item[0] for entry in deck.one(ToolsPane).entries.shown}
+        assert owners == {ServerId("git")}

@@ -1,0 +1,193 @@
+"""Help, palette and the welcome."""
+
+from textual.command import CommandPalette
+from textual.widgets import Input, OptionList, TextArea
+
+from tests.ui.shell import decks
+from tests.ui.shell.running import NARROW, Running, running
+from tui.model.chat import BackendKind, ModelView, Severity, TurnPhase
+from tui.model.events import ModelSelected, Notice, NoticeRaised
+from tui.ui import keymap
+from tui.ui.messages import PaneName
+from tui.ui.panes.servers import ServersTree
+from tui.ui.panes.side import SidePane
+from tui.ui.screens.details import ServerDetailsScreen
+from tui.ui.screens.help import HelpScreen
+from tui.ui.screens.main import MainScreen
+from tui.ui.screens.welcome import WelcomeScreen
+
+
+async def run_from_palette(deck: Running, query: str) -> None:
+    """Open the palette, type, and take the first hit."""
+    await deck.pilot.press("ctrl+p")
+    palette = deck.app.screen
+    assert isinstance(palette, CommandPalette)
+    palette.query_one(Input).value = query
+    hits = palette.query_one(OptionList)
+    await deck.until(
+        lambda: hits.option_count > 0 and query in str(hits.get_option_at_index(0).prompt).lower()
+    )
+    await deck.press("enter")
+    await deck.until(lambda: deck.app.screen is not palette)
+    await deck.settle()
+
+
+async def test_help_begins_with_the_keys_of_the_place() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f2", "f1")
+        assert deck.on_top(HelpScreen)
+        here = deck.text[: deck.text.index("Everywhere")]
+        assert "Restart the server" in here
+        assert "Put it into the message" not in here
+        await deck.press("escape", "f6", "f1")
+        here = deck.text[: deck.text.index("Everywhere")]
+        assert "Send the message" in here
+        await deck.press("f1")
+        assert deck.on_top(MainScreen)
+
+
+async def test_help_shows_every_action_when_scrolled() -> None:
+    async with running(decks.full_store(), (120, 100)) as deck:
+        await deck.press("f1")
+        for key in keymap.KEYS:
+            if key.place is not keymap.Place.DIALOG:
+                assert key.description in deck.text, key.id
+
+
+async def test_help_scrolls_where_it_does_not_fit() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        await deck.press("f1")
+        assert "Back to the chat" not in deck.text
+        await deck.press("end")
+        await deck.settle()
+        assert "Back to the chat" in deck.text
+
+
+def test_binding_ids_are_unique() -> None:
+    ids = [key.id for key in keymap.KEYS]
+    assert len(ids) == len(set(ids))
+
+
+async def test_the_palette_asks_the_engine() -> None:
+    async with running(decks.full_store()) as deck:
+        for query, call in [
+            ("git: restart", ("restart_server", (decks.GIT,))),
+            ("git: stop", ("stop_server", (decks.GIT,))),
+            ("git: disable", ("set_server_enabled", (decks.GIT, False))),
+            ("legacy: enable", ("set_server_enabled", (decks.LEGACY, True))),
+            ("weather: start", ("start_server", (decks.WEATHER,))),
+            ("servers: restart all", ("restart_all_servers", ())),
+            ("chat: new conv", ("clear_conversation", ())),
+        ]:
+            deck.commands.calls.clear()
+            await run_from_palette(deck, query)
+            assert deck.commands.calls == [call]
+
+
+async def test_the_palette_shows_panes_details_help_and_quits() -> None:
+    async with running(decks.full_store()) as deck:
+        await run_from_palette(deck, "go to: resources")
+        assert deck.one(SidePane).active is PaneName.RESOURCES
+        await run_from_palette(deck, "weather: details")
+        assert deck.on_top(ServerDetailsScreen)
+        await deck.press("escape")
+        await run_from_palette(deck, "help: keys")
+        assert deck.on_top(HelpScreen)
+        await deck.press("escape")
+        await run_from_palette(deck, "quit")
+        assert deck.app.return_value == 0
+
+
+async def test_cancelling_is_in_the_palette_only_while_an_answer_runs() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        decks.start_turn(store)
+        decks.change_phase(store, TurnPhase.STREAMING)
+        await run_from_palette(deck, "cancel the answer")
+        assert ("cancel_turn", ()) in deck.commands.calls
+
+
+async def test_a_first_start_without_a_key_offers_the_demo_first() -> None:
+    async with running(decks.new_store(needs_setup=True)) as deck:
+        assert deck.on_top(WelcomeScreen)
+        assert "No Gemini key was found" in deck.text
+        await deck.press("enter")
+        assert deck.commands.calls == [("use_demo", ())]
+        assert isinstance(deck.focus, TextArea)
+
+
+async def test_escape_on_the_welcome_is_the_demo() -> None:
+    async with running(decks.new_store(needs_setup=True), NARROW) as deck:
+        await deck.press("escape")
+        assert deck.commands.calls == [("use_demo", ())]
+        assert deck.on_top(MainScreen)
+
+
+async def test_a_pasted_key_is_hidden_and_handed_over() -> None:
+    async with running(decks.new_store(needs_setup=True), NARROW) as deck:
+        await deck.press("down", "enter")
+        assert "keyring" in deck.text
+        assert isinstance(deck.focus, Input)
+        deck.focus.value = "  AIzaTest  "
+        await deck.settle()
+        assert "AIza" not in deck.text
+        await deck.press("enter")
+        assert deck.commands.calls == [("use_api_key", ("AIzaTest",))]
+        deck.store.dispatch(ModelSelected(ModelView("gemini-x", BackendKind.GEMINI)))
+        await deck.until(lambda: deck.on_top(MainScreen))
+
+
+async def test_a_key_that_is_not_taken_can_be_corrected() -> None:
+    async with running(decks.new_store(needs_setup=True)) as deck:
+        await deck.press("down", "enter", *"bad", "enter")
+        deck.store.dispatch(NoticeRaised(Notice(Severity.ERROR, "No key.", "Paste it again.")))
+        await deck.until(lambda: "No key. Paste it again." in deck.text)
+        assert deck.on_top(WelcomeScreen)
+        await deck.press("2", "enter")
+        assert deck.commands.calls == [("use_api_key", ("bad",)), ("use_api_key", ("bad2",))]
+
+
+async def test_the_model_can_be_chosen_again_from_the_palette() -> None:
+    async with running(decks.full_store()) as deck:
+        await run_from_palette(deck, "choose who answers")
+        await deck.until(lambda: deck.on_top(WelcomeScreen))
+        assert "Who answers?" in deck.text
+        await deck.press("escape")
+        assert deck.on_top(MainScreen)
+        assert deck.commands.calls == []
+
+
+async def test_an_empty_key_is_not_taken_and_escape_goes_back_to_the_choices() -> None:
+    async with running(decks.new_store(needs_setup=True)) as deck:
+        await deck.press("down", "enter", "enter")
+        assert "The key is empty." in deck.text
+        assert deck.on_top(WelcomeScreen)
+        await deck.press("escape")
+        assert isinstance(deck.focus, OptionList)
+        assert deck.commands.calls == []
+
+
+async def test_vertex_asks_for_project_and_location() -> None:
+    async with running(decks.new_store(needs_setup=True), NARROW) as deck:
+        await deck.press("down", "down", "enter", "enter")
+        assert "The project is empty." in deck.text
+        await deck.press(*"shop", "enter")
+        assert deck.commands.calls == [("use_vertex", ("shop", "global"))]
+
+
+async def test_the_welcome_comes_when_a_key_turns_out_to_be_missing() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        assert deck.on_top(MainScreen)
+        store.dispatch(ModelSelected(ModelView("demo", BackendKind.DEMO, needs_setup=True)))
+        await deck.until(lambda: deck.on_top(WelcomeScreen))
+
+
+async def test_pane_keys_rest_while_a_dialog_is_open() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f2", "enter")
+        await deck.press("f3", "r")
+        assert deck.on_top(ServerDetailsScreen)
+        await deck.press("escape")
+        assert isinstance(deck.focus, ServersTree)
+        assert deck.commands.calls == []

@@ -1,0 +1,129 @@
+"""Text of servers is only ever text: it neither crashes the app nor acts in it."""
+
+from dataclasses import replace
+from itertools import chain
+
+from tests.ui.shell import decks
+from tests.ui.shell.running import Running, running
+from tui.model.catalog import (
+    Catalog,
+    Parameter,
+    PromptArgument,
+    PromptView,
+    ResourceTemplateView,
+    ResourceView,
+)
+from tui.model.chat import BackendKind, ModelView, Severity
+from tui.model.events import Notice, NoticeRaised
+from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
+from tui.store.state import AppState
+from tui.store.store import Store
+from tui.text import sanitize, sanitize_line
+from tui.ui.panes.activity import ActivityPane
+from tui.ui.panes.tools import ToolsPane
+from tui.ui.widgets.filter_list import FilterList
+
+HOSTILE = [
+    "[/x]",
+    "[@click=app.quit]press[/] [bold red]loud[/bold red] [link=https://evil.example]here[/link]",
+    "\x1b]52;c;aGk=\x07\x1b[2J\x9b31mred \u202etxt.exe\ufeff\u200b $text-muted {b} %s \\[",
+    "a" + "\n" * 5_000 + "漢字" * 500,
+    "",
+]
+
+
+def add_hostile_server(store: Store, text: str) -> tuple[ServerView, ServerView]:
+    """Give two servers that carry a text wherever a server can carry one."""
+    line, body = sanitize_line(text) or "(empty)", sanitize(text)
+    catalog = Catalog(
+        tools=(
+            decks.tool(
+                line,
+                body,
+                title=line,
+                parameters=(Parameter(line, line, True, body),),
+                schema=body,
+                claims=(line,),
+                problem=line,
+            ),
+        ),
+        prompts=(PromptView(line, line, body, (PromptArgument(line, True, body),)),),
+        resources=(ResourceView(line, line, line, body, line, 3),),
+        templates=(ResourceTemplateView(line, line, line, body, line),),
+    )
+    ready = replace(
+        decks.server(ServerId(line), ServerStatus.READY, target=line),
+        description=line,
+        info=ServerInfo(line, line, line, instructions=body),
+        catalog=catalog,
+    )
+    failed = decks.server(
+        ServerId(f"{line} failed"),
+        ServerStatus.FAILED,
+        failure=Failure(line, line, (line, line)),
+    )
+    decks.log(store, ready.id, body, severity=Severity.ERROR)
+    store.dispatch(NoticeRaised(Notice(Severity.ERROR, body, body)))
+    return ready, failed
+
+
+def hostile_store(*texts: str) -> Store:
+    line = sanitize_line(texts[0])
+    store = Store(AppState(workspace=line, model=ModelView(line, BackendKind.DEMO)))
+    decks.configure(store, *chain.from_iterable(add_hostile_server(store, t) for t in texts))
+    return store
+
+
+async def visit_everything(deck: Running) -> None:
+    """Show the details of every server, tool, prompt and resource, and every log."""
+    for key in ("f3", "f4", "f5"):
+        await deck.press(key)
+        entries = next(e for e in deck.app.deck.query(FilterList) if e.region.area)
+        for index in range(len(entries.shown)):
+            entries.rows.cursor = index
+            await deck.pilot.pause()
+    await deck.press("f3", "v", "enter", "escape", "f7")
+    for view in deck.store.state.servers:
+        deck.one(ActivityPane).narrow_to(view.id)
+        await deck.pilot.pause()
+        deck.app.deck.show_server(view.id)
+        await deck.pilot.pause()
+        await deck.press("escape")
+    await deck.press("f2", "right", "down", "enter", "f1", "escape", "ctrl+p", "d", "escape")
+    await deck.settle()
+
+
+async def test_hostile_text_everywhere_neither_crashes_nor_acts() -> None:
+    async with running(hostile_store(*HOSTILE)) as deck:
+        await visit_everything(deck)
+        assert deck.app.is_running
+        assert deck.app.return_code is None
+        assert deck.commands.calls == []
+        assert not {c for c in deck.text if ord(c) < 32 or 127 <= ord(c) < 160} - {"\n"}
+
+
+async def test_markup_is_shown_as_it_was_written() -> None:
+    async with running(hostile_store("[@click=app.quit]x[/]")) as deck:
+        await deck.press("f3")
+        assert "[@click=app.quit]x[/]" in deck.text
+
+
+async def test_a_click_on_markup_runs_no_action() -> None:
+    async with running(hostile_store("[@click=app.quit]xxxxxxxx[/]")) as deck:
+        await deck.press("f3")
+        clicked = 0
+        for y, line in enumerate(deck.lines):
+            if "xxxx" in line:
+                await deck.pilot.click(offset=(line.rindex("xxxx") + 1, y))
+                clicked += 1
+        assert clicked > 3
+        assert deck.app.is_running
+        assert deck.app.return_code is None
+        assert deck.commands.calls == []
+
+
+async def test_five_thousand_blank_lines_take_a_few_rows() -> None:
+    async with running(hostile_store("a" + "\n" * 5_000 + "b")) as deck:
+        await deck.press("f3")
+        details = deck.one(ToolsPane).details
+        assert details.size.height < 30

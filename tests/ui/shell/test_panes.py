@@ -1,0 +1,156 @@
+"""The panes: how one gets to them, and what a narrow terminal shows."""
+
+import pytest
+from textual.widget import Widget
+from textual.widgets import TextArea
+
+from tests.ui.shell import decks
+from tests.ui.shell.running import NARROW, running
+from tui.ui.messages import PaneName
+from tui.ui.panes.activity import ActivityPane
+from tui.ui.panes.chat import ChatPane
+from tui.ui.panes.prompts import PromptsPane
+from tui.ui.panes.servers import ServersPane, ServersTree
+from tui.ui.panes.side import SidePane
+from tui.ui.widgets.filter_list import FilterLine
+from tui.ui.widgets.log_view import LogView
+from tui.ui.widgets.row_list import RowList
+
+KEYS: list[tuple[str, type[Widget], type[Widget]]] = [
+    ("f2", ServersPane, ServersTree),
+    ("f3", SidePane, RowList),
+    ("f4", SidePane, RowList),
+    ("f5", SidePane, RowList),
+    ("f6", ChatPane, TextArea),
+    ("f7", SidePane, LogView),
+]
+
+
+async def test_typing_starts_in_the_chat() -> None:
+    async with running(decks.full_store()) as deck:
+        assert isinstance(deck.focus, TextArea)
+        assert deck.one(ServersPane).region.area > 0
+        assert deck.one(SidePane).region.area > 0
+
+
+@pytest.mark.parametrize("size", [(120, 36), NARROW])
+async def test_each_pane_key_shows_its_pane_and_gives_it_the_focus(size: tuple[int, int]) -> None:
+    async with running(decks.full_store(), size) as deck:
+        for key, pane, focused in KEYS:
+            await deck.press(key)
+            focus = deck.focus
+            assert isinstance(focus, focused), key
+            assert pane in [type(node) for node in focus.ancestors], key
+            assert deck.one(pane).region.area > 0, key
+
+
+async def test_a_narrow_terminal_shows_one_pane_over_its_whole_width() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        assert deck.one(ChatPane).size.width > 70
+        assert not deck.one(ServersPane).display
+        await deck.press("f2")
+        assert deck.one(ServersPane).region.width == 80
+        assert not deck.one(ChatPane).display
+        await deck.press("escape")
+        assert isinstance(deck.focus, TextArea)
+        assert deck.one(ChatPane).region.width == 80
+
+
+async def test_making_the_terminal_wider_shows_all_panes_again() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        await deck.press("f3")
+        await deck.pilot.resize_terminal(130, 40)
+        await deck.settle()
+        assert all(deck.one(pane).display for pane in (ServersPane, ChatPane, SidePane))
+        await deck.pilot.resize_terminal(80, 24)
+        await deck.settle()
+        assert deck.one(SidePane).display
+        assert not deck.one(ChatPane).display
+
+
+async def test_the_app_survives_terminals_of_almost_no_size() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f3")
+        for size in [(1, 1), (3, 2), (20, 5), (110, 3), (109, 40), (120, 36)]:
+            await deck.pilot.resize_terminal(*size)
+            await deck.settle()
+        assert "gemdeck" in deck.lines[0]
+
+
+async def test_escape_in_a_side_pane_goes_back_to_the_chat() -> None:
+    async with running(decks.full_store()) as deck:
+        for key in ("f2", "f3", "f5", "f7"):
+            await deck.press(key, "escape")
+            assert isinstance(deck.focus, TextArea), key
+
+
+async def test_escape_clears_a_filter_before_it_leaves_the_pane() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f3", "slash", "e", "c", "escape")
+        line = deck.one(FilterLine)
+        assert line.value == ""
+        assert isinstance(deck.focus, RowList)
+        await deck.press("escape")
+        assert isinstance(deck.focus, TextArea)
+
+
+async def test_a_click_on_a_tab_shows_its_pane() -> None:
+    async with running(decks.full_store()) as deck:
+        side = deck.one(SidePane)
+        await deck.pilot.click(SidePane, offset=(3 + 7, 0))
+        await deck.settle()
+        assert side.active is PaneName.PROMPTS
+        await deck.pilot.click(SidePane, offset=(3 + 27, 0))
+        await deck.settle()
+        assert deck.one(ActivityPane).display
+        assert not deck.one(PromptsPane).display
+
+
+async def test_the_header_names_model_folder_servers_tokens_and_service() -> None:
+    async with running(decks.full_store()) as deck:
+        header = deck.lines[0]
+        for word in ("gemdeck", "gemini-3.8-flash", "~/shop (trusted)", "servers 2/6", "Gemini"):
+            assert word in header
+        assert "tokens 12.4k/1M" in header
+        assert "◐ starting" not in header
+
+
+async def test_the_header_says_that_servers_are_starting_without_moving_the_rest() -> None:
+    store = decks.new_store()
+    async with running(store) as deck:
+        before = deck.lines[0].index("servers")
+        decks.configure(store, decks.server(decks.GIT))
+        decks.start(store, decks.GIT)
+        await deck.settle()
+        assert "◐ starting" in deck.lines[0]
+        assert deck.lines[0].index("servers") == before
+
+
+async def test_the_key_bar_shows_the_way_out_at_every_width() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        for key in ("F1 help", "^P palette", "F2 servers", "F6 chat", "^Q quit"):
+            assert key in deck.lines[-1]
+        await deck.pilot.resize_terminal(120, 36)
+        await deck.settle()
+        for key in ("F4 prompts", "F5 resources", "F7 activity"):
+            assert key in deck.lines[-1]
+
+
+async def test_a_click_on_the_key_bar_presses_the_key() -> None:
+    async with running(decks.full_store()) as deck:
+        x = deck.lines[-1].index("F2 servers")
+        await deck.pilot.click(offset=(x + 1, 35))
+        await deck.settle()
+        assert isinstance(deck.focus, ServersTree)
+
+
+async def test_remapped_keys_work_and_are_shown() -> None:
+    async with running(decks.full_store()) as deck:
+        deck.app.set_keymap({"deck.servers": "f9", "servers.restart": "z"})
+        await deck.press("f9")
+        assert isinstance(deck.focus, ServersTree)
+        await deck.press("z")
+        assert deck.commands.calls == [("restart_server", (decks.GIT,))]
+        assert "F9 servers" in deck.lines[-1]
+        await deck.press("f1")
+        assert "F9" in deck.text

@@ -1,0 +1,232 @@
+"""The server tree: its keys, and rows that change in place."""
+
+from dataclasses import replace
+from time import monotonic
+
+from tests.ui.shell import decks
+from tests.ui.shell.running import NARROW, Running, running
+from tui.model.catalog import Catalog
+from tui.model.events import CatalogChanged, ServerStatusChanged
+from tui.model.servers import Failure, ServerId, ServerStatus
+from tui.ui.messages import PaneName
+from tui.ui.panes.activity import ActivityPane
+from tui.ui.panes.servers import ServersPane, ServersTree
+from tui.ui.panes.side import SidePane
+from tui.ui.panes.tools import ToolsPane
+from tui.ui.screens.details import ServerDetailsScreen
+from tui.ui.widgets.filter_list import FilterLine
+
+
+async def go_to(deck: Running, server: ServerId) -> ServersTree:
+    """Put the cursor of the tree on a server."""
+    tree = deck.one(ServersTree)
+    if not tree.has_focus:
+        await deck.press("f2")
+    for line in range(tree.last_line + 1):
+        tree.cursor_line = line
+        if tree.current is not None and tree.current.id == server:
+            await deck.pilot.pause()
+            return tree
+    raise AssertionError(f"{server} is not in the tree")
+
+
+def row_of(deck: Running, word: str) -> str:
+    """Give what the pane of the servers shows on the line that holds a word."""
+    width = deck.one(ServersPane).region.width
+    return next(line[:width] for line in deck.lines[1:] if word in line[:width])
+
+
+async def test_a_key_asks_the_engine_for_one_thing() -> None:
+    async with running(decks.full_store()) as deck:
+        for server, key, call in [
+            (decks.GIT, "r", ("restart_server", (decks.GIT,))),
+            (decks.GIT, "s", ("stop_server", (decks.GIT,))),
+            (decks.WEATHER, "s", ("start_server", (decks.WEATHER,))),
+            (decks.GIT, "x", ("set_server_enabled", (decks.GIT, False))),
+            (decks.LEGACY, "x", ("set_server_enabled", (decks.LEGACY, True))),
+            (decks.GIT, "R", ("restart_all_servers", ())),
+        ]:
+            deck.commands.calls.clear()
+            await go_to(deck, server)
+            await deck.press(key)
+            assert deck.commands.calls == [call]
+
+
+async def test_keys_that_do_not_apply_do_nothing() -> None:
+    async with running(decks.full_store()) as deck:
+        for server, keys in [(decks.LEGACY, "rsa"), (decks.TEAM, "rsa"), (decks.GIT, "a")]:
+            await go_to(deck, server)
+            await deck.press(*keys)
+            assert deck.commands.calls == []
+
+
+async def test_signing_in_is_offered_only_where_a_server_asks_for_it() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        await go_to(deck, decks.GIT)
+        assert "sign in" not in deck.text
+        await go_to(deck, decks.DRIVE)
+        assert "a sign in" in deck.text
+        await deck.press("a")
+        assert [toast.message for toast in deck.app._notifications] == [
+            "Signing in from here comes with a later version."
+        ]
+
+
+async def test_the_hints_name_what_a_key_would_do_now() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        await go_to(deck, decks.GIT)
+        assert "s stop" in deck.text
+        assert "x disable" in deck.text
+        await go_to(deck, decks.WEATHER)
+        assert "s start" in deck.text
+        await go_to(deck, decks.LEGACY)
+        assert "x enable" in deck.text
+
+
+async def test_every_status_is_a_word_beside_a_glyph() -> None:
+    async with running(decks.full_store(retry_at=monotonic() + 60)) as deck:
+        for word, glyph, status in [
+            ("git", "●", "ready     6 t"),
+            ("search", "◐", "retry in"),
+            ("weather", "✕", "failed"),
+            ("drive", "◌", "needs sign-in"),
+            ("legacy", "○", "disabled"),
+            ("team-notes", "◌", "untrusted"),
+        ]:
+            row = row_of(deck, f" {word} ")
+            assert glyph in row
+            assert status in row
+
+
+async def test_numbers_and_status_words_stand_in_columns() -> None:
+    async with running(decks.full_store()) as deck:
+        git, everything = row_of(deck, " git "), row_of(deck, "everything")
+        assert git.index("ready") == everything.index("ready")
+        assert git.index(" t ") == everything.index(" t ")
+
+
+async def test_a_dead_server_shows_why_with_its_last_stderr_lines() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        await deck.press("f2")
+        assert "The server ended with exit code 1 before it answered." in deck.text
+        assert "Look at its log with l" in deck.text
+        assert "No module named 'pandas'" in deck.text
+
+
+async def test_a_reason_is_wrapped_to_the_pane() -> None:
+    async with running(decks.full_store()) as deck:
+        width = deck.one(ServersPane).region.width
+        pane = " ".join(line[:width].strip("│ ") for line in deck.lines)
+        assert "The server ended with exit code 1 before it answered." in pane
+
+
+async def test_updates_keep_cursor_folding_and_scroll() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        tree = await go_to(deck, decks.EVERYTHING)
+        await deck.press("right", "down", "down")
+        before = tree.cursor_node
+        assert before is not None
+        assert before.data is not None
+        assert before.data.text == "prompts"
+        decks.make_ready(store, decks.SEARCH, Catalog(tools=decks.GIT_TOOLS))
+        store.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.FAILED, Failure("gone")))
+        store.dispatch(CatalogChanged(decks.EVERYTHING, Catalog(tools=decks.GIT_TOOLS)))
+        await deck.settle()
+        assert tree.cursor_node is before
+        assert tree.cursor_line == before.line
+        assert row_of(deck, "tools").rstrip("│ ").endswith("6")
+        assert "gone" in deck.text
+
+
+async def test_the_cursor_leaves_a_row_that_disappears_for_its_server() -> None:
+    store = decks.full_store()
+    async with running(store, NARROW) as deck:
+        tree = await go_to(deck, decks.WEATHER)
+        await deck.press("down", "down")
+        store.dispatch(ServerStatusChanged(decks.WEATHER, ServerStatus.STARTING))
+        await deck.settle()
+        assert tree.current is not None
+        assert tree.current.id == decks.WEATHER
+        await deck.press("r")
+        assert deck.commands.calls == [("restart_server", (decks.WEATHER,))]
+
+
+async def test_other_settings_keep_the_cursor_on_its_server() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        tree = await go_to(deck, decks.EVERYTHING)
+        views = {view.id: view for view in store.state.servers}
+        decks.configure(store, decks.server(ServerId("new")), views[decks.EVERYTHING])
+        await deck.settle()
+        assert tree.current == views[decks.EVERYTHING]
+
+
+async def test_a_retry_counts_down_and_ticks_only_while_a_server_retries() -> None:
+    store = decks.full_store(retry_at=monotonic() + 30)
+    async with running(store) as deck:
+        pane = deck.one(ServersPane)
+        assert pane._countdown is not None
+        first = row_of(deck, "retry in")
+        await deck.until(lambda: row_of(deck, "retry in") != first)
+        store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.STARTING))
+        await deck.settle()
+        assert pane._countdown is None
+
+
+async def test_l_opens_the_log_of_that_server_alone() -> None:
+    async with running(decks.full_store()) as deck:
+        await go_to(deck, decks.WEATHER)
+        await deck.press("l")
+        assert deck.one(SidePane).active is PaneName.ACTIVITY
+        assert {entry.owner for entry in deck.one(ActivityPane).view.entries} == {"weather"}
+
+
+async def test_enter_shows_all_about_a_server_and_follows_it() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        await go_to(deck, decks.GIT)
+        await deck.press("enter")
+        assert deck.on_top(ServerDetailsScreen)
+        for word in ("● ready", "uvx mcp-server-git", "2025-11-25", "Ask before you write."):
+            assert word in deck.text
+        store.dispatch(
+            ServerStatusChanged(decks.GIT, ServerStatus.FAILED, Failure("It fell over."))
+        )
+        await deck.settle()
+        assert "✕ failed" in deck.text
+        assert "It fell over." in deck.text
+        await deck.press("escape")
+        assert isinstance(deck.focus, ServersTree)
+
+
+async def test_enter_on_a_number_lists_what_is_counted() -> None:
+    async with running(decks.full_store()) as deck:
+        await go_to(deck, decks.EVERYTHING)
+        await deck.press("right", "down", "enter")
+        await deck.settle()
+        assert deck.one(FilterLine).value == "everything:"
+        assert len(deck.one(ToolsPane).entries.shown) == len(decks.EVERYTHING_TOOLS)
+
+
+async def test_before_and_without_servers_the_pane_says_what_happens_and_what_to_do() -> None:
+    store = decks.new_store()
+    async with running(store) as deck:
+        assert "Reading the settings" in deck.text
+        decks.configure(store)
+        await deck.settle()
+        assert "No servers yet." in deck.text
+        assert "~/.gemini/settings.json" in deck.text
+        assert "settings.sample.json" in deck.text.replace("│", "").replace("\n", "")
+
+
+async def test_many_servers_are_drawn_and_scroll_with_the_cursor() -> None:
+    store = decks.new_store()
+    decks.configure(store, *(decks.server(ServerId(f"s{i}")) for i in range(200)))
+    async with running(store, NARROW) as deck:
+        await deck.press("f2", "end")
+        assert "s199" in deck.text
+        changed = replace(store.state.servers[0], status=ServerStatus.STARTING)
+        store.dispatch(ServerStatusChanged(changed.id, changed.status))
+        await deck.settle()
+        assert "s199" in deck.text

@@ -1,0 +1,253 @@
+"""`reduce` is total, pure and bounded."""
+
+import copy
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from tests.support.samples import (
+    CALL,
+    EVENT_TYPES,
+    REQUEST,
+    SERVER,
+    TEXT,
+    THOUGHT,
+    TURN,
+    confirmation,
+    log_line,
+    one_of_each,
+    populated_state,
+    server_view,
+    tool_call,
+)
+from tui.model import events as e
+from tui.model.catalog import Catalog
+from tui.model.chat import (
+    ChatNotice,
+    EntryId,
+    ModelText,
+    Progress,
+    Severity,
+    Thought,
+    ToolCall,
+    ToolCallStatus,
+    TurnId,
+    TurnOutcome,
+    TurnPhase,
+    Usage,
+    UserMessage,
+)
+from tui.model.consent import RequestId
+from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus
+from tui.store.reducer import reduce
+from tui.store.selectors import entries
+from tui.store.state import MAX_LOG_LINES, MAX_NOTICES, AppState, Unsent
+
+NOBODY = ServerId("nobody")
+UNKNOWN = EntryId("unknown")
+
+
+def after(state: AppState, *history: e.Event) -> AppState:
+    for event in history:
+        state = reduce(state, event)
+    return state
+
+
+def texts(found: Iterable[object]) -> list[str]:
+    return [entry.text for entry in found if isinstance(entry, ModelText | Thought | UserMessage)]
+
+
+def test_there_is_a_sample_of_every_event() -> None:
+    assert set(one_of_each()) == set(EVENT_TYPES)
+
+
+@pytest.mark.parametrize("kind", EVENT_TYPES, ids=lambda kind: kind.__name__)
+def test_every_event_changes_the_state_and_not_the_snapshot_before(kind: type) -> None:
+    before = populated_state()
+    names = set(AppState.__slots__) - {"logs"}
+    kept = {name: copy.deepcopy(getattr(before, name)) for name in names}
+    logs = dict(before.logs)
+
+    state = reduce(before, one_of_each()[kind])
+
+    assert state is not before
+    assert state != before
+    assert {name: getattr(before, name) for name in kept} == kept
+    assert dict(before.logs) == logs
+
+
+@pytest.mark.parametrize("kind", EVENT_TYPES, ids=lambda kind: kind.__name__)
+def test_every_event_is_harmless_at_the_very_start(kind: type) -> None:
+    assert isinstance(reduce(AppState(), one_of_each()[kind]), AppState)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        e.ServerStatusChanged(NOBODY, ServerStatus.READY),
+        e.CatalogChanged(NOBODY, Catalog()),
+        e.ServerLogged(NOBODY, (log_line(),)),
+        e.ServerLogged(SERVER, ()),
+        e.TurnPhaseChanged(TurnId("other"), TurnPhase.TOOLS),
+        e.TurnPhaseChanged(TURN, TurnPhase.WAITING),
+        e.TurnFinished(TurnId("other"), TurnOutcome.COMPLETED),
+        e.EntryCompleted(UNKNOWN),
+        e.EntryCompleted(CALL),
+        e.ToolCallChanged(UNKNOWN, ToolCallStatus.OK),
+        e.ToolCallChanged(TEXT, ToolCallStatus.OK),
+        e.ToolCallProgressed(UNKNOWN, Progress(1)),
+        e.ToolCallProgressed(TEXT, Progress(1)),
+        e.TextStreamed(CALL, "not a text"),
+        e.RequestSettled(RequestId("unknown")),
+        e.UsageReported(Usage()),
+        e.ModelSelected(AppState().model),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_what_changes_nothing_gives_the_same_object(event: e.Event) -> None:
+    state = populated_state()
+    assert reduce(state, event) is state
+
+
+def test_a_status_brings_its_reason_and_takes_the_old_one_away() -> None:
+    failure = Failure("it ended", stderr_tail=("Traceback",))
+    info = ServerInfo("notes", "1", "2026-07-28")
+    failed = after(
+        populated_state(), e.ServerStatusChanged(SERVER, ServerStatus.RETRYING, failure, 12.5)
+    )
+    assert failed.servers[0].failure == failure
+    assert failed.servers[0].retry_at == 12.5
+
+    ready = after(failed, e.ServerStatusChanged(SERVER, ServerStatus.READY, info=info))
+    assert ready.servers[0] == replace(server_view(), status=ServerStatus.READY, info=info)
+    assert ready.servers[1] is failed.servers[1]
+
+
+def test_a_catalog_outlives_the_connection() -> None:
+    listed = one_of_each()[e.CatalogChanged]
+    assert isinstance(listed, e.CatalogChanged)
+    state = after(populated_state(), listed, e.ServerStatusChanged(SERVER, ServerStatus.STOPPED))
+    assert state.servers[0].catalog == listed.catalog
+
+
+def test_the_newest_log_lines_are_kept_per_server() -> None:
+    lines = tuple(log_line(str(number)) for number in range(MAX_LOG_LINES + 5))
+    state = after(
+        populated_state(),
+        e.ServerLogged(SERVER, lines[:3]),
+        e.ServerLogged(ServerId("other"), (log_line("mine"),)),
+        e.ServerLogged(SERVER, lines[3:]),
+    )
+    assert state.logs[SERVER] == lines[-MAX_LOG_LINES:]
+    assert state.logs[ServerId("other")] == (log_line("mine"),)
+
+
+def test_notices_are_bounded_and_counted() -> None:
+    state = AppState()
+    for number in range(MAX_NOTICES + 7):
+        state = reduce(state, e.NoticeRaised(e.Notice(Severity.INFO, str(number))))
+    assert len(state.notices) == MAX_NOTICES
+    assert state.notices[-1].text == str(MAX_NOTICES + 6)
+    assert state.notice_count == MAX_NOTICES + 7
+
+
+def test_deltas_build_one_entry_up() -> None:
+    state = after(
+        populated_state(), e.TextStreamed(EntryId("t"), "a"), e.TextStreamed(EntryId("t"), "b")
+    )
+    assert state.transcript.live[-1] == ModelText(EntryId("t"), "ab")
+
+
+def test_a_late_delta_goes_to_its_own_entry() -> None:
+    state = after(populated_state(), e.TextStreamed(TEXT, " add it."), e.EntryCompleted(TEXT))
+    ids = [entry.id for entry in state.transcript.live]
+    assert len(ids) == len(set(ids))
+    assert ModelText(TEXT, "I will add it.", complete=True) in state.transcript.live
+
+
+def test_thoughts_and_text_are_kept_apart() -> None:
+    state = after(populated_state(), e.ThoughtStreamed(EntryId("more"), "and then"))
+    assert state.transcript.live[1] == Thought(THOUGHT, "The user wants")
+    assert state.transcript.live[-1] == Thought(EntryId("more"), "and then")
+
+
+def test_a_call_keeps_its_progress_until_it_moves_on() -> None:
+    progressed = after(populated_state(), e.ToolCallProgressed(CALL, Progress(1, 2)))
+    assert progressed.transcript.live[-1] == replace(tool_call(), progress=Progress(1, 2))
+
+    done = after(progressed, e.ToolCallChanged(CALL, ToolCallStatus.OK, 0.5, "added"))
+    call = done.transcript.live[-1]
+    assert isinstance(call, ToolCall)
+    assert (call.status, call.seconds, call.result, call.progress) == (
+        ToolCallStatus.OK,
+        0.5,
+        "added",
+        None,
+    )
+
+
+def test_a_finished_turn_settles_and_completes_its_entries() -> None:
+    before = populated_state()
+    state = after(before, e.TurnFinished(TURN, TurnOutcome.COMPLETED))
+    assert state.turn is None
+    assert state.transcript.live == ()
+    assert [entry.id for entry in state.transcript.settled] == [
+        entry.id for entry in before.transcript.live
+    ]
+    assert ModelText(TEXT, "I will", complete=True) in state.transcript.settled
+    assert state.unsent is None
+
+
+def test_a_turn_that_follows_without_an_end_settles_the_one_before() -> None:
+    state = after(populated_state(), one_of_each()[e.TurnStarted])
+    assert state.turn is not None
+    assert state.turn.id == TurnId("turn-2")
+    assert state.transcript.live == (UserMessage(EntryId("user-2"), "again"),)
+    assert ModelText(TEXT, "I will", complete=True) in state.transcript.settled
+
+
+def test_text_that_never_arrived_is_kept_until_the_next_message() -> None:
+    failed = after(populated_state(), e.TurnFinished(TURN, TurnOutcome.FAILED, "again please"))
+    assert failed.unsent is not None
+    assert failed.unsent.text == "again please"
+    started = after(failed, e.TurnStarted(TurnId("2"), UserMessage(EntryId("u"), "x"), 1.0))
+    assert started.unsent is None
+    again = after(started, e.TurnFinished(TurnId("2"), TurnOutcome.FAILED, "again please"))
+    assert isinstance(again.unsent, Unsent)
+    assert again.unsent != failed.unsent
+
+
+def test_a_new_conversation_is_empty_and_told_from_the_old_one() -> None:
+    before = after(populated_state(), e.UsageReported(Usage(prompt=9, context_limit=1_000)))
+    state = after(before, e.ConversationCleared())
+    assert entries(state) == ()
+    assert state.turn is None
+    assert state.transcript.epoch == before.transcript.epoch + 1
+    assert state.usage == Usage(context_limit=1_000)
+    assert state.servers == before.servers
+
+
+def test_questions_queue_and_leave_by_their_id() -> None:
+    second = confirmation(RequestId("request-2"))
+    asked = after(populated_state(), e.RequestRaised(second))
+    assert [request.id for request in asked.pending] == [REQUEST, second.id]
+    assert after(asked, e.RequestSettled(REQUEST)).pending == (second,)
+
+
+def test_a_notice_outside_a_turn_joins_the_conversation() -> None:
+    notice = ChatNotice(EntryId("n"), Severity.ERROR, "no key", "press F1")
+    state = after(AppState(), e.ChatNoticeAdded(notice))
+    assert entries(state) == (notice,)
+    message = UserMessage(EntryId("u"), "hello")
+    assert entries(after(state, e.TurnStarted(TURN, message, 1.0))) == (notice, message)
+
+
+def test_the_cost_of_a_delta_does_not_grow_with_the_conversation() -> None:
+    message = UserMessage(EntryId("u"), "x")
+    old = tuple(ModelText(EntryId(str(number)), "old", complete=True) for number in range(1_000))
+    state = AppState(transcript=replace(AppState().transcript, settled=old))
+    state = after(state, e.TurnStarted(TURN, message, 1.0))
+    settled = state.transcript.settled
+    assert after(state, e.TextStreamed(TEXT, "a")).transcript.settled is settled
+    assert texts(settled) == ["old"] * 1_000

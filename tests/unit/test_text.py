@@ -1,0 +1,219 @@
+"""`tui.text` against what hostile servers send."""
+
+import string
+import unicodedata
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tui.text import (
+    MAX_COMBINING,
+    MAX_LINE,
+    MAX_REVEALED,
+    MAX_TEXT,
+    clip,
+    clip_middle,
+    sanitize,
+    sanitize_line,
+)
+
+JOINERS = frozenset("\u200d\ufe0f")
+"""The invisible characters that may stay, and only between the parts of an emoji."""
+
+FRAGMENTS = (
+    "\x1b",
+    "\x1b[",
+    "\x1b]52;c;",
+    "\x1b\\",
+    "\x1bP",
+    "\x07",
+    "\x9b",
+    "\x9c",
+    "\x9d",
+    "31m",
+    "?1049h",
+    "\r\n",
+    "\r",
+    "\n",
+    "\t",
+    "\u202e",
+    "\u2066",
+    "\u200b",
+    "\u200d",
+    "\ufe0f",
+    "\ufe00",
+    "\U000e0041",
+    "\U000e0100",
+    "\u0301",
+    "\u2028",
+    "\ud800",
+    "\ue000",
+    "\u0378",
+    "\u3164",
+    "👩",
+    "❤",
+    "⟨U+202E⟩",
+    "…[+3 characters]",
+    "a",
+    " ",
+)
+"""Pieces that mean something only beside each other, which plain random text seldom gives."""
+
+hostile = st.one_of(
+    st.text(st.characters(exclude_categories=())),
+    st.lists(st.sampled_from(FRAGMENTS), max_size=40).map("".join),
+)
+
+
+def is_forbidden(character: str) -> bool:
+    """Tell whether a terminal or a reader could be deceived by this character."""
+    if character in "\n\t" or character in JOINERS:
+        return False
+    category = unicodedata.category(character)
+    variation = "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
+    return category in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} or variation
+
+
+def forbidden(text: str) -> list[str]:
+    return [f"U+{ord(character):04X}" for character in text if is_forbidden(character)]
+
+
+@given(hostile)
+@settings(max_examples=400)
+@example("\x1b" * 3 + "]0;t\x07")
+@example("\x1b\x1b[\x1b]m")
+@example("👩\u200d\x1b[m\u200d👩")
+def test_no_forbidden_character_passes(text: str) -> None:
+    assert forbidden(sanitize(text)) == []
+
+
+@given(hostile)
+@settings(max_examples=400)
+@example("a" + "\u0301" * 20)
+@example("\x1b[\x1b[mm")
+@example("❤\ufe0f\u200d🔥")
+@example("\ufe0f\u200d🀀")
+@example("\u2800\ufe0f")
+@example("👩\u200d\u2800")
+@example("\u200b" * 20)
+def test_applying_it_again_changes_nothing(text: str) -> None:
+    once = sanitize(text)
+    assert sanitize(once) == once
+
+
+@given(hostile, st.integers(min_value=40, max_value=120))
+@settings(max_examples=400)
+@example("\u202e" * 60, 40)
+@example("a" * 41, 40)
+@example("👩\u200d👩" * 20, 40)
+def test_the_result_keeps_to_the_limit_and_stays_stable(text: str, limit: int) -> None:
+    once = sanitize(text, limit)
+    assert len(once) <= limit
+    assert forbidden(once) == []
+    assert sanitize(once, limit) == once
+
+
+@given(hostile)
+@settings(max_examples=400)
+def test_a_line_is_one_line_and_stable(text: str) -> None:
+    once = sanitize_line(text)
+    assert not set(once) & set("\n\t\r\v\f\x85\u2028\u2029")
+    assert "  " not in once
+    assert once == once.strip()
+    assert len(once) <= MAX_LINE
+    assert forbidden(once) == []
+    assert sanitize_line(once) == once
+
+
+@given(st.text(string.printable.rstrip("\r\v\f") + "äöüßéñçœŁ„“…日本語のカナ"))
+def test_ordinary_text_passes_unchanged(text: str) -> None:
+    assert sanitize(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("a\x1b]52;c;ZXZpbA==\x07b", "ab", id="clipboard by OSC 52, BEL"),
+        pytest.param("a\x1b]52;c;ZXZpbA==\x1b\\b", "ab", id="clipboard by OSC 52, ST"),
+        pytest.param("a\x9d52;c;ZXZpbA==\x9cb", "ab", id="clipboard by C1 OSC"),
+        pytest.param("\x1b]0;owned\x07title", "title", id="window title"),
+        pytest.param("\x1b]8;;https://x.test\x1b\\text\x1b]8;;\x1b\\", "text", id="hyperlink"),
+        pytest.param("\x1b[31mred\x1b[0m", "red", id="colour"),
+        pytest.param("\x1b[2J\x1b[1;1Hgone", "gone", id="erase and move"),
+        pytest.param("\x9b31mred", "red", id="C1 CSI"),
+        pytest.param("\x1b[?1049lout", "out", id="private mode"),
+        pytest.param("\x1bcreset", "reset", id="full reset"),
+        pytest.param("\x1b(0lqk", "lqk", id="charset"),
+        pytest.param("\x1bP+q544e\x1b\\dcs", "dcs", id="DCS"),
+        pytest.param("before\x1bPnever ends", "before", id="unterminated DCS"),
+        pytest.param("before\x1b]0;never ends", "before", id="unterminated OSC"),
+        pytest.param("\x1b_Gf=100;AAAA\x1b\\kitty", "kitty", id="APC graphics"),
+        pytest.param("bell\x07", "bell␇", id="bell"),
+        pytest.param("over\rwrite", "over␍write", id="carriage return"),
+        pytest.param("a\r\nb", "a\nb", id="line ends of Windows"),
+        pytest.param("del\x7f", "del\ufffd", id="delete"),
+        pytest.param("nel\x85", "nel\ufffd", id="C1 next line"),
+        pytest.param("rm \u202egnp.sh", "rm ⟨U+202E⟩gnp.sh", id="bidirectional override"),
+        pytest.param("a\u2066b\u2069", "a⟨U+2066⟩b⟨U+2069⟩", id="bidirectional isolate"),
+        pytest.param("\U000e0041\U000e0042", "⟨U+E0041⟩⟨U+E0042⟩", id="tag characters"),
+        pytest.param("pay\u200bpal", "pay⟨U+200B⟩pal", id="zero width space"),
+        pytest.param("a\u200db", "a⟨U+200D⟩b", id="joiner between letters"),
+        pytest.param("x\U000e0100", "x⟨U+E0100⟩", id="variation selector"),
+        pytest.param("blank\u3164", "blank⟨U+3164⟩", id="Hangul filler"),
+        pytest.param("a\u2028b", "a\nb", id="line separator"),
+        pytest.param("\ud800", "\ufffd", id="lone surrogate"),
+        pytest.param("\ue000", "\ufffd", id="private use"),
+        pytest.param("👩\u200d👧 ❤\ufe0f", "👩\u200d👧 ❤\ufe0f", id="emoji stay whole"),
+        pytest.param("[/x][@click=app.quit]y", "[/x][@click=app.quit]y", id="markup is only text"),
+    ],
+)
+def test_known_attacks_come_out_harmless(text: str, shown: str) -> None:
+    assert sanitize(text) == shown
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize(
+    "unit",
+    [
+        pytest.param("\x9d", id="C1 OSC"),
+        pytest.param("\x90a", id="C1 DCS"),
+        pytest.param("\x1b]", id="OSC"),
+        pytest.param("\x1b[", id="CSI"),
+        pytest.param("\x1b", id="ESC"),
+        pytest.param("\x9d" + "a" * 5_000, id="long OSC"),
+    ],
+)
+def test_openings_without_an_end_cost_no_more_than_their_length(unit: str) -> None:
+    text = unit * (MAX_TEXT // len(unit))
+    assert forbidden(sanitize(text)) == []
+
+
+def test_a_combining_storm_is_cut() -> None:
+    assert sanitize("e" + "\u0301" * 10_000 + "!") == "e" + "\u0301" * MAX_COMBINING + "!"
+
+
+def test_many_invisible_characters_become_a_count() -> None:
+    shown = sanitize("x" + "\u200b" * 100)
+    assert shown == "x" + "⟨U+200B⟩" * MAX_REVEALED + f"⟨+{100 - MAX_REVEALED} invisible⟩"
+
+
+def test_what_is_too_long_says_how_much_is_missing() -> None:
+    shown = sanitize("a" * (MAX_TEXT + 5))
+    assert len(shown) <= MAX_TEXT
+    assert shown.endswith("…[+5 characters]")
+
+
+def test_five_thousand_blank_lines_become_an_empty_label() -> None:
+    assert sanitize_line("\n" * 5_000) == ""
+    assert sanitize_line(" a \n\n\t b ") == "a b"
+
+
+def test_clip_marks_what_it_cut() -> None:
+    assert clip("short", 5) == "short"
+    assert clip("longer", 5) == "long…"
+
+
+def test_clip_middle_keeps_both_ends() -> None:
+    assert clip_middle("abcdef", 3, 3) == "abcdef"
+    assert clip_middle("abcdefgh", 3, 3) == "abc\n… [2 characters left out] …\nfgh"

@@ -1,0 +1,194 @@
+"""Every key as data: binding id, keys, action, words and the place it belongs to.
+
+The ids are stable names that a user's keymap refers to (`App.set_keymap`). Keys of the composer
+and of the confirmation stand with their widgets; help shows them from their bindings.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+
+class Place(StrEnum):
+    """Where a key works. The value is the heading in the help."""
+
+    EVERYWHERE = "Everywhere"
+    DECK = "Panes"
+    SERVERS = "Servers"
+    LIST = "Lists"
+    TOOLS = "Tools"
+    INSERT = "Prompts and resources"
+    ACTIVITY = "Activity"
+    LOG = "Log"
+    SIDE = "Side panes"
+    DIALOG = "Dialogs"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One action and the keys that lead to it.
+
+    Attributes:
+        id: Its stable name.
+        keys: Textual key names, separated by commas.
+        action: The action of the node that binds it.
+        label: A word or two for the key bars.
+        description: One line for help.
+        place: Where it works.
+        show: Whether key bars show it.
+        priority: Whether it works whatever has focus, dialogs included. The keys that lead
+            from pane to pane always come before what has focus.
+        display: How the key is written where its name would be unclear.
+    """
+
+    id: str
+    keys: str
+    action: str
+    label: str
+    description: str
+    place: Place
+    show: bool = True
+    priority: bool = False
+    display: str | None = None
+
+    def binding(self) -> Binding:
+        """Give the Textual binding of this key."""
+        return Binding(
+            self.keys,
+            self.action,
+            self.label,
+            id=self.id,
+            tooltip=self.description,
+            show=self.show,
+            priority=self.priority or self.place is Place.DECK,
+            key_display=self.display,
+        )
+
+
+_P = Place
+
+GENERAL: Final = (Place.EVERYWHERE, Place.DECK)
+"""Places whose keys work in every pane."""
+
+LOCAL: Final = (
+    Place.SERVERS,
+    Place.LIST,
+    Place.TOOLS,
+    Place.INSERT,
+    Place.ACTIVITY,
+    Place.LOG,
+    Place.SIDE,
+)
+"""Places whose keys work in one kind of pane."""
+
+KEYS: Final = (
+    Key(
+        "app.help", "f1", "app.help", "help", "Show the keys of this place and all others", _P.DECK
+    ),
+    Key(
+        "app.palette",
+        "ctrl+p",
+        "command_palette",
+        "palette",
+        "Find any action by its name",
+        _P.EVERYWHERE,
+        priority=True,
+    ),
+    Key("deck.servers", "f2", "go('servers')", "servers", "Go to the servers", _P.DECK),
+    Key("deck.tools", "f3", "go('tools')", "tools", "Go to the tools", _P.DECK),
+    Key("deck.prompts", "f4", "go('prompts')", "prompts", "Go to the prompts", _P.DECK),
+    Key("deck.resources", "f5", "go('resources')", "resources", "Go to the resources", _P.DECK),
+    Key("deck.chat", "f6", "go('chat')", "chat", "Go to the chat", _P.DECK),
+    Key("deck.activity", "f7", "go('activity')", "activity", "Go to the activity", _P.DECK),
+    Key("app.quit", "ctrl+q", "quit", "quit", "Quit at once", _P.EVERYWHERE, priority=True),
+    Key("app.copy-hint", "ctrl+c", "help_quit", "", "", _P.EVERYWHERE, show=False),
+    Key("servers.restart", "r", "restart", "restart", "Restart the server", _P.SERVERS),
+    Key("servers.start-stop", "s", "start_stop", "start/stop", "Start or stop it", _P.SERVERS),
+    Key("servers.log", "l", "log", "log", "Show its log in the activity pane", _P.SERVERS),
+    Key("servers.enable", "x", "toggle_enabled", "on/off", "Enable or disable it", _P.SERVERS),
+    Key("servers.sign-in", "a", "sign_in", "sign in", "Sign in to the server", _P.SERVERS),
+    Key(
+        "servers.details",
+        "enter",
+        "select_cursor",
+        "details",
+        "Show all about it, or open its tools, prompts, resources",
+        _P.SERVERS,
+        display="↵",
+    ),
+    Key(
+        "servers.restart-all", "R", "restart_all", "restart all", "Restart all servers", _P.SERVERS
+    ),
+    Key("servers.up", "up", "cursor_up", "", "One row up", _P.SERVERS, show=False),
+    Key("servers.down", "down", "cursor_down", "", "One row down", _P.SERVERS, show=False),
+    Key("servers.page-up", "pageup", "page_up", "", "One page up", _P.SERVERS, show=False),
+    Key("servers.page-down", "pagedown", "page_down", "", "One page down", _P.SERVERS, show=False),
+    Key("servers.first", "home", "scroll_home", "", "To the first", _P.SERVERS, show=False),
+    Key("servers.last", "end", "scroll_end", "", "To the last", _P.SERVERS, show=False),
+    Key("servers.toggle", "space", "toggle_fold", "", "Fold or unfold it", _P.SERVERS, show=False),
+    Key("servers.fold", "left", "fold", "", "Fold it", _P.SERVERS, show=False),
+    Key("servers.unfold", "right", "unfold", "", "Unfold it", _P.SERVERS, show=False),
+    Key("list.filter", "slash", "filter", "filter", "Type to narrow the list", _P.LIST),
+    Key("list.clear", "escape", "clear_filter", "clear", "Clear the filter", _P.LIST),
+    Key("list.up", "up", "move(-1)", "", "One up", _P.LIST, show=False),
+    Key("list.down", "down", "move(1)", "", "One down", _P.LIST, show=False),
+    Key("list.page-up", "pageup", "page(-1)", "", "One page up", _P.LIST, show=False),
+    Key("list.page-down", "pagedown", "page(1)", "", "One page down", _P.LIST, show=False),
+    Key("list.first", "home", "first", "", "To the first", _P.LIST, show=False),
+    Key("list.last", "end", "last", "", "To the last", _P.LIST, show=False),
+    Key("tools.details", "enter", "choose", "details", "Show all about it", _P.TOOLS, display="↵"),
+    Key("tools.schema", "v", "schema", "schema", "Show or hide the whole schema", _P.TOOLS),
+    Key(
+        "insert.insert",
+        "enter",
+        "choose",
+        "insert",
+        "Put it into the message",
+        _P.INSERT,
+        display="↵",
+    ),
+    Key("activity.next", "right", "turn(1)", "next server", "Show the next server", _P.ACTIVITY),
+    Key("activity.back", "left", "turn(-1)", "previous", "Show the one before", _P.ACTIVITY),
+    Key("log.up", "up", "scroll_up", "", "Scroll up", _P.LOG, show=False),
+    Key("log.down", "down", "scroll_down", "", "Scroll down", _P.LOG, show=False),
+    Key("log.page-up", "pageup", "page_up", "", "One page up", _P.LOG, show=False),
+    Key("log.page-down", "pagedown", "page_down", "", "One page down", _P.LOG, show=False),
+    Key("log.first", "home", "scroll_home", "", "To the beginning", _P.LOG, show=False),
+    Key("log.last", "end", "scroll_end", "", "To the end, and follow it", _P.LOG, show=False),
+    Key("side.chat", "escape", "screen.go('chat')", "chat", "Back to the chat", _P.SIDE),
+    Key("dialog.close", "escape,f1,q", "close", "close", "Close", _P.DIALOG, display="esc"),
+    Key("welcome.back", "escape", "back", "demo", "Back, or continue with the demo", _P.DIALOG),
+)
+"""All keys of the deck, in the order in which help shows them."""
+
+
+def bindings(*places: Place, only: tuple[str, ...] = ()) -> list[BindingType]:
+    """Give the bindings of some places, or of the named keys alone."""
+    return [key.binding() for key in KEYS if (key.id in only if only else key.place in places)]
+
+
+def order(binding_id: str | None) -> int:
+    """Give the place of a binding in `KEYS`; what is not in there comes last."""
+    return next((i for i, key in enumerate(KEYS) if key.id == binding_id), len(KEYS))
+
+
+def displayed(app: App[Any], key: Key, overrides: Mapping[str, str]) -> tuple[str, ...]:
+    """Give the keys of an action as written on the screen.
+
+    Args:
+        app: Writes keys the way the key bars do.
+        key: The action.
+        overrides: The user's own keys by binding id.
+    """
+    own = overrides.get(key.id)
+    names = (own or key.keys).split(",")
+    display = None if own else key.display
+    return tuple(
+        dict.fromkeys(
+            app.get_key_display(key.binding().with_key(name.strip(), display)) for name in names
+        )
+    )

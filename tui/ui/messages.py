@@ -1,0 +1,50 @@
+"""What panes ask of the screen around them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from textual.content import Content
+from textual.message import Message
+
+from tui.model.servers import ServerId
+
+
+class PaneName(StrEnum):
+    """The places of the main screen. The value names them in actions."""
+
+    SERVERS = "servers"
+    CHAT = "chat"
+    TOOLS = "tools"
+    PROMPTS = "prompts"
+    RESOURCES = "resources"
+    ACTIVITY = "activity"
+
+
+@dataclass
+class InsertText(Message):
+    """This text should go into the user's message."""
+
+    text: str
+
+
+@dataclass
+class ShowPane(Message):
+    """This pane should be shown and get the focus, narrowed to one server where one is given."""
+
+    name: PaneName
+    server: ServerId | None = None
+
+
+@dataclass
+class ShowServer(Message):
+    """All there is to know about a server should be shown."""
+
+    server: ServerId
+
+
+@dataclass
+class ShowDetails(Message):
+    """This content should be shown whole, under this title."""
+
+    title: str
+    content: Content

@@ -1,0 +1,89 @@
+"""Notices of the engine as toasts, kept with the time at which each was seen."""
+
+from collections import deque
+from collections.abc import Callable
+from time import time
+from typing import Final, Literal
+
+from textual.widget import Widget
+
+from tui.model.chat import Severity
+from tui.model.events import LogLine, Notice
+from tui.store.state import MAX_NOTICES, AppState
+from tui.ui.bridge import StoreBridge
+from tui.ui.widgets.plain import one_line
+
+MAX_TOASTS: Final = 3
+"""Notices shown one by one when several arrive at once; more become one toast."""
+
+OWNER: Final = "gemdeck"
+"""Under this name notices stand in the activity pane."""
+
+_TOAST: Final[dict[Severity, Literal["information", "warning", "error"]]] = {
+    Severity.INFO: "information",
+    Severity.WARNING: "warning",
+    Severity.ERROR: "error",
+}
+
+
+def notices_view(state: AppState) -> tuple[int, tuple[Notice, ...]]:
+    """Take from the state the notices and how many there have ever been."""
+    return state.notice_count, state.notices
+
+
+class NoticeBoard:
+    """Shows each new notice once and remembers when it came.
+
+    Args:
+        owner: The widget whose life the board shares and that shows the toasts.
+        bridge: Where notices come from.
+    """
+
+    def __init__(self, owner: Widget, bridge: StoreBridge) -> None:
+        self._owner = owner
+        self._bridge = bridge
+        self._count = 0
+        self._lines: deque[LogLine] = deque(maxlen=MAX_NOTICES)
+        self._listener: Callable[[], None] | None = None
+
+    @property
+    def lines(self) -> tuple[LogLine, ...]:
+        """The notices as log lines, oldest first."""
+        return tuple(self._lines)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._bridge.watch(self._owner, notices_view, self._on_notices)
+
+    def follow(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after new notices came."""
+        self._listener = listener
+
+    def _on_notices(self, view: tuple[int, tuple[Notice, ...]]) -> None:
+        count, notices = view
+        new = notices[max(0, len(notices) - (count - self._count)) :] if count else ()
+        self._count = count
+        now = time()
+        for notice in new:
+            text = " ".join(filter(None, (notice.text, notice.advice)))
+            self._lines.append(LogLine(now, OWNER, notice.severity, one_line(text)))
+        self._toast(new)
+        if new and self._listener is not None:
+            self._listener()
+
+    def _toast(self, notices: tuple[Notice, ...]) -> None:
+        if len(notices) > MAX_TOASTS:
+            worst = Severity.ERROR if _holds(notices, Severity.ERROR) else Severity.WARNING
+            self._owner.notify(
+                f"{len(notices)} notices. F7 shows them in the activity.",
+                severity=_TOAST[worst],
+                markup=False,
+            )
+            return
+        for notice in notices:
+            text = "\n".join(filter(None, (notice.text, notice.advice)))
+            self._owner.notify(text, severity=_TOAST[notice.severity], markup=False)
+
+
+def _holds(notices: tuple[Notice, ...], severity: Severity) -> bool:
+    return any(notice.severity is severity for notice in notices)

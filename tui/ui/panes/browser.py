@@ -1,0 +1,122 @@
+"""What the panes of tools, prompts and resources share: a filtered list over its details."""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from itertools import chain
+from typing import ClassVar, Generic, TypeVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.getters import query_one
+
+from tui.model.catalog import Catalog
+from tui.model.servers import ServerId
+from tui.store.state import AppState
+from tui.ui.bridge import StoreBridge
+from tui.ui.panes.part import SidePart
+from tui.ui.widgets.filter_list import FilterList, ListEntry
+from tui.ui.widgets.plain import PlainText
+
+T = TypeVar("T")
+
+Catalogs = tuple[tuple[ServerId, Catalog], ...]
+
+
+def catalogs(state: AppState) -> Catalogs:
+    """Take from the state what every server offers."""
+    return tuple((view.id, view.catalog) for view in state.servers)
+
+
+class BrowserPane(SidePart, Generic[T]):
+    """Lists one kind of offer of all servers."""
+
+    NOUN: ClassVar[str]
+    EMPTY: ClassVar[str]
+
+    entries = query_one(FilterList)
+    scroller = query_one(".details", VerticalScroll)
+    details = query_one(".details > PlainText", PlainText)
+
+    def __init__(self, bridge: StoreBridge) -> None:
+        super().__init__()
+        self._bridge = bridge
+        self._catalogs: Catalogs = ()
+        self._built: dict[ServerId, tuple[Catalog, list[ListEntry[T]]]] = {}
+        self._stale = True
+
+    @abstractmethod
+    def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[T]]:
+        """List what one server offers of this pane's kind."""
+
+    @abstractmethod
+    def describe(self, item: T) -> Content:
+        """Describe an entry for the lower half."""
+
+    @abstractmethod
+    def choose(self, item: T) -> None:
+        """Do what Enter does on an entry."""
+
+    def compose(self) -> ComposeResult:
+        """Compose the list and the details."""
+        yield FilterList[T](self.NOUN, self.EMPTY)
+        with VerticalScroll(classes="details"):
+            yield PlainText()
+
+    def on_mount(self) -> None:
+        """Follow the catalogs."""
+        self._bridge.watch(self, catalogs, self._on_catalogs)
+
+    def focus_main(self) -> None:
+        """Give the list the focus."""
+        self.entries.focus_list()
+
+    def narrow_to(self, server: ServerId) -> None:
+        """Show only what one server offers."""
+        self.entries.set_filter(f"{server}:".lower())
+
+    def wake(self) -> None:
+        """List what changed while the pane was hidden."""
+        if self._stale:
+            self._refill()
+
+    def action_choose(self) -> None:
+        """Choose the entry under the cursor."""
+        item = self.entries.current
+        if item is not None:
+            self.choose(item)
+
+    def show_details(self) -> None:
+        """Describe the entry under the cursor."""
+        item = self.entries.current
+        self.set_class(item is None, "-nothing")
+        self.details.update(Content() if item is None else self.describe(item))
+
+    def _on_catalogs(self, value: Catalogs) -> None:
+        self._catalogs = value
+        self._stale = True
+        if self.awake:
+            self._refill()
+
+    def _refill(self) -> None:
+        """List all offers; those of a server whose catalog is the same are not built again."""
+        self._stale = False
+        before, self._built = self._built, {}
+        for server, catalog in self._catalogs:
+            kept = before.get(server)
+            if kept is None or kept[0] is not catalog:
+                kept = catalog, list(self.list_entries(server, catalog))
+            self._built[server] = kept
+        self.entries.set_entries(list(chain.from_iterable(e for _, e in self._built.values())))
+
+    @on(FilterList.Moved)
+    def _on_moved(self, event: FilterList.Moved) -> None:
+        event.stop()
+        self.scroller.scroll_home(animate=False)
+        self.show_details()
+
+    @on(FilterList.Chosen)
+    def _on_chosen(self, event: FilterList.Chosen) -> None:
+        event.stop()
+        self.action_choose()

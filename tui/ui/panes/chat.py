@@ -1,0 +1,222 @@
+"""The chat pane: the conversation, what the turn is busy with, and the composer."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.getters import query_one
+from textual.widgets import Static, TextArea
+
+from tui.model.chat import ModelView, TurnState
+from tui.store.commands import Commands
+from tui.store.state import AppState, Unsent
+from tui.store.state import Transcript as TranscriptState
+from tui.ui.bridge import StoreBridge
+from tui.ui.widgets.completion import complete
+from tui.ui.widgets.composer import Composer
+from tui.ui.widgets.composer_popup import CompletionPopup
+from tui.ui.widgets.entries import EntryView
+from tui.ui.widgets.history import HistoryStorage, MessageHistory
+from tui.ui.widgets.links import open_in_browser
+from tui.ui.widgets.transcript import Transcript
+from tui.ui.widgets.welcome import Welcome
+from tui.ui.widgets.working_line import WorkingLine
+
+
+class ChatPane(Vertical):
+    """Shows the conversation and sends messages.
+
+    Args:
+        bridge: Where the state comes from.
+        commands: What the user asks for goes there.
+        history: Where sent messages are kept between runs.
+        open_url: Opens an examined address outside; tells whether there was a way to.
+        id: The widget's id.
+    """
+
+    BORDER_TITLE = "Chat"
+    BINDING_GROUP_TITLE = "Chat"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "escape",
+            "stop",
+            "stop",
+            id="chat.stop",
+            key_display="esc",
+            tooltip="Stop the running turn, or close the completions",
+        ),
+        Binding("pageup", "scroll(-1)", "Earlier", id="chat.page-up", show=False),
+        Binding("pagedown", "scroll(1)", "Later", id="chat.page-down", show=False),
+        Binding("ctrl+end", "to_end", "To the end", id="chat.end", show=False),
+    ]
+
+    transcript = query_one(Transcript)
+    composer = query_one(Composer)
+    popup = query_one(CompletionPopup)
+    working = query_one(WorkingLine)
+    welcome = query_one(Welcome)
+
+    def __init__(
+        self,
+        bridge: StoreBridge,
+        commands: Commands,
+        *,
+        history: HistoryStorage | None = None,
+        open_url: Callable[[str], bool] = open_in_browser,
+        id: str | None = "chat",  # noqa: A002 - Textual's name
+    ) -> None:
+        super().__init__(id=id)
+        self._bridge = bridge
+        self._commands = commands
+        self._history = MessageHistory(history)
+        self._open_url = open_url
+        self._queued = 0
+        self._turn: TurnState | None = None
+
+    def compose(self) -> ComposeResult:
+        """Lay out the pane from top to bottom."""
+        yield Welcome()
+        yield Transcript()
+        yield WorkingLine()
+        with Horizontal(id="composer-row"):
+            yield Static(">", markup=False, id="composer-prompt")
+            yield Composer(self._history)
+        yield CompletionPopup()
+
+    def on_mount(self) -> None:
+        """Watch what the pane shows."""
+        self._bridge.watch(self, lambda state: state.model, self._show_model)
+        self._bridge.watch(self, lambda state: state.transcript, self._show_transcript)
+        self._bridge.watch(self, lambda state: state.turn, self._show_turn)
+        self._bridge.watch(self, lambda state: state.unsent, self._show_unsent)
+
+    def focus_composer(self) -> None:
+        """Let the user type."""
+        self.composer.focus()
+
+    def insert(self, text: str) -> None:
+        """Put a text into the message at the cursor, and let the user go on typing."""
+        self.composer.insert_words(text)
+        self.composer.focus()
+
+    def action_stop(self) -> None:
+        """Close the completions, else stop the running turn, else go back to the composer."""
+        if self.popup.is_open:
+            self._offer_completions(None)
+        elif self._bridge.state.turn is not None:
+            self._commands.cancel_turn()
+        else:
+            self.composer.focus()
+
+    def action_scroll(self, direction: int) -> None:
+        """Page through the conversation from the composer."""
+        if direction < 0:
+            self.transcript.action_page_up()
+        else:
+            self.transcript.action_page_down()
+
+    def action_to_end(self) -> None:
+        """Go to the end of the conversation and follow it."""
+        self.transcript.go_to_end()
+
+    @on(Composer.Sent)
+    def _send(self, event: Composer.Sent) -> None:
+        event.stop()
+        if self._bridge.state.turn is None:
+            self._queued = 0
+        else:
+            self._queued += 1
+            self.working.show(self._turn, self._queued)
+        self.transcript.go_to_end()
+        self._commands.send(event.text)
+
+    @on(TextArea.Changed)
+    @on(TextArea.SelectionChanged)
+    def _complete(self) -> None:
+        """Offer what completes the word at the cursor."""
+        self._offer_completions(self._bridge.state)
+
+    @on(events.DescendantBlur)
+    def _close_popup(self) -> None:
+        """Offer nothing while the user is elsewhere."""
+        self._offer_completions(None)
+
+    @on(Composer.CompletionKey)
+    def _use_popup(self, event: Composer.CompletionKey) -> None:
+        event.stop()
+        match event.key:
+            case "tab":
+                self.popup.choose()
+            case "up":
+                self.popup.move(-1)
+            case _:
+                self.popup.move(1)
+
+    @on(CompletionPopup.Chosen)
+    def _take_completion(self, event: CompletionPopup.Chosen) -> None:
+        event.stop()
+        self.composer.completing = False
+        self.composer.replace_before_cursor(event.start, f"{event.completion.text} ")
+        self.composer.focus()
+
+    @on(EntryView.LinkClicked)
+    def _ask_for_link(self, event: EntryView.LinkClicked) -> None:
+        event.stop()
+        self._offer_links([event.href])
+
+    @on(Transcript.LinksRequested)
+    def _ask_for_links(self, event: Transcript.LinksRequested) -> None:
+        event.stop()
+        self._offer_links(event.links)
+
+    @on(Transcript.ViewRequested)
+    def _view(self, event: Transcript.ViewRequested) -> None:
+        event.stop()
+        from tui.ui.screens.viewer import ViewerScreen  # noqa: PLC0415 - on first use
+
+        self.app.push_screen(ViewerScreen(event.title, event.text))
+
+    def _offer_links(self, links: list[str]) -> None:
+        from tui.ui.screens.link import LinkScreen  # noqa: PLC0415 - on first use
+
+        self.app.push_screen(LinkScreen(links, self._open_url))
+
+    def _offer_completions(self, state: AppState | None) -> None:
+        offered = None
+        if state is not None and self.composer.has_focus:
+            offered = complete(self.composer.before_cursor, state.servers)
+        self.popup.offer(offered)
+        self.popup.styles.margin = (0, 0, self.composer.outer_size.height + 1, 0)
+        self.composer.completing = offered is not None
+
+    def _show_model(self, model: ModelView) -> None:
+        self.welcome.show(model)
+
+    def _show_transcript(self, transcript: TranscriptState) -> None:
+        is_empty = not transcript.settled and not transcript.live
+        self.welcome.display = is_empty
+        self.transcript.display = not is_empty
+        self.transcript.show(transcript)
+
+    def _show_turn(self, turn: TurnState | None) -> None:
+        if turn is not None and (self._turn is None or turn.id != self._turn.id):
+            self._queued = max(0, self._queued - 1)
+        self._turn = turn
+        self.working.show(turn, self._queued)
+
+    def _show_unsent(self, unsent: Unsent | None) -> None:
+        """Give an undelivered message back without touching what is being written."""
+        if unsent is None:
+            return
+        if not self.composer.text.strip():
+            self.composer.replace_all(unsent.text)
+            return
+        self._history.add(unsent.text)
+        self.notify(
+            "Your last message was not delivered. Up brings it back.",
+            severity="warning",
+            markup=False,
+        )

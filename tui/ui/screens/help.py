@@ -1,0 +1,111 @@
+"""The keys: those that work here first, then all the others."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any, Final
+
+from textual.app import App, ComposeResult
+from textual.binding import ActiveBinding, Binding
+from textual.containers import VerticalScroll
+from textual.content import Content
+
+from tui.ui import keymap
+from tui.ui.screens.dialog import Dialog
+from tui.ui.widgets.plain import PlainText, fit
+
+KEY_WIDTH: Final = 16
+"""Cells for the keys of one line."""
+
+HERE: Final = "Here"
+"""The heading of the keys that work where the focus is."""
+
+
+@dataclass(frozen=True, slots=True)
+class HelpLine:
+    """One action: its keys as written, and what it does."""
+
+    keys: tuple[str, ...]
+    description: str
+
+
+def lines_here(app: App[Any], bindings: Mapping[str, ActiveBinding]) -> tuple[HelpLine, ...]:
+    """List what the focused widget and those around it offer, without what works everywhere.
+
+    Keys that no one can remap, such as those that move a text cursor, are left out.
+    """
+    general = {key.id for key in keymap.KEYS if key.place in keymap.GENERAL}
+    found: dict[str, tuple[Binding, list[str]]] = {}
+    for _node, binding, enabled, _ in bindings.values():
+        if enabled and binding.id is not None and binding.id not in general:
+            found.setdefault(binding.id, (binding, []))[1].append(app.get_key_display(binding))
+    return tuple(
+        HelpLine(tuple(dict.fromkeys(keys)), binding.tooltip or binding.description)
+        for binding, keys in sorted(found.values(), key=lambda pair: keymap.order(pair[0].id))
+    )
+
+
+def lines_of(
+    app: App[Any], place: keymap.Place, overrides: Mapping[str, str]
+) -> tuple[HelpLine, ...]:
+    """List the keys of a place as they are mapped now."""
+    return tuple(
+        HelpLine(keymap.displayed(app, key, overrides), key.description)
+        for key in keymap.KEYS
+        if key.place is place and key.description
+    )
+
+
+def help_content(sections: Iterable[tuple[str, Iterable[HelpLine]]], width: int) -> Content:
+    """Lay out the sections in `width` cells: keys in one column, words wrapped in the other."""
+    lines: list[Content] = []
+    for heading, entries in sections:
+        rows = [row for entry in entries for row in _rows(entry, width)]
+        if rows:
+            lines += [Content.styled(heading, "$foreground 60%"), *rows, Content()]
+    return Content("\n").join(lines[:-1])
+
+
+def _rows(entry: HelpLine, width: int) -> Iterable[Content]:
+    keys = "  ".join(entry.keys)
+    words = wrap(entry.description, max(20, width - KEY_WIDTH)) or [""]
+    for index, line in enumerate(words):
+        yield Content.assemble((fit("" if index else keys, KEY_WIDTH), "bold"), line)
+
+
+class HelpScreen(Dialog):
+    """Shows keys.
+
+    Args:
+        here: The keys that work where the focus was when help was asked for.
+        overrides: The user's own keys by binding id.
+    """
+
+    def __init__(self, here: tuple[HelpLine, ...], overrides: Mapping[str, str]) -> None:
+        super().__init__()
+        self._here = here
+        self._overrides = overrides
+
+    def compose(self) -> ComposeResult:
+        """Compose a frame with a text that scrolls."""
+        with VerticalScroll(classes="dialog") as frame:
+            frame.border_title = "Keys"
+            frame.border_subtitle = Content.styled("esc close", "$foreground 60%")
+            yield PlainText()
+
+    def on_mount(self) -> None:
+        """Lay the keys out once the frame has its size."""
+        self.call_after_refresh(self._lay_out)
+
+    def on_resize(self) -> None:
+        """Lay the keys out anew."""
+        self.call_after_refresh(self._lay_out)
+
+    def _lay_out(self) -> None:
+        text = self.query_one(PlainText)
+        text.update(help_content(self._sections(), text.size.width))
+
+    def _sections(self) -> Iterable[tuple[str, tuple[HelpLine, ...]]]:
+        yield HERE, self._here
+        for place in (*keymap.GENERAL, *keymap.LOCAL):
+            yield place.value, lines_of(self.app, place, self._overrides)

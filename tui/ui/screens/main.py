@@ -1,0 +1,179 @@
+"""The main screen: servers, chat and side pane between the header and the keys."""
+
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.getters import query_one
+from textual.screen import Screen
+from textual.widget import Widget
+
+from tui.model.servers import ServerId
+from tui.store.commands import Commands
+from tui.store.state import AppState
+from tui.ui import keymap
+from tui.ui.bridge import StoreBridge
+from tui.ui.messages import InsertText, PaneName, ShowDetails, ShowPane, ShowServer
+from tui.ui.notices import NoticeBoard
+from tui.ui.panes.chat import ChatPane
+from tui.ui.panes.servers import ServersPane
+from tui.ui.panes.side import SidePane
+from tui.ui.widgets.header import DeckHeader
+from tui.ui.widgets.history import HistoryStorage
+from tui.ui.widgets.key_bar import KeyBar, hint_line, hints
+
+NARROW: Final = 110
+"""Columns under which one pane is shown at a time."""
+
+
+def needs_setup(state: AppState) -> bool:
+    """Tell whether the user still has to choose a model service."""
+    return state.model.needs_setup
+
+
+class MainScreen(Screen[None]):
+    """Lays the panes out and moves between them."""
+
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.DECK)
+
+    servers = query_one(ServersPane)
+    chat = query_one(ChatPane)
+    side = query_one(SidePane)
+
+    def __init__(
+        self, bridge: StoreBridge, commands: Commands, history: HistoryStorage | None = None
+    ) -> None:
+        super().__init__()
+        self._history = history
+        self._bridge = bridge
+        self._commands = commands
+        self._board = NoticeBoard(self, bridge)
+        self._narrow = False
+        self._in_front: Widget | None = None
+
+    def compose(self) -> ComposeResult:
+        """Compose header, panes and keys."""
+        yield DeckHeader(self._bridge)
+        with Horizontal(id="deck"):
+            yield ServersPane(self._bridge, self._commands)
+            yield ChatPane(self._bridge, self._commands, history=self._history, id="chat")
+            yield SidePane(self._bridge, self._board)
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        """Begin in the chat and follow the state."""
+        self._in_front = self.chat
+        self._arrange(self.app.size.width)
+        self.chat.focus_composer()
+        self._board.start()
+        self._bridge.watch(self, needs_setup, self._ask_for_setup)
+        self.bindings_updated_signal.subscribe(self, lambda _: self._show_hints())
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Show one pane or three, as the width allows."""
+        self._arrange(event.size.width)
+
+    def _arrange(self, width: int) -> None:
+        self._narrow = width < NARROW
+        self.set_class(self._narrow, "-narrow")
+        for pane in (self.servers, self.chat, self.side):
+            pane.display = not self._narrow or pane is self._in_front
+        if self.side.display:
+            self.side.wake()
+
+    def _bring(self, pane: Widget) -> None:
+        """Bring a pane to the front, which matters where one is shown at a time."""
+        self._in_front = pane
+        self._arrange(self.size.width or self.app.size.width)
+
+    async def action_go(self, name: str) -> None:
+        """Show a pane and give it the focus."""
+        await self.show_pane(PaneName(name))
+
+    async def show_pane(self, name: PaneName, server: ServerId | None = None) -> None:
+        """Show a pane and give it the focus.
+
+        Args:
+            name: Which pane.
+            server: The server to narrow it to, where it lists something of servers.
+        """
+        match name:
+            case PaneName.SERVERS:
+                self._bring(self.servers)
+                self.servers.focus_main()
+            case PaneName.CHAT:
+                self._bring(self.chat)
+                self.chat.focus_composer()
+            case _:
+                self._bring(self.side)
+                await self.side.show(name, server)
+
+    def show_server(self, server: ServerId) -> None:
+        """Show all there is to know about a server."""
+        from tui.ui.screens.details import ServerDetailsScreen  # noqa: PLC0415 - on first use
+
+        self.app.push_screen(ServerDetailsScreen(self._bridge, server))
+
+    def choose_model(self) -> None:
+        """Ask who answers."""
+        from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on first use
+
+        self.app.push_screen(WelcomeScreen(self._bridge, self._commands))
+
+    def _ask_for_setup(self, needed: bool) -> None:
+        if needed:
+            self.choose_model()
+
+    def on_descendant_focus(self) -> None:
+        """Let the pane with the focus be the one in front."""
+        focused = self.focused
+        if focused is None:
+            return
+        for pane in (self.servers, self.chat, self.side):
+            if pane in focused.ancestors_with_self and pane is not self._in_front:
+                self._bring(pane)
+
+    def _show_hints(self) -> None:
+        """Write the keys of the focused pane into its border."""
+        focused = self.focused
+        for pane in (self.servers, self.side):
+            if focused is None or pane not in focused.ancestors_with_self:
+                if pane.border_subtitle is not None:
+                    pane.border_subtitle = None
+                continue
+            nodes = [node for node in focused.ancestors_with_self if pane in node.ancestors]
+            found = hints(self.app, self.active_bindings, nodes)
+            line = hint_line(found, max(0, pane.size.width - 2))
+            pane.border_subtitle = line if line else None
+
+    @on(InsertText)
+    def _on_insert_text(self, event: InsertText) -> None:
+        event.stop()
+        self._bring(self.chat)
+        self.chat.insert(event.text)
+        self.chat.focus_composer()
+
+    @on(ShowPane)
+    async def _on_show_pane(self, event: ShowPane) -> None:
+        event.stop()
+        await self.show_pane(event.name, event.server)
+
+    @on(ShowServer)
+    def _on_show_server(self, event: ShowServer) -> None:
+        event.stop()
+        self.show_server(event.server)
+
+    @on(ShowDetails)
+    def _on_show_details(self, event: ShowDetails) -> None:
+        event.stop()
+        self.show_details(event.title, event.content)
+
+    def show_details(self, title: str, content: Content) -> None:
+        """Show content whole."""
+        from tui.ui.screens.details import DetailsScreen  # noqa: PLC0415 - on first use
+
+        self.app.push_screen(DetailsScreen(title, content))

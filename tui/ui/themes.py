@@ -1,0 +1,80 @@
+"""gemdeck's own two themes: calm greys, and one accent that belongs to what has focus."""
+
+from typing import Final
+
+from textual.theme import Theme
+
+DARK: Final = Theme(
+    name="gemdeck-dark",
+    primary="#7aa8e8",
+    secondary="#8b93a5",
+    accent="#7aa8e8",
+    foreground="#d3d7de",
+    background="#14161a",
+    surface="#1a1d22",
+    panel="#22262d",
+    success="#86b97d",
+    warning="#d6a860",
+    error="#e0747d",
+    dark=True,
+    variables={
+        "border": "#7aa8e8",
+        "border-blurred": "#2d323b",
+        "block-cursor-foreground": "#eef1f6",
+        "block-cursor-background": "#2b3d59",
+        "block-cursor-text-style": "none",
+        "block-cursor-blurred-foreground": "#d3d7de",
+        "block-cursor-blurred-background": "#20242b",
+        "block-hover-background": "#1c2026",
+        "input-cursor-background": "#d3d7de",
+        "input-selection-background": "#7aa8e8 35%",
+        "footer-background": "#14161a",
+        "scrollbar": "#2d323b",
+        "scrollbar-hover": "#3a414d",
+        "scrollbar-active": "#7aa8e8",
+        "scrollbar-background": "#14161a",
+        "scrollbar-background-hover": "#14161a",
+        "scrollbar-background-active": "#14161a",
+        "scrollbar-corner-color": "#14161a",
+    },
+)
+"""Dark, the default."""
+
+LIGHT: Final = Theme(
+    name="gemdeck-light",
+    primary="#2f61b5",
+    secondary="#6a7180",
+    accent="#2f61b5",
+    foreground="#2a2d34",
+    background="#fbfaf8",
+    surface="#f4f2ee",
+    panel="#eae7e1",
+    success="#2f7a3b",
+    warning="#8f5d00",
+    error="#b5303e",
+    dark=False,
+    variables={
+        "border": "#2f61b5",
+        "border-blurred": "#d2cec6",
+        "block-cursor-foreground": "#1a1d23",
+        "block-cursor-background": "#cfdcf3",
+        "block-cursor-text-style": "none",
+        "block-cursor-blurred-foreground": "#2a2d34",
+        "block-cursor-blurred-background": "#ebe8e2",
+        "block-hover-background": "#f1eee9",
+        "input-cursor-background": "#2a2d34",
+        "input-selection-background": "#2f61b5 25%",
+        "footer-background": "#fbfaf8",
+        "scrollbar": "#d2cec6",
+        "scrollbar-hover": "#bdb8ae",
+        "scrollbar-active": "#2f61b5",
+        "scrollbar-background": "#fbfaf8",
+        "scrollbar-background-hover": "#fbfaf8",
+        "scrollbar-background-active": "#fbfaf8",
+        "scrollbar-corner-color": "#fbfaf8",
+    },
+)
+"""Light."""
+
+DEFAULT: Final = DARK.name
+"""The theme of a first start, and of one that names a theme which does not exist."""

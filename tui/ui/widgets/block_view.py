@@ -1,0 +1,151 @@
+"""`BlockView`: a widget that draws blocks, and of those only the lines that are in sight."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.segment import Segment
+from textual.content import Content
+from textual.geometry import Size
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.style import Style
+from textual.widget import Widget
+
+from tui.ui.widgets.blocks import Block, stack
+
+TEXT_STYLES: Final = frozenset(
+    {
+        "md-h1",
+        "md-h2",
+        "md-h3",
+        "md-strong",
+        "md-em",
+        "md-strike",
+        "md-code",
+        "md-code-block",
+        "md-link",
+        "md-quote",
+        "md-bullet",
+        "md-rule",
+        "md-th",
+        "entry-label",
+        "entry-muted",
+        "entry-ok",
+        "entry-warning",
+        "entry-error",
+        "entry-running",
+        "entry-strong",
+    }
+)
+"""Component classes that blocks are drawn in. A container of views declares them, once for all:
+Textual resolves component classes a widget, at each change of focus."""
+
+
+class BlockView(Widget):
+    """One widget for any amount of laid-out text. Its text can be selected with the mouse.
+
+    An ancestor has `TEXT_STYLES` among its component classes.
+    """
+
+    DEFAULT_CSS = """
+    BlockView { width: 1fr; height: auto; }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id, classes=classes)
+        self._laid_out: tuple[int, list[Content]] | None = None
+        self._strips: dict[int, tuple[Content, Style, Strip]] = {}
+        self._styles_by_name: dict[str, Style] = {}
+
+    def blocks(self) -> Sequence[Block]:
+        """Give what is to be drawn now."""
+        return ()
+
+    def changed(self) -> None:
+        """Draw anew, because `blocks` gives something else from now on."""
+        self._laid_out = None
+        self.refresh(layout=True)
+
+    def lines(self, width: int) -> list[Content]:
+        """Give all lines at a width."""
+        if self._laid_out is None or self._laid_out[0] != width:
+            self._laid_out = (width, stack(self.blocks(), width))
+        return self._laid_out[1]
+
+    def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002
+        """Fill the width there is."""
+        return container.width
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        """Need a row for each line."""
+        return len(self.lines(width)) if width else 0
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line."""
+        width = self.size.width
+        lines = self.lines(width)
+        base = self.visual_style
+        if y >= len(lines):
+            return Strip.blank(width, base.rich_style)
+        line = lines[y]
+        span = self._selected_span(y)
+        if span is not None:
+            selected = Style.from_styles(self.screen.get_component_styles("screen--selection"))
+            start, end = span
+            line = line.stylize(selected, start, len(line) if end == -1 else end)
+            return self._draw(line, y, base)
+        cached = self._strips.get(y)
+        if cached is None or cached[0] is not line or cached[1] != base:
+            cached = self._strips[y] = (line, base, self._draw(line, y, base))
+        return cached[2]
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """Give the selected part of the lines as they stand on the screen."""
+        text = "\n".join(line.plain.rstrip() for line in self.lines(self.size.width))
+        return selection.extract(text), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002
+        """Draw the selection."""
+        self.refresh()
+
+    def notify_style_update(self) -> None:
+        """Forget the colours of the theme before."""
+        self._styles_by_name.clear()
+        self._strips.clear()
+        super().notify_style_update()
+
+    def _selected_span(self, y: int) -> tuple[int, int] | None:
+        selection = self.text_selection
+        return None if selection is None else selection.get_span(y)
+
+    def _draw(self, line: Content, y: int, base: Style) -> Strip:
+        """Turn a line into segments that know where in the text they stand."""
+        segments: list[Segment] = []
+        x = 0
+        for text, style in line.render(base, end="", parse_style=self._style):
+            segments.append(Segment(text, (base + style).rich_style_with_offset(x, y)))
+            x += len(text)
+        return Strip(segments, line.cell_length)
+
+    def _style(self, style: str | Style) -> Style:
+        if isinstance(style, Style):
+            return style
+        found = self._styles_by_name.get(style)
+        if found is None:
+            found = self._component(style[1:]) if style.startswith(".") else Style.parse(style)
+            self._styles_by_name[style] = found
+        return found
+
+    def _component(self, name: str) -> Style:
+        """Give the style of a component class of an ancestor.
+
+        Its background may be opaque, which `get_visual_style` leaves out.
+        """
+        for node in self.ancestors:
+            if isinstance(node, Widget) and name in node.COMPONENT_CLASSES:
+                styles = node.get_component_styles(name)
+                style = node.get_visual_style(name, partial=True)
+                if styles.has_rule("background"):
+                    return Style(background=styles.background) + style
+                return style
+        return Style.null()

@@ -1,0 +1,275 @@
+"""Blocks of text that lay themselves out in lines: what transcript entries are made of.
+
+A block is data and geometry, not a widget, so that a list of a thousand items costs one widget
+and not three thousand. Text goes in as `Content`, never as markup.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
+from typing import Final
+
+from textual.content import Content, Span
+from textual.style import Style
+
+MIN_COLUMN: Final = 4
+"""Cells below which a table column is not squeezed; a table that needs less is not drawn as one."""
+
+COLUMN_GAP: Final = 2
+"""Cells between two columns of a table."""
+
+LINK: Final = "link"
+"""Key under which a drawn link carries its address in the style's meta data."""
+
+BULLETS: Final = ("•", "◦", "▪")
+"""Bullets by depth of nesting."""
+
+
+class Block(ABC):
+    """Something that fills lines of a given width.
+
+    Attributes:
+        spaced: Whether a blank line parts it from the block before.
+    """
+
+    spaced: bool = True
+
+    def __init__(self) -> None:
+        self._width = -1
+        self._lines: list[Content] = []
+
+    def lines(self, width: int) -> list[Content]:
+        """Give its lines, none wider than `width` cells; the same list while nothing changes."""
+        width = max(1, width)
+        if width != self._width:
+            self._width = width
+            self._lines = self.layout(width)
+        return self._lines
+
+    @abstractmethod
+    def layout(self, width: int) -> list[Content]:
+        """Break the block into lines of at most `width` cells."""
+
+
+def stack(blocks: Sequence[Block], width: int) -> list[Content]:
+    """Put blocks below each other, with a blank line before each that wants one."""
+    lines: list[Content] = []
+    for block in blocks:
+        if lines and block.spaced:
+            lines.append(Content(""))
+        lines.extend(block.lines(width))
+    return lines
+
+
+class TextBlock(Block):
+    """Running text, wrapped at words."""
+
+    def __init__(self, content: Content, *, spaced: bool = True) -> None:
+        super().__init__()
+        self.content = content
+        self.spaced = spaced
+
+    def layout(self, width: int) -> list[Content]:
+        """Wrap the text."""
+        return self.content.wrap(width)
+
+
+class LineBlock(Block):
+    """One line that is drawn for the width at hand, such as a title with a right-hand side."""
+
+    def __init__(self, draw: Callable[[int], Content], *, spaced: bool = False) -> None:
+        super().__init__()
+        self._draw = draw
+        self.spaced = spaced
+
+    def layout(self, width: int) -> list[Content]:
+        """Draw the line and cut it to the width."""
+        return [self._draw(width).truncate(width, ellipsis=True)]
+
+
+class RuleBlock(Block):
+    """A horizontal rule."""
+
+    def layout(self, width: int) -> list[Content]:
+        """Draw the rule."""
+        return [Content.styled("─" * width, ".md-rule")]
+
+
+class CodeBlock(Block):
+    """Code on its own ground. Long lines are folded, so that nothing is out of reach."""
+
+    def __init__(self, content: Content) -> None:
+        super().__init__()
+        self.content = content
+
+    def layout(self, width: int) -> list[Content]:
+        """Fold each line and fill it up to the width."""
+        room = max(2, width - 2)
+        folded = [
+            piece
+            for line in self.content.split("\n", allow_blank=True)
+            for piece in line.expand_tabs(4).fold(room)
+        ]
+        return [
+            Content.assemble(" ", line, " " * max(0, width - 1 - line.cell_length)).stylize_before(
+                ".md-code-block"
+            )
+            for line in folded
+        ]
+
+
+class IndentBlock(Block):
+    """Blocks behind a prefix: `first` on the first line, `rest` on all others."""
+
+    def __init__(
+        self, first: Content, rest: Content, blocks: Sequence[Block], *, spaced: bool = True
+    ) -> None:
+        super().__init__()
+        self._first = first
+        self._rest = rest
+        self._blocks = blocks
+        self.spaced = spaced
+
+    def layout(self, width: int) -> list[Content]:
+        """Lay the blocks out in what the prefix leaves."""
+        inner = stack(self._blocks, width - self._rest.cell_length) or [Content("")]
+        return [(self._rest if index else self._first) + line for index, line in enumerate(inner)]
+
+
+class ListBlock(Block):
+    """A bullet or numbered list.
+
+    Args:
+        items: The blocks of each item.
+        first_number: The number of the first item, or None for bullets.
+        depth: How many lists it stands in.
+    """
+
+    def __init__(
+        self, items: Sequence[Sequence[Block]], first_number: int | None, depth: int = 0
+    ) -> None:
+        super().__init__()
+        self.items = items
+        self.first_number = first_number
+        self.spaced = depth == 0
+        self._depth = depth
+
+    def layout(self, width: int) -> list[Content]:
+        """Lay out the items below each other, text beside its marker."""
+        last = (self.first_number or 0) + len(self.items) - 1
+        margin = len(str(last)) + 2
+        lines: list[Content] = []
+        for index, blocks in enumerate(self.items):
+            if self.first_number is None:
+                marker = f"{BULLETS[self._depth % len(BULLETS)]} "
+            else:
+                marker = f"{self.first_number + index}.".rjust(margin - 1) + " "
+            first = Content.styled(marker, ".md-bullet")
+            lines.extend(IndentBlock(first, Content(" " * len(marker)), blocks).layout(width))
+        return lines
+
+
+class TableBlock(Block):
+    """A table whose columns share the width by need.
+
+    Args:
+        headers: The cells of the head.
+        rows: The cells of each row; short rows are filled up.
+        rights: For each column, whether it is set to the right.
+    """
+
+    def __init__(
+        self,
+        headers: Sequence[Content],
+        rows: Sequence[Sequence[Content]],
+        rights: Sequence[bool] = (),
+    ) -> None:
+        super().__init__()
+        self.headers = headers
+        self.rows = rows
+        self._rights = [*rights, *[False] * (len(headers) - len(rights))]
+
+    def layout(self, width: int) -> list[Content]:
+        """Draw head, rule and rows; one line a cell where the columns do not fit."""
+        columns = len(self.headers)
+        room = width - COLUMN_GAP * (columns - 1)
+        if room < columns * MIN_COLUMN:
+            return list(self._as_records(width))
+        natural = [
+            max((cell.cell_length for cell in column), default=0)
+            for column in zip_longest(self.headers, *self.rows, fillvalue=Content(""))
+        ][:columns]
+        widths = share_width(natural, room)
+        lines = self._row_lines([cell.stylize_before(".md-th") for cell in self.headers], widths)
+        gap = " " * COLUMN_GAP
+        lines.append(Content.styled(gap.join("─" * cells for cells in widths), ".md-rule"))
+        for row in self.rows:
+            lines.extend(self._row_lines(row, widths))
+        return lines
+
+    def _row_lines(self, row: Sequence[Content], widths: Sequence[int]) -> list[Content]:
+        """Wrap the cells of one row and set them side by side."""
+        empty = Content("")
+        padded_row = [*row, *[empty] * (len(widths) - len(row))]
+        cells = [cell.wrap(width) for cell, width in zip(padded_row, widths, strict=False)]
+        gap = Content(" " * COLUMN_GAP)
+        lines: list[Content] = []
+        for parts in zip_longest(*cells, fillvalue=empty):
+            padded = [
+                _pad(part, width, right=right)
+                for part, width, right in zip(parts, widths, self._rights, strict=False)
+            ]
+            lines.append(gap.join(padded))
+        return lines
+
+    def _as_records(self, width: int) -> Iterator[Content]:
+        """Write each row as lines of ``head: cell``."""
+        for index, row in enumerate(self.rows):
+            if index:
+                yield Content("")
+            for header, cell in zip(self.headers, row, strict=False):
+                label = header.stylize_before(".md-th")
+                yield from Content.assemble(label, ": ", cell).wrap(width)
+
+
+def _pad(cell: Content, width: int, *, right: bool) -> Content:
+    blank = max(0, width - cell.cell_length)
+    return cell.pad_left(blank) if right else cell.pad_right(blank)
+
+
+def share_width(natural: Sequence[int], room: int) -> list[int]:
+    """Share `room` cells among columns, taking from the widest first.
+
+    Args:
+        natural: The cells each column would like.
+        room: The cells there are; at least `MIN_COLUMN` a column.
+    """
+    widths = [max(1, cells) for cells in natural]
+    excess = sum(widths) - room
+    while excess > 0:
+        widest = max(widths)
+        wide = [index for index, cells in enumerate(widths) if cells == widest]
+        runner_up = max((cells for cells in widths if cells < widest), default=MIN_COLUMN)
+        cut = min(widest - max(runner_up, MIN_COLUMN), -(-excess // len(wide)))
+        if cut <= 0:
+            break
+        for index in wide:
+            taken = min(cut, excess)
+            widths[index] -= taken
+            excess -= taken
+    return widths
+
+
+def styled(text: str, style: str) -> Content:
+    """Give plain text in one style; unlike `Content.styled` also where the text is empty."""
+    return Content(text, spans=[Span(0, len(text), style)] if text else [])
+
+
+def links_in(lines: Sequence[Content]) -> list[str]:
+    """List the addresses of the links in drawn lines, each once, in order."""
+    found: dict[str, None] = {}
+    for line in lines:
+        for span in line.spans:
+            if isinstance(span.style, Style) and (href := span.style.meta.get(LINK)):
+                found[str(href)] = None
+    return list(found)

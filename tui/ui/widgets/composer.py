@@ -1,0 +1,209 @@
+"""The composer: where a message is written, with history, completion and safe pasting."""
+
+import re
+from time import monotonic
+from typing import ClassVar, Final
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import TextArea
+
+from tui.ui.widgets.history import MessageHistory
+
+MAX_MESSAGE: Final = 200_000
+"""Characters of a message; a longer paste is cut, and the user is told."""
+
+PASTE_TAIL: Final = 0.05
+"""Seconds after a paste in which Enter makes a line: no hand is that fast, a paste's rest is."""
+
+_OWN_KEYS: Final = {
+    "composer.send",
+    "composer.new-line",
+    "composer.complete",
+    "composer.up",
+    "composer.down",
+}
+"""Binding ids whose keys the composer handles itself, in their order among the letters."""
+
+PLACEHOLDER: Final = "message   / prompts   @ resources"
+
+_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|.)?")
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+_DECK_KEYS: Final = {"f6", "f7", "pageup", "pagedown"}
+"""Keys of `TextArea` that the deck uses otherwise."""
+
+TEXT_KEYS: Final[list[BindingType]] = [
+    binding
+    for binding in TextArea.BINDINGS
+    if isinstance(binding, Binding) and binding.key not in _DECK_KEYS
+]
+"""The keys of a text area, but for those that belong to the deck."""
+
+
+def clean_paste(text: str) -> str:
+    """Make pasted text plain data: one kind of line end, no escape or control characters."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROLS.sub("", _ESCAPES.sub("", lines))
+
+
+class Composer(TextArea, inherit_bindings=False):
+    """A text area that sends on Enter. It grows with its text, up to ten lines."""
+
+    BINDING_GROUP_TITLE = "Message"
+    HELP = "Write a message. `/` completes prompts and `@` resources, with Tab."
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "enter",
+            "send",
+            "send",
+            id="composer.send",
+            key_display="↵",
+            tooltip="Send the message",
+        ),
+        Binding(
+            "ctrl+j,shift+enter",
+            "new_line",
+            "new line",
+            id="composer.new-line",
+            tooltip="Begin a new line",
+        ),
+        Binding("tab", "complete", "complete", id="composer.complete", show=False),
+        Binding("up", "up", "Line or message before", id="composer.up", show=False),
+        Binding("down", "down", "Line or message after", id="composer.down", show=False),
+        *(
+            binding
+            for binding in TEXT_KEYS
+            if isinstance(binding, Binding) and binding.key not in {"up", "down"}
+        ),
+    ]
+
+    class Sent(Message):
+        """The user sent a message."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class CompletionKey(Message):
+        """A key for the completion popup: ``tab``, ``up`` or ``down``."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    def __init__(self, history: MessageHistory, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(
+            id=id,
+            placeholder=PLACEHOLDER,
+            highlight_cursor_line=False,
+            show_line_numbers=False,
+            soft_wrap=True,
+            tab_behavior="focus",
+        )
+        self.cursor_blink = False  # a blink is a repaint twice a second, for ever
+        self.completing = False
+        """Whether the popup is open, so that Up, Down and Tab are its keys."""
+        self._history = history
+        self._pasted_at = 0.0
+
+    @property
+    def before_cursor(self) -> str:
+        """The text from the start to the cursor."""
+        return self.get_text_range((0, 0), self.cursor_location)
+
+    def replace_all(self, text: str) -> None:
+        """Put a text in place of the draft, with the cursor at its end."""
+        self.text = text
+        self.move_cursor(self.document.end)
+
+    def replace_before_cursor(self, start: int, text: str) -> None:
+        """Replace what stands between column `start` of `before_cursor` and the cursor."""
+        length = len(self.before_cursor) - start
+        row, column = self.cursor_location
+        self.replace(text, (row, column - length), (row, column))
+
+    def insert_words(self, text: str) -> None:
+        """Insert a text at the cursor, parted from the word before it."""
+        text = clean_paste(text)
+        before = self.before_cursor
+        gap = " " if before and not before[-1].isspace() else ""
+        self.insert(f"{gap}{text} ")
+
+    def action_send(self) -> None:
+        """Send the message, unless it is empty or Enter is the rest of a paste."""
+        if monotonic() - self._pasted_at < PASTE_TAIL:
+            self.action_new_line()
+            return
+        text = self.text.strip()
+        if text:
+            self._history.add(text)
+            self.clear()
+            self.post_message(self.Sent(text))
+
+    def action_new_line(self) -> None:
+        """Begin a new line."""
+        self.replace("\n", *self.selection)
+        self.scroll_cursor_visible()
+
+    def action_complete(self) -> None:
+        """Take the completion, where there is one; else go on to what can have focus next."""
+        if self.completing:
+            self.post_message(self.CompletionKey("tab"))
+        else:
+            self.screen.focus_next()
+
+    def action_up(self) -> None:
+        """Go a line up; from the first line, to the message before."""
+        if self.completing:
+            self.post_message(self.CompletionKey("up"))
+        elif self.navigator.is_first_wrapped_line(self.cursor_location):
+            self._recall(self._history.back(self.text))
+        else:
+            self.action_cursor_up()
+
+    def action_down(self) -> None:
+        """Go a line down; from the last line, to the message after."""
+        if self.completing:
+            self.post_message(self.CompletionKey("down"))
+        elif self.navigator.is_last_wrapped_line(self.cursor_location):
+            self._recall(self._history.forth())
+        else:
+            self.action_cursor_down()
+
+    async def _on_key(self, event: events.Key) -> None:
+        """Run the composer's own keys here and now, in the order in which keys were pressed.
+
+        Left to the app, an action runs before or after letters that were typed in the same
+        moment, so that a quick hand or a slow machine would send half a message. Where this is
+        not one of them, Textual goes on to the text area's own method.
+        """
+        if event.is_printable:
+            return
+        active = self.screen.active_bindings.get(event.key)
+        if active is not None and active.node is self and active.binding.id in _OWN_KEYS:
+            event.stop()
+            event.prevent_default()
+            await self.run_action(active.binding.action)
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        """Insert pasted text as data: a line end in it never sends."""
+        event.stop()
+        event.prevent_default()
+        text = clean_paste(event.text)
+        room = MAX_MESSAGE - len(self.text)
+        if len(text) > room:
+            text = text[: max(0, room)]
+            self.notify(
+                f"The paste was cut: a message holds {MAX_MESSAGE:,} characters.",
+                severity="warning",
+                markup=False,
+            )
+        self.replace(text, *self.selection)
+        self.scroll_cursor_visible()
+        self._pasted_at = monotonic()
+
+    def _recall(self, text: str | None) -> None:
+        if text is not None:
+            self.replace_all(text)

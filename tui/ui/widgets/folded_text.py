@@ -1,0 +1,182 @@
+"""A scrolling view of any amount of plain text: each row is cut out only when it is in sight."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import ClassVar, Final
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual import events
+from textual.binding import BindingType
+from textual.content import Content
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.style import Style
+
+TAB: Final = 4
+"""Cells of a tab."""
+
+GAP: Final = 1
+"""Cells between the text and the scrollbar."""
+
+MAX_EXACT: Final = 10_000
+"""Characters of a line with wide characters that is folded exactly; a longer one by half widths."""
+
+MAX_WRAPPED: Final = 20_000
+"""Characters of a text that is wrapped at words where that is asked for."""
+
+
+class FoldedText(ScrollView, can_focus=True):
+    """Shows a text to its last character: long lines are folded, nothing is left out.
+
+    Laying out costs a pass over the lengths of the lines; drawing costs the rows in sight.
+
+    Args:
+        text: The text.
+        wrap: Whether to break lines between words, in a text up to `MAX_WRAPPED` characters.
+        id: The widget's id.
+        classes: The widget's classes.
+    """
+
+    BINDING_GROUP_TITLE = "Text"
+    BINDINGS: ClassVar[list[BindingType]] = []
+    DEFAULT_CSS = """
+    FoldedText { overflow-x: hidden; scrollbar-size: 0 1; scrollbar-gutter: stable; }
+    """
+
+    def __init__(
+        self,
+        text: str | Content = "",
+        *,
+        wrap: bool = False,
+        id: str | None = None,  # noqa: A002 - Textual's name
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self._wrap = wrap
+        self._text: str | Content = ""
+        self._lines: Sequence[str | Content] = ()
+        self._first_rows: list[int] = [0]
+        self._width = 0
+        self._set(text)
+
+    @property
+    def row_count(self) -> int:
+        """How many rows the text takes at the present width."""
+        return self._first_rows[-1]
+
+    def show(self, text: str | Content) -> None:
+        """Show another text, from its beginning."""
+        self._set(text)
+        self._fold()
+        self.scroll_home(animate=False)
+        self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        """Need as many rows as the text takes; the styles bound what is given."""
+        self._fold(max(1, width - self.scrollbar_size_vertical - GAP))
+        return self.row_count
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one row in sight."""
+        row = y + self.scroll_offset.y
+        style = self.visual_style
+        if row >= self.row_count:
+            return Strip.blank(self.size.width, style.rich_style)
+        piece = self._row(row)
+        selection = self.text_selection
+        span = None if selection is None else selection.get_span(row)
+        if span is not None:
+            start, end = span
+            selected = Style.from_styles(self.screen.get_component_styles("screen--selection"))
+            piece = piece.stylize(selected, start, len(piece) if end == -1 else end)
+        segments: list[Segment] = []
+        x = 0
+        for text, part in piece.render(style, end="", parse_style=_parse):
+            segments.append(Segment(text, (style + part).rich_style_with_offset(x, row)))
+            x += len(text)
+        return Strip(segments).adjust_cell_length(self.size.width, style.rich_style)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """Give the selected rows."""
+        rows = "\n".join(self._row(row).plain for row in range(self.row_count))
+        return selection.extract(rows), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002
+        """Draw the selection."""
+        self.refresh()
+
+    def on_resize(self, event: events.Resize) -> None:  # noqa: ARG002
+        """Fold the lines anew."""
+        self._fold()
+
+    def _set(self, text: str | Content) -> None:
+        self._text = text if isinstance(text, Content) else text.expandtabs(TAB)
+        self._width = 0
+
+    def _fold(self, width: int | None = None) -> None:
+        """Count the rows of each line at a width."""
+        width = width or self.scrollable_content_region.width - GAP
+        if width < 1 or width == self._width:
+            return
+        self._width = width
+        self._lines = self._lines_at(width)
+        counts = (self._rows_of(line) for line in self._lines)
+        self._first_rows = [0, *accumulate(counts)]
+        self.virtual_size = Size(width, self.row_count)
+
+    def _lines_at(self, width: int) -> Sequence[str | Content]:
+        text = self._text
+        if self._wrap and len(text) <= MAX_WRAPPED:
+            return (text if isinstance(text, Content) else Content(text)).wrap(width)
+        if isinstance(text, Content):
+            return text.split("\n", allow_blank=True)
+        return text.split("\n")
+
+    def _rows_of(self, line: str | Content) -> int:
+        plain = line if isinstance(line, str) else line.plain
+        step = _step(plain, self._width)
+        if step is None:
+            return len(_exact_cuts(plain, self._width)) - 1
+        return max(1, -(-len(plain) // step))
+
+    def _row(self, row: int) -> Content:
+        """Cut one row out of its line."""
+        index = bisect_right(self._first_rows, row) - 1
+        line = self._lines[index]
+        part = row - self._first_rows[index]
+        plain = line if isinstance(line, str) else line.plain
+        step = _step(plain, self._width)
+        if step is None:
+            start, end = _exact_cuts(plain, self._width)[part : part + 2]
+        else:
+            start, end = part * step, (part + 1) * step
+        return Content(line[start:end]) if isinstance(line, str) else line[start:end]
+
+
+def _step(text: str, width: int) -> int | None:
+    """Give the characters of every row of a line, or None where they have to be measured."""
+    if text.isascii():
+        return width
+    return max(1, width // 2) if len(text) > MAX_EXACT else None
+
+
+@lru_cache(maxsize=256)
+def _exact_cuts(text: str, width: int) -> Sequence[int]:
+    """Give the offsets at which the rows of a line begin, and its length at the end."""
+    cuts, cells = [0], 0
+    for index, character in enumerate(text):
+        size = cell_len(character)
+        if cells + size > width and cells:
+            cuts.append(index)
+            cells = 0
+        cells += size
+    return [*cuts, len(text)]
+
+
+def _parse(style: str | Style) -> Style:
+    return style if isinstance(style, Style) else Style.parse(style)

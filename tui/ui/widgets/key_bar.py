@@ -1,0 +1,127 @@
+"""The line of keys at the bottom, and the hints in the border of the focused pane."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, runtime_checkable
+
+from rich.cells import cell_len
+from textual import events
+from textual.app import App
+from textual.binding import ActiveBinding
+from textual.content import Content
+from textual.dom import DOMNode
+from textual.screen import Screen
+from textual.widget import Widget
+
+from tui.ui import keymap
+
+GAPS: Final = (2, 1)
+"""Cells between two hints: the wide gap, and the one where space is short."""
+
+SPARE: Final = ("deck.resources", "deck.prompts", "deck.activity", "deck.tools")
+"""Binding ids that the bar leaves out where space is short, the first one first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A key and what it does.
+
+    Attributes:
+        id: The id of the binding, or nothing.
+        name: Textual's name of the key.
+        key: The key as written on the screen.
+        label: A word or two.
+    """
+
+    id: str
+    name: str
+    key: str
+    label: str
+
+    @property
+    def width(self) -> int:
+        """Cells that the hint takes."""
+        return cell_len(self.key) + 1 + cell_len(self.label)
+
+    @property
+    def content(self) -> Content:
+        """The hint as drawn."""
+        return Content.assemble((self.key, "$foreground"), " ", (self.label, "$foreground 60%"))
+
+
+@runtime_checkable
+class NamesActions(Protocol):
+    """A node whose keys are called differently from moment to moment."""
+
+    def action_label(self, action: str) -> str | None:
+        """Give the word for an action now, or None for its usual one."""
+
+
+def hints(
+    app: App[Any], bindings: Mapping[str, ActiveBinding], nodes: Iterable[DOMNode]
+) -> tuple[Hint, ...]:
+    """List the keys that some nodes offer now, each action once, in the order of the keymap."""
+    owners = set(nodes)
+    found: dict[str, Hint] = {}
+    for name, (node, binding, enabled, _) in bindings.items():
+        if node in owners and binding.show and enabled and binding.action not in found:
+            key = app.get_key_display(binding)
+            label = node.action_label(binding.action) if isinstance(node, NamesActions) else None
+            found[binding.action] = Hint(binding.id or "", name, key, label or binding.description)
+    return tuple(sorted(found.values(), key=lambda hint: keymap.order(hint.id)))
+
+
+def fitting(entries: Sequence[Hint], width: int) -> tuple[tuple[Hint, ...], int]:
+    """Choose the hints that fit in `width` cells, and the gap between them.
+
+    The gap shrinks first, then the spare hints go, then those at the end.
+    """
+    kept = list(entries)
+    spare = [hint for name in SPARE for hint in entries if hint.id == name]
+    while True:
+        for gap in GAPS:
+            if sum(hint.width + gap for hint in kept) - gap <= width:
+                return tuple(kept), gap
+        kept.remove(spare.pop(0) if spare else kept[-1])
+
+
+def hint_line(entries: Sequence[Hint], width: int) -> Content:
+    """Write as many hints as fit in one line of `width` cells."""
+    kept, gap = fitting(entries, width)
+    return Content(" " * gap).join(hint.content for hint in kept)
+
+
+class KeyBar(Widget):
+    """Shows the keys that work in every pane; a click on one presses it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._hints: tuple[Hint, ...] = ()
+
+    def on_mount(self) -> None:
+        """Follow the bindings of the screen."""
+        self.screen.bindings_updated_signal.subscribe(self, self._update)
+        self._update(self.screen)
+
+    def _update(self, screen: Screen[Any]) -> None:
+        if not self.is_attached:
+            return
+        found = hints(self.app, screen.active_bindings, (screen, self.app))
+        if found != self._hints:
+            self._hints = found
+            self.refresh()
+
+    def render(self) -> Content:
+        """Draw the keys."""
+        return hint_line(self._hints, self.size.width)
+
+    def on_click(self, event: events.Click) -> None:
+        """Press the key that was clicked."""
+        kept, gap = fitting(self._hints, self.size.width)
+        offset = event.get_content_offset(self)
+        position = 0
+        for hint in kept:
+            if offset is not None and position <= offset.x < position + hint.width:
+                self.app.simulate_key(hint.name)
+                return
+            position += hint.width + gap

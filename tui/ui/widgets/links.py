@@ -1,0 +1,105 @@
+"""Links of the model: what may be opened, and how. Nothing is opened without the user's word."""
+
+import ipaddress
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+MAX_URL: Final = 2_000
+"""Characters of an address that may be opened."""
+
+_LOOPBACK_NAMES: Final = {"localhost"}
+_OPENERS: Final = {"linux": "xdg-open", "darwin": "open"}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An address, taken apart for a decision.
+
+    Attributes:
+        url: The whole address.
+        host: The host it leads to, in the form that is asked of the name service.
+        refusal: Why it is not opened, or nothing.
+    """
+
+    url: str
+    host: str = ""
+    refusal: str = ""
+
+
+def examine(url: str) -> Link:
+    """Decide whether an address may be opened.
+
+    Only absolute https addresses, and http, without user names: other schemes start programs,
+    and a user name makes one host look like another.
+    """
+    if len(url) > MAX_URL:
+        return Link(url[:MAX_URL] + "…", refusal="The address is too long to be opened.")
+    if not url.isprintable() or any(character.isspace() for character in url):
+        return Link(url, refusal="The address holds characters that no address has.")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return Link(url, refusal="This is not an address.")
+    if parts.scheme not in {"http", "https"}:
+        return Link(url, refusal="Only http and https addresses are opened.")
+    if not host:
+        return Link(url, refusal="The address names no host.")
+    if parts.username is not None or parts.password is not None:
+        return Link(url, host, "The address hides its host behind a user name.")
+    ascii_host = _ascii(host)
+    if ascii_host is None:
+        return Link(url, host, "The host's name cannot be written in ASCII.")
+    return Link(url, f"{ascii_host}:{port}" if port else ascii_host)
+
+
+def is_plain_http(link: Link) -> bool:
+    """Tell whether the link is http to a host other than this machine."""
+    if not link.url.startswith("http:"):
+        return False
+    host = urlsplit(link.url).hostname or ""
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host not in _LOOPBACK_NAMES
+
+
+def _ascii(host: str) -> str | None:
+    """Write a host as the name service sees it, so that no letter passes for another."""
+    try:
+        return host.encode("ascii").decode() if host.isascii() else host.encode("idna").decode()
+    except UnicodeError:
+        return None
+
+
+def opener_command(url: str, platform: str = sys.platform) -> Sequence[str] | None:
+    """Give the command that opens an address, or None where there is no such program."""
+    program = shutil.which(_OPENERS.get(platform, ""))
+    return None if program is None else (program, url)
+
+
+def open_in_browser(url: str) -> bool:
+    """Hand an examined address to the desktop; tell whether there was a way to.
+
+    The program gets the address as one argument, no shell, and none of our streams.
+    """
+    link = examine(url)
+    command = opener_command(link.url)
+    if link.refusal or command is None:
+        return False
+    try:
+        subprocess.Popen(  # noqa: S603 - an argument list; program found by name, address examined
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,181 @@
+"""A view of log lines that follows the end and draws only what is in view."""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+from textwrap import wrap
+from time import localtime, strftime
+from typing import ClassVar, Final
+
+from rich.cells import cell_len, chop_cells
+from rich.segment import Segment
+from textual import events
+from textual.binding import BindingType
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tui.model.chat import Severity
+from tui.model.events import LogLine
+from tui.text import clip
+from tui.ui import keymap
+from tui.ui.widgets.plain import fit, ink, one_line
+
+MAX_LINES: Final = 1_000
+"""Log lines that the view holds; the oldest go first."""
+
+MAX_CHARACTERS: Final = 600
+"""Characters of one log line that the view shows."""
+
+INDENT: Final = "         "
+"""Stands under the time on the further rows of a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """A log line and whose it is."""
+
+    owner: str
+    line: LogLine
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row on the screen: pairs of text and component class."""
+
+    parts: tuple[tuple[str, str], ...]
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Break a text of one line between words, or within one that is too long."""
+    lines = wrap(text, width, break_on_hyphens=False)
+    if text.isascii():
+        return lines
+    return [chunk for line in lines for chunk in chop_cells(line, width)]
+
+
+class LogView(ScrollView, can_focus=True, inherit_bindings=False):
+    """Log lines, wrapped, under a heading wherever the writer changes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.LOG)
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "log-view--time",
+        "log-view--heading",
+        "log-view--info",
+        "log-view--warning",
+        "log-view--error",
+    }
+    DEFAULT_CSS = """
+    LogView {
+        height: 1fr;
+        overflow-x: hidden;
+        scrollbar-size-vertical: 1;
+        & > .log-view--time { color: $foreground 60%; }
+        & > .log-view--heading { color: $foreground 60%; text-style: bold; }
+        & > .log-view--info { color: $foreground; }
+        & > .log-view--warning { color: $text-warning; }
+        & > .log-view--error { color: $text-error; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._entries: deque[LogEntry] = deque(maxlen=MAX_LINES)
+        self._rows: list[_Row] = []
+        self._starts: deque[int] = deque(maxlen=MAX_LINES)
+        self._width = 0
+
+    @property
+    def entries(self) -> tuple[LogEntry, ...]:
+        """The lines in the view, oldest first."""
+        return tuple(self._entries)
+
+    def replace(self, entries: Iterable[LogEntry]) -> None:
+        """Show these lines instead, from their end."""
+        self._entries = deque(entries, maxlen=MAX_LINES)
+        self._lay_out()
+        self.scroll_end(animate=False, force=True, immediate=True)
+
+    def append(self, entries: Iterable[LogEntry]) -> None:
+        """Add lines at the end; the view follows if the end was in view."""
+        follow = self.is_vertical_scroll_end
+        offset = self.scroll_offset.y
+        dropped = 0
+        for entry in entries:
+            if len(self._entries) == MAX_LINES:
+                self._entries.popleft()
+                self._starts.popleft()
+                dropped = self._starts[0] if self._starts else len(self._rows)
+            self._add(entry)
+        if dropped:
+            del self._rows[:dropped]
+            self._starts = deque((start - dropped for start in self._starts), maxlen=MAX_LINES)
+        self._resized()
+        if follow:
+            self.scroll_end(animate=False, force=True, immediate=True)
+        elif dropped:
+            self.scroll_to(y=max(0, offset - dropped), animate=False, force=True, immediate=True)
+
+    def _add(self, entry: LogEntry) -> None:
+        before = self._entries[-1] if self._entries else None
+        self._entries.append(entry)
+        self._starts.append(len(self._rows))
+        self._rows.extend(self._laid_out(entry, before))
+
+    def _lay_out(self) -> None:
+        """Wrap every line anew."""
+        self._width = self.size.width
+        entries = tuple(self._entries)
+        self._entries.clear()
+        self._starts.clear()
+        self._rows.clear()
+        for entry in entries:
+            self._add(entry)
+        self._resized()
+
+    def _resized(self) -> None:
+        self.virtual_size = Size(self.size.width, len(self._rows))
+        self.refresh()
+
+    def _laid_out(self, entry: LogEntry, before: LogEntry | None) -> Iterable[_Row]:
+        line = entry.line
+        if before is None or (before.owner, before.line.source) != (entry.owner, line.source):
+            same = entry.owner == line.source
+            if before is not None:
+                yield _Row(())
+            heading = entry.owner if same else f"{entry.owner} · {line.source}"
+            yield _Row(((one_line(heading), "log-view--heading"),))
+        stamp = strftime("%H:%M:%S ", localtime(line.time)) if line.time else INDENT
+        style = f"log-view--{line.severity.value}"
+        word = "" if line.severity is Severity.INFO else f"{line.severity.value}: "
+        text = clip(word + one_line(line.text), MAX_CHARACTERS)
+        chunks = wrapped(text, max(8, self._width - len(INDENT)))
+        yield _Row(((stamp, "log-view--time"), (chunks[0] if chunks else "", style)))
+        for chunk in islice(chunks, 1, None):
+            yield _Row(((INDENT, "log-view--time"), (chunk, style)))
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the view."""
+        width = self.size.width
+        index = y + self.scroll_offset.y
+        base = self.rich_style
+        if index >= len(self._rows):
+            return Strip.blank(width, base)
+        segments: list[Segment] = []
+        left = width
+        for text, name in self._rows[index].parts:
+            shown = text if cell_len(text) <= left else fit(text, left)
+            left -= cell_len(shown)
+            style = base + ink(self, name)
+            segments.append(Segment(shown, style))
+        return Strip(segments).extend_cell_length(width, base)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Fit the rows to the new size."""
+        if event.size.width != self._width:
+            follow = self.is_vertical_scroll_end
+            self._lay_out()
+            if follow:
+                self.scroll_end(animate=False, force=True, immediate=True)

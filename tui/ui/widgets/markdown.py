@@ -1,0 +1,221 @@
+"""Markdown of the model, turned into blocks. HTML, images and bare links stay text.
+
+The parser knows no links without brackets: linkify-it is quadratic in text such as ``a://a://``
+(CVE-2026-48801), and a link that nobody wrote is a link that nobody meant.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from textual.content import Content, Span
+from textual.highlight import highlight
+from textual.style import Style
+
+from tui.ui.widgets.blocks import (
+    LINK,
+    Block,
+    CodeBlock,
+    IndentBlock,
+    ListBlock,
+    RuleBlock,
+    TableBlock,
+    TextBlock,
+    styled,
+)
+
+MAX_BRACKETS: Final = 1_500
+"""Opening brackets in a parsed text; the parser is quadratic in them."""
+
+MAX_HIGHLIGHTED: Final = 8_000
+"""Characters of a code block that get colours (about 5 ms per thousand)."""
+
+_INLINE_STYLES: Final = {"strong": ".md-strong", "em": ".md-em", "s": ".md-strike"}
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A parsed text.
+
+    Attributes:
+        blocks: Its top-level blocks.
+        last_line: The line, from 0, on which the last block begins.
+        last_item_line: The line on which the last item of the last block begins, where that
+            is a list of several; else None.
+    """
+
+    blocks: list[Block]
+    last_line: int = 0
+    last_item_line: int | None = None
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An open element: what has been gathered in it so far."""
+
+    token: Token | None = None
+    content: Content = field(default_factory=lambda: Content(""))
+    blocks: list[Block] = field(default_factory=list)
+    items: list[list[Block]] = field(default_factory=list)
+    cells: list[Content] = field(default_factory=list)
+    rights: list[bool] = field(default_factory=list)
+    rows: list[list[Content]] = field(default_factory=list)
+
+
+def parse_markdown(text: str) -> Parsed:
+    """Turn Markdown into blocks. Total: any text gives blocks.
+
+    Args:
+        text: At most `tui.ui.widgets.clipping.MAX_MARKDOWN` characters; sanitised.
+    """
+    if text.count("[") > MAX_BRACKETS:
+        return Parsed([TextBlock(Content(text))])
+    tokens = _PARSER.parse(text)
+    return Parsed(_Builder().build(tokens), *_last_lines(tokens))
+
+
+def _make_parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "maxNesting": 20})
+    return parser.enable(["table", "strikethrough"]).disable(["html_block", "html_inline"])
+
+
+_PARSER: Final = _make_parser()
+
+
+def _last_lines(tokens: Sequence[Token]) -> tuple[int, int | None]:
+    """Find where the last top-level block begins, and the last item in it if it is a list."""
+    last_line, items = 0, list[int]()
+    for token in tokens:
+        if token.map is None:
+            continue
+        if token.level == 0:
+            last_line, items = token.map[0], []
+        elif token.level == 1 and token.type == "list_item_open":
+            items.append(token.map[0])
+    return last_line, items[-1] if len(items) > 1 else None
+
+
+class _Builder:
+    """Folds the flat run of tokens into blocks."""
+
+    def __init__(self) -> None:
+        self._stack = [_Frame()]
+        self._list_depth = 0
+
+    def build(self, tokens: Sequence[Token]) -> list[Block]:
+        for token in tokens:
+            frame = self._stack[-1]
+            match token.type:
+                case "inline":
+                    frame.content = inline_content(token)
+                case "fence" | "code_block":
+                    frame.blocks.append(code_block(token.content, token.info))
+                case "hr":
+                    frame.blocks.append(RuleBlock())
+                case _ if token.nesting == 1:
+                    self._stack.append(_Frame(token))
+                    self._list_depth += token.tag in {"ul", "ol"}
+                case _ if token.nesting == -1:
+                    self._close(token.tag, self._stack.pop())
+                case _:
+                    frame.blocks.append(TextBlock(Content(token.content)))
+        return self._stack[0].blocks
+
+    def _close(self, tag: str, frame: _Frame) -> None:
+        """Make of a closed element what it is, in the element around it."""
+        parent = self._stack[-1]
+        match tag:
+            case "ul" | "ol":
+                self._list_depth -= 1
+                number = _first_number(frame.token) if tag == "ol" else None
+                parent.blocks.append(ListBlock(frame.items, number, self._list_depth))
+            case "li":
+                parent.items.append(frame.blocks)
+            case "blockquote":
+                bar = styled("▎ ", ".md-quote")
+                parent.blocks.append(IndentBlock(bar, bar, frame.blocks))
+            case "h1" | "h2" | "h3" | "h4" | "h5" | "h6":
+                style = f".md-{tag}" if tag in {"h1", "h2"} else ".md-h3"
+                parent.blocks.append(TextBlock(frame.content.stylize_before(style)))
+            case "th" | "td":
+                parent.cells.append(frame.content)
+                parent.rights.append(_is_right(frame.token))
+            case "tr":
+                parent.rows.append(frame.cells)
+                parent.rights = frame.rights
+            case "thead" | "tbody":
+                parent.rows.extend(frame.rows)
+                parent.rights = frame.rights
+            case "table":
+                head, *rows = frame.rows or [[]]
+                parent.blocks.append(TableBlock(head, rows, frame.rights))
+            case _:
+                parent.blocks.append(TextBlock(frame.content))
+
+
+def _first_number(token: Token | None) -> int:
+    start = token.attrGet("start") if token is not None else None
+    return start if isinstance(start, int) else 1
+
+
+def _is_right(token: Token | None) -> bool:
+    return token is not None and token.attrGet("style") == "text-align:right"
+
+
+def code_block(code: str, language: str = "") -> CodeBlock:
+    """Make a block of code, with colours where its language is named and it is not too long."""
+    code = code.rstrip("\n")
+    words = language.split(maxsplit=1)
+    if words and len(code) <= MAX_HIGHLIGHTED:
+        return CodeBlock(highlight(code, language=words[0]))
+    return CodeBlock(Content(code))
+
+
+def inline_content(token: Token) -> Content:
+    """Turn an inline token into styled text.
+
+    A link carries its address as `LINK` in the style's meta data, never as an action: a click
+    reaches code that asks, and nothing in the text can name what is run.
+    """
+    parts: list[str] = []
+    spans: list[Span] = []
+    opened: list[tuple[int, str, str]] = []
+    position = 0
+
+    def add(text: str, style: str = "") -> None:
+        nonlocal position
+        parts.append(text)
+        if style and text:
+            spans.append(Span(position, position + len(text), style))
+        position += len(text)
+
+    def close() -> None:
+        start, style, href = opened.pop()
+        if start < position:
+            spans.append(Span(start, position, style))
+            if href:
+                spans.append(Span(start, position, Style.from_meta({LINK: href})))
+
+    for child in token.children or ():
+        match child.type:
+            case "softbreak":
+                add(" ")
+            case "hardbreak":
+                add("\n")
+            case "code_inline":
+                add(child.content, ".md-code")
+            case "link_open":
+                opened.append((position, ".md-link", str(child.attrGet("href") or "")))
+            case "image":
+                opened.append((position, ".md-link", str(child.attrGet("src") or "")))
+                add(f"[image: {child.content or 'without a description'}]")
+                close()
+            case _ if child.nesting == 1:
+                opened.append((position, _INLINE_STYLES.get(child.tag, ""), ""))
+            case _ if child.nesting == -1:
+                close()
+            case _:
+                add(child.content)
+    return Content("".join(parts), spans=spans)

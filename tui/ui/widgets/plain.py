@@ -1,0 +1,87 @@
+"""The ways in which text that others wrote reaches the screen: always literal, always bounded.
+
+Nothing in here reads markup. Widgets that show text of servers, models, settings or errors take
+their content from these helpers.
+"""
+
+from typing import Final
+
+from rich.cells import cell_len, set_cell_size
+from rich.style import Style
+from rich.text import Text
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from tui.text import clip
+
+MAX_BLOCK_LINES: Final = 400
+"""Lines of one text that a view shows; what exceeds them is counted."""
+
+MAX_BLOCK_CHARACTERS: Final = 40_000
+"""Characters of one text that a view shows."""
+
+MAX_BLANK_RUN: Final = 2
+"""Blank lines in a row that a view shows."""
+
+
+class PlainText(Static):
+    """A `Static` that never reads markup, whatever it is given."""
+
+    def __init__(self, content: str | Content = "", *, classes: str | None = None) -> None:
+        super().__init__(content, markup=False, classes=classes)
+
+
+def one_line(text: str) -> str:
+    """Give a text without its line breaks and tabs."""
+    return " ".join(text.split()) if ("\n" in text or "\t" in text) else text
+
+
+def fit(text: str, width: int) -> str:
+    """Cut or pad a text of one line to exactly `width` cells; a cut one ends in an ellipsis."""
+    if width <= 0:
+        return ""
+    length = len(text) if text.isascii() else cell_len(text)
+    if length > width:
+        return set_cell_size(text, width - 1) + "…"
+    return text + " " * (width - length)
+
+
+def plain_label(text: str, style: str | Style = "") -> Text:
+    """Give a label for `Tree` and `DataTable`, which parse bare strings as markup."""
+    return Text(one_line(text), style=style, no_wrap=True, end="")
+
+
+def block(text: str) -> str:
+    """Bound a text of many lines for a view: its length, its lines and its runs of blank ones."""
+    lines: list[str] = []
+    blank = left_out = 0
+    for line in clip(text.strip("\n"), MAX_BLOCK_CHARACTERS).splitlines():
+        blank = 0 if line.strip() else blank + 1
+        if blank > MAX_BLANK_RUN:
+            continue
+        if len(lines) < MAX_BLOCK_LINES:
+            lines.append(line)
+        else:
+            left_out += 1
+    if left_out:
+        lines.append(f"… {left_out} more lines")
+    return "\n".join(lines)
+
+
+def ink(widget: Widget, component: str) -> Style:
+    """Give the colour and weight of a component class as it looks on its widget.
+
+    The background is left out, so that the text can stand on a cursor.
+    """
+    style = widget.get_component_rich_style(component)
+    return Style(color=style.color, bold=style.bold, underline=style.underline)
+
+
+def count(number: int) -> str:
+    """Write a number of things briefly: ``950``, ``12.4k``, ``1M``."""
+    for limit, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= limit:
+            short = f"{number / limit:.1f}".removesuffix(".0")
+            return f"{short}{unit}"
+    return str(number)

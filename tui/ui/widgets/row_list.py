@@ -1,0 +1,179 @@
+"""A list of one-line rows that draws only what is in view, so that ten thousand cost nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import var
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tui.ui.widgets.plain import fit, ink, one_line
+
+MAX_LEAD: Final = 14
+"""Cells that the leading column may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: a muted leading column, the label, and a word at the right edge."""
+
+    lead: str
+    label: str
+    tail: str = ""
+    faint: bool = False
+
+
+class RowList(ScrollView, can_focus=True, inherit_bindings=False):
+    """Rows under a cursor. Keys reach it through the container that binds them."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "row-list--lead",
+        "row-list--label",
+        "row-list--tail",
+        "row-list--cursor",
+        "row-list--hover",
+    }
+    DEFAULT_CSS = """
+    RowList {
+        height: 1fr;
+        overflow-x: hidden;
+        scrollbar-size-vertical: 1;
+        & > .row-list--lead { color: $foreground 60%; }
+        & > .row-list--label { color: $foreground; }
+        & > .row-list--tail { color: $foreground 60%; }
+        & > .row-list--hover { background: $block-hover-background; }
+        & > .row-list--cursor { background: $block-cursor-blurred-background; }
+        &:focus > .row-list--cursor { background: $block-cursor-background; }
+    }
+    """
+
+    cursor: var[int] = var(0, init=False)
+    """The index of the row under the cursor; 0 in an empty list."""
+    hovered: var[int] = var(-1)
+
+    class Moved(Message):
+        """The cursor stands on another row, or on a row of other content."""
+
+        def __init__(self, row_list: "RowList") -> None:
+            super().__init__()
+            self.row_list = row_list
+
+        @property
+        def control(self) -> "RowList":
+            """The list."""
+            return self.row_list
+
+    class Chosen(Message):
+        """The row under the cursor was chosen by mouse."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: Sequence[Row] = ()
+        self._lead_width = 0
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The rows, in order."""
+        return self._rows
+
+    def set_rows(self, rows: Sequence[Row], cursor: int = 0) -> None:
+        """Replace all rows and put the cursor on one of them."""
+        self._rows = rows
+        longest = max((len(row.lead) for row in rows), default=0)
+        self._lead_width = min(longest, MAX_LEAD)
+        self.virtual_size = Size(self.size.width, len(rows))
+        self.set_reactive(RowList.cursor, self.validate_cursor(cursor))
+        self._scroll_to_cursor()
+        self.refresh()
+        self.post_message(self.Moved(self))
+
+    def validate_cursor(self, cursor: int) -> int:
+        """Keep the cursor on a row."""
+        return max(0, min(cursor, len(self._rows) - 1))
+
+    def watch_cursor(self, before: int, now: int) -> None:
+        """Show the cursor's new place."""
+        self._refresh_rows(before, now)
+        self._scroll_to_cursor()
+        self.post_message(self.Moved(self))
+
+    def watch_hovered(self, before: int, now: int) -> None:
+        """Show which row is under the pointer."""
+        self._refresh_rows(before, now)
+
+    def page(self, direction: int) -> None:
+        """Move the cursor by the height of the view."""
+        self.cursor += direction * max(1, self.size.height - 1)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the view."""
+        width = self.size.width
+        index = y + self.scroll_offset.y
+        base = self.rich_style
+        if index >= len(self._rows):
+            return Strip.blank(width, base)
+        return Strip(self._segments(index, width, base), width)
+
+    def _segments(self, index: int, width: int, base: Style) -> list[Segment]:
+        row = self._rows[index]
+        style = base + self._row_style(index)
+        lead = self._lead_width + 2 if self._lead_width else 0
+        tail = f" {one_line(row.tail)}" if row.tail else ""
+        tail = tail[: max(0, width - lead - 8)]
+        label = fit(one_line(row.label), width - lead - len(tail))
+        label_class = "row-list--lead" if row.faint else "row-list--label"
+        lead_text = fit(fit(one_line(row.lead), self._lead_width), lead)
+        return [
+            Segment(text, style + ink(self, name))
+            for text, name in (
+                (lead_text, "row-list--lead"),
+                (label, label_class),
+                (tail, "row-list--tail"),
+            )
+            if text
+        ]
+
+    def _row_style(self, index: int) -> Style:
+        if index == self.cursor:
+            return self.get_component_rich_style("row-list--cursor", partial=True)
+        if index == self.hovered:
+            return self.get_component_rich_style("row-list--hover", partial=True)
+        return Style.null()
+
+    def _refresh_rows(self, *indexes: int) -> None:
+        for index in indexes:
+            self.refresh(Region(0, index - self.scroll_offset.y, self.size.width, 1))
+
+    def _scroll_to_cursor(self) -> None:
+        self.scroll_to_region(
+            Region(0, self.cursor, 1, 1), animate=False, force=True, immediate=True
+        )
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Fit the rows to the new size."""
+        self.virtual_size = Size(event.size.width, len(self._rows))
+        self._scroll_to_cursor()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Note the row under the pointer."""
+        index = event.y + self.scroll_offset.y
+        self.hovered = index if index < len(self._rows) else -1
+
+    def on_leave(self, _: events.Leave) -> None:
+        """Forget it."""
+        self.hovered = -1
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor where the click was; a double click chooses."""
+        index = event.y + self.scroll_offset.y
+        if index < len(self._rows):
+            self.cursor = index
+            if event.chain == 2:
+                self.post_message(self.Chosen())

@@ -1,0 +1,270 @@
+"""The servers as a tree whose rows change in place: cursor, folding and scroll stay."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from textwrap import wrap
+from time import monotonic
+from typing import ClassVar, Final
+
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.binding import BindingType
+from textual.message import Message
+from textual.widgets import Tree
+from textual.widgets.tree import TreeNode
+
+from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.ui import keymap
+from tui.ui.widgets.plain import count, fit, ink, one_line, plain_label
+from tui.ui.widgets.status import GLYPHS, TONES, Tone, status_word
+
+STATUS_WIDTH: Final = 13
+"""Cells of the status column; the longest word, ``needs sign-in``, fills it."""
+
+MAX_REASON_ROWS: Final = 3
+"""Rows that a reason, and an advice, may take."""
+
+MAX_STDERR_ROWS: Final = 3
+"""Last lines of standard error that stand under a failed server."""
+
+_TROUBLED: Final = frozenset({ServerStatus.FAILED, ServerStatus.INVALID, ServerStatus.UNTRUSTED})
+
+
+class RowKind(StrEnum):
+    """What a row of the tree shows."""
+
+    SERVER = "server"
+    TOOLS = "tools"
+    PROMPTS = "prompts"
+    RESOURCES = "resources"
+    REASON = "reason"
+    ADVICE = "advice"
+    STDERR = "stderr"
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """One row: whose it is, what it shows, its text and, on a catalog row, its number."""
+
+    kind: RowKind
+    server: ServerId
+    text: str
+    number: int = 0
+    view: ServerView | None = None
+
+
+def child_rows(view: ServerView, width: int) -> list[TreeRow]:
+    """List the rows under a server, wrapped to `width` cells."""
+    return [*_failure_rows(view, width), *_catalog_rows(view)]
+
+
+def _failure_rows(view: ServerView, width: int) -> Iterator[TreeRow]:
+    failure = view.failure
+    if failure is None:
+        return
+    for kind, text in ((RowKind.REASON, failure.reason), (RowKind.ADVICE, failure.advice)):
+        lines = wrap(
+            one_line(text),
+            max(10, width),
+            max_lines=MAX_REASON_ROWS,
+            placeholder="…",
+            break_on_hyphens=False,
+        )
+        for line in lines:
+            yield TreeRow(kind, view.id, line)
+    for line in failure.stderr_tail[-MAX_STDERR_ROWS:]:
+        yield TreeRow(RowKind.STDERR, view.id, one_line(line))
+
+
+def _catalog_rows(view: ServerView) -> Iterator[TreeRow]:
+    catalog = view.catalog
+    numbers = (
+        (RowKind.TOOLS, len(catalog.tools)),
+        (RowKind.PROMPTS, len(catalog.prompts)),
+        (RowKind.RESOURCES, len(catalog.resources) + len(catalog.templates)),
+    )
+    if view.status is ServerStatus.READY or any(number for _, number in numbers):
+        for kind, number in numbers:
+            yield TreeRow(kind, view.id, kind.value, number)
+
+
+class ServerTree(Tree[TreeRow], inherit_bindings=False):
+    """Draws servers and what stands under them; knows no commands."""
+
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SERVERS)
+    ICON_NODE = ICON_NODE_EXPANDED = ""
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"server-tree--{tone}" for tone in Tone}
+    DEFAULT_CSS = """
+    ServerTree {
+        background: transparent;
+        scrollbar-size-vertical: 1;
+        overflow-x: hidden;
+        &:focus { background-tint: transparent; }
+        & > .server-tree--good { color: $success; }
+        & > .server-tree--busy { color: $warning; }
+        & > .server-tree--bad { color: $error; }
+        & > .server-tree--off { color: $foreground 60%; }
+    }
+    """
+
+    class Moved(Message):
+        """The cursor stands on another server, or its server changed."""
+
+    def __init__(self) -> None:
+        super().__init__(plain_label("servers"))
+        self.show_root = self.show_guides = False
+        self.guide_depth = 2
+        self.auto_expand = False
+        self._rows_by_server: dict[ServerId, TreeNode[TreeRow]] = {}
+
+    @property
+    def current(self) -> ServerView | None:
+        """The server under the cursor, or the one the row under it belongs to."""
+        row = self.cursor_node.data if self.cursor_node is not None else None
+        if row is None or row.server not in self._rows_by_server:
+            return None
+        data = self._rows_by_server[row.server].data
+        return data.view if data is not None else None
+
+    def show(self, servers: Sequence[ServerView]) -> None:
+        """Draw these servers; rows that exist already change in place."""
+        if tuple(self._rows_by_server) != tuple(view.id for view in servers):
+            self._rebuild(servers)
+        for view in servers:
+            self._update(self._rows_by_server[view.id], view)
+        self.post_message(self.Moved())
+
+    def tick(self) -> None:
+        """Draw the countdown of the servers that retry."""
+        for node in self._rows_by_server.values():
+            view = node.data.view if node.data is not None else None
+            if view is not None and view.status is ServerStatus.RETRYING:
+                node.refresh()
+
+    def _rebuild(self, servers: Sequence[ServerView]) -> None:
+        """Begin anew with other servers; the cursor stays on its server."""
+        kept = self.current
+        unfolded = {server for server, node in self._rows_by_server.items() if node.is_expanded}
+        self.clear()
+        self._rows_by_server = {
+            view.id: self.root.add(
+                plain_label(view.id),
+                TreeRow(RowKind.SERVER, view.id, view.id, view=view),
+                expand=view.id in unfolded or view.status in _TROUBLED,
+            )
+            for view in servers
+        }
+        self.root.expand()
+        if servers:
+            wanted = (
+                kept.id if kept is not None and kept.id in self._rows_by_server else servers[0].id
+            )
+            self.call_after_refresh(self.move_cursor, self._rows_by_server[wanted])
+
+    def _update(self, node: TreeNode[TreeRow], view: ServerView) -> None:
+        before = node.data.view if node.data is not None else None
+        node.data = TreeRow(RowKind.SERVER, view.id, view.id, view=view)
+        if before is not view:
+            node.refresh()
+            if before is not None and view.status in _TROUBLED and before.status not in _TROUBLED:
+                node.expand()
+        self._update_children(node, view)
+
+    def _update_children(self, node: TreeNode[TreeRow], view: ServerView) -> None:
+        rows = child_rows(view, self.size.width - self.guide_depth)
+        node.allow_expand = bool(rows)
+        children = tuple(node.children)
+        for child, row in zip(children, rows, strict=False):
+            if child.data != row:
+                child.data = row
+                child.refresh()
+        for row in rows[len(children) :]:
+            node.add_leaf(plain_label(row.text), row)
+        for child in children[len(rows) :]:
+            if child is self.cursor_node:
+                self.move_cursor(node)
+            child.remove()
+
+    def get_label_width(self, node: TreeNode[TreeRow]) -> int:  # noqa: ARG002
+        """Rows are cut to the view, so none is ever wider."""
+        return 1
+
+    def render_label(self, node: TreeNode[TreeRow], base_style: Style, style: Style) -> Text:
+        """Draw a row in columns: glyph, name, status, number."""
+        row = node.data
+        if row is None:
+            return Text("")
+        if row.view is not None:
+            return self._server_label(row.view, base_style, style)
+        return self._child_label(row, base_style, style)
+
+    def _server_label(self, view: ServerView, base_style: Style, style: Style) -> Text:
+        tone = self._tone(TONES[view.status])
+        word = status_word(view, monotonic())
+        if view.status is ServerStatus.READY:
+            number = f"{count(len(view.catalog.tools))} t"
+            word = word + number.rjust(STATUS_WIDTH - len(word))
+        name = fit(one_line(view.id), max(4, self.size.width - 2 - 1 - STATUS_WIDTH))
+        fold = Style(meta={"toggle": True})
+        return Text.assemble(
+            (f"{GLYPHS[view.status]} ", base_style + tone + style + tone + fold),
+            (f"{name} ", base_style + style + fold),
+            (fit(word, STATUS_WIDTH), base_style + style + self._tone(Tone.OFF)),
+        )
+
+    def _child_label(self, row: TreeRow, base_style: Style, style: Style) -> Text:
+        width = max(4, self.size.width - self.guide_depth)
+        match row.kind:
+            case RowKind.REASON:
+                colour = self._tone(Tone.BAD)
+            case RowKind.TOOLS | RowKind.PROMPTS | RowKind.RESOURCES:
+                number = count(row.number)
+                guide = "└ " if row.kind is RowKind.RESOURCES else "├ "
+                return Text.assemble(
+                    (guide, base_style + style + self._tone(Tone.OFF)),
+                    (fit(row.text, width - 2 - len(number)) + number, base_style + style),
+                )
+            case _:
+                colour = self._tone(Tone.OFF)
+        return Text(fit(row.text, width), base_style + style + colour)
+
+    def _tone(self, tone: Tone) -> Style:
+        return ink(self, f"server-tree--{tone}")
+
+    def action_toggle_fold(self) -> None:
+        """Fold or unfold the server under the cursor."""
+        node = self._server_node()
+        if node is not None and node.is_expanded:
+            self.action_fold()
+        elif node is not None:
+            node.expand()
+
+    def action_fold(self) -> None:
+        """Fold the server under the cursor."""
+        node = self._server_node()
+        if node is not None:
+            self.move_cursor(node)
+            node.collapse()
+
+    def action_unfold(self) -> None:
+        """Unfold the server under the cursor."""
+        node = self._server_node()
+        if node is not None:
+            node.expand()
+
+    def _server_node(self) -> TreeNode[TreeRow] | None:
+        view = self.current
+        return None if view is None else self._rows_by_server[view.id]
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Wrap reasons to the new width."""
+        for node in self._rows_by_server.values():
+            if node.data is not None and node.data.view is not None:
+                self._update_children(node, node.data.view)
+
+    def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[TreeRow]) -> None:
+        """Say that the cursor moved."""
+        event.stop()
+        self.post_message(self.Moved())

@@ -1,0 +1,65 @@
+"""How the status of a server looks: a glyph one cell wide, a word, and a tone."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from math import ceil
+from typing import Final
+
+from tui.model.servers import ServerStatus, ServerView
+
+_S = ServerStatus
+
+
+class Tone(StrEnum):
+    """What a status means for the user; the value ends the name of a component class."""
+
+    GOOD = "good"
+    BUSY = "busy"
+    OFF = "off"
+    BAD = "bad"
+
+
+GLYPHS: Final[Mapping[ServerStatus, str]] = {
+    _S.READY: "●",
+    _S.STARTING: "◐",
+    _S.RETRYING: "◐",
+    _S.STOPPING: "◐",
+    _S.DISABLED: "○",
+    _S.STOPPED: "○",
+    _S.FAILED: "✕",
+    _S.INVALID: "✕",
+    _S.UNTRUSTED: "◌",
+    _S.NEEDS_SIGN_IN: "◌",
+}
+"""One cell each, in every terminal."""
+
+TONES: Final[Mapping[ServerStatus, Tone]] = {
+    _S.READY: Tone.GOOD,
+    _S.STARTING: Tone.BUSY,
+    _S.RETRYING: Tone.BUSY,
+    _S.STOPPING: Tone.BUSY,
+    _S.DISABLED: Tone.OFF,
+    _S.STOPPED: Tone.OFF,
+    _S.FAILED: Tone.BAD,
+    _S.INVALID: Tone.BAD,
+    _S.UNTRUSTED: Tone.BUSY,
+    _S.NEEDS_SIGN_IN: Tone.BUSY,
+}
+
+STOPPABLE: Final = frozenset({_S.READY, _S.STARTING, _S.RETRYING, _S.NEEDS_SIGN_IN})
+"""Statuses in which stopping a server means something."""
+
+STARTABLE: Final = frozenset({_S.STOPPED, _S.FAILED})
+"""Statuses in which starting a server means something."""
+
+
+def status_word(view: ServerView, now: float) -> str:
+    """Give the word for a server's status; a retry counts down.
+
+    Args:
+        view: The server.
+        now: The time in seconds of `time.monotonic`.
+    """
+    if view.status is ServerStatus.RETRYING and view.retry_at is not None:
+        return f"retry in {max(0, ceil(view.retry_at - now))} s"
+    return view.status.value

@@ -1,0 +1,116 @@
+"""Markdown that grows: blocks that cannot change any more are kept, only the rest is parsed.
+
+Stock streaming rebuilds the whole last top-level block, one widget an item, for each piece that
+arrives. Here a piece costs the parsing of the last block, of a list the last item, and what is
+drawn is one widget. When the text is complete it is parsed once more as a whole.
+"""
+
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from tui.ui.widgets.blocks import Block, ListBlock, TextBlock
+from tui.ui.widgets.clipping import markdown_part, shown_part
+
+if TYPE_CHECKING:
+    from tui.ui.widgets.markdown import Parsed
+
+
+class GrowingMarkdown:
+    """The blocks of a text of which more and more is known.
+
+    Attributes:
+        text: All that is known of the text.
+        left_out: Characters at its end that are not in the blocks, because it is too long.
+    """
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.left_out = 0
+        self._committed: list[Block] = []
+        self._offset = 0
+        self._tail: list[Block] = []
+        self._next_number: int | None = None
+
+    @property
+    def blocks(self) -> list[Block]:
+        """What there is to draw."""
+        return [*self._committed, *self._tail]
+
+    @property
+    def committed_text(self) -> str:
+        """The part of the text that will not be parsed again while it grows."""
+        return self.text[: self._offset]
+
+    def update(self, text: str, *, complete: bool) -> None:
+        """Take in a longer text.
+
+        Args:
+            text: The whole text so far; begins with the text before, else all is begun anew.
+            complete: Whether nothing more will come.
+        """
+        if complete or not text.startswith(self.text):
+            self._restart()
+        self.text = text
+        self.left_out = 0
+        parsed_part = markdown_part(text)
+        if complete:
+            self._committed = _parse(parsed_part).blocks
+            self._offset = len(parsed_part)
+        if len(parsed_part) < len(text):
+            shown, self.left_out = shown_part(text[self._offset :])
+            self._tail = [TextBlock(Content(shown))]
+        elif self._offset < len(text):
+            self._parse_tail(text[self._offset :])
+
+    def _restart(self) -> None:
+        self._committed, self._tail = [], []
+        self._offset = 0
+        self._next_number = None
+
+    def _parse_tail(self, tail: str) -> None:
+        parsed = _parse(tail)
+        blocks = parsed.blocks
+        if not blocks:
+            self._tail = []
+            return
+        self._continue_list(blocks[0])
+        if len(blocks) > 1:
+            self._committed.extend(blocks[:-1])
+            self._advance(tail, parsed.last_line)
+            self._next_number = None
+        last = blocks[-1]
+        self._tail = [last]
+        if isinstance(last, ListBlock) and parsed.last_item_line is not None:
+            self._split_list(last)
+            self._advance(tail, parsed.last_item_line, base=parsed.last_line)
+
+    def _continue_list(self, block: Block) -> None:
+        """Make the tail go on where the committed part of its list ended."""
+        if not isinstance(block, ListBlock) or self._next_number is None:
+            return
+        block.spaced = False
+        if block.first_number is not None:
+            block.first_number = self._next_number
+
+    def _split_list(self, block: ListBlock) -> None:
+        """Commit all items but the last, which may still grow."""
+        head = ListBlock(block.items[:-1], block.first_number)
+        head.spaced = block.spaced
+        number = block.first_number
+        self._next_number = 0 if number is None else number + len(block.items) - 1
+        rest = ListBlock(block.items[-1:], None if number is None else self._next_number)
+        rest.spaced = False
+        self._committed.append(head)
+        self._tail = [rest]
+
+    def _advance(self, tail: str, line: int, base: int = 0) -> None:
+        """Move the start of the tail from its line `base` to its line `line`."""
+        self._offset += sum(len(text) + 1 for text in tail.split("\n")[base:line])
+
+
+def _parse(text: str) -> "Parsed":
+    """Parse with a parser that is loaded when the first text comes, not at start (50 ms)."""
+    from tui.ui.widgets.markdown import parse_markdown  # noqa: PLC0415
+
+    return parse_markdown(text)
