@@ -92,7 +92,9 @@ class Connection:
                 await self._open(stack)
                 self._stack = stack.pop_all()
         except Exception as error:  # whatever the SDK raises, the user wants the reason
-            raise await self._explain(error) from error
+            reason = await self._explain(error)
+            mask = self._log.mask
+            raise ServerError(mask(reason.reason), mask(reason.advice)) from error
         return self
 
     async def __aexit__(
@@ -159,7 +161,7 @@ class Connection:
         except ValidationError as error:
             raise ToolCallError("The server answered with what is no result of a tool.") from error
         except RuntimeError as error:
-            raise ToolCallError(sanitize_line(str(error))) from error
+            raise ToolCallError(self._clean(str(error))) from error
         if text_size(result) <= MAX_TEXT_ON_LOOP:
             return convert_result(result)
         return await asyncio.to_thread(convert_result, result)
@@ -170,7 +172,7 @@ class Connection:
                 "The server's reply could not be read; whether the call had any effect is unknown."
             )
         if error.code != types.CONNECTION_CLOSED:
-            text = sanitize(error.error.message, MAX_INSTRUCTIONS)
+            text = self._clean(error.error.message)
             return ToolCallError(f"The server refused the call: {text} (error {error.code})")
         reason = await self._reason_of_end()
         words = "\n".join(self._log.tail(5))
@@ -185,7 +187,12 @@ class Connection:
                 await self.ended.wait()
         except TimeoutError:
             return "was closed"
-        return sanitize_line(self.ending())
+        return self._log.mask(sanitize_line(self.ending()))
+
+    def _clean(self, text: str) -> str:
+        """Make words of the server fit to be shown, without its secrets."""
+        clean = sanitize(self._log.mask(text), MAX_INSTRUCTIONS)
+        return self._log.mask(clean)
 
     async def _explain(self, error: Exception) -> ServerError:
         """Say why connecting failed."""

@@ -141,7 +141,10 @@ class ServerManager:
             self.restart(server)
 
     def set_enabled(self, server: ServerId, *, enabled: bool) -> None:
-        """Disable a server, or let it run again; one that the settings withhold stays so."""
+        """Disable a server, or let it run again.
+
+        One that the settings withhold stays so, unless it is its own entry that disables it.
+        """
         self._command(server, lambda supervisor: supervisor.set_enabled(enabled=enabled))
 
     async def wait_discovered(self, patience: float) -> None:
@@ -205,7 +208,7 @@ class ServerManager:
                 self._publish(CatalogChanged(server, catalog))
 
     def _add(self, definition: ServerDefinition, replaced: Supervisor | None) -> Supervisor:
-        log = ServerLog(definition.id, self._publish)
+        log = ServerLog(definition.id, self._publish, definition.secrets)
         supervisor = Supervisor(definition, self._load_connect, self._host, self, log)
         predecessor = None
         if replaced is not None:

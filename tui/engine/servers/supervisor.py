@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, Protocol
@@ -79,9 +80,11 @@ class Supervisor:
         self._deadline: asyncio.Timeout | None = None
         self._wake = asyncio.Event()
         self._wanted = False
-        self._enabled = True
+        self._enabled = not definition.may_enable
         self._closing = False
         self._is_told = False
+        self._is_connected = False
+        self._useless: Failure | None = None
 
     @property
     def id(self) -> ServerId:
@@ -114,8 +117,12 @@ class Supervisor:
             self.start()
 
     def set_enabled(self, *, enabled: bool) -> None:
-        """Disable the server, or let it run again. One that is withheld stays so."""
-        if self.definition.withheld is not None or enabled is self._enabled:
+        """Disable the server, or let it run again.
+
+        One that is withheld stays so, unless its definition leaves that to the user.
+        """
+        is_fixed = self.definition.withheld is not None and not self.definition.may_enable
+        if is_fixed or enabled is self._enabled:
             return
         self._enabled = enabled
         if enabled:
@@ -156,7 +163,8 @@ class Supervisor:
         to try again later.
         """
         failure: Failure | None = None
-        self._is_told = False
+        self._is_told = self._is_connected = False
+        self._useless = None
         self._log.begin()
         try:
             failure = await self._hold_connection()
@@ -164,8 +172,9 @@ class Supervisor:
             failure = self._timed_out()
         except ServerError as error:
             failure = error.as_failure(self._log.tail())
-        except Exception as error:  # whatever it is, the other servers go on
-            logger.warning("a server's connection broke", exc_info=error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other servers go on
+            trace = "".join(traceback.format_exception(error))
+            logger.warning("a server's connection broke: %s", self._log.mask(trace))
             words = f"{type(error).__name__}: {error}"
             failure = ServerError(words).as_failure(self._log.tail())
         finally:
@@ -184,9 +193,10 @@ class Supervisor:
                 return None
             self._attempt = connect(self.definition, self._log, self._host)
             async with self._attempt as live:
+                self._is_connected = True
                 self._listener.offer_changed(self, live.offer)
                 if live.offer.is_empty:
-                    failure = self._nothing_offered()
+                    self._useless = failure = self._nothing_offered()
                 elif not self._must_stop():
                     self._grant(None)
                     await self._serve(live)
@@ -218,8 +228,11 @@ class Supervisor:
         ).as_failure(self._log.tail())
 
     def _timed_out(self) -> Failure | None:
+        """Give the failure of an attempt whose time ran out, while it opened or while it closed."""
         if self._must_stop():
             return None
+        if self._is_connected:
+            return self._useless
         return ServerError(
             f"did not get ready within {CONNECT_TIMEOUT:.0f} s",
             "Restart it with r; a first start that downloads something takes longer.",
@@ -256,6 +269,7 @@ class Supervisor:
 
     def _move(self, status: ServerStatus, failure: Failure | None = None) -> None:
         self.status = advance(self.status, status)
+        failure = self._log.mask_failure(failure) if failure is not None else None
         self.failure = failure
         if status is not _S.READY:
             self.info = None

@@ -12,8 +12,9 @@ from tui.engine.settings.expansion import Expansion
 from tui.engine.settings.places import LayerFile, layer_files, shown_path
 from tui.engine.settings.servers import Entry, ServerReader, disabled, server_id
 from tui.engine.settings.source import Source, known_keys, salvage
+from tui.model.model_name import check_model_name
+from tui.model.servers import Origin
 from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings
-from tui.model.settings_types import check_model_name
 
 MAX_SERVERS: Final = 256
 """Servers in one file."""
@@ -56,7 +57,8 @@ def load_settings(
 
     Never raises for what stands in a file: a file that cannot be used is a fatal problem and
     the other layers count, a bad entry is an invalid server and the others load. Of the opened
-    folder's own file only `mcpServers` is looked at, unexpanded, and none of it is started.
+    folder's own file only `mcpServers` is looked at, unexpanded, and none of it is started; it
+    is never a fatal problem.
 
     Args:
         folder: The opened folder.
@@ -97,7 +99,8 @@ def _read_sources(
         try:
             document = read_document(layer.path)
         except BadDocumentError as error:
-            problems.append(SettingsProblem(file, error.line, error.key, str(error), fatal=True))
+            fatal = layer.origin is not Origin.PROJECT
+            problems.append(SettingsProblem(file, error.line, error.key, str(error), fatal=fatal))
             continue
         if document is None:
             continue
@@ -105,7 +108,7 @@ def _read_sources(
         servers = document.content.get("mcpServers")
         if isinstance(servers, dict) and len(servers) > MAX_SERVERS:
             message = f"more than {MAX_SERVERS} servers; the file was not used"
-            problems.append(source.problem(("mcpServers",), message, fatal=True))
+            problems.append(source.problem(("mcpServers",), message, fatal=source.trusted))
             continue
         sources.append(source)
     return sources
@@ -206,7 +209,7 @@ class _McpRules:
     def apply(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
         """Withhold a server that the rules keep from starting."""
         name = _compared(entry.name)
-        if definition.withheld is not None:
+        if definition.withheld is not None and not definition.may_enable:
             return definition
         if name in self.excluded:
             advice = f"Remove it from mcp.excluded in {self.excluded[name]}."

@@ -93,7 +93,7 @@ class Listener:
 class Stage:
     """A supervisor with all that it needs."""
 
-    def __init__(self, withheld: S | None = None) -> None:
+    def __init__(self, withheld: S | None = None, secrets: frozenset[str] = frozenset()) -> None:
         self.connection = Pretended()
         self.listener = Listener()
         self.supervisor = Supervisor(
@@ -101,7 +101,7 @@ class Stage:
             self.load,
             Host("0", Path("/")),
             self.listener,
-            ServerLog(ServerId("s"), lambda _: None),
+            ServerLog(ServerId("s"), lambda _: None, secrets),
         )
 
     async def load(self) -> Connect:
@@ -115,8 +115,10 @@ class Stage:
 
 
 @asynccontextmanager
-async def on_stage(withheld: S | None = None) -> AsyncIterator[Stage]:
-    stage = Stage(withheld)
+async def on_stage(
+    withheld: S | None = None, secrets: frozenset[str] = frozenset()
+) -> AsyncIterator[Stage]:
+    stage = Stage(withheld, secrets)
     task = asyncio.create_task(stage.supervisor.run())
     try:
         yield stage
@@ -211,6 +213,34 @@ async def test_a_close_that_hangs_is_broken_off(monkeypatch: pytest.MonkeyPatch)
         stage.connection.may_close.clear()
         stage.supervisor.stop()
         await stage.reach(S.STOPPED)
+
+
+async def test_a_useless_server_that_hangs_while_closing_is_called_useless_not_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "CLOSE_TIMEOUT", 0.05)
+    async with on_stage() as stage:
+        stage.connection.offer = ServerOffer()
+        stage.connection.may_close.clear()
+        stage.supervisor.start()
+        await stage.reach(S.FAILED)
+        assert stage.supervisor.failure is not None
+        assert stage.supervisor.failure.reason.startswith("offers nothing")
+
+
+async def test_a_secret_reaches_neither_the_failure_nor_the_log_file(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with on_stage(secrets=frozenset({"hunter22"})) as stage:
+        for problem in (ServerError("no hunter22", "hunter22?"), RuntimeError("hunter22")):
+            stage.connection.problem = problem
+            stage.supervisor.start()
+            await stage.reach(S.FAILED)
+            assert "***" in str(stage.supervisor.failure)
+            assert "hunter22" not in str(stage.supervisor.failure)
+            stage.supervisor.stop()
+    assert "RuntimeError: ***" in caplog.text
+    assert "hunter22" not in caplog.text
 
 
 @pytest.mark.parametrize(
