@@ -10,16 +10,17 @@ import gc
 import importlib
 import logging
 import signal
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tui.engine.events import EventBus
 from tui.engine.paths import log_dir, state_dir
 from tui.engine.preferences import append_message, load_messages, load_theme, save_theme
+from tui.engine.threads import OrderedWorker
 from tui.store.engine_commands import EngineCommands
 from tui.store.state import AppState
 from tui.store.store import Store
@@ -30,6 +31,9 @@ from tui.ui.widgets.history import HistoryStorage
 
 SIGNAL_EXIT_BASE: Final = 128
 """Added to a signal's number for the exit code, as shells do."""
+
+WRITE_PATIENCE: Final = 2.0
+"""Seconds that the last message and the theme get to be written at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,30 +49,39 @@ class DeckOptions:
 def run_deck(options: DeckOptions) -> int:
     """Run the deck until the user quits; give the exit code."""
     logging.getLogger().addHandler(logging.NullHandler())  # nothing may be written on the screen
-    return asyncio.run(_run(options))
+    writer = OrderedWorker()
+    try:
+        return asyncio.run(_run(options, writer))
+    finally:
+        writer.close(WRITE_PATIENCE)
 
 
-async def _run(options: DeckOptions) -> int:
+async def _run(options: DeckOptions, writer: OrderedWorker) -> int:
     store = Store(AppState(workspace=shown_folder(options.folder)))
-    commands = EngineCommands()
+    commands = EngineCommands(store.dispatch)
     painted, closing = asyncio.Event(), asyncio.Event()
     folder = state_dir()
     app = GemdeckApp(
         store,
         commands,
-        preferences=UiPreferences(load_theme(folder), partial(save_theme, folder)),
+        preferences=UiPreferences(
+            load_theme(folder), lambda theme: writer.submit(partial(save_theme, folder, theme))
+        ),
         on_first_paint=partial(_on_first_paint, painted),
         crash_dir=log_dir(),
-        history=HistoryStorage(partial(load_messages, folder), partial(append_message, folder)),
+        history=HistoryStorage(
+            partial(load_messages, folder),
+            lambda text: writer.submit(partial(append_message, folder, text)),
+        ),
     )
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(_run_engine(options, store, commands, painted, closing))
-        try:
-            with _exit_on_signals(app):
+    with _exit_on_signals(app, closing):
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_run_engine(options, store, commands, painted, closing))
+            try:
                 await app.run_async()
-        finally:
-            painted.set()
-            closing.set()
+            finally:
+                painted.set()
+                closing.set()
     return app.return_code or 0
 
 
@@ -107,19 +120,45 @@ async def _run_engine(
     async with Engine(
         engine_options, bus.publish, broker, desk=desk, open_url=open_in_browser
     ) as engine:
-        await engine.start()
-        commands.attach(engine, broker)
-        await closing.wait()
+        if await _ends_before(closing, engine.start()):
+            commands.attach(engine, broker)
+            await closing.wait()
+
+
+async def _ends_before(event: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:
+    """Do some work unless an event comes first, which cancels it; tell whether it was done."""
+    working, waiting = asyncio.create_task(work), asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            await working
+        return working.done()
+    finally:
+        working.cancel()
+        waiting.cancel()
+        await asyncio.wait({working, waiting})
 
 
 @contextmanager
-def _exit_on_signals(app: GemdeckApp) -> Iterator[None]:
-    """Leave in good order when the terminal closes or somebody ends the process."""
+def _exit_on_signals(app: GemdeckApp, closing: asyncio.Event) -> Iterator[None]:
+    """Leave in good order when the terminal closes or somebody ends the process.
+
+    A signal that comes after another, or while the servers are being closed, changes nothing:
+    they get a few seconds, and ending without them would leave the stubborn ones behind.
+    """
+    is_leaving = False
+
+    def leave(number: int) -> None:
+        nonlocal is_leaving
+        if not is_leaving and not closing.is_set():
+            is_leaving = True
+            app.exit(None, SIGNAL_EXIT_BASE + number)
+
     loop = asyncio.get_running_loop()
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    names = [name for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name)]
     numbers = [getattr(signal, name) for name in names]
     for number in numbers:
-        loop.add_signal_handler(number, app.exit, None, SIGNAL_EXIT_BASE + number)
+        loop.add_signal_handler(number, leave, number)
     try:
         yield
     finally:

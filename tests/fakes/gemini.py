@@ -87,6 +87,7 @@ class FakeGemini:
         self._connections: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Condition()
         self._call_number = 0
+        self._is_stalled = False
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=MAX_BODY)
@@ -103,6 +104,11 @@ class FakeGemini:
         """Wait until that many requests have come."""
         async with self._changed:
             await self._changed.wait_for(lambda: len(self.requests) >= count)
+
+    async def wait_for_stall(self) -> None:
+        """Wait until an answer stalls, after all that comes before is on the wire."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._is_stalled)
 
     async def wait_for_gone(self, count: int = 1) -> None:
         """Wait until that many clients have gone away."""
@@ -174,6 +180,9 @@ class FakeGemini:
                     await answer.wait(seconds)
                 case Stall():
                     await answer.start()
+                    async with self._changed:
+                        self._is_stalled = True
+                        self._changed.notify_all()
                     await answer.wait(None)
                 case Reset():
                     answer.reset()

@@ -17,6 +17,7 @@ from typing import Any
 BEHAVIOURS = set(sys.argv[1:])
 RECORD = os.environ.get("RAW_RECORD")
 STATE = {"storms": 0, "broken": 0}
+TOKEN = os.environ.get("RAW_TOKEN", "")
 Message = dict[str, Any]
 
 ECHO: Message = {
@@ -85,7 +86,7 @@ def list_tools(request: Message) -> None:
     if "no_tools" in BEHAVIOURS:
         answer(request, {"tools": []})
     elif "unlistable" in BEHAVIOURS:
-        refuse(request, -32603, "the list is broken")
+        refuse(request, -32603, f"the list is broken {TOKEN}".rstrip())
     elif "paging" in BEHAVIOURS:
         page = int(cursor or 0)
         tools = [{**ECHO, "name": f"echo_{page}_{n}"} for n in range(3)]
@@ -124,6 +125,7 @@ def list_tools(request: Message) -> None:
     else:
         names = ["echo", "environment", "die", "hang", "odd", "surrogate", "deep", "loose", "long"]
         names += ["sleep"] if "sleepy" in BEHAVIOURS else []
+        names += ["leak"] if "leaky" in BEHAVIOURS else []
         answer(request, {"tools": [{**ECHO, "name": name} for name in names]})
 
 
@@ -150,6 +152,10 @@ def call_tool(request: Message) -> None:
             os._exit(7)
         case "hang":
             pass
+        case "leak":
+            data = {"level": "info", "data": f"logged {TOKEN}"}
+            send({"method": "notifications/message", "params": data})
+            refuse(request, -32050, f"{TOKEN} is not accepted")
         case "odd":
             give(request, {"type": "hologram", "data": 1}, text("5"), "no block", isError=0)
         case "surrogate":
@@ -210,6 +216,8 @@ def begin() -> None:
     if "flaky" in BEHAVIOURS and not Path("tried").exists():
         Path("tried").touch()
         sys.exit("not this time")
+    if "leaky" in BEHAVIOURS:
+        print(f"starting with {TOKEN}", file=sys.stderr, flush=True)
     if "exit" in BEHAVIOURS:
         print("cannot read the config", file=sys.stderr)
         print("\x1b[31mgiving up\x1b[0m", file=sys.stderr, flush=True)

@@ -9,7 +9,7 @@ import signal
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tui.cli.exit_codes import ExitCode
 from tui.cli.stdin import read_piped_input
@@ -19,10 +19,19 @@ from tui.engine.events import EventBus
 from tui.engine.logs import log_to_file
 from tui.engine.servers.supervisor import CONNECT_TIMEOUT
 from tui.model.chat import ChatNotice, ModelText, Severity, ToolCall, TurnOutcome
-from tui.model.events import Event, NoticeRaised, ServerStatusChanged, TurnFinished
+from tui.model.events import (
+    ChatNoticeAdded,
+    Event,
+    Notice,
+    NoticeRaised,
+    ServerStatusChanged,
+    TurnFinished,
+)
 from tui.model.servers import ServerStatus
 from tui.store.selectors import entries
 from tui.store.store import Store
+
+_E: Final = Severity.ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +60,16 @@ class HeadlessRun:
 def run_headless(run: HeadlessRun) -> int:
     """Run one turn, print its result, give the exit code."""
     log_to_file(verbose=run.debug)
-    prompt = "\n\n".join(part for part in (read_piped_input(), run.prompt.strip()) if part)
-    if not prompt:
-        return _complain("there is no prompt; give -p a text", ExitCode.NO_INPUT)
+    session = _Session(run)
     try:
-        return asyncio.run(_Session(run).answer(prompt))
-    except KeyboardInterrupt:
-        return ExitCode.CANCELLED
+        piped = read_piped_input(session.warn)
+        prompt = "\n\n".join(part for part in (piped, run.prompt.strip()) if part)
+        if not prompt:
+            return session.refuse("there is no prompt", "Give -p a text.", ExitCode.NO_INPUT)
+        return asyncio.run(session.answer(prompt))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        session.outcome = TurnOutcome.CANCELLED
+        return session.refuse("cancelled before the turn began", "", ExitCode.CANCELLED)
 
 
 @dataclass
@@ -68,6 +80,7 @@ class _Session:
     store: Store = field(default_factory=Store)
     warnings: list[str] = field(default_factory=list)
     outcome: TurnOutcome | None = None
+    error: Notice | None = None
 
     async def answer(self, prompt: str) -> int:
         bus = EventBus()
@@ -85,57 +98,88 @@ class _Session:
         async with Engine(options, bus.publish, consent) as engine:
             self._stop_on_signals(engine)
             configuration = await engine.start()
-            if any(problem.fatal for problem in configuration.settings.problems):
-                return ExitCode.BAD_SETTINGS
+            for problem in configuration.settings.problems:
+                if problem.fatal:
+                    advice = "Correct the file and try again."
+                    return self._end_early(Notice(_E, str(problem), advice), ExitCode.BAD_SETTINGS)
             if self.store.state.model.name == "":
-                return _complain(
-                    "there is no Gemini key; set GEMINI_API_KEY, or use --demo", ExitCode.NO_KEY
-                )
+                if self.error is not None:
+                    return self._end_early(self.error, ExitCode.NO_KEY)
+                advice = "Set GEMINI_API_KEY, or use --demo."
+                return self.refuse("there is no Gemini key", advice, ExitCode.NO_KEY)
             engine.send(prompt)
             await engine.wait_idle()
         self._print_result()
         return self._exit_code()
 
     def _stop_on_signals(self, engine: Engine) -> None:
-        loop = asyncio.get_running_loop()
+        loop, main, is_leaving = asyncio.get_running_loop(), asyncio.current_task(), False
+
+        def stop() -> None:
+            nonlocal is_leaving
+            if self.store.state.turn is not None:
+                engine.cancel_turn()
+            elif self.outcome is None and main is not None and not is_leaving:
+                is_leaving = True  # the servers then close undisturbed
+                main.cancel()
+
         for number in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)):
-            loop.add_signal_handler(number, engine.cancel_turn)
+            loop.add_signal_handler(number, stop)
 
     def _watch(self, event: Event) -> None:
         """Say on stderr what a user of a pipe has to know at once."""
         match event:
             case NoticeRaised(notice):
-                self._warn(" ".join(part for part in (notice.text, notice.advice) if part))
+                self.error = notice if notice.severity is _E else self.error
+                self.warn(_words(notice))
+            case ChatNoticeAdded(notice) if notice.severity is not _E:
+                self.warn(_words(notice))
             case ServerStatusChanged(server, ServerStatus.FAILED, failure):
-                self._warn(f"server {server} failed: {failure.reason if failure else 'unknown'}")
+                self.warn(f"server {server} failed: {failure.reason if failure else 'unknown'}")
             case TurnFinished(_, outcome):
                 self.outcome = outcome
 
-    def _warn(self, text: str) -> None:
+    def warn(self, text: str) -> None:
+        """Say something on standard error, and keep it for the result."""
         self.warnings.append(text)
-        print(f"gemdeck: {text}", file=sys.stderr)  # noqa: T201 - the command's own output
+        _say(text)
+
+    def refuse(self, text: str, advice: str, code: ExitCode) -> ExitCode:
+        """Say why no turn is run, and give the exit code."""
+        notice = Notice(_E, text, advice)
+        _say(_words(notice))
+        return self._end_early(notice, code)
+
+    def _end_early(self, error: Notice, code: ExitCode) -> ExitCode:
+        """Print the result of a run without a turn; what is wrong was said already."""
+        if self.run.as_json:
+            _print_json(self._result("", error, []))
+        return code
 
     def _print_result(self) -> None:
         transcript = entries(self.store.state)
         answer = "\n\n".join(e.text.strip() for e in transcript if isinstance(e, ModelText))
-        notices = [e for e in transcript if isinstance(e, ChatNotice)]
+        errors = [e for e in transcript if isinstance(e, ChatNotice) and e.severity is _E]
         if self.run.as_json:
-            result = self._result(
-                answer, notices, [e for e in transcript if isinstance(e, ToolCall)]
-            )
-            print(json.dumps(result, ensure_ascii=False, indent=2))  # noqa: T201
+            calls = [e for e in transcript if isinstance(e, ToolCall)]
+            _print_json(self._result(answer, self._error(errors), calls))
             return
-        for notice in notices:
-            self._warn(" ".join(part for part in (notice.text, notice.advice) if part))
+        for notice in errors:
+            self.warn(_words(notice))
         if answer:
             print(answer)  # noqa: T201
 
+    def _error(self, errors: list[ChatNotice]) -> ChatNotice | Notice | None:
+        """Give what kept the turn from being completed."""
+        if self.outcome is TurnOutcome.LIMITED:
+            advice = "Ask for less, or raise gemdeck.maxToolCalls in the settings."
+            return Notice(_E, "The turn had no room for more tool calls.", advice)
+        return errors[-1] if errors and self.outcome is not TurnOutcome.COMPLETED else None
+
     def _result(
-        self, answer: str, notices: list[ChatNotice], calls: list[ToolCall]
+        self, answer: str, error: ChatNotice | Notice | None, calls: list[ToolCall]
     ) -> dict[str, Any]:
         usage = self.store.state.usage
-        errors = [notice for notice in notices if notice.severity is Severity.ERROR]
-        error = errors[-1] if errors and self.outcome is not TurnOutcome.COMPLETED else None
         return {
             "response": answer,
             "model": self.store.state.model.name,
@@ -144,7 +188,7 @@ class _Session:
                 {
                     "server": call.server,
                     "tool": call.tool,
-                    "arguments": json.loads(call.arguments),
+                    "arguments": json_arguments(call.arguments),
                     "status": call.status.value,
                     "seconds": call.seconds,
                     "result": call.result,
@@ -173,6 +217,22 @@ class _Session:
                 return ExitCode.ERROR
 
 
-def _complain(text: str, code: ExitCode) -> ExitCode:
-    print(f"gemdeck: {text}", file=sys.stderr)  # noqa: T201
-    return code
+def json_arguments(text: str) -> object:
+    """Give arguments as JSON, or as their text where that was cut."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _words(notice: Notice | ChatNotice) -> str:
+    return " ".join(part for part in (notice.text, notice.advice) if part)
+
+
+def _say(text: str) -> None:
+    print(f"gemdeck: {text}", file=sys.stderr)  # noqa: T201 - the command's own output
+
+
+def _print_json(result: dict[str, Any]) -> None:
+    """Print the result in ASCII, so that no character in it acts on a terminal."""
+    print(json.dumps(result, ensure_ascii=True, indent=2))  # noqa: T201

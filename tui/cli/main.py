@@ -9,6 +9,9 @@ import click
 
 from tui import __version__
 from tui.cli.exit_codes import ExitCode
+from tui.engine.paths import log_dir, state_dir
+from tui.model.model_name import check_model_name
+from tui.text import sanitize_line
 
 ESCAPE_DELAY = "40"
 """Milliseconds after which an escape byte counts as the Esc key and not as the start of another."""
@@ -17,6 +20,33 @@ EPILOG = """\b
 Exit codes: 0 done, 1 the turn failed, 2 wrong usage, 41 no key, 42 no prompt,
 52 settings cannot be used, 53 too many tool calls, 130 cancelled.
 """
+
+
+def _checked_model(
+    _context: click.Context, _parameter: click.Parameter, name: str | None
+) -> str | None:
+    """Refuse what cannot be the name of a model."""
+    if name is None:
+        return None
+    try:
+        return check_model_name(name.strip())
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _check_state_folder() -> None:
+    """End with a word on standard error where the state folder cannot be used."""
+    try:
+        state_dir()
+        log_dir()
+    except OSError as error:
+        place = sanitize_line(str(error.filename or ""))
+        click.echo(
+            f"gemdeck: the folder for its state cannot be used: {place}: {error.strerror}. "
+            "Set GEMDECK_HOME to a folder that you can write to.",
+            err=True,
+        )
+        sys.exit(ExitCode.ERROR)
 
 
 @click.command(
@@ -39,7 +69,7 @@ Exit codes: 0 done, 1 the turn failed, 2 wrong usage, 41 no key, 42 no prompt,
     default="",
     help="Tools that -p may run; SERVER alone allows all of its tools. Others are denied.",
 )
-@click.option("-m", "--model", metavar="NAME", help="The model to ask.")
+@click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to ask.")
 @click.option("--demo", is_flag=True, help="Use the offline demo model and its bundled servers.")
 @click.option("--debug", is_flag=True, help="Write verbose logs to the log folder.")
 @click.version_option(__version__, prog_name="gemdeck")
@@ -57,6 +87,7 @@ def main(
     Reads the mcpServers of .gemini/settings.json in your home and in this folder. Without a key
     in GEMINI_API_KEY, GOOGLE_API_KEY or the keyring it starts in an offline demo.
     """
+    _check_state_folder()
     # Each branch loads its own half of the house: a headless run must not pay for Textual.
     if prompt is not None:
         from tui.cli.headless import HeadlessRun, run_headless  # noqa: PLC0415

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import logging
 import os
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
@@ -29,7 +30,8 @@ from tui.engine.servers.eras import Eras
 from tui.engine.servers.facilities import Facilities, OpenUrl, open_nothing
 from tui.engine.servers.manager import ServerManager
 from tui.engine.settings.definitions import ServerDefinition
-from tui.model.chat import ModelView, Severity
+from tui.engine.threads import in_daemon_thread
+from tui.model.chat import BackendKind, ModelView, Severity
 from tui.model.events import ModelSelected, Notice, NoticeRaised
 from tui.model.servers import ServerId
 from tui.text import sanitize_line
@@ -44,6 +46,8 @@ SERVER_PATIENCE: Final = 3.0
 
 Later ones join at the next step of the model: one slow server must not hold the user up.
 """
+
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,7 @@ class Engine:
         self._conversation: Conversation | None = None
         self._with_demo = False
         self._enablement = Enablement(_state_file(enablement.FILE_NAME))
+        self._kind = BackendKind.DEMO
         self._waiting_ends = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._stack = AsyncExitStack()
@@ -146,7 +151,7 @@ class Engine:
             What was read, problems included. Nothing in the settings makes this fail.
         """
         module = await asyncio.to_thread(importlib.import_module, "tui.engine.configuration")
-        configuration: Configuration = await asyncio.to_thread(
+        configuration: Configuration = await in_daemon_thread(
             partial(
                 module.load_configuration,
                 self._options.folder,
@@ -223,8 +228,17 @@ class Engine:
         self._spawn(self._switch_access("open_vertex", project, location))
 
     def use_demo(self) -> None:
-        """Stay with the offline demo model."""
-        self._announce(DemoBackend(), needs_setup=False)
+        """Stay with the offline demo model, or let it answer again with its servers."""
+        if self._conversation is None:
+            return
+        answers_already = self._kind is BackendKind.DEMO
+        backend = DemoBackend()
+        if not answers_already:
+            self._conversation.use_backend(backend)
+        self._announce(backend, needs_setup=False)
+        if not answers_already:
+            self._with_demo = True
+            self.servers.configure(self._definitions())
 
     async def _switch_access(self, function: str, *arguments: str) -> None:
         """Get an access from `tui.engine.configuration` and let its model answer."""
@@ -232,7 +246,9 @@ class Engine:
             return
         module = importlib.import_module("tui.engine.configuration")
         try:
-            access: ModelAccess = await asyncio.to_thread(getattr(module, function), *arguments)
+            access: ModelAccess = await in_daemon_thread(
+                partial(getattr(module, function), *arguments)
+            )
             backend = await self._open_backend(access)
         except (ValueError, OSError, ModelError) as error:
             self._complain(error)
@@ -246,8 +262,8 @@ class Engine:
         if access is None or self._configuration is None:
             return DemoBackend()
         module = importlib.import_module("tui.engine.configuration")
-        backend: ModelBackend = await asyncio.to_thread(
-            module.open_backend, access, self._configuration.settings.gemdeck
+        backend: ModelBackend = await in_daemon_thread(
+            partial(module.open_backend, access, self._configuration.settings.gemdeck)
         )
         return backend
 
@@ -258,6 +274,7 @@ class Engine:
         self._publish(NoticeRaised(notice))
 
     def _announce(self, backend: ModelBackend, *, needs_setup: bool) -> None:
+        self._kind = backend.kind
         model = ModelView(sanitize_line(backend.model, 64), backend.kind, needs_setup)
         self._publish(ModelSelected(model))
 
@@ -297,7 +314,17 @@ class Engine:
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(coroutine)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        """Let go of a task that has ended; say so if it broke down."""
+        self._tasks.discard(task)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        _log.error("A task of the engine broke down", exc_info=error)
+        text = f"A part of the engine failed unexpectedly ({type(error).__name__})."
+        advice = "The log tells more. Restart gemdeck if it does not answer."
+        self._publish(NoticeRaised(Notice(Severity.ERROR, text, advice)))
 
 
 def _state_file(name: str) -> Path | None:

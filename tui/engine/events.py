@@ -1,12 +1,16 @@
 """How the engine tells the world what happened."""
 
+import logging
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from tui.model.events import Event
 
 Publish = Callable[[Event], None]
 """Takes one event; never blocks, never raises."""
+
+_log: Final = logging.getLogger(__name__)
 
 
 class EventBus:
@@ -35,7 +39,7 @@ class EventBus:
         return unsubscribe
 
     def publish(self, event: Event) -> None:
-        """Tell every subscriber."""
+        """Tell every subscriber. One that fails is named in the log and told of later events."""
         self._events.append(event)
         if self._is_publishing:
             return
@@ -49,5 +53,9 @@ class EventBus:
     def _tell(self, event: Event) -> None:
         for key in tuple(self._subscribers):
             subscriber = self._subscribers.get(key)
-            if subscriber is not None:
+            if subscriber is None:
+                continue
+            try:
                 subscriber(event)
+            except Exception:  # noqa: BLE001 - one listener's fault must not end what publishes
+                _log.exception("A subscriber failed on %s", type(event).__name__)

@@ -1,6 +1,8 @@
 """Logs go to a private file; the terminal belongs to the screen."""
 
+import io
 import logging
+import os
 from logging.handlers import RotatingFileHandler
 from typing import Final
 
@@ -15,6 +17,14 @@ MAX_LOG_FILES: Final = 5
 LOG_NAME: Final = "gemdeck.log"
 
 
+class _PrivateFileHandler(RotatingFileHandler):
+    """Makes each file it begins, also after a rotation, readable by the user alone (0600)."""
+
+    def _open(self) -> io.TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        return open(descriptor, "a", encoding=self.encoding, errors=self.errors)  # noqa: PTH123
+
+
 def log_to_file(*, verbose: bool = False) -> None:
     """Send all logging and all warnings of this process to the log folder.
 
@@ -25,7 +35,7 @@ def log_to_file(*, verbose: bool = False) -> None:
     logging.captureWarnings(capture=True)
     try:
         path = log_dir() / LOG_NAME
-        handler: logging.Handler = RotatingFileHandler(
+        handler: logging.Handler = _PrivateFileHandler(
             path, maxBytes=MAX_LOG_BYTES, backupCount=MAX_LOG_FILES, encoding="utf-8", delay=False
         )
         path.chmod(0o600)

@@ -78,16 +78,13 @@ class ToolHost(Protocol):
     def offered_tools(self) -> Sequence[OfferedTool]:
         """List what the model may call now, in settings order of the servers."""
 
-    def find_tool(self, tool_id: str) -> OfferedTool | None:
-        """Find a tool by its name towards the model."""
-
     async def call_tool(
         self,
         tool: OfferedTool,
         arguments: JsonObject,
         on_progress: Callable[[Progress], None],
     ) -> ToolResult:
-        """Run a tool.
+        """Run a tool, if its server still defines it as it was offered.
 
         Cancelling the awaiting task cancels the call on the server.
 

@@ -8,13 +8,14 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator
 
+from tui.model.model_name import check_model_name
+
 MAX_ITEMS: Final = 4_096
 """Items of one list, or variables or headers of one server."""
 
 MAX_URL: Final = 8_192
 """Longest address, in characters."""
 
-_MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")  # RFC 9110, 5.6.2: token
 _STREAMABLE_HTTP: Final = frozenset({"streamable-http", "streamableHttp", "streamable_http"})
 """How other clients spell the transport ``http``."""
@@ -26,17 +27,6 @@ class TransportName(StrEnum):
     STDIO = "stdio"
     SSE = "sse"
     HTTP = "http"
-
-
-def check_model_name(name: str) -> str:
-    """Give the name of a model back if it can stand in a request's path.
-
-    Raises:
-        ValueError: If it cannot.
-    """
-    if not _MODEL_NAME.fullmatch(name) or ".." in name or "//" in name:
-        raise ValueError("must be the name of a model, such as gemini-3.8-flash")
-    return name
 
 
 def _flag(value: object) -> object:

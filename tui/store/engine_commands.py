@@ -1,49 +1,70 @@
 """The commands, carried out by the engine once there is one."""
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from tui.model.chat import Severity
 from tui.model.consent import Decision, RequestId
+from tui.model.events import Event, Notice, NoticeRaised
 from tui.model.requests import Reply
 from tui.model.servers import ServerId
+from tui.text import clip, sanitize_line
 
 if TYPE_CHECKING:
     from tui.engine.consent.broker import ConsentBroker
     from tui.engine.engine import Engine
 
-MAX_EARLY_COMMANDS: Final = 20
-"""Commands kept until the engine works; the screen stands before it."""
+MAX_EARLY_MESSAGES: Final = 20
+"""Messages kept until the engine works; the screen stands before it."""
 
 
 class EngineCommands:
     """Implements `tui.store.commands.Commands`.
 
-    What is asked before `attach` is done then, in order.
+    Of what is asked before `attach`, the last choice of a model and the messages are kept and
+    carried out then; there is nothing yet that the other commands could apply to.
+
+    Args:
+        publish: Takes the word on a message that cannot be kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, publish: Callable[[Event], None]) -> None:
+        self._publish = publish
         self._engine: Engine | None = None
         self._broker: ConsentBroker | None = None
-        self._early: deque[Callable[[Engine], None]] = deque(maxlen=MAX_EARLY_COMMANDS)
+        self._early_choice: Callable[[Engine], None] | None = None
+        self._early_messages: list[str] = []
 
     def attach(self, engine: "Engine", broker: "ConsentBroker") -> None:
         """Carry out commands with this engine, those that were asked before first."""
         self._engine = engine
         self._broker = broker
-        while self._early:
-            self._early.popleft()(engine)
+        if self._early_choice is not None:
+            self._early_choice(engine)
+        for text in self._early_messages:
+            engine.send(text)
+        self._early_choice = None
+        self._early_messages.clear()
 
     def send(self, text: str) -> None:
         """Send a message to the model; queued while a turn runs."""
-        self._do(lambda engine: engine.send(text))
+        if self._engine is not None:
+            self._engine.send(text)
+        elif len(self._early_messages) < MAX_EARLY_MESSAGES:
+            self._early_messages.append(text)
+        else:
+            kept = clip(sanitize_line(text), 200)
+            words = f"Not sent, because {MAX_EARLY_MESSAGES} messages wait already: {kept}"
+            self._publish(NoticeRaised(Notice(Severity.WARNING, words)))
 
     def cancel_turn(self) -> None:
         """Stop the running turn, down to the wire."""
+        self._early_messages.clear()
         self._do(lambda engine: engine.cancel_turn())
 
     def clear_conversation(self) -> None:
         """Begin a new conversation."""
+        self._early_messages.clear()
         self._do(lambda engine: engine.clear_conversation())
 
     def decide(self, request: RequestId, decision: Decision) -> None:
@@ -113,18 +134,22 @@ class EngineCommands:
 
     def use_api_key(self, key: str) -> None:
         """Keep a Gemini key in the keyring and let Gemini answer from now on."""
-        self._do(lambda engine: engine.use_api_key(key))
+        self._choose(lambda engine: engine.use_api_key(key))
 
     def use_vertex(self, project: str, location: str) -> None:
         """Let Vertex answer from now on, with the credentials of the environment."""
-        self._do(lambda engine: engine.use_vertex(project, location))
+        self._choose(lambda engine: engine.use_vertex(project, location))
 
     def use_demo(self) -> None:
         """Stay with the offline demo model."""
-        self._do(lambda engine: engine.use_demo())
+        self._choose(lambda engine: engine.use_demo())
 
     def _do(self, command: "Callable[[Engine], None]") -> None:
-        if self._engine is None:
-            self._early.append(command)
-        else:
+        if self._engine is not None:
             command(self._engine)
+
+    def _choose(self, choice: "Callable[[Engine], None]") -> None:
+        if self._engine is None:
+            self._early_choice = choice
+        else:
+            choice(self._engine)

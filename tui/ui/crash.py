@@ -3,6 +3,7 @@
 import os
 import platform
 import traceback
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -14,12 +15,17 @@ MAX_REPORT: Final = 64_000
 """Longest report, in characters; the middle of a longer one is left out."""
 
 
-def describe(error: BaseException) -> str:
-    """Give a report on an error: versions and stack, without local variables.
+MAX_ERRORS: Final = 20
+"""Errors in one report: the one that ended the app, what caused it, what it groups."""
 
-    The message of the error is part of it, made safe to print.
+
+def describe(error: BaseException) -> str:
+    """Give a report on an error: versions, stack and type.
+
+    Neither local variables nor the message of the error are part of it: both may quote keys and
+    conversations.
     """
-    stack = "".join(traceback.format_exception(error))
+    stack = "".join(_stacks(error))
     lines = (
         f"gemdeck {__version__}",
         f"Python {platform.python_version()} on {platform.system()}",
@@ -28,6 +34,26 @@ def describe(error: BaseException) -> str:
         sanitize(stack),
     )
     return clip_middle("\n".join(lines), MAX_REPORT // 4, MAX_REPORT * 3 // 4)
+
+
+def _stacks(error: BaseException) -> Iterator[str]:
+    """Give the frames and the types of an error, of what caused it and of what it groups."""
+    waiting, seen = [error], set[int]()
+    while waiting and len(seen) < MAX_ERRORS:
+        error = waiting.pop(0)
+        if id(error) in seen:
+            continue
+        seen.add(id(error))
+        if len(seen) > 1:
+            yield "\nwith\n"
+        yield "Traceback (most recent call last):\n"
+        yield from traceback.format_tb(error.__traceback__)
+        yield f"{type(error).__module__}.{type(error).__qualname__}\n"
+        before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        if before is not None:
+            waiting.append(before)
+        if isinstance(error, BaseExceptionGroup):
+            waiting += error.exceptions
 
 
 def write_report(error: BaseException, directory: Path) -> Path | None:

@@ -1,5 +1,6 @@
 import json
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from keyring.backends import fail, null
 from keyring.errors import KeyringLocked, PasswordDeleteError
 from pydantic import SecretStr
 
+from tui.engine.auth import keystore
 from tui.engine.auth.credentials import (
     ModelAccess,
     checked_base_url,
@@ -26,6 +28,7 @@ from tui.engine.auth.keystore import (
     KeyStore,
     checked_key,
 )
+from tui.engine.configuration import load_configuration
 from tui.model.chat import BackendKind
 
 KEY = "AIzaSyExampleExampleExample"
@@ -352,3 +355,34 @@ def test_a_file_that_cannot_be_written_is_an_error_with_advice(tmp_path: Path) -
         store.set(KEY)
     assert "folder" in caught.value.advice
     assert KEY not in str(caught.value)
+
+
+async def test_a_keyring_that_does_not_answer_counts_as_absent_with_a_notice(
+    ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gate = threading.Event()
+    monkeypatch.delenv("GEMDECK_HOME")
+    monkeypatch.setattr(keystore, "KEYRING_LIMIT", 0.05)
+    monkeypatch.setattr(ring, "_check", lambda: gate.wait(20))
+    try:
+        found = load_configuration(tmp_path, None, {}, demo=False)
+    finally:
+        gate.set()
+    assert found.access is None
+    (notice,) = found.notices
+    assert "did not answer" in notice.text
+    assert "GEMINI_API_KEY" in notice.advice
+
+
+def test_a_keyring_whose_choice_hangs_is_no_reason_for_a_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate = threading.Event()
+    monkeypatch.delenv("GEMDECK_HOME")
+    monkeypatch.setattr(keystore, "KEYRING_LIMIT", 0.05)
+    monkeypatch.setattr(keyring, "get_keyring", lambda: gate.wait(20))
+    try:
+        with pytest.raises(CredentialError, match="did not answer"):
+            KeyStore().set(KEY)
+    finally:
+        gate.set()

@@ -1,4 +1,5 @@
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -175,15 +176,27 @@ def test_a_pipe_in_place_of_a_file_does_not_hang(machine: Machine) -> None:
     machine.write("user", {"mcpServers": {"a": GOOD}})
     loaded = machine.load()
     assert [server.id for server in loaded.servers] == ["a"]
-    assert [problem.fatal for problem in loaded.problems] == [True]
+    assert ["not a regular file" in problem.message for problem in loaded.problems] == [True]
 
 
 def test_too_many_servers_are_refused_as_a_whole(machine: Machine) -> None:
-    machine.write("project", {"mcpServers": {f"s{i}": GOOD for i in range(MAX_SERVERS + 1)}})
+    machine.write("system", {"mcpServers": {f"s{i}": GOOD for i in range(MAX_SERVERS + 1)}})
     machine.write("user", {"mcpServers": {f"s{i}": GOOD for i in range(MAX_SERVERS)}})
     loaded = machine.load()
     assert len(loaded.servers) == MAX_SERVERS
     assert [problem.fatal for problem in loaded.problems] == [True]
+
+
+@pytest.mark.parametrize(
+    "content", ["{", {"mcpServers": {f"s{i}": GOOD for i in range(MAX_SERVERS + 1)}}]
+)
+def test_a_projects_file_that_cannot_be_used_is_never_fatal(
+    machine: Machine, content: str | Mapping[str, Any]
+) -> None:
+    machine.write("project", content)
+    (problem,) = machine.load().problems
+    assert problem.file == "~/shop/.gemini/settings.json"
+    assert not problem.fatal
 
 
 def test_problems_come_by_layer_and_line_and_are_limited(machine: Machine) -> None:

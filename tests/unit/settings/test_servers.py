@@ -235,6 +235,21 @@ def test_disabled_of_other_clients_is_honoured(machine: Machine, value: object) 
     assert server.withheld is ServerStatus.DISABLED
     assert server.failure is not None
     assert "the entry says so" in server.failure.reason
+    assert "Enable it here" in server.failure.advice
+    assert server.may_enable
+
+
+@pytest.mark.parametrize("rules", [{"excluded": ["it"]}, {"allowed": ["other"]}])
+def test_a_disabled_server_that_the_rules_withhold_too_may_not_be_enabled(
+    machine: Machine, rules: dict[str, list[str]]
+) -> None:
+    entry = {"command": "x", "disabled": True}
+    machine.write("user", {"mcpServers": {"it": entry}, "mcp": rules})
+    server = machine.servers()["it"]
+    assert (server.withheld, server.may_enable) == (ServerStatus.DISABLED, False)
+    assert server.failure is not None
+    assert f"mcp.{next(iter(rules))} in ~/.gemini/settings.json" in server.failure.advice
+    assert "Enable it here" not in server.failure.advice
 
 
 @pytest.mark.parametrize("value", [False, "false", None])

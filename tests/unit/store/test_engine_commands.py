@@ -52,7 +52,7 @@ async def test_prompts_resources_and_answers_go_through_the_commands(home: Path)
     broker = ConsentBroker(bus.publish)
     options = EngineOptions(home, demo=True)
     async with Engine(options, bus.publish, broker, desk=RequestDesk(bus.publish)) as engine:
-        engine_commands = EngineCommands()
+        engine_commands = EngineCommands(bus.publish)
         engine_commands.attach(engine, broker)
         commands = as_commands(engine_commands)
         await engine.start()

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from tui.engine.files import locked, read_private_json, write_private
 from tui.engine.paths import state_dir
+from tui.engine.threads import within
 from tui.text import sanitize_line
 
 SERVICE: Final = "gemdeck"
@@ -24,6 +25,9 @@ FILE_NAME: Final = "credentials.json"
 
 MAX_KEY: Final = 256
 """Longest API key, in characters."""
+
+KEYRING_LIMIT: Final = 10.0
+"""Seconds a keyring gets to answer; it may wait for a password that nobody enters."""
 
 Result = TypeVar("Result")
 
@@ -213,9 +217,15 @@ class FilePlace:
 
 
 def _keyring_keeps() -> bool:
-    """Tell whether the keyring has a backend that keeps what it is given."""
+    """Tell whether the keyring has a backend that keeps what it is given.
+
+    Raises:
+        CredentialError: If the keyring does not answer.
+    """
     try:
-        return keyring.get_keyring().priority > 0
+        return within(KEYRING_LIMIT, lambda: keyring.get_keyring().priority > 0)
+    except TimeoutError as error:
+        raise _silent() from error
     except Exception:  # noqa: BLE001  (backends are plugins; whatever they raise, there is a file)
         return False
 
@@ -224,10 +234,19 @@ def _asking(ask: Callable[[], Result], message: str) -> Result:
     """Ask the keyring.
 
     Raises:
-        CredentialError: For whatever its backend raises.
+        CredentialError: For whatever its backend raises, and if it does not answer.
     """
     try:
-        return ask()
+        return within(KEYRING_LIMIT, ask)
+    except TimeoutError as error:
+        raise _silent() from error
     except Exception as error:  # backends are plugins and raise errors of their own
         advice = "Unlock the keyring, or set GEMINI_API_KEY."
         raise CredentialError(message, advice=advice) from error
+
+
+def _silent() -> CredentialError:
+    return CredentialError(
+        f"The keyring did not answer within {KEYRING_LIMIT:.0f} s.",
+        advice="Unlock the keyring and start again, or set GEMINI_API_KEY.",
+    )

@@ -2,11 +2,10 @@
 
 import asyncio
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-JsonObject = Mapping[str, Any]
+from tui.engine.tools import JsonObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""The tool calls of one step: looked up, checked, confirmed one by one, run in parallel."""
+"""The tool calls of one step: looked up, checked, asked for and run side by side."""
 
 import asyncio
 import difflib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -12,8 +12,9 @@ from typing import Any, Final
 from tui.engine.chat.arguments import ArgumentRules
 from tui.engine.chat.history import FunctionCall, FunctionResponse
 from tui.engine.consent.display import canonical_json
-from tui.engine.consent.protocol import Consent
+from tui.engine.consent.protocol import Consent, ConsentWithdrawnError
 from tui.engine.events import Publish
+from tui.engine.servers.names import without_model_prefix
 from tui.engine.tools import JsonObject, OfferedTool, TextPart, ToolCallError, ToolHost, ToolResult
 from tui.model.chat import EntryId, Progress, ToolCall, ToolCallStatus
 from tui.model.consent import Choice, Decision
@@ -30,8 +31,28 @@ MAX_FAULTS: Final = 10
 MAX_NAME: Final = 128
 """Longest name of a tool that does not exist which is shown, in characters."""
 
+MAX_ASKED: Final = 32
+"""Calls that are asked about at once; further ones of a step wait for an answer."""
+
 CANCELLED: Final = "The user stopped this call."
 """What the model is told of a call that did not come to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A call as it is shown and would be sent.
+
+    Attributes:
+        tool: The tool as offered, or None if there is none of that name.
+        arguments: The arguments that are sent.
+        shown: The very same as JSON.
+        fault: Why the call cannot be made, or nothing.
+    """
+
+    tool: OfferedTool | None
+    arguments: JsonObject
+    shown: str
+    fault: str = ""
 
 
 @dataclass
@@ -41,12 +62,14 @@ class StepCall:
     Attributes:
         call: What the model asked for.
         entry: Its row in the transcript.
+        prepared: What the row shows; None until it is announced.
         answer: What the model is told.
         settled: Whether the row shows its end.
     """
 
     call: FunctionCall
     entry: EntryId
+    prepared: _Prepared | None = None
     answer: FunctionResponse = field(default_factory=lambda: FunctionResponse.error(CANCELLED))
     settled: bool = False
 
@@ -57,6 +80,7 @@ class _Admitted:
 
     tool: OfferedTool
     arguments: JsonObject
+    shown: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,39 +99,39 @@ class CallRunner:
         tools: Runs tools.
         consent: Is asked before each.
         publish: Takes the events of the transcript rows.
-        new_entry: Gives the id of the next row.
     """
 
-    def __init__(
-        self,
-        tools: ToolHost,
-        consent: Consent,
-        publish: Publish,
-        new_entry: Callable[[], EntryId],
-    ) -> None:
+    def __init__(self, tools: ToolHost, consent: Consent, publish: Publish) -> None:
         self._tools = tools
         self._consent = consent
         self._publish = publish
-        self._new_entry = new_entry
+        self._asking = asyncio.Semaphore(MAX_ASKED)
         self._denied: set[tuple[ServerId, str, str]] = set()
 
-    def announce(
-        self, calls: Sequence[FunctionCall], offered: Mapping[str, OfferedTool]
-    ) -> list[StepCall]:
-        """Put a row for each call into the transcript."""
-        announced = []
-        for call in calls:
-            tool = offered.get(call.name)
-            entry = self._new_entry()
+    async def announce(
+        self,
+        step_calls: Sequence[StepCall],
+        offered: Mapping[str, OfferedTool],
+        rules: ArgumentRules,
+    ) -> None:
+        """Put a row for each call into the transcript, with the arguments that would be sent.
+
+        Cancelling it leaves either all rows or none.
+        """
+
+        def prepare() -> list[_Prepared]:
+            return [_prepare(step_call.call, offered, rules) for step_call in step_calls]
+
+        for step_call, prepared in zip(step_calls, await asyncio.to_thread(prepare), strict=True):
+            step_call.prepared = prepared
+            tool = prepared.tool
             row = ToolCall(
-                id=entry,
+                id=step_call.entry,
                 server=tool.server if tool else ServerId(""),
-                tool=tool.view.name if tool else sanitize_line(call.name, MAX_NAME),
-                arguments=_shown_arguments(call.arguments),
+                tool=tool.view.name if tool else sanitize_line(step_call.call.name, MAX_NAME),
+                arguments=prepared.shown,
             )
             self._publish(ToolCallRequested(row))
-            announced.append(StepCall(call, entry))
-        return announced
 
     async def run(
         self,
@@ -115,7 +139,7 @@ class CallRunner:
         offered: Mapping[str, OfferedTool],
         rules: ArgumentRules,
     ) -> None:
-        """Decide on each call in order, and run the allowed ones meanwhile.
+        """Ask about all announced calls in order, and run each as soon as it is allowed.
 
         Whatever ends this, each call has an answer afterwards and each row shows an end.
         Cancelling cancels what runs, on its server, and withdraws what is asked.
@@ -123,45 +147,47 @@ class CallRunner:
         try:
             async with asyncio.TaskGroup() as group:
                 for step_call in step_calls:
-                    match await self._decide(step_call, offered, rules):
-                        case _Admitted() as admitted:
-                            group.create_task(self._execute(step_call, admitted))
-                        case _Refusal(text, status, shown):
-                            step_call.answer = FunctionResponse.error(text)
-                            self._end(step_call, status, shown or text)
+                    match await _check(step_call.prepared, rules):
+                        case _Refusal() as refusal:
+                            self._refuse(step_call, refusal)
+                        case admitted:
+                            group.create_task(self._decide(step_call, admitted, offered))
         finally:
             for step_call in step_calls:
                 self._end(step_call, ToolCallStatus.CANCELLED, CANCELLED)
 
     async def _decide(
-        self, step_call: StepCall, offered: Mapping[str, OfferedTool], rules: ArgumentRules
-    ) -> _Admitted | _Refusal:
-        """Look a call up, check it, and ask for consent."""
-        call = step_call.call
-        tool = offered.get(call.name)
-        if tool is None:
-            return _Refusal(_unknown_tool(call.name, offered))
-        try:
-            arguments = rules.coerce(tool.schema, deepcopy(call.arguments))
-            shown = canonical_json(arguments)
-            faults = rules.check(tool.schema, arguments)[:MAX_FAULTS]
-        except (ValueError, RecursionError) as error:
-            return _Refusal(f"The call cannot be made: {sanitize_line(str(error))}")
-        if faults:
-            listed = "; ".join(map(sanitize_line, faults))
-            return _Refusal(f"The arguments do not fit the tool's schema: {listed}")
+        self, step_call: StepCall, admitted: _Admitted, offered: Mapping[str, OfferedTool]
+    ) -> None:
+        """Ask for consent, and run the call or refuse it."""
+        async with self._asking:
+            refusal = await self._ask(step_call.entry, admitted, [*offered.values()])
+        if refusal is None:
+            await self._execute(step_call, admitted)
+        else:
+            self._refuse(step_call, refusal)
+
+    async def _ask(
+        self, entry: EntryId, admitted: _Admitted, offered: Sequence[OfferedTool]
+    ) -> _Refusal | None:
+        """Ask for consent; a denial is remembered, a question that was withdrawn is not."""
+        tool, shown = admitted.tool, admitted.shown
         key = (tool.server, tool.name, shown)
         if key in self._denied:
             text = "The user has denied this very call already. Do not ask for it again."
             return _Refusal(text, ToolCallStatus.DENIED)
-        decision = await self._consent.confirm(step_call.entry, tool, shown, [*offered.values()])
-        if decision.choice is Choice.DENY:
-            self._denied.add(key)
-            return _denial(decision)
-        current = self._tools.find_tool(call.name)
-        if current is None or current.definition_hash != tool.definition_hash:
-            return _Refusal("The tool has changed or gone since it was offered, so it was not run.")
-        return _Admitted(tool, arguments)
+        try:
+            decision = await self._consent.confirm(entry, tool, shown, offered)
+        except ConsentWithdrawnError as error:
+            return _Refusal(f"Not run: {sanitize_line(str(error))}")
+        if decision.choice is not Choice.DENY:
+            return None
+        self._denied.add(key)
+        return _denial(decision)
+
+    def _refuse(self, step_call: StepCall, refusal: _Refusal) -> None:
+        step_call.answer = FunctionResponse.error(refusal.text)
+        self._end(step_call, refusal.status, refusal.shown or refusal.text)
 
     async def _execute(self, step_call: StepCall, admitted: _Admitted) -> None:
         self._publish(ToolCallChanged(step_call.entry, ToolCallStatus.RUNNING))
@@ -196,6 +222,37 @@ class CallRunner:
         if not step_call.settled:
             step_call.settled = True
             self._publish(ToolCallChanged(step_call.entry, status, seconds, result))
+
+
+def _prepare(
+    call: FunctionCall, offered: Mapping[str, OfferedTool], rules: ArgumentRules
+) -> _Prepared:
+    """Look a call up and bring its arguments into the form in which they are sent."""
+    tool = offered.get(call.name) or offered.get(without_model_prefix(call.name))
+    if tool is None:
+        shown = _shown_arguments(call.arguments)
+        return _Prepared(None, call.arguments, shown, _unknown_tool(call.name, offered))
+    try:
+        arguments = rules.coerce(tool.schema, deepcopy(call.arguments))
+        return _Prepared(tool, arguments, canonical_json(arguments))
+    except (ValueError, RecursionError) as error:
+        fault = f"The call cannot be made: {sanitize_line(str(error))}"
+        return _Prepared(tool, call.arguments, _shown_arguments(call.arguments), fault)
+
+
+async def _check(prepared: _Prepared | None, rules: ArgumentRules) -> _Admitted | _Refusal:
+    """Check the arguments, in a thread: a schema may make that slow."""
+    if prepared is None or prepared.tool is None or prepared.fault:
+        return _Refusal(prepared.fault if prepared else CANCELLED)
+    tool, arguments = prepared.tool, prepared.arguments
+    try:
+        faults = await asyncio.to_thread(rules.check, tool.schema, arguments)
+    except (ValueError, RecursionError) as error:
+        return _Refusal(f"The call cannot be made: {sanitize_line(str(error))}")
+    if faults:
+        listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
+        return _Refusal(f"The arguments do not fit the tool's schema: {listed}")
+    return _Admitted(tool, arguments, prepared.shown)
 
 
 def _denial(decision: Decision) -> _Refusal:

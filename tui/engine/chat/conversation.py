@@ -47,7 +47,7 @@ class Conversation:
         consent: Consent,
         publish: Publish,
         *,
-        max_tool_calls: int = 50,
+        max_tool_calls: int,
         system_instruction: str = "",
         prepare: Callable[[], Awaitable[None]] | None = None,
         rules: ArgumentRules | None = None,

@@ -5,6 +5,7 @@ Import this module in a thread: google-genai takes a third of a second.
 
 import asyncio
 import logging
+import os
 import warnings
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -22,6 +23,12 @@ from tui.engine.chat.models import context_limit, generation, least_thinking_bud
 from tui.model.chat import BackendKind, Usage
 
 _QUIET_LOGGERS: Final = ("google_genai", "google.auth", "httpx2")
+_CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+_PROXY_VARIABLES: Final = tuple(
+    spelling
+    for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
+    for spelling in (name, name.lower())
+)
 _REPLACED: Final = "-"
 """Stands for the contents until the client puts the wire form in its place."""
 
@@ -188,7 +195,7 @@ def create_gemini_backend(
         raise ModelError("There is no API key.", advice=KEY_ADVICE)
     if is_vertex and api_version == "v1beta":
         api_version = "v1beta1"
-    http = make_http_client(idle_timeout)
+    http = _open_http(idle_timeout)
     options = types.HttpOptions(
         httpx_async_client=http,
         api_version=api_version,
@@ -207,6 +214,29 @@ def create_gemini_backend(
     backend = GeminiBackend(client, http, context, thoughts=thoughts)
     backend.warm_up()
     return backend
+
+
+def _open_http(idle_timeout: float) -> httpx2.AsyncClient:
+    """Make the HTTP client, which reads variables on proxies and certificates.
+
+    Raises:
+        ModelError: If what they name cannot be used. It names them, and not what they hold,
+            since the address of a proxy may hold a password.
+    """
+    try:
+        return make_http_client(idle_timeout)
+    except Exception as error:  # noqa: BLE001 - each wrong variable raises another type
+        is_file = isinstance(error, OSError)
+        variables = _CERTIFICATE_VARIABLES if is_file else _PROXY_VARIABLES
+        found = [name for name in variables if os.environ.get(name)]
+        words = " or ".join(found or variables)
+        what = "certificates" if is_file else "proxy"
+        raise ModelError(
+            f"The {what} that {words} names cannot be used ({type(error).__name__}).",
+            advice=f"Correct or unset {words}; SOCKS proxies are not supported."
+            if isinstance(error, ImportError)
+            else f"Correct or unset {words}.",
+        ) from None
 
 
 def _quieten() -> None:

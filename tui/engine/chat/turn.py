@@ -31,7 +31,10 @@ from tui.model.chat import (
 from tui.model.events import ChatNoticeAdded, TurnFinished, TurnPhaseChanged, TurnStarted
 
 MAX_MALFORMED_CALLS: Final = 2
-"""How often a step is asked for again because its call could not be read."""
+"""How often a step is asked for again because its call could not be read.
+
+A step that has shown text is not: the user would read it twice.
+"""
 
 MAX_REFUSED_TOOLS: Final = 8
 """How many tools are left out of one step because the service refused them."""
@@ -98,7 +101,7 @@ class Turn:
         self._history = context.history
         self._message = message
         self._id = TurnId(f"t{next(context.numbers)}")
-        self._calls = CallRunner(context.tools, context.consent, context.publish, context.new_entry)
+        self._calls = CallRunner(context.tools, context.consent, context.publish)
         self._calls_left = context.max_tool_calls
         self._limit_told = False
         self._heard = False
@@ -206,7 +209,7 @@ class Turn:
                     raise
                 continue
             malformed += 1
-            if malformed > MAX_MALFORMED_CALLS:
+            if malformed > MAX_MALFORMED_CALLS or self._step.any_text:
                 raise malformed_call(self._step.finish_message)
             text = "The model wrote a tool call that cannot be read; it is asked again."
             self._notify(Severity.WARNING, text)
@@ -239,15 +242,13 @@ class Turn:
         self._set_phase(TurnPhase.TOOLS)
         within, beyond = calls[: self._calls_left], calls[self._calls_left :]
         self._calls_left -= len(within)
-        step_calls = self._calls.announce(within, offered)
-        if beyond and not self._limit_told:
-            self._tell_limit(len(beyond))
+        step_calls = [StepCall(call, self._context.new_entry()) for call in within]
         limit = FunctionResponse.error(
             f"Not run: a turn has room for {self._context.max_tool_calls} tool calls. "
             "Call no more tools and answer with what you have."
         )
         try:
-            await self._run_calls(step_calls, offered)
+            await self._run_calls(step_calls, offered, len(beyond))
         finally:
             answers = [(step_call.call, step_call.answer) for step_call in step_calls]
             self._history.add_responses(
@@ -256,12 +257,18 @@ class Turn:
             )
 
     async def _run_calls(
-        self, step_calls: Sequence[StepCall], offered: Mapping[str, OfferedTool]
+        self, step_calls: Sequence[StepCall], offered: Mapping[str, OfferedTool], left_out: int
     ) -> None:
-        if step_calls:
-            if self._context.rules is None:
-                self._context.rules = await load_argument_rules()
-            await self._calls.run(step_calls, offered, self._context.rules)
+        """Show the calls once their rules are there, and run them."""
+        rules = self._context.rules
+        if rules is None and step_calls:
+            rules = self._context.rules = await load_argument_rules()
+        if rules is not None:
+            await self._calls.announce(step_calls, offered, rules)
+        if left_out and not self._limit_told:
+            self._tell_limit(left_out)
+        if rules is not None:
+            await self._calls.run(step_calls, offered, rules)
 
     def _tell_limit(self, left_out: int) -> None:
         self._limit_told = True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tui.engine.consent.grants import SessionGrants
-from tui.engine.consent.protocol import Consent
+from tui.engine.consent.protocol import Consent, ConsentWithdrawnError
 from tui.engine.events import Publish
 from tui.engine.tools import OfferedTool
 from tui.model.chat import EntryId, ToolCallStatus
@@ -24,7 +24,7 @@ from tui.model.servers import ServerId, ServerStatus
 __all__ = ["Consent", "ConsentBroker"]
 
 MAX_PENDING: Final = 64
-"""Questions that may wait at once; further calls are denied unasked."""
+"""Questions that may wait at once; further calls do not run."""
 
 _ALLOWED: Final = Decision(Choice.ONCE)
 
@@ -39,7 +39,7 @@ class _Question:
     request: ConfirmationRequest
     tool: OfferedTool
     siblings: tuple[OfferedTool, ...]
-    answer: asyncio.Future[Decision]
+    answer: "asyncio.Future[Decision | ConsentWithdrawnError]"
 
 
 class ConsentBroker:
@@ -65,12 +65,15 @@ class ConsentBroker:
         if tool.trusted or self._grants.covers(tool):
             return _ALLOWED
         if len(self._questions) >= MAX_PENDING:
-            return Decision(Choice.DENY, "Too many calls wait for the user already.")
+            raise ConsentWithdrawnError("Too many calls wait for the user already.")
         question = self._ask(call, tool, arguments, offered)
         try:
-            return await question.answer
+            answer = await question.answer
         finally:
             self._close(question)
+        if isinstance(answer, ConsentWithdrawnError):
+            raise answer
+        return answer
 
     def decide(self, request: RequestId, decision: Decision) -> None:
         """Take the user's answer. What a new grant covers besides is settled with it.
@@ -96,12 +99,11 @@ class ConsentBroker:
             self.withdraw_server(event.server)
 
     def withdraw_server(self, server: ServerId) -> None:
-        """Deny what waits for a server that went away; an answer could come too late."""
+        """Withdraw what waits for a server that went away; an answer could come too late."""
         for question in tuple(self._questions.values()):
             if question.tool.server == server:
-                self._settle(
-                    question, Decision(Choice.DENY, "The server went away before the answer.")
-                )
+                reason = ConsentWithdrawnError("The server went away before the answer.")
+                self._settle(question, reason)
 
     def _ask(
         self, call: EntryId, tool: OfferedTool, arguments: str, offered: Sequence[OfferedTool]
@@ -123,10 +125,10 @@ class ConsentBroker:
         self._publish(RequestRaised(request))
         return question
 
-    def _settle(self, question: _Question, decision: Decision) -> None:
+    def _settle(self, question: _Question, answer: Decision | ConsentWithdrawnError) -> None:
         self._close(question)
         if not question.answer.done():
-            question.answer.set_result(decision)
+            question.answer.set_result(answer)
 
     def _close(self, question: _Question) -> None:
         """Take a question off the screen, once."""

@@ -8,6 +8,13 @@ from tui.model.chat import EntryId
 from tui.model.consent import Decision
 
 
+class ConsentWithdrawnError(Exception):
+    """A question ended without the user's answer; the text says why, in one line.
+
+    It is no denial: the same call may be asked about again.
+    """
+
+
 class Consent(Protocol):
     """Answers whether a call may run: by asking the user, or from rules."""
 
@@ -28,4 +35,7 @@ class Consent(Protocol):
 
         Returns:
             The decision. A denial's `note` is for the model.
+
+        Raises:
+            ConsentWithdrawnError: If nobody could answer.
         """

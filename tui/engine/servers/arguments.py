@@ -9,7 +9,8 @@ This module imports jsonschema, which takes a tenth of a second: import it off t
 """
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, Final, cast
 
@@ -20,6 +21,7 @@ from referencing import Registry
 
 from tui.engine.servers import patterns
 from tui.engine.servers.coercion import coerce
+from tui.engine.tools import JsonObject
 from tui.text import sanitize_line
 
 MAX_KEYWORDS: Final = 20_000
@@ -31,7 +33,9 @@ MAX_MESSAGES: Final = 10
 MAX_MESSAGE_CHARS: Final = 300
 """Longest message on a fault."""
 
-JsonObject = Mapping[str, Any]
+PATTERN_STEPS: Final = 250
+"""Steps of a regular expression that count as one keyword; they take as long."""
+
 __all__ = ["check_arguments", "coerce"]
 
 _Errors = Iterator[jsonschema.ValidationError]
@@ -84,24 +88,65 @@ def _guarded(base: type[Validator]) -> type[Validator]:
     keywords["additionalProperties"] = _counted(
         functools.partial(_check_additional, base.VALIDATORS["additionalProperties"])
     )
+    keywords["uniqueItems"] = _counted(_check_unique)
     keywords.pop("unevaluatedProperties", None)
     return cast("type[Validator]", extend(base, keywords))  # type: ignore[no-untyped-call]
 
 
 def _counted(function: _Keyword) -> _Keyword:
     def evaluate(validator: Validator, value: object, instance: object, schema: object) -> _Errors:
-        budget = _keywords_left.get()
-        budget[0] -= 1
-        if budget[0] < 0:
-            raise _TooMuchWorkError
+        _spend(1)
         yield from function(validator, value, instance, schema) or ()
 
     return evaluate
 
 
+def _spend(keywords: int) -> None:
+    """Take work off the budget of this call."""
+    budget = _keywords_left.get()
+    budget[0] -= keywords
+    if budget[0] < 0:
+        raise _TooMuchWorkError
+
+
+def _find(pattern: str, text: str) -> bool | None:
+    """Search a text at the expense of the budget; see `patterns.find`."""
+    steps = patterns.estimate(pattern, len(text))
+    if steps is not None and steps <= patterns.MAX_STEPS:
+        _spend(steps // PATTERN_STEPS)
+    return patterns.find(pattern, text)
+
+
+def _check_unique(validator: Validator, value: object, instance: object, schema: object) -> _Errors:
+    """Check ``uniqueItems`` in linear time, by the text of each item."""
+    del validator, schema
+    if value is not True or not isinstance(instance, list):
+        return
+    seen: set[str] = set()
+    for item in instance:
+        text = json.dumps(_as_json_compares(item), sort_keys=True)
+        if text in seen:
+            yield jsonschema.ValidationError(f"the item {text} occurs more than once")
+            return
+        seen.add(text)
+
+
+def _as_json_compares(value: object) -> object:
+    """Write numbers that JSON Schema counts as equal, such as 1 and 1.0, in one way."""
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case list():
+            return [_as_json_compares(item) for item in value]
+        case dict():
+            return {name: _as_json_compares(item) for name, item in value.items()}
+        case _:
+            return value
+
+
 def _check_pattern(validator: Validator, pattern: str, instance: object, schema: object) -> _Errors:
     del validator, schema
-    if isinstance(instance, str) and patterns.find(pattern, instance) is False:
+    if isinstance(instance, str) and _find(pattern, instance) is False:
         yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
@@ -116,7 +161,7 @@ def _check_pattern_properties(
         return
     for pattern, child in properties.items():
         for name, value in instance.items():
-            if patterns.find(pattern, name):
+            if _find(pattern, name):
                 yield from validator.descend(value, child, path=name, schema_path=pattern)
 
 

@@ -8,6 +8,7 @@ from tui.engine.servers.references import (
     UnresolvedReferenceError,
     resolve_reference,
 )
+from tui.engine.tools import JsonObject
 
 MAX_STEPS: Final = 20_000
 """Schema nodes looked at for one call; what lies beyond stays as it is."""
@@ -17,8 +18,6 @@ MAX_DEPTH: Final = 32
 
 MAX_SAFE_INTEGER: Final = 2**53
 """Beyond it a float does not tell which integer was meant."""
-
-JsonObject = Mapping[str, Any]
 
 
 def coerce(schema: JsonObject, arguments: JsonObject) -> dict[str, Any]:
@@ -65,10 +64,10 @@ class _Coercer:
 
     def _is_integer(self, schema: JsonObject) -> bool:
         """Tell whether a number must be an integer here."""
-        kinds: set[object] = set()
+        kinds: list[object] = []
         for option in self._options(schema, 0):
             kind = option.get("type")
-            kinds.update(kind if isinstance(kind, list) else [kind])
+            kinds.extend(kind if isinstance(kind, list) else [kind])
         return "integer" in kinds and "number" not in kinds
 
     def _options(self, schema: JsonObject, depth: int) -> Iterator[JsonObject]:

@@ -115,7 +115,8 @@ class Connection:
             raise
         except Exception as error:  # whatever the SDK raises, the user wants the reason
             self._era.doubt()
-            raise await self._explain(error) from error
+            reason = await self._explain(error)
+            raise reason.masked(self._log.mask) from error
         return self
 
     async def __aexit__(
@@ -216,7 +217,7 @@ class Connection:
         except InputRequiredRoundsExceededError as error:
             raise ToolCallError("The server asked for input too often in one call.") from error
         except RuntimeError as error:
-            raise ToolCallError(sanitize_line(str(error))) from error
+            raise ToolCallError(self._clean(str(error))) from error
         if text_size(result) <= MAX_TEXT_ON_LOOP:
             return convert_result(result)
         return await asyncio.to_thread(convert_result, result)
@@ -251,7 +252,7 @@ class Connection:
         if error.code == REFUSED and self.info.is_stateless:
             return ToolCallError("The call ended because the text it wanted was refused.")
         if error.code != types.CONNECTION_CLOSED:
-            text = sanitize(error.error.message, MAX_INSTRUCTIONS)
+            text = self._clean(error.error.message)
             return ToolCallError(f"The server refused the call: {text} (error {error.code})")
         reason = await self._reason_of_end()
         words = "\n".join(self._log.tail(5))
@@ -266,7 +267,12 @@ class Connection:
                 await self.ended.wait()
         except TimeoutError:
             return "was closed"
-        return sanitize_line(self.ending())
+        return self._log.mask(sanitize_line(self.ending()))
+
+    def _clean(self, text: str) -> str:
+        """Make words of the server fit to be shown, without its secrets."""
+        clean = sanitize(self._log.mask(text), MAX_INSTRUCTIONS)
+        return self._log.mask(clean)
 
     async def _explain(self, error: Exception) -> ServerError:
         """Say why connecting failed."""

@@ -1,6 +1,7 @@
 """Why a server cannot be used, as an exception and as what the user reads."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Self
 
 from tui.model.servers import Failure
 from tui.text import sanitize_line
@@ -20,6 +21,10 @@ class ServerError(Exception):
         self.reason = reason
         self.advice = advice
         self.permanent = permanent
+
+    def masked(self, mask: Callable[[str], str]) -> Self:
+        """Give the same error in words that hold no secret."""
+        return type(self)(mask(self.reason), mask(self.advice), permanent=self.permanent)
 
     def as_failure(self, stderr_tail: Sequence[str] = ()) -> Failure:
         """Give the failure as the user sees it, with the last lines of standard error."""

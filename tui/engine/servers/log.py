@@ -3,14 +3,15 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from tui.engine.events import Publish
+from tui.engine.settings.secrets import masked_text, secrets_in_lines
 from tui.model.chat import Severity
 from tui.model.events import LogLine, ServerLogged
-from tui.model.servers import ServerId
+from tui.model.servers import Failure, ServerId
 from tui.text import sanitize
 
 MAX_LOG_LINES: Final = 1_000
@@ -46,11 +47,13 @@ class ServerLog:
     Args:
         server: Whose log it is.
         publish: Takes `ServerLogged`, at most twenty a second.
+        secrets: Values that are masked in every line.
     """
 
-    def __init__(self, server: ServerId, publish: Publish) -> None:
+    def __init__(self, server: ServerId, publish: Publish, secrets: Iterable[str] = ()) -> None:
         self._server = server
         self._publish = publish
+        self._secrets = secrets_in_lines(secrets)
         self._stderr: deque[bytes] = deque(maxlen=MAX_LOG_LINES)
         self._pending: deque[_Entry] = deque(maxlen=MAX_BATCH)
         self._dropped = 0
@@ -74,9 +77,18 @@ class ServerLog:
 
     def tail(self, count: int = FAILURE_TAIL) -> tuple[str, ...]:
         """Give the last lines of standard error that are not blank, oldest first."""
-        shown = (text for raw in reversed(self._stderr) if (text := _presentable(raw)).strip())
+        shown = (text for raw in reversed(self._stderr) if (text := self._present(raw)).strip())
         newest_first = [text for text, _ in zip(shown, range(count), strict=False)]
         return tuple(reversed(newest_first))
+
+    def mask(self, text: str) -> str:
+        """Give a text about the server without its secrets."""
+        return masked_text(text, self._secrets)
+
+    def mask_failure(self, failure: Failure) -> Failure:
+        """Give a failure without the server's secrets."""
+        tail = tuple(map(self.mask, failure.stderr_tail))
+        return Failure(self.mask(failure.reason), self.mask(failure.advice), tail)
 
     def flush(self) -> None:
         """Publish what waits."""
@@ -86,7 +98,7 @@ class ServerLog:
         if not self._pending:
             return
         lines = [
-            LogLine(entry.time, entry.source, entry.severity, _presentable(entry.text))
+            LogLine(entry.time, entry.source, entry.severity, self._present(entry.text))
             for entry in self._pending
         ]
         if self._dropped:
@@ -105,10 +117,14 @@ class ServerLog:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_at(max(self._flush_at, loop.time()), self.flush)
 
+    def _present(self, text: bytes | str) -> str:
+        """Make one line of a log fit to be shown; of a redrawn line, give its last state.
 
-def _presentable(text: bytes | str) -> str:
-    """Make one line of a log fit to be shown; of a redrawn line, give its last state."""
-    if isinstance(text, bytes):
-        text = text[: MAX_LINE_CHARS * 4].decode("utf-8", "replace")
-    last = text.rstrip("\r\n").rsplit("\r", 1)[-1]
-    return sanitize(last, MAX_LINE_CHARS).replace("\n", " ")
+        Secrets are masked before the line is cut, which could leave a part of one, and again
+        once it is clean, as control characters may have stood within one.
+        """
+        if isinstance(text, bytes):
+            text = text[: MAX_LINE_CHARS * 4].decode("utf-8", "replace")
+        last = self.mask(text).rstrip("\r\n").rsplit("\r", 1)[-1]
+        clean = sanitize(last, MAX_LINE_CHARS * 4).replace("\n", " ")
+        return sanitize(self.mask(clean), MAX_LINE_CHARS)

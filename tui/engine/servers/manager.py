@@ -163,11 +163,17 @@ class ServerManager:
             self.restart(server)
 
     def set_enabled(self, server: ServerId, *, enabled: bool) -> None:
-        """Disable a server, or let it run again; one that the settings withhold stays so."""
+        """Disable a server, or let it run again, also in later runs.
+
+        One that the settings withhold stays so, unless it is its own entry that disables it;
+        such a server runs until the end of this run.
+        """
         supervisor = self._supervisors.get(server)
-        if supervisor is None or self._closed or supervisor.definition.withheld is not None:
+        if supervisor is None or self._closed:
             return
         supervisor.set_enabled(enabled=enabled)
+        if supervisor.definition.withheld is not None:
+            return
         self._enablement.set_enabled(supervisor.definition, enabled=enabled)
         saving = asyncio.create_task(asyncio.to_thread(self._enablement.save))
         self._saving.add(saving)
@@ -312,7 +318,7 @@ class ServerManager:
                 self._publish(CatalogChanged(server, catalog))
 
     def _add(self, definition: ServerDefinition, replaced: Supervisor | None) -> Supervisor:
-        log = ServerLog(definition.id, self._publish)
+        log = ServerLog(definition.id, self._publish, definition.secrets)
         supervisor = Supervisor(
             definition,
             self._loader.load,

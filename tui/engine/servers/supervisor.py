@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -92,9 +93,11 @@ class Supervisor:
         self._deadline: asyncio.Timeout | None = None
         self._wake = asyncio.Event()
         self._wanted = False
-        self._enabled = enabled
+        self._enabled = enabled and not definition.may_enable
         self._closing = False
         self._is_told = False
+        self._is_connected = False
+        self._useless: ServerError | None = None
 
     @property
     def id(self) -> ServerId:
@@ -132,8 +135,12 @@ class Supervisor:
             self.start()
 
     def set_enabled(self, *, enabled: bool) -> None:
-        """Disable the server, or let it run again. One that is withheld stays so."""
-        if self.definition.withheld is not None or enabled is self._enabled:
+        """Disable the server, or let it run again.
+
+        One that is withheld stays so, unless its definition leaves that to the user.
+        """
+        is_fixed = self.definition.withheld is not None and not self.definition.may_enable
+        if is_fixed or enabled is self._enabled:
             return
         self._enabled = enabled
         if enabled:
@@ -189,7 +196,8 @@ class Supervisor:
         a sign-in, or to the end.
         """
         error: ServerError | None = None
-        self._is_told = False
+        self._is_told = self._is_connected = False
+        self._useless = None
         self._log.begin()
         try:
             error = await self._hold_connection()
@@ -197,8 +205,9 @@ class Supervisor:
             error = self._timed_out()
         except ServerError as caught:
             error = caught
-        except Exception as caught:  # whatever it is, the other servers go on
-            logger.warning("a server's connection broke", exc_info=caught)
+        except Exception as caught:  # noqa: BLE001 - whatever it is, the other servers go on
+            trace = "".join(traceback.format_exception(caught))
+            logger.warning("a server's connection broke: %s", self._log.mask(trace))
             error = ServerError(f"{type(caught).__name__}: {caught}")
         finally:
             self._attempt = None
@@ -216,9 +225,10 @@ class Supervisor:
                 return None
             self._attempt = connect(self.definition, self._log, self._host)
             async with self._attempt as live:
+                self._is_connected = True
                 self._listener.offer_changed(self, live.offer)
                 if live.offer.is_empty:
-                    error = _nothing_offered()
+                    self._useless = error = _nothing_offered()
                 elif not self._must_stop():
                     self._grant(None)
                     await self._serve(live)
@@ -255,8 +265,11 @@ class Supervisor:
         await asyncio.wait({*waits, following})
 
     def _timed_out(self) -> ServerError | None:
+        """Give the failure of an attempt whose time ran out, while it opened or while it closed."""
         if self._must_stop():
             return None
+        if self._is_connected:
+            return self._useless
         return ServerError(
             f"did not get ready within {CONNECT_TIMEOUT:.0f} s",
             "A first start that downloads something takes longer.",
@@ -315,6 +328,7 @@ class Supervisor:
         self, status: ServerStatus, failure: Failure | None = None, retry_at: float | None = None
     ) -> None:
         self.status = advance(self.status, status)
+        failure = self._log.mask_failure(failure) if failure is not None else None
         self.failure = failure
         self.retry_at = retry_at
         if status is not _S.READY:

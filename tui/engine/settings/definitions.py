@@ -34,6 +34,7 @@ class ServerDefinition:
         exclude_tools: These tools are not offered, whatever `include_tools` says.
         withheld: The status it stays in instead of starting, or None.
         failure: Why it is withheld.
+        may_enable: Whether the user may let it run all the same, until the end of the run.
         secrets: Values that must not reach the screen or a log: those of variables and
             headers whose names say so.
     """
@@ -57,6 +58,7 @@ class ServerDefinition:
     exclude_tools: frozenset[str] = frozenset()
     withheld: ServerStatus | None = None
     failure: Failure | None = None
+    may_enable: bool = False
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
 
@@ -69,7 +71,7 @@ class SettingsProblem:
         line: Its line, from 1; 0 where unknown.
         key: The dotted key, such as ``mcpServers.git.url``; empty for the file as a whole.
         message: What is wrong and what to do, one line.
-        fatal: Whether the file could not be used at all.
+        fatal: Whether a file could not be used at all that is the user's own or the system's.
     """
 
     file: str

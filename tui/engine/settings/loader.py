@@ -12,8 +12,8 @@ from tui.engine.settings.extensions import read_extensions
 from tui.engine.settings.places import layer_files, shown_path
 from tui.engine.settings.servers import Entry, ServerReader, disabled, server_id
 from tui.engine.settings.source import Source, known_keys, read_source, salvage
+from tui.model.model_name import check_model_name
 from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings
-from tui.model.settings_types import check_model_name
 
 MAX_PROBLEMS: Final = 200
 """Problems reported of one load."""
@@ -56,7 +56,8 @@ def load_settings(
 
     Never raises for what stands in a file: a file that cannot be used is a fatal problem and
     the other layers count, a bad entry is an invalid server and the others load. Of the opened
-    folder's own file only `mcpServers` is looked at, unexpanded, and none of it is started.
+    folder's own file only `mcpServers` is looked at, unexpanded, and none of it is started; it
+    is never a fatal problem.
 
     Args:
         folder: The opened folder.
@@ -227,7 +228,7 @@ class _McpRules:
     def apply(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
         """Withhold a server that the rules keep from starting."""
         name = _compared(entry.name)
-        if definition.withheld is not None:
+        if definition.withheld is not None and not definition.may_enable:
             return definition
         if name in self.excluded:
             advice = f"Remove it from mcp.excluded in {self.excluded[name]}."

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
+from tui.text import sanitize_line
+
 MASK: Final = "***"
 """Stands for a secret on the screen."""
 
-MIN_SECRET: Final = 6
+MIN_SECRET: Final = 4
 """Shortest value that is masked wherever it occurs; shorter ones occur by chance."""
 
 MAX_SHOWN: Final = 2_000
@@ -67,6 +69,18 @@ def masked_words(words: Sequence[str], secrets: Iterable[str] = ()) -> list[str]
 def masked_address(address: str, secrets: Iterable[str] = ()) -> str:
     """Give a URL without user info, query values, fragment and secrets in its path."""
     return _masked_address(_replace(address, known_secrets(secrets))[:MAX_SHOWN])
+
+
+def masked_text(text: str, known: Sequence[str]) -> str:
+    """Give a text with the given secrets masked; `known` comes from `secrets_in_lines`."""
+    return _replace(text, known)
+
+
+def secrets_in_lines(values: Iterable[str]) -> list[str]:
+    """Give secrets as they may stand in a sanitised line: whole, cleaned, or line by line."""
+    return known_secrets(
+        form for value in values for form in (value, sanitize_line(value), *value.splitlines())
+    )
 
 
 def known_secrets(values: Iterable[str]) -> list[str]:

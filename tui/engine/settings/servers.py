@@ -113,7 +113,8 @@ class ServerReader:
         if extension:
             definition = replace(definition, trust=False)
         if _says_disabled(raw):
-            return replace(definition, **disabled("the entry says so", _disabled_advice(entry)))
+            fields = disabled("the entry says so", _disabled_advice(entry), may_enable=True)
+            return replace(definition, **fields)
         return definition
 
     def _expanded(
@@ -208,11 +209,12 @@ def server_id(name: str) -> ServerId:
     return ServerId(sanitize_line(name, MAX_NAME))
 
 
-def disabled(why: str, advice: str) -> dict[str, Any]:
+def disabled(why: str, advice: str, *, may_enable: bool = False) -> dict[str, Any]:
     """Give the fields of a definition that say that it is disabled."""
     return {
         "withheld": ServerStatus.DISABLED,
         "failure": Failure(f"Disabled: {why}.", sanitize_line(advice)),
+        "may_enable": may_enable,
     }
 
 

@@ -93,7 +93,8 @@ def read_source(
     try:
         document = read_document(path)
     except BadDocumentError as error:
-        problems.append(SettingsProblem(file, error.line, error.key, str(error), fatal=True))
+        fatal = origin is not Origin.PROJECT
+        problems.append(SettingsProblem(file, error.line, error.key, str(error), fatal=fatal))
         return None
     if document is None:
         return None
@@ -101,7 +102,7 @@ def read_source(
     servers = document.content.get("mcpServers")
     if isinstance(servers, dict) and len(servers) > MAX_SERVERS:
         message = f"more than {MAX_SERVERS} servers; the file was not used"
-        problems.append(source.problem(("mcpServers",), message, fatal=True))
+        problems.append(source.problem(("mcpServers",), message, fatal=source.trusted))
         return None
     return source
 

@@ -17,7 +17,7 @@ from tui.engine.chat.gemini import GeminiBackend, create_gemini_backend
 from tui.engine.consent.broker import ConsentBroker
 from tui.engine.consent.protocol import Consent
 from tui.engine.events import EventBus
-from tui.engine.tools import JsonObject, OfferedTool, TextPart, ToolResult
+from tui.engine.tools import JsonObject, OfferedTool, TextPart, ToolCallError, ToolResult
 from tui.model.catalog import ToolId, ToolView
 from tui.model.chat import BackendKind, ChatNotice, Entry, ModelText, Progress, ToolCall
 from tui.model.consent import Choice, Decision
@@ -77,15 +77,15 @@ class InProcessTools:
     def offered_tools(self) -> Sequence[OfferedTool]:
         return tuple(self.tools)
 
-    def find_tool(self, tool_id: str) -> OfferedTool | None:
-        return next((tool for tool in self.tools if tool.id == tool_id), None)
-
     async def call_tool(
         self,
         tool: OfferedTool,
         arguments: JsonObject,
         on_progress: Callable[[Progress], None],
     ) -> ToolResult:
+        current = next((other for other in self.tools if other.name == tool.name), None)
+        if current is None or current.definition_hash != tool.definition_hash:
+            raise ToolCallError("The server has changed this tool meanwhile; it was not run.")
         self.called.append((tool.name, arguments))
         on_progress(Progress(1.0, 2.0))
         run = self.runs.get(tool.name)
@@ -183,8 +183,9 @@ async def chatting(
     asks: bool = False,
     consent: Consent | None = None,
     idle_timeout: float = 5.0,
-    max_tool_calls: int = 50,
+    max_tool_calls: int = 20,
     prepare: Callable[[], Awaitable[None]] | None = None,
+    rules: ArgumentRules | None = None,
 ) -> AsyncIterator[Chat]:
     """Run a conversation against the fake; `asks` puts questions instead of allowing all."""
     bus = EventBus()
@@ -195,7 +196,7 @@ async def chatting(
         host,
         consent or broker or AllowAll(),
         bus.publish,
-        rules=simple_rules(),
+        rules=rules or simple_rules(),
         max_tool_calls=max_tool_calls,
         prepare=prepare,
     )

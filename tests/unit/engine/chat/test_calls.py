@@ -1,6 +1,7 @@
 """Tool calls of a turn: what is checked, who is asked, what the model is told."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -8,6 +9,8 @@ from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_rules import Json
 from tests.fakes.gemini_script import Action, Call, Say
 from tests.unit.engine.chat.support import Chat, Run, chatting, make_tool, text_result
+from tui.engine.chat import calls as module
+from tui.engine.chat.arguments import ArgumentRules
 from tui.engine.consent.headless import HeadlessConsent
 from tui.engine.tools import JsonObject, OfferedTool, ToolCallError, ToolResult
 from tui.model.chat import ToolCallStatus
@@ -135,7 +138,7 @@ async def test_the_same_call_denied_once_is_not_asked_again_in_the_turn() -> Non
     assert "denied this very call already" in responses(fake, 2)[0]["error"]
 
 
-async def test_a_confirmed_call_runs_while_the_next_one_is_asked_for() -> None:
+async def test_a_step_asks_about_all_its_calls_at_once_in_any_order_of_answers() -> None:
     ran = asyncio.Event()
 
     async def run(_: JsonObject) -> ToolResult:
@@ -146,13 +149,114 @@ async def test_a_confirmed_call_runs_while_the_next_one_is_asked_for() -> None:
     async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
         chat.tools.runs["go"] = run
         chat.conversation.send("x")
-        await chat.decide(Choice.ONCE)
         await chat.wait_for(RequestRaised, 2)
-        await asyncio.wait_for(ran.wait(), 5)
-        assert len(chat.store.state.pending) == 1
+        assert len(chat.store.state.pending) == 2
+        asked = [
+            event.request
+            for event in chat.all(RequestRaised)
+            if isinstance(event.request, ConfirmationRequest)
+        ]
+        assert [request.call for request in asked] == [call.id for call in chat.calls]
         await chat.decide(Choice.ONCE, count=2)
+        await asyncio.wait_for(ran.wait(), 5)  # while the first one is still open
+        assert [request.id for request in chat.store.state.pending] == [asked[0].id]
+        await chat.decide(Choice.DENY)
         await chat.conversation.wait_idle()
-    assert responses(fake) == [{"output": "ok"}, {"output": "ok"}]
+    denied, ok = responses(fake)
+    assert denied["error"].startswith("Denied")
+    assert ok == {"output": "ok"}
+
+
+async def test_stopping_withdraws_all_questions_of_a_step() -> None:
+    script = one_step(("go", {"text": "1"}), ("go", {"text": "2"}), ("go", {"text": "3"}))
+    async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
+        chat.conversation.send("x")
+        await chat.wait_for(RequestRaised, 3)
+        chat.conversation.cancel()
+        await chat.conversation.wait_idle()
+        assert len(chat.all(RequestSettled)) == 3
+        assert [call.status for call in chat.calls] == [ToolCallStatus.CANCELLED] * 3
+        await chat.say("y")
+    assert fake.violations == []
+    assert chat.tools.called == []
+
+
+async def test_more_calls_than_anyone_is_asked_about_at_once_wait_and_are_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_ASKED", 2)
+    script = one_step(*[("go", {"text": str(number)}) for number in range(4)])
+    async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
+        chat.conversation.send("x")
+        await chat.wait_for(RequestRaised, 2)
+        assert len(chat.store.state.pending) == 2
+        for count in range(1, 5):
+            await chat.decide(Choice.ONCE, count=count)
+        await chat.conversation.wait_idle()
+    assert [arguments["text"] for _, arguments in chat.tools.called] == ["0", "1", "2", "3"]
+
+
+async def test_the_row_the_question_and_the_server_get_the_same_arguments() -> None:
+    def coerce(_: JsonObject, arguments: JsonObject) -> JsonObject:
+        return {name: int(value) for name, value in arguments.items()}
+
+    rules = ArgumentRules(coerce, lambda _schema, _arguments: [])
+    script = one_step(("go", {"text": 3.0}))
+    async with (
+        FakeGemini(script) as fake,
+        chatting(fake, make_tool("go"), asks=True, rules=rules) as chat,
+    ):
+        chat.conversation.send("x")
+        asked = await chat.wait_for(RequestRaised)
+        await chat.decide(Choice.ONCE)
+        await chat.conversation.wait_idle()
+    assert isinstance(asked.request, ConfirmationRequest)
+    assert chat.calls[0].arguments == asked.request.arguments == '{\n  "text": 3\n}'
+    assert isinstance(chat.tools.called[0][1]["text"], int)
+
+
+async def test_a_slow_check_does_not_hold_up_the_loop() -> None:
+    entered, may_end = threading.Event(), threading.Event()
+
+    def check(_schema: JsonObject, _arguments: JsonObject) -> list[str]:
+        entered.set()
+        may_end.wait(5)
+        return []
+
+    rules = ArgumentRules(lambda _, arguments: arguments, check)
+    async with (
+        FakeGemini(one_step(("go", {}))) as fake,
+        chatting(fake, make_tool("go"), rules=rules) as chat,
+    ):
+        chat.conversation.send("x")
+        await asyncio.to_thread(entered.wait, 5)
+        assert [call.status for call in chat.calls] == [ToolCallStatus.WAITING]
+        may_end.set()
+        await chat.conversation.wait_idle()
+    assert [call.status for call in chat.calls] == [ToolCallStatus.OK]
+
+
+async def test_stopping_while_the_rules_load_leaves_no_row_that_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loading = asyncio.Event()
+
+    async def load() -> ArgumentRules:
+        loading.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr("tui.engine.chat.turn.load_argument_rules", load)
+    async with FakeGemini(one_step(("go", {}))) as fake, chatting(fake, make_tool("go")) as chat:
+        chat.conversation._context.rules = None
+        chat.conversation.send("x")
+        await asyncio.wait_for(loading.wait(), 5)
+        chat.conversation.cancel()
+        await chat.conversation.wait_idle()
+        assert [c for c in chat.calls if c.status is not ToolCallStatus.CANCELLED] == []
+        await chat.say("y")
+    assert fake.violations == []
+    assert chat.answer == "done"
 
 
 async def test_what_is_shown_is_what_is_sent() -> None:
@@ -177,13 +281,15 @@ async def test_always_this_tool_does_not_ask_twice() -> None:
     script += [(Call([("go", {"text": "3"})]),), (Say("b"),)]
     async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
         chat.conversation.send("x")
+        await chat.wait_for(RequestRaised, 2)
         await chat.decide(Choice.ALWAYS_TOOL)
         await chat.conversation.wait_idle()
         await chat.say("y")
-    assert len(chat.all(RequestRaised)) == 1
+    assert len(chat.all(RequestRaised)) == 2  # both of the first step, answered as one
+    assert len(chat.all(RequestSettled)) == 2
     assert len(chat.tools.called) == 3
     asked = [e for e in chat.all(ToolCallChanged) if e.status is ToolCallStatus.ASKING]
-    assert len(asked) == 1
+    assert len(asked) == 2
 
 
 async def test_a_changed_definition_asks_again() -> None:
@@ -210,23 +316,31 @@ async def test_a_tool_that_changes_while_the_user_decides_is_not_run() -> None:
         await chat.decide(Choice.ONCE)
         await chat.conversation.wait_idle()
     assert chat.tools.called == []
-    assert "changed or gone" in responses(fake)[0]["error"]
+    assert "has changed this tool" in responses(fake)[0]["error"]
 
 
-async def test_a_server_that_goes_away_takes_its_questions_along() -> None:
+async def test_a_server_that_goes_away_takes_its_questions_along_and_that_is_no_denial() -> None:
+    again: Script = [(Call([("go", {})]),)] * 2 + [(Say("done"),)]
     async with (
-        FakeGemini(one_step(("go", {}))) as fake,
+        FakeGemini(again) as fake,
         chatting(fake, make_tool("go"), asks=True) as chat,
     ):
         chat.conversation.send("x")
         asked = await chat.wait_for(RequestRaised)
         assert chat.broker is not None
         chat.broker.withdraw_server(asked.request.server)
-        await chat.conversation.wait_idle()
+        await chat.wait_for(RequestRaised, 2)
         await chat.decide(Choice.ONCE)  # too late: nothing happens
-    assert len(chat.all(RequestSettled)) == 1
-    assert chat.tools.called == []
+        assert chat.tools.called == []
+        await chat.decide(Choice.ONCE, count=2)
+        await chat.conversation.wait_idle()
+    assert len(chat.all(RequestSettled)) == 2
     assert "went away" in responses(fake)[0]["error"]
+    assert responses(fake, 2) == [{"output": "go ran"}]
+    withdrawn, ran = chat.calls
+    assert withdrawn.status is ToolCallStatus.ERROR
+    assert "went away" in withdrawn.result
+    assert ran.status is ToolCallStatus.OK
 
 
 async def test_without_a_screen_only_listed_tools_run() -> None:

@@ -152,10 +152,20 @@ async def test_cancelling_a_stalled_stream_reaches_the_wire_within_100_ms(
 ) -> None:
     async with FakeGemini([(*first, Stall())]) as fake:
         backend = await open_backend(fake.url)
-        reader = asyncio.create_task(collect(backend))
+        arrived = asyncio.Event()
+
+        async def read() -> None:
+            try:
+                async for _ in backend.stream(request()):
+                    arrived.set()
+            finally:
+                await backend.aclose()
+
+        reader = asyncio.create_task(read())
         with anyio.fail_after(5):
-            await fake.wait_for_requests(1)
-            await asyncio.sleep(0.05)  # let the stall be what it waits for
+            await fake.wait_for_stall()
+            if first:
+                await arrived.wait()
             started = time.monotonic()
             reader.cancel()
             await fake.wait_for_gone()

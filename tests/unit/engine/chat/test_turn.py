@@ -49,7 +49,7 @@ async def test_text_and_thoughts_stream_into_entries_of_their_own() -> None:
 
 
 async def test_parallel_calls_run_together_and_answers_go_back_in_call_order() -> None:
-    both_run = asyncio.Event()
+    both_run, second_ended = asyncio.Event(), asyncio.Event()
     running = 0
 
     async def meet(arguments: JsonObject) -> ToolResult:
@@ -59,7 +59,9 @@ async def test_parallel_calls_run_together_and_answers_go_back_in_call_order() -
             both_run.set()
         await asyncio.wait_for(both_run.wait(), 5)
         if arguments["text"] == "first":
-            await asyncio.sleep(0.02)  # the first call ends last
+            await asyncio.wait_for(second_ended.wait(), 5)  # the first call ends last
+        elif arguments["text"] == "second":
+            second_ended.set()
         return text_result(f"met {arguments['text']}")
 
     steps: list[tuple[Action, ...]] = [
@@ -281,17 +283,43 @@ async def test_a_model_that_only_writes_malformed_calls_is_given_up() -> None:
     assert chat.last_turn.unsent == "x"
 
 
+async def test_a_malformed_call_after_text_ends_the_turn_and_the_text_stays_once() -> None:
+    malformed = (Say("Let me see. "), Finish("MALFORMED_FUNCTION_CALL", "print(x)"))
+    async with FakeGemini([malformed, (Say("fine"),)]) as fake, chatting(fake) as chat:
+        await chat.say("x")
+        assert chat.answer == "Let me see. "
+        assert chat.last_turn.outcome is TurnOutcome.FAILED
+        assert chat.last_turn.unsent == ""
+        assert "cannot be read" in chat.notices[-1].text
+        await chat.say("y")
+    assert fake.violations == []
+    assert len(fake.requests) == 2
+    assert fake.requests[1].contents[1]["parts"][0] == {"text": "Let me see. "}
+
+
 async def test_an_unexpected_call_is_answered() -> None:
     steps: list[tuple[Action, ...]] = [
         (Call([("default_api.go", {})], signed=False), Finish("UNEXPECTED_TOOL_CALL")),
         (Say("sorry"),),
     ]
-    async with FakeGemini(steps) as fake, chatting(fake, make_tool("go")) as chat:
+    async with FakeGemini(steps) as fake, chatting(fake, make_tool("stay")) as chat:
         await chat.say("x")
     assert fake.violations == []
     response = fake.requests[1].contents[2]["parts"][0]["functionResponse"]["response"]
-    assert response == {"error": "Tool default_api.go not found. Did you mean go?"}
+    assert response == {"error": "Tool default_api.go not found."}
     assert chat.answer == "sorry"
+
+
+@pytest.mark.parametrize("prefix", ["default_api.", "default_api:"])
+async def test_a_call_with_the_prefix_that_models_add_is_run(prefix: str) -> None:
+    steps: list[tuple[Action, ...]] = [(Call([(f"{prefix}go", {})]),), (Say("done"),)]
+    async with FakeGemini(steps) as fake, chatting(fake, make_tool("go")) as chat:
+        await chat.say("x")
+    assert fake.violations == []
+    response = fake.requests[1].contents[2]["parts"][0]["functionResponse"]
+    assert response["name"] == f"{prefix}go"
+    assert response["response"] == {"output": "go ran"}
+    assert (chat.calls[0].server, chat.calls[0].tool) == ("notes", "go")
 
 
 async def test_a_refused_tool_is_left_out_from_then_on() -> None:

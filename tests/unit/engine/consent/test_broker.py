@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.engine.chat.support import make_tool
 from tui.engine.consent.broker import MAX_PENDING, ConsentBroker
 from tui.engine.consent.grants import Grant
+from tui.engine.consent.protocol import ConsentWithdrawnError
 from tui.engine.tools import OfferedTool
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import Choice, ConfirmationRequest, Decision, RequestId
@@ -127,12 +128,13 @@ async def test_a_cancelled_question_is_withdrawn_and_its_answer_grants_nothing()
     assert not await asked.passes(make_tool("go"))
 
 
-async def test_questions_of_a_server_that_went_away_are_denied() -> None:
+async def test_questions_of_a_server_that_went_away_are_withdrawn() -> None:
     asked = Asked()
     gone, _ = await asked.ask(make_tool("go"))
     stays, _ = await asked.ask(make_tool("go", server="other"))
     asked.broker.withdraw_server(ServerId("notes"))
-    assert (await gone).choice is Choice.DENY
+    with pytest.raises(ConsentWithdrawnError, match="went away"):
+        await gone
     assert not stays.done()
     stays.cancel()
     await asyncio.wait({stays})
@@ -145,12 +147,13 @@ async def test_answers_to_nothing_are_ignored() -> None:
     assert asked.events == []
 
 
-async def test_more_questions_than_anyone_answers_are_denied() -> None:
+async def test_more_questions_than_anyone_answers_are_not_asked() -> None:
     asked = Asked()
     open_tasks = [(await asked.ask(make_tool("go")))[0] for _ in range(MAX_PENDING)]
     task, request = await asked.ask(make_tool("go"))
     assert request is None
-    assert (await task).choice is Choice.DENY
+    with pytest.raises(ConsentWithdrawnError, match="Too many"):
+        await task
     for open_task in open_tasks:
         open_task.cancel()
     await asyncio.wait(open_tasks)

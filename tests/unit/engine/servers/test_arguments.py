@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from tui.engine.servers import patterns
 from tui.engine.servers.arguments import check_arguments, coerce
 
 Schema = dict[str, Any]
@@ -75,6 +76,10 @@ def test_messages_are_few_short_and_clean() -> None:
         ("a" * 500, "a"),
         ("(", "a"),
         (r"^\d+$", "1" * 5_000 + "x"),
+        ("([a-z]{1,8}){1,8}[0-9]", "a" * 64),
+        ("a{0,8}" * 9 + "b", "a" * 64),
+        ("(a|aa)" * 25 + "c", "a" * 64),
+        ("(?:){1000000000}", "a"),
     ],
 )
 def test_an_expensive_or_foreign_expression_is_not_tried(pattern: str, text: str) -> None:
@@ -91,6 +96,47 @@ def test_a_cheap_expression_is_tried(pattern: str, bad: str) -> None:
     messages = check_arguments(of(a={"type": "string", "pattern": pattern}), {"a": bad})
     assert len(messages) == 1
     assert "does not match" in messages[0]
+
+
+def test_many_expressions_that_are_cheap_alone_share_one_budget() -> None:
+    pattern = "^[ab]*[ab]*[ab]*c$"
+    steps = patterns.estimate(pattern, 60)
+    assert steps is not None
+    assert patterns.MAX_STEPS / 2 < steps < patterns.MAX_STEPS
+    assert patterns.find(pattern, "a" * 60) is False
+    schema = of(a={"type": "array", "items": {"pattern": pattern}})
+    began = time.perf_counter()
+    assert len(check_arguments(schema, {"a": ["a" * 60] * 3})) == 3
+    with pytest.MonkeyPatch.context() as patch:
+        tried = list[str]()
+        patch.setattr(patterns, "find", lambda _, text: tried.append(text))
+        assert check_arguments(schema, {"a": ["a" * 60] * 2_000}) == []
+    assert len(tried) < 40
+    assert time.perf_counter() - began < 1
+
+
+@pytest.mark.parametrize(
+    ("items", "is_unique"),
+    [
+        ([1, 2, "1", True, [1], {"a": 1}], True),
+        ([1, 1.0], False),
+        ([{"a": 1, "b": [2.0]}, {"b": [2], "a": 1}], False),
+        ([True, 1, False, 0, None], True),
+        ([0.5, 0.5], False),
+    ],
+)
+def test_items_are_unique_as_json_compares_them(items: list[object], *, is_unique: bool) -> None:
+    messages = check_arguments(of(a={"uniqueItems": True}), {"a": items})
+    assert (messages == []) is is_unique
+    assert check_arguments(of(a={"uniqueItems": False}), {"a": items}) == []
+
+
+def test_the_uniqueness_of_many_items_is_checked_in_linear_time() -> None:
+    items = [{"n": n, "of": {"many": n}} for n in range(3_000)]
+    began = time.perf_counter()
+    assert check_arguments(of(a={"uniqueItems": True}), {"a": items}) == []
+    assert len(check_arguments(of(a={"uniqueItems": True}), {"a": [*items, items[7]]})) == 1
+    assert time.perf_counter() - began < 1
 
 
 def test_properties_by_pattern_are_checked_within_the_same_bounds() -> None:
@@ -153,6 +199,11 @@ def test_integral_floats_become_integers_where_integers_are_meant() -> None:
     assert type(coerced["nested"]["n"]) is int
     assert type(coerced["mapped"]["k"]) is int
     assert type(arguments["count"]) is float
+
+
+def test_a_schema_with_types_that_are_none_coerces_nothing() -> None:
+    schema = of(a={"type": [["integer"]]}, b={"type": {}})
+    assert type(coerce(schema, {"a": 3.0, "b": 3.0})["a"]) is float
 
 
 def test_a_float_too_large_to_be_exact_stays() -> None:

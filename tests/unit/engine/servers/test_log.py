@@ -1,11 +1,13 @@
 import asyncio
 import time
 
+import pytest
+
 from tests.unit.engine.servers.support import eventually
 from tui.engine.servers.log import EVENT_INTERVAL, ServerLog
 from tui.model.chat import Severity
 from tui.model.events import Event, ServerLogged
-from tui.model.servers import ServerId
+from tui.model.servers import Failure, ServerId
 
 
 def logged(events: list[Event]) -> list[str]:
@@ -19,6 +21,33 @@ async def test_lines_are_published_sanitised_and_in_order() -> None:
     log.add("gemdeck", Severity.WARNING, "ours")
     await eventually(lambda: bool(events))
     assert logged(events) == ["red", "100%", "bad \ufffd", "ours"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"key=hunter22 given",
+        b"\x1b[31mhun\x1b[0mter22",
+        b"x" * 1_995 + b"hunter22",
+        b"first line of a key",
+    ],
+)
+async def test_secrets_are_masked_in_lines_and_in_the_tail(line: bytes) -> None:
+    events: list[Event] = []
+    secrets = {"hunter22", "first line of a key\nits second line", "abc", ""}
+    log = ServerLog(ServerId("s"), events.append, secrets)
+    log.write_stderr([line, b"abc"])
+    log.add("log", Severity.INFO, line.decode())
+    log.flush()
+    shown = [*logged(events), *log.tail()]
+    assert len(shown) == 5
+    assert shown[1] == "abc"  # too short to be told from a word
+    for text in shown:
+        assert "hunt" not in text
+        assert "first line" not in text
+    assert log.mask_failure(Failure("no hunter22", "set hunter22", ("hunter22",))) == Failure(
+        "no ***", "set ***", ("***",)
+    )
 
 
 async def test_a_flood_is_thinned_out_and_counted() -> None:

@@ -1,7 +1,10 @@
 import asyncio
 import math
 
+import pytest
+
 from tests.unit.engine.servers.support import eventually
+from tui.engine.servers import progress as module
 from tui.engine.servers.progress import ProgressReporter
 from tui.model.chat import Progress
 
@@ -24,11 +27,14 @@ async def test_what_is_no_progress_is_dropped() -> None:
     assert seen == [Progress(1.0, None, "")]
 
 
-async def test_what_comes_after_the_call_is_dropped() -> None:
+async def test_what_comes_after_the_call_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REPORT_INTERVAL", 0.01)
     seen: list[Progress] = []
     with ProgressReporter(seen.append) as report:
         await report(1.0, None, None)
         await report(2.0, None, None)
     await report(3.0, None, None)
-    await asyncio.sleep(0.15)  # longer than the interval: a stray timer would have fired
+    later = asyncio.Event()  # a stray timer would fire before this one
+    asyncio.get_running_loop().call_later(module.REPORT_INTERVAL * 2, later.set)
+    await asyncio.wait_for(later.wait(), 5)
     assert [progress.progress for progress in seen] == [1.0]

@@ -108,10 +108,15 @@ class Listener:
 class Stage:
     """A supervisor with all that it needs."""
 
-    def __init__(self, withheld: S | None = None, retry: RetryPolicy = LATER) -> None:
+    def __init__(
+        self,
+        withheld: S | None = None,
+        retry: RetryPolicy = LATER,
+        secrets: frozenset[str] = frozenset(),
+    ) -> None:
         self.connection = Pretended()
         self.listener = Listener()
-        self.log = ServerLog(ServerId("s"), lambda _: None)
+        self.log = ServerLog(ServerId("s"), lambda _: None, secrets)
         self.supervisor = Supervisor(
             definition(withheld),
             self.load,
@@ -132,8 +137,12 @@ class Stage:
 
 
 @asynccontextmanager
-async def on_stage(withheld: S | None = None, retry: RetryPolicy = LATER) -> AsyncIterator[Stage]:
-    stage = Stage(withheld, retry)
+async def on_stage(
+    withheld: S | None = None,
+    retry: RetryPolicy = LATER,
+    secrets: frozenset[str] = frozenset(),
+) -> AsyncIterator[Stage]:
+    stage = Stage(withheld, retry, secrets)
     task = asyncio.create_task(stage.supervisor.run())
     try:
         yield stage
@@ -228,6 +237,34 @@ async def test_a_close_that_hangs_is_broken_off(monkeypatch: pytest.MonkeyPatch)
         stage.connection.may_close.clear()
         stage.supervisor.stop()
         await stage.reach(S.STOPPED)
+
+
+async def test_a_useless_server_that_hangs_while_closing_is_called_useless_not_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "CLOSE_TIMEOUT", 0.05)
+    async with on_stage() as stage:
+        stage.connection.offer = ServerOffer()
+        stage.connection.may_close.clear()
+        stage.supervisor.start()
+        await stage.reach(S.FAILED)
+        assert stage.supervisor.failure is not None
+        assert stage.supervisor.failure.reason.startswith("offers nothing")
+
+
+async def test_a_secret_reaches_neither_the_failure_nor_the_log_file(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with on_stage(secrets=frozenset({"hunter22"})) as stage:
+        for problem in (ServerError("no hunter22", "hunter22?"), RuntimeError("hunter22")):
+            stage.connection.refusal = problem
+            stage.supervisor.start()
+            await stage.reach(S.RETRYING)
+            assert "***" in str(stage.supervisor.failure)
+            assert "hunter22" not in str(stage.supervisor.failure)
+            stage.supervisor.stop()
+    assert "RuntimeError: ***" in caplog.text
+    assert "hunter22" not in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,32 @@
+"""Letting a server run that the settings disable."""
+
+import pytest
+
+from tests.unit.engine.servers.support import running, script
+from tui.engine.settings.servers import disabled
+from tui.model.servers import ServerId, ServerStatus
+
+S = ServerStatus
+RAW = ServerId("raw")
+
+
+async def test_a_server_that_its_own_entry_disables_can_be_enabled_and_disabled() -> None:
+    fields = disabled("the entry says so", "Enable it here.", may_enable=True)
+    async with running(script("raw", **fields)) as (manager, watcher):
+        manager.start(RAW)
+        assert watcher.statuses("raw") == []
+        manager.set_enabled(RAW, enabled=True)
+        ready = await watcher.until("raw", S.STOPPED, S.STARTING, S.READY)
+        assert ready.failure is None
+        assert [tool.name for tool in manager.offered_tools()]
+        manager.set_enabled(RAW, enabled=False)
+        await watcher.until("raw", S.STOPPING, S.STOPPED, S.DISABLED)
+        assert not manager.offered_tools()
+
+
+@pytest.mark.parametrize("rule", ["mcp.excluded names it", "mcp.allowed does not name it"])
+async def test_a_server_that_a_rule_disables_stays_so(rule: str) -> None:
+    async with running(script("raw", **disabled(rule, "Change the rule."))) as (manager, watcher):
+        manager.set_enabled(RAW, enabled=True)
+        manager.restart(RAW)
+        assert watcher.statuses("raw") == []

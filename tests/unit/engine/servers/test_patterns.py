@@ -1,0 +1,90 @@
+"""The estimate of what a regular expression costs, held against the time it takes."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tui.engine.servers.patterns import MAX_STEPS, estimate, find
+
+MAX_SECONDS = 0.5
+"""Longest time of one try; the estimate allows about 20 ms, the rest is for a busy machine."""
+
+TRY_ALL = """
+import json, sys, time
+from tui.engine.servers.patterns import find
+slowest = 0.0
+for pattern, text in json.load(sys.stdin):
+    began = time.process_time()
+    find(pattern, text)
+    slowest = max(slowest, time.process_time() - began)
+print(slowest)
+"""
+
+ATOMS = st.sampled_from(["a", "b", "[ab]", ".", r"\w", "[^b]", "^", "(?:)"])
+COUNTS = st.sampled_from(["*", "+", "?", "*?", "{0,8}", "{1,8}", "{3}", "{2,}", "{0,60}", "{900}"])
+
+
+def larger(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Sequences, choices, repetitions and assertions of smaller expressions."""
+    return st.one_of(
+        st.lists(parts, min_size=1, max_size=5).map("".join),
+        st.lists(parts, min_size=2, max_size=3).map(lambda options: f"({'|'.join(options)})"),
+        st.tuples(parts, COUNTS).map(lambda pair: f"(?:{pair[0]}){pair[1]}"),
+        st.tuples(parts, st.integers(2, 25)).map(lambda pair: f"(?:{pair[0]})" * pair[1]),
+        parts.map(lambda part: f"(?={part})"),
+    )
+
+
+PATTERNS = st.recursive(ATOMS, larger, max_leaves=12).map(lambda pattern: pattern + "!")
+TEXTS = st.integers(0, 300).map(lambda length: "a" * length + "?")
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.tuples(PATTERNS, TEXTS), min_size=40, max_size=80))
+def test_no_expression_that_is_tried_takes_long(tries: list[tuple[str, str]]) -> None:
+    ended = subprocess.run(  # a process can be ended while `re` works, a thread cannot
+        [sys.executable, "-c", TRY_ALL],
+        input=json.dumps(tries),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    assert float(ended.stdout) < MAX_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("pattern", "length"),
+    [
+        ("([a-z]{1,8}){1,8}[0-9]", 64),
+        ("a{0,8}" * 9 + "b", 64),
+        ("(a|aa)" * 25 + "c", 64),
+        ("(a{1,2}){20}b", 64),
+        ("((ab|a){2}){12}c", 64),
+        ("a*" * 4 + "b", 64),
+        ("(?=(a+)+b)", 64),
+    ],
+)
+def test_what_varies_and_what_is_nested_multiplies(pattern: str, length: int) -> None:
+    steps = estimate(pattern, length)
+    assert steps is not None
+    assert steps > MAX_STEPS
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        (r"^\d{4}-\d{2}-\d{2}$", "2026-11-21", True),
+        (r"^[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}$", "somebody@mail.example.org", True),
+        (r"^(https?)://[^/]+/.*$", "https://example.org/" + "x" * 150, True),
+        (r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "550e8400", False),
+        (r"[a-z]+", "1" * 900, False),
+        (r"^v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$", "1.22.333", True),
+    ],
+)
+def test_everyday_expressions_are_tried(pattern: str, text: str, *, found: bool) -> None:
+    assert find(pattern, text) is found

@@ -1,0 +1,74 @@
+import asyncio
+import threading
+import time
+from functools import partial
+
+import anyio
+import pytest
+
+from tui.engine.threads import OrderedWorker, in_daemon_thread, within
+
+
+@pytest.fixture
+def gate() -> threading.Event:
+    return threading.Event()
+
+
+async def test_a_result_and_an_error_come_back_from_the_thread() -> None:
+    assert await in_daemon_thread(lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        await in_daemon_thread(lambda: 1 // 0)
+
+
+async def test_a_thread_that_hangs_does_not_hold_up_who_gave_up_on_it(
+    gate: threading.Event,
+) -> None:
+    task = asyncio.create_task(in_daemon_thread(gate.wait))
+    await asyncio.sleep(0)
+    task.cancel()
+    try:
+        with anyio.fail_after(2):
+            await asyncio.wait({task})
+        assert task.cancelled()
+    finally:
+        gate.set()
+
+
+def test_the_loop_ends_before_a_thread_that_hangs(gate: threading.Event) -> None:
+    async def give_up() -> None:
+        with anyio.move_on_after(0.01):
+            await in_daemon_thread(lambda: gate.wait(20))
+
+    started = time.monotonic()
+    asyncio.run(give_up())
+    gate.set()
+    assert time.monotonic() - started < 5
+
+
+def test_what_takes_too_long_is_given_up(gate: threading.Event) -> None:
+    with pytest.raises(TimeoutError):
+        within(0.01, lambda: gate.wait(20))
+    gate.set()
+    assert within(5, lambda: "in time") == "in time"
+
+
+def test_jobs_are_done_in_order_and_all_of_them_before_it_is_closed() -> None:
+    worker, done = OrderedWorker(), list[int]()
+    worker.submit(partial(done.remove, 7))  # it fails, and the others are done all the same
+    for number in range(50):
+        worker.submit(partial(done.append, number))
+    worker.close(5)
+    assert done == list(range(50))
+
+
+def test_a_job_that_hangs_does_not_hold_up_the_end(gate: threading.Event) -> None:
+    worker = OrderedWorker()
+
+    def hang() -> None:
+        gate.wait(20)
+
+    worker.submit(hang)
+    started = time.monotonic()
+    worker.close(0.05)
+    gate.set()
+    assert time.monotonic() - started < 5

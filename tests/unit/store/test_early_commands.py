@@ -1,0 +1,81 @@
+"""What is asked before there is an engine."""
+
+from typing import cast
+
+import pytest
+
+from tui.engine.consent.broker import ConsentBroker
+from tui.engine.engine import Engine
+from tui.model.events import Event, NoticeRaised
+from tui.model.servers import ServerId
+from tui.store.engine_commands import MAX_EARLY_MESSAGES, EngineCommands
+
+
+class Recorder:
+    """Stands for the engine, its servers and the broker; records what it is told."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[object, ...]] = []
+
+    def __getattr__(self, name: str) -> object:
+        if name == "servers":
+            return self
+        return lambda *arguments, **named: self.calls.append((name, *arguments, *named.values()))
+
+
+class Early:
+    """Commands without an engine, and what they say."""
+
+    def __init__(self) -> None:
+        self.said: list[Event] = []
+        self.commands = EngineCommands(self.said.append)
+
+    def attached(self) -> list[tuple[object, ...]]:
+        recorder = Recorder()
+        self.commands.attach(cast("Engine", recorder), cast("ConsentBroker", recorder))
+        return recorder.calls
+
+
+@pytest.fixture
+def early() -> Early:
+    return Early()
+
+
+def test_early_messages_are_sent_in_order_once_there_is_an_engine(early: Early) -> None:
+    early.commands.send("one")
+    early.commands.send("two")
+    assert early.attached() == [("send", "one"), ("send", "two")]
+    assert early.attached() == []
+
+
+def test_one_message_too_many_is_refused_and_the_oldest_are_kept(early: Early) -> None:
+    for number in range(MAX_EARLY_MESSAGES + 1):
+        early.commands.send(f"message {number}")
+    (said,) = early.said
+    assert isinstance(said, NoticeRaised)
+    assert said.notice.text.endswith(f": message {MAX_EARLY_MESSAGES}")
+    sent = early.attached()
+    assert sent == [("send", f"message {number}") for number in range(MAX_EARLY_MESSAGES)]
+
+
+@pytest.mark.parametrize("command", ["cancel_turn", "clear_conversation"])
+def test_a_stop_empties_what_waits_and_is_not_repeated(early: Early, command: str) -> None:
+    early.commands.send("never")
+    getattr(early.commands, command)()
+    early.commands.send("this")
+    assert early.attached() == [("send", "this")]
+
+
+def test_commands_that_apply_to_nothing_yet_are_dropped(early: Early) -> None:
+    early.commands.restart_all_servers()
+    early.commands.stop_server(ServerId("a"))
+    early.commands.set_server_enabled(ServerId("a"), enabled=False)
+    assert early.attached() == []
+
+
+def test_the_last_choice_of_a_model_is_kept_and_comes_first(early: Early) -> None:
+    early.commands.send("hello")
+    early.commands.use_api_key("k")
+    early.commands.use_demo()
+    early.commands.use_vertex("p", "l")
+    assert early.attached() == [("use_vertex", "p", "l"), ("send", "hello")]
