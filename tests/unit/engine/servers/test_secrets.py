@@ -31,7 +31,7 @@ async def test_a_secret_is_masked_in_the_log_and_in_errors_of_calls() -> None:
         with pytest.raises(ToolCallError) as ended:
             await call(manager, "die")
         assert "starting with ***\ndying now" in str(ended.value)
-        failed = await watcher.until("raw", S.FAILED)
+        failed = await watcher.until("raw", S.RETRYING)
         assert failed.failure is not None
         assert failed.failure.stderr_tail == ("starting with ***", "dying now")
         await eventually(lambda: {"starting with ***", "logged ***"} <= set(watcher.log("raw")))
@@ -41,7 +41,7 @@ async def test_a_secret_is_masked_in_the_log_and_in_errors_of_calls() -> None:
 @pytest.mark.parametrize("behaviour", ["exit", "unlistable"])
 async def test_a_secret_is_masked_in_why_a_server_did_not_start(behaviour: str) -> None:
     async with running(leaky(behaviour)) as (_, watcher):
-        failed = await watcher.until("raw", S.STARTING, S.FAILED)
+        failed = await watcher.until("raw", S.STARTING, S.RETRYING)
         assert failed.failure is not None
         assert "starting with ***" in failed.failure.stderr_tail
         assert ("***" in failed.failure.reason) is (behaviour == "unlistable")

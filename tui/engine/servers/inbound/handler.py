@@ -110,7 +110,7 @@ class Inbound:
             self._scopes.add(scope)
             try:
                 return await work()
-            except Exception:
+            except Exception:  # a broken answer must not end the connection
                 logger.exception("a request of a server failed")
             finally:
                 self._scopes.discard(scope)
