@@ -140,6 +140,38 @@ def test_keys_typed_ahead_do_not_answer_the_question(deck: Deck) -> None:
         terminal.wait_for("denied")
 
 
+def test_bytes_that_are_no_text_do_not_end_the_app(deck: Deck) -> None:
+    with deck() as terminal:
+        wait_until_ready(terminal)
+        terminal.send(b"\xff\xc3(\x1b[99999999u")
+        terminal.type("still here")
+        terminal.wait_for("still here")
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_exit() == 0
+
+
+def test_escapes_in_a_paste_neither_end_it_nor_send_it(deck: Deck) -> None:
+    with deck() as terminal:
+        wait_until_ready(terminal)
+        terminal.type("\x1b[200~ERROR \x1b[31mfoo\x1b[0m\rsecond\r\x1b[20")
+        terminal.type("1~ after")
+        screen = terminal.wait_for("after")
+        assert "> ERROR foo" in screen
+        assert "second" in screen
+        assert "You" not in screen, "nothing was sent"
+        assert "[31m" not in screen
+
+
+def test_the_turn_can_be_stopped_from_a_question(deck: Deck) -> None:
+    with deck() as terminal:
+        wait_until_ready(terminal)
+        say(terminal, "add a note: never keep this")
+        wait_for_question(terminal)
+        answer(terminal, "x")
+        terminal.wait_for(lambda screen: "denied" in screen or "cancelled" in screen)
+        terminal.wait_gone("Esc stops")
+
+
 def test_a_narrow_terminal_shows_one_pane_at_a_time(deck: Deck) -> None:
     with deck(80, 24) as terminal:
         terminal.wait_for("2/2")

@@ -167,9 +167,12 @@ class Terminal:
 
     def type(self, text: str) -> None:
         """Send text as if typed."""
+        self.send(text.encode())
+
+    def send(self, data: bytes) -> None:
+        """Send bytes as they are."""
         if self._master is None:
             raise ValueError("The terminal was hung up.")
-        data = text.encode()
         while data:
             data = data[os.write(self._master, data) :]
 

@@ -1,9 +1,15 @@
-"""The app outlives its terminal for as long as it needs to end in good order."""
+"""The app takes whatever its terminal sends, and outlives it to end in good order."""
 
 import io
 from typing import Final
 
-from tui.ui.driver import VanishingOutput
+import pytest
+from textual import events
+from textual.message import Message
+
+from tests.ui.chat.support import Clock
+from tui.ui.driver import TerminalInput, VanishingOutput
+from tui.ui.paste import MAX_PASTE, PASTE_PATIENCE, Keystrokes, Pasted, PasteReader
 
 GONE: Final = OSError(5, "Input/output error")
 
@@ -32,3 +38,83 @@ def test_a_terminal_that_is_gone_stops_nobody() -> None:
     assert output.write("frame") == 5
     output.flush()
     assert output.fileno() == 2
+
+
+HOSTILE_PASTE: Final = "ERROR \x1b[31mfoo\x1b[0m\x1b\r\x1b[200~second\x1b]0;t\x07\x00\r\tend"
+CLEANED: Final = "ERROR foo\nsecond\n\tend"
+
+
+def read_all(reader: PasteReader, *reads: str) -> tuple[str, list[str]]:
+    """Give the keystrokes as one text, and the pastes."""
+    parts = [part for read in reads for part in reader.read(read)]
+    keys = "".join(part.text for part in parts if isinstance(part, Keystrokes))
+    return keys, [part.text for part in parts if isinstance(part, Pasted)]
+
+
+def test_a_paste_is_data_to_its_end_however_it_is_cut_into_reads() -> None:
+    text = f"ab\x1b[200~{HOSTILE_PASTE}\x1b[201~c\x1b[200~x\x1b[201~"
+    for size in (*range(1, 12), len(text)):
+        middle = text[4:-13]
+        cut = [middle[start : start + size] for start in range(0, len(middle), size)]
+        read = read_all(PasteReader(), text[:4], *cut, text[-13:])
+        assert read == ("abc", [CLEANED, "x"]), size
+
+
+def test_a_paste_whose_first_character_came_alone_is_still_a_paste() -> None:
+    for reads in (("[200~one\rtwo\x1b[201~b",), ("[2", "00~", "one\rtwo\x1b[201~b")):
+        keys, pastes = read_all(PasteReader(), "a\x1b", *reads)
+        assert pastes == ["one\ntwo"]
+        assert keys == "a\x1b[200~\x1b[201~b", "an empty paste takes the place of the start"
+
+
+def test_keys_pass_at_once() -> None:
+    reader = PasteReader()
+    for keys in ("\x1b", "a", "\x1b[A", "\x1b[2~", "\x1b[20~"):
+        assert read_all(reader, keys) == (keys, []), keys
+
+
+def test_a_paste_is_bounded() -> None:
+    reader = PasteReader()
+    reads = ["\x1b[200~", *["x" * 100_000] * 12, "\x1b[201~a"]
+    keys, (pasted,) = read_all(reader, *reads)
+    assert keys == "a"
+    assert len(pasted) == MAX_PASTE
+
+
+def test_a_paste_without_an_end_does_not_deafen_the_app_for_ever() -> None:
+    clock = Clock()
+    reader = PasteReader(clock)
+    assert read_all(reader, "\x1b[200~abc") == ("", [])
+    clock.advance(PASTE_PATIENCE - 1)
+    assert list(reader.tick()) == []
+    clock.advance(2)
+    assert list(reader.tick()) == [Pasted("abc")]
+    assert read_all(reader, "\x11") == ("\x11", [])
+
+
+def keys_of(messages: list[Message]) -> list[str]:
+    return [message.key for message in messages if isinstance(message, events.Key)]
+
+
+@pytest.mark.parametrize(
+    "data", [b"\xff", b"\xc3(", b"\xf0\x9f", b"\x1b[99999999u", b"\x1b[1;2;9999999999u"]
+)
+def test_no_bytes_are_an_error_and_keys_count_after_them(data: bytes) -> None:
+    source = TerminalInput()
+    list(source.feed(data))
+    assert keys_of(list(source.feed(b"a")))[-1:] == ["a"]
+
+
+def test_a_character_in_two_reads_is_one_key() -> None:
+    source = TerminalInput()
+    first, second = "é".encode()[:1], "é".encode()[1:]
+    (key,) = [*source.feed(first), *source.feed(second)]
+    assert isinstance(key, events.Key)
+    assert key.character == "é"
+
+
+def test_a_paste_reaches_the_app_as_one_message() -> None:
+    source = TerminalInput()
+    (paste,) = source.feed(f"\x1b[200~{HOSTILE_PASTE}\x1b[201~".encode())
+    assert isinstance(paste, events.Paste)
+    assert paste.text == CLEANED

@@ -175,16 +175,28 @@ class GemdeckApp(App[int], inherit_bindings=False):
         """
         self._fail()
 
-    def panic(self, *_renderables: RenderableType) -> None:
-        """End the same way where an error would draw itself, which may quote what it holds."""
-        self._fail()
+    def panic(self, *renderables: RenderableType) -> None:
+        """End the same way where an error would draw itself, which may quote what it holds.
 
-    def _fail(self) -> None:
+        Threads of Textual hand over a drawn traceback only; the kind of their error is kept.
+        """
+        self._fail(next(filter(None, map(_drawn_error, renderables)), None))
+
+    def _fail(self, error: BaseException | None = None) -> None:
         from tui.ui.crash import summarize, write_report  # noqa: PLC0415 - hardly ever needed
 
         if self._failed:
             return
         self._failed = True
-        error = self._exception or RuntimeError("unknown")
+        self._return_code = 1
+        error = self._exception or error or RuntimeError("unknown")
         report = write_report(error, self._crash_dir) if self._crash_dir is not None else None
         super().panic(Text(summarize(error, report)))
+
+
+def _drawn_error(renderable: RenderableType) -> BaseException | None:
+    """Give the error that was to be drawn; of a drawn traceback, one of the same name."""
+    if isinstance(renderable, BaseException):
+        return renderable
+    stacks = getattr(getattr(renderable, "trace", None), "stacks", None)
+    return type(str(stacks[0].exc_type), (RuntimeError,), {})() if stacks else None

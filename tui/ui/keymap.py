@@ -43,6 +43,7 @@ class Key:
         priority: Whether it works whatever has focus, dialogs included. The keys that lead
             from pane to pane always come before what has focus.
         display: How the key is written where its name would be unclear.
+        short: A shorter word where the bar is narrow, or nothing.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Key:
     show: bool = True
     priority: bool = False
     display: str | None = None
+    short: str = ""
 
     def binding(self) -> Binding:
         """Give the Textual binding of this key."""
@@ -97,13 +99,30 @@ KEYS: Final = (
         "Find any action by its name",
         _P.EVERYWHERE,
         priority=True,
+        short="find",
     ),
     Key("deck.servers", "f2", "go('servers')", "servers", "Go to the servers", _P.DECK),
     Key("deck.tools", "f3", "go('tools')", "tools", "Go to the tools", _P.DECK),
     Key("deck.prompts", "f4", "go('prompts')", "prompts", "Go to the prompts", _P.DECK),
-    Key("deck.resources", "f5", "go('resources')", "resources", "Go to the resources", _P.DECK),
+    Key(
+        "deck.resources",
+        "f5",
+        "go('resources')",
+        "resources",
+        "Go to the resources",
+        _P.DECK,
+        short="data",
+    ),
     Key("deck.chat", "f6", "go('chat')", "chat", "Go to the chat", _P.DECK),
-    Key("deck.activity", "f7", "go('activity')", "activity", "Go to the activity", _P.DECK),
+    Key(
+        "deck.activity",
+        "f7",
+        "go('activity')",
+        "activity",
+        "Go to the activity",
+        _P.DECK,
+        short="log",
+    ),
     Key("app.quit", "ctrl+q", "quit", "quit", "Quit at once", _P.EVERYWHERE, priority=True),
     Key("app.copy-hint", "ctrl+c", "help_quit", "", "", _P.EVERYWHERE, show=False),
     Key("servers.restart", "r", "restart", "restart", "Restart the server", _P.SERVERS),
@@ -174,6 +193,11 @@ def bindings(*places: Place, only: tuple[str, ...] = ()) -> list[BindingType]:
 def order(binding_id: str | None) -> int:
     """Give the place of a binding in `KEYS`; what is not in there comes last."""
     return next((i for i, key in enumerate(KEYS) if key.id == binding_id), len(KEYS))
+
+
+def short_label(binding_id: str) -> str:
+    """Give the shorter word of a binding, or nothing where it has none."""
+    return next((key.short for key in KEYS if key.id == binding_id), "")
 
 
 def displayed(app: App[Any], key: Key, overrides: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Notices of the engine as toasts, kept with the time at which each was seen."""
+"""Notices of the engine, kept with the time at which each was seen; those that warn are toasts."""
 
 from collections import deque
 from collections.abc import Callable
@@ -19,8 +19,7 @@ MAX_TOASTS: Final = 3
 OWNER: Final = "gemdeck"
 """Under this name notices stand in the activity pane."""
 
-_TOAST: Final[dict[Severity, Literal["information", "warning", "error"]]] = {
-    Severity.INFO: "information",
+_TOAST: Final[dict[Severity, Literal["warning", "error"]]] = {
     Severity.WARNING: "warning",
     Severity.ERROR: "error",
 }
@@ -67,7 +66,7 @@ class NoticeBoard:
         for notice in new:
             text = " ".join(filter(None, (notice.text, notice.advice)))
             self._lines.append(LogLine(now, OWNER, notice.severity, one_line(text)))
-        self._toast(new)
+        self._toast(tuple(notice for notice in new if notice.severity is not Severity.INFO))
         if new and self._listener is not None:
             self._listener()
 

@@ -5,11 +5,13 @@ from time import monotonic
 from typing import Any
 
 from textual.app import App
+from textual.widgets import Input
 
 from tui.model.consent import ConfirmationRequest
 from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
 from tui.ui.screens.confirmation import ConfirmationScreen
+from tui.ui.widgets.composer import Composer
 
 
 class PendingController:
@@ -51,10 +53,15 @@ class PendingController:
             return
         if self._screen is None:
             self._screen = ConfirmationScreen(self._commands, clock=self._clock)
-            self._screen.show(pending[0], len(pending))
+            self._screen.show(pending[0], len(pending), writing=self._is_writing())
             self._app.push_screen(self._screen)
         else:
             self._screen.show(pending[0], len(pending))
+
+    def _is_writing(self) -> bool:
+        """Tell whether keys that come now are likely meant for a text."""
+        composers = self._app.screen_stack[0].query(Composer)
+        return isinstance(self._app.focused, Input) or any(one.is_writing for one in composers)
 
     def _announce(self, pending: tuple[ConfirmationRequest, ...]) -> None:
         """Ring when a new question comes while the user looks elsewhere."""

@@ -2,6 +2,8 @@
 
 import functools
 import json
+import re
+from dataclasses import replace
 
 import pytest
 from textual import events
@@ -14,9 +16,12 @@ from tests.ui.chat.app import ChatApp
 from tests.ui.chat.support import Clock, request, until
 from tui.model import events as e
 from tui.model.consent import Choice, ConfirmationRequest, Decision, RequestId
+from tui.model.servers import ServerId
 from tui.ui.screens.arming import ARMING_SECONDS
-from tui.ui.screens.confirmation import ConfirmationScreen, coloured_arguments
+from tui.ui.screens.confirmation import REPEAT_SECONDS, ConfirmationScreen
+from tui.ui.screens.question import coloured_arguments
 from tui.ui.screens.viewer import ViewerScreen
+from tui.ui.widgets.composer import WRITING_SECONDS
 
 
 def modal(app: App[None]) -> ConfirmationScreen:
@@ -32,8 +37,10 @@ async def ask(app: ChatApp, pilot: Pilot[None], asked: ConfirmationRequest | Non
     await until(pilot, lambda: modal(app)._gate._quiet_since is not None)
 
 
-async def arm(app: ChatApp, pilot: Pilot[None], clock: Clock) -> None:
-    clock.advance(ARMING_SECONDS + 0.01)
+async def arm(
+    app: ChatApp, pilot: Pilot[None], clock: Clock, seconds: float = ARMING_SECONDS
+) -> None:
+    clock.advance(seconds + 0.01)
     await until(pilot, lambda: modal(app).armed)
 
 
@@ -55,7 +62,9 @@ async def test_the_question_shows_server_tool_claims_and_all_arguments() -> None
         assert "\n".join(rows) == arguments
 
 
-@pytest.mark.parametrize(("size", "rows"), [((80, 24), 6), ((120, 36), 6), ((50, 16), 2)])
+@pytest.mark.parametrize(
+    ("size", "rows"), [((80, 24), 6), ((120, 36), 6), ((50, 16), 2), ((40, 10), 1)]
+)
 async def test_every_choice_and_some_arguments_are_in_sight(
     size: tuple[int, int], rows: int
 ) -> None:
@@ -64,7 +73,7 @@ async def test_every_choice_and_some_arguments_are_in_sight(
     async with app.run_test(size=size) as pilot:
         await ask(app, pilot, request(arguments=arguments))
         assert modal(app).arguments.size.height >= rows
-        for name in ("once", "always-tool", "always-server", "deny"):
+        for name in ("once", "always-tool", "always-server", "deny", "stop"):
             button = modal(app).query_one(f"#{name}")
             assert app.screen.region.contains_region(button.region)
             assert modal(app).query_one("#confirmation").region.contains_region(button.region)
@@ -72,17 +81,17 @@ async def test_every_choice_and_some_arguments_are_in_sight(
 
 
 @pytest.mark.parametrize(
-    ("key", "choice"),
+    ("key", "presses", "choice"),
     [
-        ("o", Choice.ONCE),
-        ("t", Choice.ALWAYS_TOOL),
-        ("s", Choice.ALWAYS_SERVER),
-        ("d", Choice.DENY),
-        ("escape", Choice.DENY),
+        ("o", 1, Choice.ONCE),
+        ("t", 2, Choice.ALWAYS_TOOL),
+        ("s", 2, Choice.ALWAYS_SERVER),
+        ("d", 1, Choice.DENY),
+        ("escape", 1, Choice.DENY),
     ],
 )
 async def test_each_key_gives_its_answer_once_it_is_armed_and_only_one(
-    key: str, choice: Choice
+    key: str, presses: int, choice: Choice
 ) -> None:
     clock = Clock()
     app = ChatApp(clock=clock)
@@ -91,6 +100,9 @@ async def test_each_key_gives_its_answer_once_it_is_armed_and_only_one(
         await pilot.press(key)
         assert decisions(app) == [], "not armed yet"
         await arm(app, pilot, clock)
+        for pressed in range(presses):
+            assert decisions(app) == [], pressed
+            await pilot.press(key)
         await pilot.press(key, key, "o")
         assert decisions(app) == [(RequestId("r0"), Decision(choice))]
 
@@ -108,7 +120,7 @@ async def test_keys_typed_for_the_composer_are_swallowed_and_each_delays_the_arm
         assert app.chat.composer.text == ""
         clock.advance(0.3)
         assert not modal(app)._gate.armed, "the last key was 0.3 s ago"
-        await arm(app, pilot, clock)
+        await arm(app, pilot, clock, WRITING_SECONDS)
         await pilot.press("o")
         assert decisions(app) == [(RequestId("r0"), Decision(Choice.ONCE))]
 
@@ -124,6 +136,144 @@ async def test_enter_denies_and_never_allows_unless_the_focus_was_moved() -> Non
         assert app.focused is modal(app).deny
         await pilot.press("enter")
         assert decisions(app) == [(RequestId("r0"), Decision(Choice.DENY))]
+
+
+def hint(app: ChatApp) -> str:
+    return str(modal(app).hint.render())
+
+
+@pytest.mark.parametrize("pace", [0.12, 0.62])
+async def test_words_typed_at_an_armed_question_answer_nothing(pace: float) -> None:
+    clock = Clock()
+    app = ChatApp(clock=clock)
+    async with app.run_test() as pilot:
+        await ask(app, pilot)
+        await arm(app, pilot, clock)
+        for key in ("p", "l", "e", "a", "s", "e", "space", "n", "o", "enter"):
+            await pilot.press(key)
+            clock.advance(pace)
+        assert decisions(app) == []
+        await until(pilot, lambda: not modal(app).armed)
+        assert "stopped typing" in hint(app)
+
+
+@pytest.mark.parametrize("draft", ["a dra", ""])
+async def test_a_question_that_interrupts_somebody_writing_waits_longer(draft: str) -> None:
+    clock = Clock()
+    app = ChatApp(clock=clock)
+    async with app.run_test() as pilot:
+        await pilot.press("a", "backspace", *draft.replace(" ", ""))
+        await ask(app, pilot)
+        clock.advance(WRITING_SECONDS - 0.1)
+        await pilot.press("o")
+        assert decisions(app) == []
+        await arm(app, pilot, clock, WRITING_SECONDS)
+        await pilot.press("o")
+        assert decisions(app) == [(RequestId("r0"), Decision(Choice.ONCE))]
+
+
+async def test_a_message_that_was_sent_is_no_writing() -> None:
+    clock = Clock()
+    app = ChatApp(clock=clock)
+    async with app.run_test() as pilot:
+        await pilot.press("h", "i", "enter")
+        await ask(app, pilot)
+        await arm(app, pilot, clock)
+        assert modal(app).armed
+
+
+async def test_a_lasting_answer_needs_its_key_twice_and_soon() -> None:
+    clock = Clock()
+    app = ChatApp(clock=clock)
+    async with app.run_test() as pilot:
+        await ask(app, pilot)
+        await arm(app, pilot, clock)
+        await pilot.press("t")
+        assert hint(app) == "Press t again: always this tool"
+        clock.advance(REPEAT_SECONDS + 0.1)
+        await pilot.press("t")
+        clock.advance(1)
+        await pilot.press("s")
+        assert hint(app) == "Press s again: always this server"
+        clock.advance(1)
+        await pilot.press("down", "s")
+        assert decisions(app) == []
+        clock.advance(1)
+        await pilot.press("s")
+        clock.advance(1)
+        await pilot.press("s")
+        assert decisions(app) == [(RequestId("r0"), Decision(Choice.ALWAYS_SERVER))]
+
+
+async def test_stopping_denies_the_call_and_ends_the_turn() -> None:
+    clock = Clock()
+    app = ChatApp(clock=clock)
+    async with app.run_test() as pilot:
+        await ask(app, pilot)
+        await arm(app, pilot, clock)
+        await pilot.press("x")
+        assert app.commands.calls == [
+            ("decide", (RequestId("r0"), Decision(Choice.DENY))),
+            ("cancel_turn", ()),
+        ]
+
+
+async def test_arguments_that_do_not_fit_can_be_allowed_only_after_their_end() -> None:
+    clock = Clock()
+    app = ChatApp(clock=clock)
+    arguments = json.dumps(list(range(2_998)), indent=2)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await ask(app, pilot, request(arguments=arguments))
+        await arm(app, pilot, clock)
+        assert hint(app) == "Scroll to the end first: End · line 1 of 3,000"
+        for keys in (["o"], ["t", "t"], ["s", "s"]):
+            clock.advance(1)
+            await pilot.press(*keys)
+        await pilot.click("#once")
+        await pilot.click("#always-tool")
+        assert decisions(app) == []
+        assert modal(app).arguments.show_vertical_scrollbar
+        await arm(app, pilot, clock)
+        await pilot.press("end")
+        await until(pilot, lambda: "scroll the arguments" in hint(app))
+        heading = str(modal(app).query_one("#confirmation-heading", Static).render())
+        assert re.search(r"line 2,99\d of 3,000", heading)
+        clock.advance(1)
+        await pilot.press("o")
+        assert decisions(app) == [(RequestId("r0"), Decision(Choice.ONCE))]
+
+
+async def test_arguments_that_do_not_fit_can_be_denied_unread() -> None:
+    clock = Clock()
+    app = ChatApp(clock=clock)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await ask(app, pilot, request(arguments="x" * 200_000))
+        await arm(app, pilot, clock)
+        await pilot.press("d")
+        assert decisions(app) == [(RequestId("r0"), Decision(Choice.DENY))]
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 10)])
+async def test_long_names_take_a_row_each_and_show_both_ends(size: tuple[int, int]) -> None:
+    app = ChatApp()
+    async with app.run_test(size=size) as pilot:
+        asked = replace(
+            request(),
+            server=ServerId("s" * 194 + "server"),
+            tool="rm" + "t" * 194 + "last",
+            claims=("c" * 200,),
+        )
+        await ask(app, pilot, asked)
+        facts = modal(app).facts
+        await until(pilot, lambda: "…" in str(facts.render()))
+        server, tool, claims = str(facts.render()).split("\n")
+        assert server.endswith("server")
+        assert tool.startswith("tool     rmt")
+        assert tool.endswith("last")
+        assert claims.endswith("(claimed, not checked)")
+        assert max(map(len, (server, tool))) <= facts.size.width
+        assert app.screen.region.contains_region(facts.region)
+        assert facts.size.height >= 2
 
 
 async def test_a_button_answers_by_mouse_only_once_it_is_armed() -> None:
@@ -145,7 +295,7 @@ async def test_a_paste_answers_nothing() -> None:
         await ask(app, pilot)
         app.post_message(events.Paste("o\r"))
         await pilot.pause()
-        await arm(app, pilot, clock)
+        await arm(app, pilot, clock, WRITING_SECONDS)
         app.post_message(events.Paste("o\ry\r"))
         await pilot.pause()
         assert decisions(app) == []
@@ -173,6 +323,7 @@ async def test_a_key_can_be_remapped_by_its_binding() -> None:
         await arm(app, pilot, clock)
         await pilot.press("o")
         assert decisions(app) == []
+        await arm(app, pilot, clock, WRITING_SECONDS)
         await pilot.press("f9")
         assert decisions(app) == [(RequestId("r0"), Decision(Choice.ONCE))]
 

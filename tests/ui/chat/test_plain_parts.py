@@ -10,10 +10,11 @@ from tests.ui.chat.support import Clock, conversation
 from tui.model.catalog import Catalog, PromptArgument, PromptView, ResourceView
 from tui.model.chat import EntryId, ModelText, Thought, UserMessage
 from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transport
-from tui.ui.screens.arming import ARMING_SECONDS, ArmingGate
+from tui.ui.paste import clean_paste
+from tui.ui.screens.arming import ARMING_SECONDS, ArmingGate, KeyKind
 from tui.ui.widgets import links
 from tui.ui.widgets.completion import MAX_COMPLETIONS, complete
-from tui.ui.widgets.composer import clean_paste
+from tui.ui.widgets.composer import WRITING_SECONDS
 from tui.ui.widgets.history import MAX_HISTORY, HistoryStorage, MessageHistory
 from tui.ui.widgets.links import examine, is_plain_http, open_in_browser, opener_command
 from tui.ui.widgets.tool_call import duration
@@ -209,17 +210,66 @@ def test_the_gate_opens_after_the_delay_and_a_pause_in_typing() -> None:
     clock.advance(10)
     assert gate.remaining > 0, "nothing was drawn yet"
     gate.shown()
-    assert not gate.typed()
+    assert not gate.typed(KeyKind.ANSWER)
     clock.advance(ARMING_SECONDS - 0.01)
-    assert not gate.typed(), "a key within the delay does not count and begins it anew"
+    assert not gate.typed(KeyKind.ANSWER), "too early, and the delay begins anew"
     clock.advance(ARMING_SECONDS - 0.01)
     assert gate.remaining > 0
     clock.advance(0.02)
     assert gate.remaining == 0
-    assert gate.typed()
-    assert gate.typed(), "once open it stays open"
+    assert gate.typed(KeyKind.ANSWER)
     gate.hidden()
     assert gate.remaining > 0
+
+
+def open_gate(clock: Clock) -> ArmingGate:
+    gate = ArmingGate(clock)
+    gate.shown()
+    clock.advance(ARMING_SECONDS + 0.01)
+    assert gate.armed
+    return gate
+
+
+def test_a_character_closes_an_open_gate_for_as_long_as_somebody_may_be_writing() -> None:
+    clock = Clock()
+    gate = open_gate(clock)
+    assert not gate.typed(KeyKind.TEXT)
+    clock.advance(WRITING_SECONDS - 0.01)
+    assert not gate.typed(KeyKind.ANSWER)
+    clock.advance(WRITING_SECONDS + 0.01)
+    assert gate.typed(KeyKind.ANSWER)
+
+
+def test_an_answer_right_after_another_key_closes_the_gate() -> None:
+    clock = Clock()
+    gate = open_gate(clock)
+    assert gate.typed(KeyKind.MOVE)
+    clock.advance(ARMING_SECONDS - 0.01)
+    assert not gate.typed(KeyKind.ANSWER)
+    assert not gate.armed
+    clock.advance(ARMING_SECONDS + 0.01)
+    assert gate.typed(KeyKind.ANSWER)
+
+
+def test_moving_about_and_confirming_leave_the_gate_open() -> None:
+    clock = Clock()
+    gate = open_gate(clock)
+    for kind in (KeyKind.MOVE, KeyKind.MOVE, KeyKind.REPEAT):
+        clock.advance(0.05)
+        assert gate.typed(kind)
+
+
+def test_a_question_after_one_that_was_written_into_waits_longer() -> None:
+    clock = Clock()
+    gate = open_gate(clock)
+    gate.typed(KeyKind.TEXT)
+    gate.shown()
+    assert gate.remaining == WRITING_SECONDS
+    clock.advance(WRITING_SECONDS + 0.01)
+    gate.shown()
+    assert gate.remaining == ARMING_SECONDS
+    gate.shown(writing=True)
+    assert gate.remaining == WRITING_SECONDS
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The conversation on the screen: entries, following, the window, and hostile text."""
 
+from dataclasses import replace
 from time import monotonic
 
 import pytest
@@ -23,6 +24,7 @@ from tui.model.chat import (
     TurnPhase,
     UserMessage,
 )
+from tui.model.servers import ServerId
 from tui.store.state import AppState, Transcript
 from tui.ui.screens.link import LinkScreen
 from tui.ui.screens.viewer import ViewerScreen
@@ -121,6 +123,28 @@ async def test_a_tool_row_lives_from_waiting_to_its_result() -> None:
         await until(pilot, lambda: "main" not in shown(row))
 
 
+@pytest.mark.parametrize(
+    ("server", "tool", "name"),
+    [
+        ("everything", "get-sum", "everything.get-sum"),
+        ("a-server-whose-name-goes-on-and-on", "get-sum", "a-server-wh….get-sum"),
+        ("s" * 300, "t" * 300, "ssssssss….ttttttttt…"),
+        ("", "get-sum", "get-sum"),
+    ],
+    ids=["short", "long", "hostile", "none"],
+)
+async def test_a_long_server_name_leaves_half_the_room_to_the_tool(
+    server: str, tool: str, name: str
+) -> None:
+    app = ChatApp()
+    async with app.run_test(size=(51, 30)) as pilot:
+        app.start_turn()
+        named = replace(call(0, ToolCallStatus.WAITING), server=ServerId(server), tool=tool)
+        app.store.dispatch(e.ToolCallRequested(named))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
+        assert shown(app.chat.transcript.views[-1]).split()[1] == name
+
+
 async def test_a_long_result_is_trimmed_and_the_viewer_shows_all_of_it() -> None:
     app = ChatApp()
     result = "\n".join(f"line {number}" for number in range(5_000))
@@ -132,7 +156,7 @@ async def test_a_long_result_is_trimmed_and_the_viewer_shows_all_of_it() -> None
         app.chat.transcript.focus()
         await pilot.press("enter")
         row = app.chat.transcript.views[-1]
-        await until(pilot, lambda: "more characters" in shown(row))
+        await until(pilot, lambda: "more characters · Shift+Tab, then v" in shown(row))
         assert len(shown(row)) < MAX_SHOWN * 2
         await pilot.press("v")
         await until(pilot, lambda: isinstance(app.screen, ViewerScreen))

@@ -1,5 +1,8 @@
 """Activity and notices: what was written, in order, and what becomes a toast."""
 
+import pytest
+from textual.widgets._toast import Toast
+
 from tests.ui.shell import decks
 from tests.ui.shell.running import NARROW, WIDE, running
 from tui.model.chat import Severity
@@ -105,6 +108,29 @@ async def test_a_notice_is_a_toast_once_and_stands_in_the_activity() -> None:
         await deck.press("f7")
         assert "warning: Odd settings." in deck.text
         assert "gemdeck" in deck.text
+
+
+async def test_a_notice_that_only_informs_stands_in_the_activity_alone() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        store.dispatch(NoticeRaised(Notice(Severity.INFO, "The message waits.")))
+        await deck.press("f7")
+        await deck.until(lambda: "The message waits." in deck.text)
+        assert not deck.app._notifications
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+async def test_a_toast_stands_under_the_header_and_away_from_the_composer(
+    size: tuple[int, int],
+) -> None:
+    store = decks.full_store()
+    async with running(store, size) as deck:
+        store.dispatch(NoticeRaised(Notice(Severity.ERROR, "It broke.", "Mend it.")))
+        await deck.until(lambda: "It broke." in deck.text)
+        toast = deck.app.screen.query_one(Toast).region
+        assert toast.y == 1
+        assert toast.right >= size[0] - 2
+        assert toast.bottom < size[1] // 2
 
 
 async def test_many_notices_at_once_are_one_toast() -> None:

@@ -3,14 +3,16 @@
 from textual.command import CommandPalette
 from textual.widgets import Input, OptionList, TextArea
 
+from tests.support.samples import confirmation
 from tests.ui.shell import decks
 from tests.ui.shell.running import NARROW, Running, running
 from tui.model.chat import BackendKind, ModelView, Severity, TurnPhase
-from tui.model.events import ModelSelected, Notice, NoticeRaised
+from tui.model.events import ConfirmationRequested, ModelSelected, Notice, NoticeRaised
 from tui.ui import keymap
 from tui.ui.messages import PaneName
 from tui.ui.panes.servers import ServersTree
 from tui.ui.panes.side import SidePane
+from tui.ui.screens.confirmation import ConfirmationScreen
 from tui.ui.screens.details import ServerDetailsScreen
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.main import MainScreen
@@ -61,6 +63,34 @@ async def test_help_scrolls_where_it_does_not_fit() -> None:
         await deck.press("end")
         await deck.settle()
         assert "Back to the chat" in deck.text
+
+
+async def test_help_says_first_how_to_get_to_whole_texts_from_the_composer() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        await deck.press("f1")
+        lines = iter(deck.lines)
+        assert any("shift+tab" in line and "Go to the conversation" in line for line in lines)
+        assert "v shows the whole" in next(lines)
+
+
+async def test_help_over_a_question_lists_its_answers_and_comes_back_to_it() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        store.dispatch(ConfirmationRequested(confirmation()))
+        await deck.until(lambda: deck.on_top(ConfirmationScreen))
+        question = deck.app.screen
+        assert isinstance(question, ConfirmationScreen)
+        await deck.until(lambda: question.armed)
+        await deck.press("f1")
+        here = deck.text[: deck.text.index("Everywhere")]
+        for words in ("allow this call", "always this tool", "deny this call", "stop the turn"):
+            assert words in here, words
+        await deck.press("f1")
+        await deck.until(lambda: deck.app.screen is question)
+        assert not question.armed
+        await deck.until(lambda: question.armed)
+        await deck.press("o")
+        assert [name for name, _ in deck.commands.calls] == ["decide"]
 
 
 def test_binding_ids_are_unique() -> None:

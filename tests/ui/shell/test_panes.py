@@ -128,7 +128,13 @@ async def test_the_header_says_that_servers_are_starting_without_moving_the_rest
 
 async def test_the_key_bar_shows_the_way_out_at_every_width() -> None:
     async with running(decks.full_store(), NARROW) as deck:
-        for key in ("F1 help", "^P palette", "F2 servers", "F6 chat", "^Q quit"):
+        for key in ("F1 help", "^P find", "F2 servers", "F3 tools", "F4 prompts", "F5 data"):
+            assert key in deck.lines[-1]
+        for key in ("F6 chat", "F7 log", "^Q quit"):
+            assert key in deck.lines[-1]
+        await deck.pilot.resize_terminal(60, 24)
+        await deck.settle()
+        for key in ("F1 help", "^P find", "F2 servers", "F6 chat", "^Q quit"):
             assert key in deck.lines[-1]
         await deck.pilot.resize_terminal(120, 36)
         await deck.settle()

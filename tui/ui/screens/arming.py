@@ -1,28 +1,48 @@
 """Keeps a question from being answered by keys that were meant for something else."""
 
 from collections.abc import Callable
+from enum import Enum, auto
 from time import monotonic
 from typing import Final
 
+from tui.ui.widgets.composer import WRITING_SECONDS
+
 ARMING_SECONDS: Final = 0.5
 """Seconds for which a question has stood on the screen, and the keyboard been quiet, before it
-takes an answer."""
+takes an answer; where somebody is writing it is `WRITING_SECONDS`."""
+
+
+class KeyKind(Enum):
+    """What a key means to a question."""
+
+    ANSWER = auto()
+    """It answers."""
+
+    REPEAT = auto()
+    """It confirms the answer given by the key before it."""
+
+    MOVE = auto()
+    """It scrolls, or moves the focus."""
+
+    TEXT = auto()
+    """It writes a character, and means nothing here."""
+
+    OTHER = auto()
+    """It means nothing here."""
 
 
 class ArmingGate:
-    """Opens once a question has been seen and nobody is typing.
+    """Opens once a question has been seen and nobody is typing; closes when somebody types.
 
     Args:
         clock: Gives seconds that never run backwards.
-        seconds: How long both conditions have to hold.
     """
 
-    def __init__(
-        self, clock: Callable[[], float] = monotonic, seconds: float = ARMING_SECONDS
-    ) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._seconds = seconds
+        self._seconds = ARMING_SECONDS
         self._quiet_since: float | None = None
+        self._wrote_at: float | None = None
         self._armed = False
 
     @property
@@ -37,13 +57,26 @@ class ArmingGate:
         return 0.0
 
     @property
+    def waits_for_drawing(self) -> bool:
+        """Whether the question has not been drawn yet."""
+        return self._quiet_since is None
+
+    @property
     def armed(self) -> bool:
-        """Whether an answer counts now. Once open, the gate stays open for this question."""
+        """Whether an answer counts now."""
         return self.remaining == 0
 
-    def shown(self) -> None:
-        """A question has just been drawn: begin anew."""
-        self._quiet_since = self._clock()
+    def shown(self, *, writing: bool = False) -> None:
+        """A question has just been drawn: begin anew.
+
+        Args:
+            writing: Whether the user was writing when it came.
+        """
+        now = self._clock()
+        if self._wrote_at is not None and now - self._wrote_at < WRITING_SECONDS:
+            writing = True
+        self._seconds = WRITING_SECONDS if writing else ARMING_SECONDS
+        self._quiet_since = now
         self._armed = False
 
     def hidden(self) -> None:
@@ -51,14 +84,27 @@ class ArmingGate:
         self._quiet_since = None
         self._armed = False
 
-    def typed(self) -> bool:
+    def typed(self, kind: KeyKind) -> bool:
         """Take note of a key.
 
+        A key that means nothing here closes the gate, and so does an answer that follows another
+        key too fast; a character also shows that somebody writes.
+
         Returns:
-            Whether the key counts. One that does not begins the wait for a pause anew.
+            Whether the key counts.
         """
-        if self.armed:
-            return True
-        if self._quiet_since is not None:
-            self._quiet_since = self._clock()
-        return False
+        now, before = self._clock(), self._quiet_since
+        armed = self.armed
+        if kind is KeyKind.TEXT:
+            self._wrote_at, self._seconds = now, WRITING_SECONDS
+        if before is None:
+            return False
+        self._quiet_since = now
+        match kind:
+            case KeyKind.ANSWER:
+                self._armed = armed and now - before >= ARMING_SECONDS
+            case KeyKind.REPEAT | KeyKind.MOVE:
+                self._armed = armed
+            case KeyKind.TEXT | KeyKind.OTHER:
+                self._armed = False
+        return self._armed

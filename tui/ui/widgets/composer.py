@@ -1,6 +1,5 @@
 """The composer: where a message is written, with history, completion and safe pasting."""
 
-import re
 from time import monotonic
 from typing import ClassVar, Final
 
@@ -9,6 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
+from tui.ui.paste import clean_paste
 from tui.ui.widgets.history import MessageHistory
 
 MAX_MESSAGE: Final = 200_000
@@ -16,6 +16,9 @@ MAX_MESSAGE: Final = 200_000
 
 PASTE_TAIL: Final = 0.05
 """Seconds after a paste in which Enter makes a line: no hand is that fast, a paste's rest is."""
+
+WRITING_SECONDS: Final = 2.0
+"""Seconds after a key for which somebody counts as writing: a slow hand rests for less."""
 
 _OWN_KEYS: Final = {
     "composer.send",
@@ -28,9 +31,6 @@ _OWN_KEYS: Final = {
 
 PLACEHOLDER: Final = "message   / prompts   @ resources"
 
-_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|.)?")
-_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
 _DECK_KEYS: Final = {"f6", "f7", "pageup", "pagedown"}
 """Keys of `TextArea` that the deck uses otherwise."""
 
@@ -40,12 +40,6 @@ TEXT_KEYS: Final[list[BindingType]] = [
     if isinstance(binding, Binding) and binding.key not in _DECK_KEYS
 ]
 """The keys of a text area, but for those that belong to the deck."""
-
-
-def clean_paste(text: str) -> str:
-    """Make pasted text plain data: one kind of line end, no escape or control characters."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _CONTROLS.sub("", _ESCAPES.sub("", lines))
 
 
 class Composer(TextArea, inherit_bindings=False):
@@ -70,6 +64,14 @@ class Composer(TextArea, inherit_bindings=False):
             tooltip="Begin a new line",
         ),
         Binding("tab", "complete", "complete", id="composer.complete", show=False),
+        Binding(
+            "shift+tab",
+            "app.focus_previous",
+            "conversation",
+            id="composer.conversation",
+            tooltip="Go to the conversation: ↑ ↓ choose, ↵ opens, v shows the whole, c copies",
+            show=False,
+        ),
         Binding("up", "up", "Line or message before", id="composer.up", show=False),
         Binding("down", "down", "Line or message after", id="composer.down", show=False),
         *(
@@ -107,6 +109,14 @@ class Composer(TextArea, inherit_bindings=False):
         """Whether the popup is open, so that Up, Down and Tab are its keys."""
         self._history = history
         self._pasted_at = 0.0
+        self._typed_at: float | None = None
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether there is a draft, or a key came a moment ago that did not send."""
+        if self.text.strip():
+            return True
+        return self._typed_at is not None and monotonic() - self._typed_at < WRITING_SECONDS
 
     @property
     def before_cursor(self) -> str:
@@ -140,6 +150,7 @@ class Composer(TextArea, inherit_bindings=False):
         if text:
             self._history.add(text)
             self.clear()
+            self._typed_at = None
             self.post_message(self.Sent(text))
 
     def action_new_line(self) -> None:
@@ -179,6 +190,7 @@ class Composer(TextArea, inherit_bindings=False):
         moment, so that a quick hand or a slow machine would send half a message. Where this is
         not one of them, Textual goes on to the text area's own method.
         """
+        self._typed_at = monotonic()
         if event.is_printable:
             return
         active = self.screen.active_bindings.get(event.key)
@@ -191,6 +203,7 @@ class Composer(TextArea, inherit_bindings=False):
         """Insert pasted text as data: a line end in it never sends."""
         event.stop()
         event.prevent_default()
+        self._typed_at = monotonic()
         text = clean_paste(event.text)
         room = MAX_MESSAGE - len(self.text)
         if len(text) > room:

@@ -97,7 +97,7 @@ def more_hint(left_out: int) -> list[Block]:
     """Say that a text goes on, where it does."""
     if not left_out:
         return []
-    text = f"… {left_out:,} more characters · v shows the whole"
+    text = f"… {left_out:,} more characters · Shift+Tab, then v shows the whole"
     return [TextBlock(styled(text, ".entry-muted"), spaced=False)]
 
 

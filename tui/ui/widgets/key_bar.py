@@ -1,7 +1,7 @@
 """The line of keys at the bottom, and the hints in the border of the focused pane."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, runtime_checkable
 
 from rich.cells import cell_len
@@ -44,6 +44,11 @@ class Hint:
         return cell_len(self.key) + 1 + cell_len(self.label)
 
     @property
+    def shortened(self) -> "Hint":
+        """The hint with the shorter word that its key has, if any."""
+        return replace(self, label=keymap.short_label(self.id) or self.label)
+
+    @property
     def content(self) -> Content:
         """The hint as drawn."""
         return Content.assemble((self.key, "$foreground"), " ", (self.label, "$foreground 60%"))
@@ -74,15 +79,23 @@ def hints(
 def fitting(entries: Sequence[Hint], width: int) -> tuple[tuple[Hint, ...], int]:
     """Choose the hints that fit in `width` cells, and the gap between them.
 
-    The gap shrinks first, then the spare hints go, then those at the end.
+    The gap shrinks first, then words are shortened, then the spare hints go, then those at the
+    end.
     """
-    kept = list(entries)
-    spare = [hint for name in SPARE for hint in entries if hint.id == name]
+    for gap in GAPS:
+        if _width(entries, gap) <= width:
+            return tuple(entries), gap
+    kept = [hint.shortened for hint in entries]
+    spare = [hint for name in SPARE for hint in kept if hint.id == name]
     while True:
         for gap in GAPS:
-            if sum(hint.width + gap for hint in kept) - gap <= width:
+            if _width(kept, gap) <= width:
                 return tuple(kept), gap
         kept.remove(spare.pop(0) if spare else kept[-1])
+
+
+def _width(entries: Sequence[Hint], gap: int) -> int:
+    return sum(hint.width + gap for hint in entries) - gap
 
 
 def hint_line(entries: Sequence[Hint], width: int) -> Content:

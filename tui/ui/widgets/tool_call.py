@@ -77,14 +77,19 @@ class ToolCallEntry(EntryView):
         seconds = "" if self.entry.seconds is None else duration(self.entry.seconds)
         state = f"{glyph} {self.entry.status.value}".ljust(STATUS_WIDTH)
         right = Content.assemble((state, style), (seconds.rjust(TIME_WIDTH), ".entry-muted"))
-        server = f"{self.entry.server}." if self.entry.server else ""
         room = max(8, width - right.cell_length - 1)
-        left = Content.assemble(
-            (f"{arrow} ", ".entry-muted"),
-            (server[:MAX_LABEL], ".entry-muted"),
-            (self.entry.tool[:MAX_LABEL], ".entry-strong"),
-        ).truncate(room, ellipsis=True)
+        left = Content.assemble((f"{arrow} ", ".entry-muted"), self._named(room - 2))
+        left = left.truncate(room, ellipsis=True)
         return left.pad_right(max(1, width - left.cell_length - right.cell_length)) + right
+
+    def _named(self, room: int) -> Content:
+        """Name server and tool; however long the server's name is, half the room is the tool's."""
+        tool = styled(self.entry.tool[:MAX_LABEL], ".entry-strong")
+        if not self.entry.server:
+            return tool
+        server = styled(self.entry.server[:MAX_LABEL], ".entry-muted")
+        most = max(room // 2, room - tool.cell_length) - 1
+        return server.truncate(max(1, most), ellipsis=True) + styled(".", ".entry-muted") + tool
 
     def _details(self) -> list[Block]:
         """Lay out arguments and result."""
