@@ -65,10 +65,10 @@ _ASKING: Final[tuple[e.Event, ...]] = (
 HISTORIES: Final[dict[str, tuple[e.Event, ...]]] = {
     "reading": (),
     "ready": _READY,
-    "asking": (*_ASKING, e.ConfirmationRequested(confirmation())),
+    "asking": (*_ASKING, e.RequestRaised(confirmation())),
     "done": (
         *_ASKING,
-        e.ConfirmationSettled(REQUEST),
+        e.RequestSettled(REQUEST),
         e.ToolCallChanged(CALL, ToolCallStatus.OK, 0.042, "Added note 1: buy milk"),
         e.TextStreamed(EntryId("text-2"), "Done: the note is there."),
         e.TurnFinished(TURN, TurnOutcome.COMPLETED),

@@ -74,7 +74,7 @@ def populated_state() -> AppState:
         e.ThoughtStreamed(THOUGHT, "The user wants"),
         e.TextStreamed(TEXT, "I will"),
         e.ToolCallRequested(tool_call()),
-        e.ConfirmationRequested(confirmation()),
+        e.RequestRaised(confirmation()),
     )
     for event in history:
         state = reduce(state, event)
@@ -111,7 +111,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.ChatNoticeAdded(ChatNotice(EntryId("notice-1"), Severity.ERROR, "no key")),
         e.TurnFinished(TURN, TurnOutcome.FAILED, "add a note: buy milk"),
         e.ConversationCleared(),
-        e.ConfirmationRequested(confirmation(RequestId("request-2"))),
-        e.ConfirmationSettled(REQUEST),
+        e.RequestRaised(confirmation(RequestId("request-2"))),
+        e.RequestSettled(REQUEST),
     )
     return {type(event): event for event in made}

@@ -92,6 +92,19 @@ class ResourceTemplateView:
 
 
 @dataclass(frozen=True, slots=True)
+class ResourceContent:
+    """What a resource holds, as shown: its texts joined, and a line for each blob.
+
+    `omitted` counts the characters that were cut off.
+    """
+
+    text: str = ""
+    mime_type: str = ""
+    blobs: tuple[str, ...] = ()
+    omitted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
     """All that one server offers, in the server's order."""
 

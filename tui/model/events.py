@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tui.model.catalog import Catalog
+from tui.model.catalog import Catalog, ResourceContent
 from tui.model.chat import (
     ChatNotice,
     EntryId,
@@ -17,7 +17,8 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
-from tui.model.consent import ConfirmationRequest, RequestId
+from tui.model.consent import RequestId
+from tui.model.requests import PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
 
 
@@ -185,17 +186,53 @@ class ConversationCleared:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfirmationRequested:
-    """A call waits for the user."""
+class RequestRaised:
+    """A question waits for the user; one of the same id replaces the question that stands."""
 
-    request: ConfirmationRequest
+    request: PendingRequest
 
 
 @dataclass(frozen=True, slots=True)
-class ConfirmationSettled:
+class RequestSettled:
     """A question was answered or withdrawn; it must not be shown any longer."""
 
     request: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRead:
+    """A resource was read for the user, or could not be: then `failure` says why."""
+
+    server: ServerId
+    uri: str
+    content: ResourceContent = ResourceContent()
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionChanged:
+    """Changes of a resource are announced from now on, or no longer."""
+
+    server: ServerId
+    uri: str
+    subscribed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentCompleted:
+    """A server completed what the user typed; `token` is the asker's own."""
+
+    token: str
+    values: tuple[str, ...]
+    has_more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogLevelChanged:
+    """A server was told from which level on to log; a level of RFC 5424 in lower case."""
+
+    server: ServerId
+    level: str
 
 
 Event = (
@@ -217,6 +254,10 @@ Event = (
     | ChatNoticeAdded
     | TurnFinished
     | ConversationCleared
-    | ConfirmationRequested
-    | ConfirmationSettled
+    | RequestRaised
+    | RequestSettled
+    | ResourceRead
+    | SubscriptionChanged
+    | ArgumentCompleted
+    | LogLevelChanged
 )

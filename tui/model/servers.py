@@ -94,12 +94,30 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """What a connected server says of itself. A claim, never an identity."""
+    """What a connected server says of itself. A claim, never an identity.
+
+    Attributes:
+        name: Its own name; decoration.
+        version: Its own version.
+        protocol_version: The revision of MCP that the connection speaks.
+        instructions: Its words to the model.
+        log_levels: Whether it can be told from which level on to log.
+        completions: Whether it completes arguments.
+        subscriptions: Whether it announces changes of single resources.
+    """
 
     name: str
     version: str
     protocol_version: str
     instructions: str = ""
+    log_levels: bool = False
+    completions: bool = False
+    subscriptions: bool = False
+
+    @property
+    def is_stateless(self) -> bool:
+        """Whether the connection is of the era that began with revision 2026-07-28."""
+        return self.protocol_version >= "2026-07-28"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,17 +31,44 @@ def reduce(state: AppState, event: e.Event) -> AppState:
         case e.NoticeRaised(notice):
             notices = (*state.notices, notice)[-MAX_NOTICES:]
             return replace(state, notices=notices, notice_count=state.notice_count + 1)
-        case e.ConfirmationRequested(request):
-            return replace(state, pending=(*state.pending, request))
-        case e.ConfirmationSettled(request_id):
-            pending = tuple(r for r in state.pending if r.id != request_id)
-            return replace(state, pending=pending) if pending != state.pending else state
+        case e.RequestRaised() | e.RequestSettled():
+            return _reduce_request(state, event)
+        case e.ResourceRead() | e.SubscriptionChanged() | e.ArgumentCompleted():
+            return _reduce_answer(state, event)
+        case e.LogLevelChanged(server, level):
+            return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
         case e.UsageReported(usage):
             return replace(state, usage=usage) if usage != state.usage else state
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
             return _reduce_turn(state, event)
         case _:
             return _reduce_entry(state, event)
+
+
+def _reduce_request(state: AppState, event: e.RequestRaised | e.RequestSettled) -> AppState:
+    match event:
+        case e.RequestRaised(request):
+            if any(other.id == request.id for other in state.pending):
+                pending = tuple(request if r.id == request.id else r for r in state.pending)
+            else:
+                pending = (*state.pending, request)
+        case e.RequestSettled(request_id):
+            pending = tuple(r for r in state.pending if r.id != request_id)
+    return replace(state, pending=pending) if pending != state.pending else state
+
+
+def _reduce_answer(
+    state: AppState, event: e.ResourceRead | e.SubscriptionChanged | e.ArgumentCompleted
+) -> AppState:
+    match event:
+        case e.ResourceRead():
+            return replace(state, resource=event)
+        case e.ArgumentCompleted():
+            return replace(state, completion=event)
+        case e.SubscriptionChanged(server, uri, subscribed):
+            one = frozenset({(server, uri)})
+            changed = state.subscriptions | one if subscribed else state.subscriptions - one
+            return replace(state, subscriptions=changed)
 
 
 def _reduce_server(

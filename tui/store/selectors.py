@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from tui.model.chat import Entry
-from tui.model.consent import ConfirmationRequest
+from tui.model.requests import PendingRequest
 from tui.model.servers import SETTLED, ServerId, ServerStatus, ServerView
 from tui.store.state import AppState
 
@@ -41,7 +41,7 @@ def ready_count(state: AppState) -> tuple[int, int]:
     return sum(view.status is ServerStatus.READY for view in meant), len(meant)
 
 
-def head_request(state: AppState) -> ConfirmationRequest | None:
+def head_request(state: AppState) -> PendingRequest | None:
     """Give the question to show now."""
     return state.pending[0] if state.pending else None
 

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Final
 
 from tui.model.chat import BackendKind, Entry, ModelView, TurnState, Usage
-from tui.model.consent import ConfirmationRequest
-from tui.model.events import LogLine, Notice
+from tui.model.events import ArgumentCompleted, LogLine, Notice, ResourceRead
+from tui.model.requests import PendingRequest
 from tui.model.servers import ServerId, ServerView
 
 MAX_LOG_LINES: Final = 1_000
@@ -56,6 +56,10 @@ class AppState:
         logs: Per server, its last lines, oldest first.
         notices: What the user should know, oldest first.
         notice_count: How many notices there have ever been; tells new ones from old.
+        resource: The resource read last for the user, or None.
+        subscriptions: Resources whose changes are announced, as (server, URI).
+        completion: The last completion of an argument, or None.
+        log_levels: Per server, the level it was told to log from.
         usage: Tokens of the last model step.
         unsent: Text to put back into the composer.
     """
@@ -66,11 +70,15 @@ class AppState:
     configured: bool = False
     transcript: Transcript = Transcript()
     turn: TurnState | None = None
-    pending: tuple[ConfirmationRequest, ...] = ()
+    pending: tuple[PendingRequest, ...] = ()
     logs: Mapping[ServerId, tuple[LogLine, ...]] = field(
         default_factory=lambda: MappingProxyType({})
     )
     notices: tuple[Notice, ...] = ()
     notice_count: int = 0
+    resource: ResourceRead | None = None
+    subscriptions: frozenset[tuple[ServerId, str]] = frozenset()
+    completion: ArgumentCompleted | None = None
+    log_levels: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
     usage: Usage = Usage()
     unsent: Unsent | None = None

@@ -27,7 +27,7 @@ def modal(app: App[None]) -> ConfirmationScreen:
 
 async def ask(app: ChatApp, pilot: Pilot[None], asked: ConfirmationRequest | None = None) -> None:
     """Raise a question and wait until it has been drawn."""
-    app.store.dispatch(e.ConfirmationRequested(asked or request()))
+    app.store.dispatch(e.RequestRaised(asked or request()))
     await until(pilot, lambda: isinstance(app.screen, ConfirmationScreen))
     await until(pilot, lambda: modal(app)._gate._quiet_since is not None)
 
@@ -182,7 +182,7 @@ async def test_ten_questions_are_one_modal_after_another_each_armed_anew() -> No
     app = ChatApp(clock=clock)
     async with app.run_test() as pilot:
         for number in range(10):
-            app.store.dispatch(e.ConfirmationRequested(request(number)))
+            app.store.dispatch(e.RequestRaised(request(number)))
         for number in range(10):
             await until(pilot, lambda: isinstance(app.screen, ConfirmationScreen))
             await until(pilot, functools.partial(_shows, app, number))
@@ -195,7 +195,7 @@ async def test_ten_questions_are_one_modal_after_another_each_armed_anew() -> No
             await arm(app, pilot, clock)
             await pilot.press("o")
             assert decisions(app)[-1] == (RequestId(f"r{number}"), Decision(Choice.ONCE))
-            app.store.dispatch(e.ConfirmationSettled(RequestId(f"r{number}")))
+            app.store.dispatch(e.RequestSettled(RequestId(f"r{number}")))
         await until(pilot, lambda: len(app.screen_stack) == 1)
 
 
@@ -210,10 +210,10 @@ async def test_a_question_settled_elsewhere_goes_and_the_next_takes_its_place() 
     app = ChatApp()
     async with app.run_test() as pilot:
         await ask(app, pilot)
-        app.store.dispatch(e.ConfirmationRequested(request(1)))
-        app.store.dispatch(e.ConfirmationSettled(RequestId("r0")))
+        app.store.dispatch(e.RequestRaised(request(1)))
+        app.store.dispatch(e.RequestSettled(RequestId("r0")))
         await until(pilot, lambda: _shows(app, 1))
-        app.store.dispatch(e.ConfirmationSettled(RequestId("r1")))
+        app.store.dispatch(e.RequestSettled(RequestId("r1")))
         await until(pilot, lambda: not isinstance(app.screen, ConfirmationScreen))
         assert decisions(app) == []
         assert app.focused is app.chat.composer
@@ -226,7 +226,7 @@ async def test_an_answered_question_is_not_asked_again_while_the_engine_settles_
         await ask(app, pilot)
         await arm(app, pilot, clock)
         await pilot.press("o")
-        app.store.dispatch(e.ConfirmationRequested(request(1)))
+        app.store.dispatch(e.RequestRaised(request(1)))
         await pilot.pause(0.1)
         assert modal(app).request is None
         clock.advance(1)
@@ -239,7 +239,7 @@ async def test_a_question_under_another_dialog_goes_when_that_closes() -> None:
     async with app.run_test() as pilot:
         await ask(app, pilot)
         await app.push_screen(ViewerScreen("title", "text"))
-        app.store.dispatch(e.ConfirmationSettled(RequestId("r0")))
+        app.store.dispatch(e.RequestSettled(RequestId("r0")))
         await pilot.pause(0.1)
         assert isinstance(app.screen, ViewerScreen)
         await pilot.press("escape")
@@ -253,9 +253,9 @@ async def test_the_bell_rings_for_a_question_only_while_the_user_is_elsewhere() 
         assert app.bells == 0
         app.post_message(events.AppBlur())
         await pilot.pause()
-        app.store.dispatch(e.ConfirmationRequested(request(1)))
+        app.store.dispatch(e.RequestRaised(request(1)))
         await until(pilot, lambda: app.bells == 1)
-        app.store.dispatch(e.ConfirmationSettled(RequestId("r0")))
+        app.store.dispatch(e.RequestSettled(RequestId("r0")))
         await until(pilot, lambda: _shows(app, 1))
         assert app.bells == 1
 
@@ -313,8 +313,8 @@ async def test_hostile_questions_neither_crash_nor_hold_up_the_loop(
         hostile = ConfirmationRequest(
             RequestId("h"), request().call, request().server, text, text, text, (text, text)
         )
-        app.store.dispatch(e.ConfirmationRequested(hostile))
-        app.store.dispatch(e.ConfirmationSettled(RequestId("r0")))
+        app.store.dispatch(e.RequestRaised(hostile))
+        app.store.dispatch(e.RequestSettled(RequestId("r0")))
         await until(pilot, lambda: modal(app).request == hostile)
         await pilot.pause(0.05)
         modal(app).action_edge(1)

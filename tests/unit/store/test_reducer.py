@@ -99,7 +99,7 @@ def test_every_event_is_harmless_at_the_very_start(kind: type) -> None:
         e.ToolCallProgressed(UNKNOWN, Progress(1)),
         e.ToolCallProgressed(TEXT, Progress(1)),
         e.TextStreamed(CALL, "not a text"),
-        e.ConfirmationSettled(RequestId("unknown")),
+        e.RequestSettled(RequestId("unknown")),
         e.UsageReported(Usage()),
         e.ModelSelected(AppState().model),
     ],
@@ -230,9 +230,9 @@ def test_a_new_conversation_is_empty_and_told_from_the_old_one() -> None:
 
 def test_questions_queue_and_leave_by_their_id() -> None:
     second = confirmation(RequestId("request-2"))
-    asked = after(populated_state(), e.ConfirmationRequested(second))
+    asked = after(populated_state(), e.RequestRaised(second))
     assert [request.id for request in asked.pending] == [REQUEST, second.id]
-    assert after(asked, e.ConfirmationSettled(REQUEST)).pending == (second,)
+    assert after(asked, e.RequestSettled(REQUEST)).pending == (second,)
 
 
 def test_a_notice_outside_a_turn_joins_the_conversation() -> None:

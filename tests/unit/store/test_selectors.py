@@ -55,7 +55,7 @@ def test_disabled_servers_do_not_count() -> None:
 
 
 def test_the_oldest_question_comes_first() -> None:
-    state = reduce(populated_state(), e.ConfirmationRequested(confirmation(RequestId("2"))))
+    state = reduce(populated_state(), e.RequestRaised(confirmation(RequestId("2"))))
     head = selectors.head_request(state)
     assert head is not None
     assert head.id == REQUEST

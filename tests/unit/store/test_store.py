@@ -30,7 +30,7 @@ def test_nobody_hears_of_an_event_that_changes_nothing() -> None:
     store = Store(populated_state())
     heard: list[AppState] = []
     store.listen(heard.append)
-    store.dispatch(e.ConfirmationSettled(RequestId("unknown")))
+    store.dispatch(e.RequestSettled(RequestId("unknown")))
     assert heard == []
 
 

@@ -13,9 +13,9 @@ from tui.engine.tools import OfferedTool
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import Choice, ConfirmationRequest, Decision, RequestId
 from tui.model.events import (
-    ConfirmationRequested,
-    ConfirmationSettled,
     Event,
+    RequestRaised,
+    RequestSettled,
     ServerStatusChanged,
     ToolCallChanged,
 )
@@ -45,8 +45,8 @@ class _Question:
 class ConsentBroker:
     """Implements `Consent` for somebody who sits before the screen.
 
-    Trusted servers and granted tools pass. For every other call a `ConfirmationRequested` is
-    published, and a `ConfirmationSettled` once it was answered, withdrawn or cancelled.
+    Trusted servers and granted tools pass. For every other call a `RequestRaised` is
+    published, and a `RequestSettled` once it was answered, withdrawn or cancelled.
 
     Args:
         publish: Takes the events.
@@ -120,7 +120,7 @@ class ConsentBroker:
         question = _Question(request, tool, siblings, answer)
         self._questions[request.id] = question
         self._publish(ToolCallChanged(call, ToolCallStatus.ASKING))
-        self._publish(ConfirmationRequested(request))
+        self._publish(RequestRaised(request))
         return question
 
     def _settle(self, question: _Question, decision: Decision) -> None:
@@ -131,4 +131,4 @@ class ConsentBroker:
     def _close(self, question: _Question) -> None:
         """Take a question off the screen, once."""
         if self._questions.pop(question.request.id, None) is not None:
-            self._publish(ConfirmationSettled(question.request.id))
+            self._publish(RequestSettled(question.request.id))

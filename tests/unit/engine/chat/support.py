@@ -21,7 +21,7 @@ from tui.engine.tools import JsonObject, OfferedTool, TextPart, ToolResult
 from tui.model.catalog import ToolId, ToolView
 from tui.model.chat import BackendKind, ChatNotice, Entry, ModelText, Progress, ToolCall
 from tui.model.consent import Choice, Decision
-from tui.model.events import ConfirmationRequested, Event, TurnFinished
+from tui.model.events import Event, RequestRaised, TurnFinished
 from tui.model.servers import ServerId
 from tui.store.selectors import entries
 from tui.store.store import Store
@@ -163,7 +163,7 @@ class Chat:
 
     async def decide(self, choice: Choice, note: str = "", *, count: int = 1) -> None:
         """Answer the given question number, counted over the whole conversation."""
-        asked = await self.wait_for(ConfirmationRequested, count)
+        asked = await self.wait_for(RequestRaised, count)
         assert self.broker is not None
         self.broker.decide(asked.request.id, Decision(choice, note))
 

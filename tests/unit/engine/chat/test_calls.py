@@ -13,8 +13,8 @@ from tui.engine.tools import JsonObject, OfferedTool, ToolCallError, ToolResult
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice
 from tui.model.events import (
-    ConfirmationRequested,
-    ConfirmationSettled,
+    RequestRaised,
+    RequestSettled,
     ToolCallChanged,
     ToolCallProgressed,
 )
@@ -54,7 +54,7 @@ async def test_invalid_arguments_are_told_to_the_model_before_anyone_is_asked() 
     async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
         await chat.say("x")
     assert "wrong is not a parameter" in responses(fake)[0]["error"]
-    assert chat.all(ConfirmationRequested) == []
+    assert chat.all(RequestRaised) == []
     assert chat.tools.called == []
 
 
@@ -131,7 +131,7 @@ async def test_the_same_call_denied_once_is_not_asked_again_in_the_turn() -> Non
         chat.conversation.send("x")
         await chat.decide(Choice.DENY)
         await chat.conversation.wait_idle()
-    assert len(chat.all(ConfirmationRequested)) == 1
+    assert len(chat.all(RequestRaised)) == 1
     assert "denied this very call already" in responses(fake, 2)[0]["error"]
 
 
@@ -147,7 +147,7 @@ async def test_a_confirmed_call_runs_while_the_next_one_is_asked_for() -> None:
         chat.tools.runs["go"] = run
         chat.conversation.send("x")
         await chat.decide(Choice.ONCE)
-        await chat.wait_for(ConfirmationRequested, 2)
+        await chat.wait_for(RequestRaised, 2)
         await asyncio.wait_for(ran.wait(), 5)
         assert len(chat.store.state.pending) == 1
         await chat.decide(Choice.ONCE, count=2)
@@ -160,7 +160,7 @@ async def test_what_is_shown_is_what_is_sent() -> None:
     script = one_step(("go", arguments))
     async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
         chat.conversation.send("x")
-        asked = await chat.wait_for(ConfirmationRequested)
+        asked = await chat.wait_for(RequestRaised)
         await chat.decide(Choice.ONCE)
         await chat.conversation.wait_idle()
     shown = asked.request.arguments
@@ -179,7 +179,7 @@ async def test_always_this_tool_does_not_ask_twice() -> None:
         await chat.decide(Choice.ALWAYS_TOOL)
         await chat.conversation.wait_idle()
         await chat.say("y")
-    assert len(chat.all(ConfirmationRequested)) == 1
+    assert len(chat.all(RequestRaised)) == 1
     assert len(chat.tools.called) == 3
     asked = [e for e in chat.all(ToolCallChanged) if e.status is ToolCallStatus.ASKING]
     assert len(asked) == 1
@@ -204,7 +204,7 @@ async def test_a_tool_that_changes_while_the_user_decides_is_not_run() -> None:
         chatting(fake, make_tool("go"), asks=True) as chat,
     ):
         chat.conversation.send("x")
-        await chat.wait_for(ConfirmationRequested)
+        await chat.wait_for(RequestRaised)
         chat.tools.tools = [make_tool("go", definition_hash="another")]
         await chat.decide(Choice.ONCE)
         await chat.conversation.wait_idle()
@@ -218,12 +218,12 @@ async def test_a_server_that_goes_away_takes_its_questions_along() -> None:
         chatting(fake, make_tool("go"), asks=True) as chat,
     ):
         chat.conversation.send("x")
-        asked = await chat.wait_for(ConfirmationRequested)
+        asked = await chat.wait_for(RequestRaised)
         assert chat.broker is not None
         chat.broker.withdraw_server(asked.request.server)
         await chat.conversation.wait_idle()
         await chat.decide(Choice.ONCE)  # too late: nothing happens
-    assert len(chat.all(ConfirmationSettled)) == 1
+    assert len(chat.all(RequestSettled)) == 1
     assert chat.tools.called == []
     assert "went away" in responses(fake)[0]["error"]
 

@@ -14,10 +14,10 @@ from tui.model.chat import ToolCallStatus, TurnOutcome, UserMessage
 from tui.model.consent import Choice
 from tui.model.events import (
     ChatNoticeAdded,
-    ConfirmationRequested,
-    ConfirmationSettled,
     ConversationCleared,
     NoticeRaised,
+    RequestRaised,
+    RequestSettled,
     TextStreamed,
     ToolCallChanged,
     TurnFinished,
@@ -94,9 +94,9 @@ async def test_cancelling_withdraws_the_question_and_the_calls_behind_it() -> No
     steps: list[tuple[Action, ...]] = [(Call([("go", {}), ("go", {})]),), (Say("fine"),)]
     async with FakeGemini(steps) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
         chat.conversation.send("x")
-        await chat.wait_for(ConfirmationRequested)
+        await chat.wait_for(RequestRaised)
         await cancelled(chat)
-        assert len(chat.all(ConfirmationSettled)) == 1
+        assert len(chat.all(RequestSettled)) == 1
         assert chat.store.state.pending == ()
         assert [call.status for call in chat.calls] == [ToolCallStatus.CANCELLED] * 2
         await chat.decide(Choice.ONCE)

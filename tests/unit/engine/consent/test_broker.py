@@ -12,7 +12,7 @@ from tui.engine.consent.grants import Grant
 from tui.engine.tools import OfferedTool
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import Choice, Decision, RequestId
-from tui.model.events import ConfirmationRequested, ConfirmationSettled, Event, ToolCallChanged
+from tui.model.events import Event, RequestRaised, RequestSettled, ToolCallChanged
 from tui.model.servers import ServerId
 
 CALL = EntryId("e1")
@@ -37,12 +37,12 @@ class Asked:
         return task, new[0].request.id if new else None
 
     @property
-    def requests(self) -> list[ConfirmationRequested]:
-        return [event for event in self.events if isinstance(event, ConfirmationRequested)]
+    def requests(self) -> list[RequestRaised]:
+        return [event for event in self.events if isinstance(event, RequestRaised)]
 
     @property
     def settled(self) -> list[RequestId]:
-        return [event.request for event in self.events if isinstance(event, ConfirmationSettled)]
+        return [event.request for event in self.events if isinstance(event, RequestSettled)]
 
     async def answer(self, tool: OfferedTool, choice: Choice, *others: OfferedTool) -> Decision:
         task, request = await self.ask(tool, *others)
