@@ -1,8 +1,10 @@
 """Commands that only remember what was asked, for tests of the screen without an engine."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tui.model.consent import Decision, RequestId
+from tui.model.requests import Reply
 from tui.model.servers import ServerId
 
 
@@ -23,6 +25,36 @@ class RecordingCommands:
 
     def decide(self, request: RequestId, decision: Decision) -> None:
         self.calls.append(("decide", (request, decision)))
+
+    def reply(self, request: RequestId, reply: Reply) -> None:
+        self.calls.append(("reply", (request, reply)))
+
+    def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
+        self.calls.append(("send_prompt", (server, prompt, dict(arguments))))
+
+    def read_resource(self, server: ServerId, uri: str) -> None:
+        self.calls.append(("read_resource", (server, uri)))
+
+    def send_resource(self, server: ServerId, uri: str, text: str) -> None:
+        self.calls.append(("send_resource", (server, uri, text)))
+
+    def subscribe_resource(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
+        self.calls.append(("subscribe_resource", (server, uri, subscribed)))
+
+    def complete_argument(
+        self,
+        token: str,
+        server: ServerId,
+        target: str,
+        argument: str,
+        value: str,
+        context: Mapping[str, str],
+    ) -> None:
+        asked = (token, server, target, argument, value, dict(context))
+        self.calls.append(("complete_argument", asked))
+
+    def set_log_level(self, server: ServerId, level: str) -> None:
+        self.calls.append(("set_log_level", (server, level)))
 
     def restart_server(self, server: ServerId) -> None:
         self.calls.append(("restart_server", (server,)))

@@ -22,6 +22,8 @@ class Place(StrEnum):
     LIST = "Lists"
     TOOLS = "Tools"
     INSERT = "Prompts and resources"
+    PROMPTS = "Prompts"
+    RESOURCES = "Resources"
     ACTIVITY = "Activity"
     LOG = "Log"
     SIDE = "Side panes"
@@ -81,6 +83,8 @@ LOCAL: Final = (
     Place.LIST,
     Place.TOOLS,
     Place.INSERT,
+    Place.PROMPTS,
+    Place.RESOURCES,
     Place.ACTIVITY,
     Place.LOG,
     Place.SIDE,
@@ -162,16 +166,30 @@ KEYS: Final = (
     Key("tools.details", "enter", "choose", "details", "Show all about it", _P.TOOLS, display="↵"),
     Key("tools.schema", "v", "schema", "schema", "Show or hide the whole schema", _P.TOOLS),
     Key(
-        "insert.insert",
+        "prompts.open",
         "enter",
         "choose",
-        "insert",
-        "Put it into the message",
-        _P.INSERT,
+        "open",
+        "Fill in its arguments and send it",
+        _P.PROMPTS,
         display="↵",
     ),
+    Key(
+        "resources.read",
+        "enter",
+        "choose",
+        "read",
+        "Read it, or fill in its template and read that",
+        _P.RESOURCES,
+        display="↵",
+    ),
+    Key("insert.insert", "i", "insert", "insert", "Put it into the message", _P.INSERT),
+    Key("resources.send", "g", "send", "send", "Send it to the model now", _P.RESOURCES),
+    Key("resources.watch", "w", "watch", "watch", "Follow its changes, or stop", _P.RESOURCES),
+    Key("resources.view", "v", "view", "view", "Show its whole content", _P.RESOURCES),
     Key("activity.next", "right", "turn(1)", "next server", "Show the next server", _P.ACTIVITY),
     Key("activity.back", "left", "turn(-1)", "previous", "Show the one before", _P.ACTIVITY),
+    Key("activity.level", "e", "level", "level", "Choose from which level it logs", _P.ACTIVITY),
     Key("log.up", "up", "scroll_up", "", "Scroll up", _P.LOG, show=False),
     Key("log.down", "down", "scroll_down", "", "Scroll down", _P.LOG, show=False),
     Key("log.page-up", "pageup", "page_up", "", "One page up", _P.LOG, show=False),
@@ -180,6 +198,8 @@ KEYS: Final = (
     Key("log.last", "end", "scroll_end", "", "To the end, and follow it", _P.LOG, show=False),
     Key("side.chat", "escape", "screen.go('chat')", "chat", "Back to the chat", _P.SIDE),
     Key("dialog.close", "escape,f1,q", "close", "close", "Close", _P.DIALOG, display="esc"),
+    Key("arguments.send", "ctrl+s", "send", "send", "Send or read it", _P.DIALOG, priority=True),
+    Key("arguments.close", "escape", "close", "close", "Leave it", _P.DIALOG),
     Key("welcome.back", "escape", "back", "demo", "Back, or continue with the demo", _P.DIALOG),
 )
 """All keys of the deck, in the order in which help shows them."""

@@ -1,5 +1,6 @@
 """What panes ask of the screen around them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -48,3 +49,20 @@ class ShowDetails(Message):
 
     title: str
     content: Content
+
+
+@dataclass
+class SendPrompt(Message):
+    """A prompt should be rendered by its server and sent to the model."""
+
+    server: ServerId
+    prompt: str
+    arguments: Mapping[str, str]
+
+
+@dataclass
+class SendResource(Message):
+    """A resource should be sent to the model together with the user's draft."""
+
+    server: ServerId
+    uri: str

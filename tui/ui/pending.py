@@ -8,9 +8,17 @@ from textual.app import App
 from textual.widgets import Input
 
 from tui.model.consent import ConfirmationRequest
+from tui.model.requests import (
+    FormRequest,
+    PendingRequest,
+    SamplingRequest,
+    SamplingReview,
+    UrlRequest,
+)
 from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
 from tui.ui.screens.confirmation import ConfirmationScreen
+from tui.ui.screens.server_question import QuestionScreen, ServerRequest
 from tui.ui.widgets.composer import Composer
 
 
@@ -39,31 +47,71 @@ class PendingController:
         self._bridge = bridge
         self._commands = commands
         self._clock = clock
-        self._screen: ConfirmationScreen | None = None
+        self._screen: ConfirmationScreen | QuestionScreen[Any] | None = None
         self._announced: set[str] = set()
 
     def start(self) -> None:
         """Begin to watch; called once the first screen stands."""
         self._bridge.watch(self._app.screen_stack[0], lambda state: state.pending, self._show)
 
-    def _show(self, pending: tuple[ConfirmationRequest, ...]) -> None:
+    def _show(self, pending: tuple[PendingRequest, ...]) -> None:
         self._announce(pending)
         if not pending:
             self._close()
             return
-        if self._screen is None:
-            self._screen = ConfirmationScreen(self._commands, clock=self._clock)
-            self._screen.show(pending[0], len(pending), writing=self._is_writing())
-            self._app.push_screen(self._screen)
+        request, waiting = pending[0], len(pending)
+        if isinstance(request, ConfirmationRequest):
+            self._confirm(request, waiting)
         else:
-            self._screen.show(pending[0], len(pending))
+            self._ask(request, waiting)
+
+    def _confirm(self, request: ConfirmationRequest, waiting: int) -> None:
+        """Show the confirmation, which is one screen for all tools that ask after each other."""
+        if isinstance(self._screen, ConfirmationScreen):
+            self._screen.show(request, waiting)
+            return
+        self._close()
+        self._screen = ConfirmationScreen(self._commands, clock=self._clock)
+        self._screen.show(request, waiting, writing=self._is_writing())
+        self._app.push_screen(self._screen)
+
+    def _ask(self, request: ServerRequest, waiting: int) -> None:
+        """Show a server's request; each has a screen of its own, kept while it is asked again."""
+        if isinstance(self._screen, QuestionScreen) and self._screen.accepts(request):
+            self._screen.show(request, waiting)
+            return
+        self._close()
+        screen = self._make(request)
+        screen.show(request, waiting, writing=self._is_writing())
+        self._screen = screen
+        self._app.push_screen(screen)
 
     def _is_writing(self) -> bool:
         """Tell whether keys that come now are likely meant for a text."""
         composers = self._app.screen_stack[0].query(Composer)
         return isinstance(self._app.focused, Input) or any(one.is_writing for one in composers)
 
-    def _announce(self, pending: tuple[ConfirmationRequest, ...]) -> None:
+    def _make(self, request: ServerRequest) -> QuestionScreen[Any]:
+        """Make the screen for a kind of request; each is loaded on first use."""
+        match request:
+            case FormRequest():
+                from tui.ui.screens.form import FormScreen  # noqa: PLC0415
+
+                return FormScreen(request, self._commands, clock=self._clock)
+            case UrlRequest():
+                from tui.ui.screens.address import AddressScreen  # noqa: PLC0415
+
+                return AddressScreen(request, self._commands, clock=self._clock)
+            case SamplingRequest():
+                from tui.ui.screens.sampling import SamplingScreen  # noqa: PLC0415
+
+                return SamplingScreen(request, self._commands, clock=self._clock)
+            case SamplingReview():
+                from tui.ui.screens.sampling import ReviewScreen  # noqa: PLC0415
+
+                return ReviewScreen(request, self._commands, clock=self._clock)
+
+    def _announce(self, pending: tuple[PendingRequest, ...]) -> None:
         """Ring when a new question comes while the user looks elsewhere."""
         ids = {str(request.id) for request in pending}
         if ids - self._announced and not self._app.app_focus:

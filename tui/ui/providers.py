@@ -122,6 +122,8 @@ def _one_server(deck: MainScreen, commands: Commands, view: ServerView) -> Itera
         disable = partial(commands.set_server_enabled, server, enabled=False)
         yield PaletteAction(f"{name}: disable", "Stop it and leave it out", disable)
     yield _of(name, "details", "All there is to know about it", deck.show_server, server)
+    if view.info is not None and view.info.log_levels:
+        yield _of(name, "log level", "From which level on it logs", deck.choose_log_level, server)
     log = partial(deck.show_pane, PaneName.ACTIVITY, server)
     yield PaletteAction(f"{name}: log", "What it wrote", log)
 

@@ -145,9 +145,19 @@ def start(store: Store, server_id: ServerId) -> None:
     store.dispatch(ServerStatusChanged(server_id, ServerStatus.STARTING))
 
 
-def make_ready(store: Store, server_id: ServerId, catalog: Catalog) -> None:
+def make_ready(
+    store: Store, server_id: ServerId, catalog: Catalog, *, completions: bool = True
+) -> None:
     """Let a server start and list what it offers."""
-    info = ServerInfo(server_id, "1.4.0", "2025-11-25", instructions="Ask before you write.")
+    info = ServerInfo(
+        server_id,
+        "1.4.0",
+        "2025-11-25",
+        instructions="Ask before you write.",
+        log_levels=True,
+        completions=completions,
+        subscriptions=True,
+    )
     start(store, server_id)
     store.dispatch(CatalogChanged(server_id, catalog))
     store.dispatch(ServerStatusChanged(server_id, ServerStatus.READY, info=info))

@@ -14,6 +14,7 @@ from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.prompts import PromptsPane
 from tui.ui.panes.resources import mention
 from tui.ui.panes.tools import ToolsPane
+from tui.ui.screens.arguments import ArgumentsScreen
 from tui.ui.screens.details import DetailsScreen
 from tui.ui.widgets.filter_list import FilterLine, ListEntry, matching
 from tui.ui.widgets.row_list import Row, RowList
@@ -132,11 +133,11 @@ async def test_a_hidden_list_does_nothing_until_it_is_shown() -> None:
 
 
 @pytest.mark.parametrize("size", [(120, 36), NARROW])
-async def test_enter_on_a_prompt_puts_it_into_the_message(size: tuple[int, int]) -> None:
+async def test_i_on_a_prompt_puts_it_into_the_message(size: tuple[int, int]) -> None:
     async with running(decks.full_store(), size) as deck:
         await deck.press("f4", "down")
         assert "temperature" in deck.text
-        await deck.press("enter")
+        await deck.press("i")
         await deck.settle()
         assert deck.one(ChatPane).query_one(TextArea).text.strip() == "/complex_prompt"
         assert isinstance(deck.focus, TextArea)
@@ -147,14 +148,15 @@ async def test_enter_in_the_filter_chooses_the_first_match() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f4", "slash", *"simple", "enter")
         await deck.settle()
-        assert deck.one(ChatPane).query_one(TextArea).text.strip() == "/simple_prompt"
+        assert deck.on_top(ArgumentsScreen)
+        assert "/simple_prompt" in deck.text
 
 
-async def test_enter_on_a_resource_mentions_it_in_the_message() -> None:
+async def test_i_on_a_resource_mentions_it_in_the_message() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f5")
         assert "42 bytes" in deck.text
-        await deck.press("enter")
+        await deck.press("i")
         await deck.settle()
         text = deck.one(ChatPane).query_one(TextArea).text
         assert text.strip() == "@everything:test://static/resource/1"

@@ -7,7 +7,7 @@ from tests.support.samples import confirmation
 from tests.ui.shell import decks
 from tests.ui.shell.running import NARROW, Running, running
 from tui.model.chat import BackendKind, ModelView, Severity, TurnPhase
-from tui.model.events import ConfirmationRequested, ModelSelected, Notice, NoticeRaised
+from tui.model.events import ModelSelected, Notice, NoticeRaised, RequestRaised
 from tui.ui import keymap
 from tui.ui.messages import PaneName
 from tui.ui.panes.servers import ServersTree
@@ -76,7 +76,7 @@ async def test_help_says_first_how_to_get_to_whole_texts_from_the_composer() -> 
 async def test_help_over_a_question_lists_its_answers_and_comes_back_to_it() -> None:
     store = decks.full_store()
     async with running(store) as deck:
-        store.dispatch(ConfirmationRequested(confirmation()))
+        store.dispatch(RequestRaised(confirmation()))
         await deck.until(lambda: deck.on_top(ConfirmationScreen))
         question = deck.app.screen
         assert isinstance(question, ConfirmationScreen)

@@ -22,6 +22,7 @@ MAX_BLOCKS: Final = 1_000
 """Content blocks of one result that are read."""
 
 _CALL: Final = "tools/call"
+_COMPLETE: Final = "complete"
 _SDK_LOGGERS: Final = ("mcp", "client")
 _blocks: Final[TypeAdapter[types.ContentBlock]] = TypeAdapter(types.ContentBlock)
 
@@ -38,6 +39,7 @@ def silence() -> None:
 def adapt(client: Client) -> None:
     """Make a connected client forgiving towards results and deaf to output schemas.
 
+    A result without a type is complete: so the protocol says, where the SDK refuses it.
     Validation of structured content is set aside because the SDK raises and loses the result,
     and because a regular expression of the server would run unbounded on the event loop.
     """
@@ -49,6 +51,8 @@ def adapt(client: Client) -> None:
         method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> JsonObject:
         raw = await send(method, params, opts)
+        if is_stateless(client):
+            raw = {"resultType": _COMPLETE, **raw}
         return mend_result(raw) if method == _CALL else raw
 
     async def accept(name: str, result: types.CallToolResult) -> None:
@@ -110,7 +114,7 @@ def refused_tools(client: Client, raw_tools: list[JsonObject]) -> set[str]:
 
 def mend_result(raw: JsonObject) -> JsonObject:
     """Leave out of a tool's result what the SDK would lose all of it for."""
-    if raw.get("resultType", "complete") != "complete":
+    if raw.get("resultType", _COMPLETE) != _COMPLETE:
         return raw
     mended = dict(raw)
     content = raw.get("content")

@@ -12,6 +12,7 @@ from textual.getters import query_one
 
 from tui.model.events import LogLine
 from tui.model.servers import ServerId
+from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
@@ -44,9 +45,10 @@ class ActivityPane(SidePart):
     view = query_one(LogView)
     title_line = query_one(".scope", PlainText)
 
-    def __init__(self, bridge: StoreBridge, board: NoticeBoard) -> None:
+    def __init__(self, bridge: StoreBridge, board: NoticeBoard, commands: Commands) -> None:
         super().__init__()
         self._bridge = bridge
+        self._commands = commands
         self._board = board
         self._logs: Logs = {}
         self._last: dict[str, LogLine] = {}
@@ -62,6 +64,7 @@ class ActivityPane(SidePart):
         """Follow the logs and the notices."""
         self._board.follow(self._catch_up)
         self._bridge.watch(self, logs, self._on_logs)
+        self._bridge.watch(self, lambda state: state.log_levels, lambda _: self._show_scope())
         self._rebuild()
 
     def focus_main(self) -> None:
@@ -83,6 +86,25 @@ class ActivityPane(SidePart):
         at = scopes.index(self._owner) if self._owner in scopes else 0
         self._owner = scopes[(at + by) % len(scopes)]
         self._rebuild()
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Offer a choice of levels only for a server that can be told one."""
+        return action != "level" or self._leveled() is not None
+
+    def action_level(self) -> None:
+        """Choose from which level on the server in scope logs."""
+        server = self._leveled()
+        if server is not None:
+            from tui.ui.screens.log_level import LogLevelScreen  # noqa: PLC0415 - on first use
+
+            level = self._bridge.state.log_levels.get(server, "")
+            self.app.push_screen(LogLevelScreen(self._commands, server, level))
+
+    def _leveled(self) -> ServerId | None:
+        """Give the server in scope, where it can be told a level."""
+        views = (view for view in self._bridge.state.servers if view.id == self._owner)
+        return next((view.id for view in views if view.info and view.info.log_levels), None)
 
     def _on_logs(self, value: Logs) -> None:
         self._logs = value
@@ -125,5 +147,7 @@ class ActivityPane(SidePart):
     def _show_scope(self) -> None:
         self.set_class(not self.view.entries, "-empty")
         scope = "all servers" if self._owner is None else one_line(self._owner)
+        level = self._bridge.state.log_levels.get(ServerId(self._owner or ""), "")
+        told = f"  from {level}" if level else ""
         before, after = ("← ", "$foreground 60%"), (" →", "$foreground 60%")
-        self.title_line.update(Content.assemble(before, scope, after))
+        self.title_line.update(Content.assemble(before, scope, (told, "$foreground 60%"), after))

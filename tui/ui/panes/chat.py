@@ -1,7 +1,7 @@
 """The chat pane: the conversation, what the turn is busy with, and the composer."""
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -11,6 +11,7 @@ from textual.getters import query_one
 from textual.widgets import Static, TextArea
 
 from tui.model.chat import ModelView, TurnState
+from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.state import AppState, Unsent
 from tui.store.state import Transcript as TranscriptState
@@ -24,6 +25,9 @@ from tui.ui.widgets.links import open_in_browser
 from tui.ui.widgets.transcript import Transcript
 from tui.ui.widgets.welcome import Welcome
 from tui.ui.widgets.working_line import WorkingLine
+
+ABOUT_RESOURCE: Final = "What is in this resource?"
+"""Goes with a resource that is sent while nothing stands in the message."""
 
 
 class ChatPane(Vertical):
@@ -125,13 +129,33 @@ class ChatPane(Vertical):
     @on(Composer.Sent)
     def _send(self, event: Composer.Sent) -> None:
         event.stop()
+        self._count_sent()
+        self._commands.send(event.text)
+
+    def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
+        """Let a server render a prompt and send the result."""
+        self._count_sent()
+        self._commands.send_prompt(server, prompt, arguments)
+        self.composer.focus()
+
+    def send_resource(self, server: ServerId, uri: str) -> None:
+        """Send a resource with the draft, or with a question of ours where there is none."""
+        draft = self.composer.text.strip()
+        if draft:
+            self._history.add(draft)
+            self.composer.clear()
+        self._count_sent()
+        self._commands.send_resource(server, uri, draft or ABOUT_RESOURCE)
+        self.composer.focus()
+
+    def _count_sent(self) -> None:
+        """Note that a message goes out, which waits where an answer is under way."""
         if self._bridge.state.turn is None:
             self._queued = 0
         else:
             self._queued += 1
             self.working.show(self._turn, self._queued)
         self.transcript.go_to_end()
-        self._commands.send(event.text)
 
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)

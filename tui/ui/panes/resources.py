@@ -1,22 +1,34 @@
 """The resources and resource templates of all servers."""
 
-from collections.abc import Iterable
-from typing import ClassVar
+import re
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import ClassVar, Final
+from urllib.parse import quote
 
 from textual.binding import BindingType
 from textual.content import Content
 
-from tui.model.catalog import Catalog, ResourceTemplateView, ResourceView
-from tui.model.servers import ServerId
+from tui.model.catalog import Catalog, PromptArgument, ResourceTemplateView, ResourceView
+from tui.model.events import ResourceRead
+from tui.model.servers import ServerId, ServerInfo
+from tui.store.commands import Commands
+from tui.store.selectors import server as find_server
+from tui.store.state import AppState
 from tui.ui import keymap
-from tui.ui.messages import InsertText
+from tui.ui.bridge import StoreBridge
+from tui.ui.messages import InsertText, SendResource
 from tui.ui.panes.browser import BrowserPane
-from tui.ui.widgets.describe import describe_resource
+from tui.ui.widgets.describe import describe_content, describe_resource
 from tui.ui.widgets.filter_list import MAX_SEARCHED, ListEntry
 from tui.ui.widgets.row_list import Row
 
 Resource = ResourceView | ResourceTemplateView
 OwnedResource = tuple[ServerId, Resource]
+Followed = frozenset[tuple[ServerId, str]]
+
+_VARIABLE: Final = re.compile(r"\{([A-Za-z0-9_.]+)\}")
+"""A variable of simple expansion (RFC 6570, 3.2.2)."""
 
 
 def address(resource: Resource) -> str:
@@ -32,12 +44,46 @@ def mention(server: ServerId, resource: Resource) -> str:
     return f"@{server}:{uri.partition('{')[0]}"
 
 
-class ResourcesPane(BrowserPane[OwnedResource]):
-    """Browses resources; Enter mentions one in the message."""
+def variables(template: str) -> tuple[str, ...] | None:
+    """Name the variables of a URI template, or None where it asks for more than those.
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.INSERT)
+    Only simple expansion, ``{name}``, is filled in here; operators such as ``{+path}`` and
+    ``{?query}`` are not.
+    """
+    if "{" in _VARIABLE.sub("", template):
+        return None
+    return tuple(dict.fromkeys(_VARIABLE.findall(template)))
+
+
+def expand(template: str, values: Mapping[str, str]) -> str:
+    """Fill the variables of a template in; what RFC 6570 does not let stand is escaped."""
+    return _VARIABLE.sub(lambda match: quote(values.get(match[1], ""), safe=""), template)
+
+
+def followed(state: AppState) -> Followed:
+    """Take from the state which resources are followed."""
+    return state.subscriptions
+
+
+class ResourcesPane(BrowserPane[OwnedResource]):
+    """Browses resources; Enter reads one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+        keymap.Place.RESOURCES, keymap.Place.INSERT
+    )
     NOUN = "resources"
     EMPTY = "No resources.\n\nServers that offer files, records or pages list them here."
+
+    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+        super().__init__(bridge)
+        self._commands = commands
+        self._asked: dict[OwnedResource, str] = {}
+
+    def on_mount(self) -> None:
+        """Follow what is read and which resources are followed."""
+        super().on_mount()
+        self._bridge.watch(self, lambda state: state.resource, self._on_read)
+        self._bridge.watch(self, followed, self._on_followed)
 
     def list_entries(
         self, server: ServerId, catalog: Catalog
@@ -45,18 +91,158 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         """List the resources of a server, then its templates."""
         offered: tuple[Resource, ...] = (*catalog.resources, *catalog.templates)
         for resource in offered:
-            template = isinstance(resource, ResourceTemplateView)
             yield ListEntry(
                 item=(server, resource),
-                row=Row(server, resource.title or resource.name, "template" if template else ""),
+                row=Row(server, resource.title or resource.name, self._tail(server, resource)),
                 label=f"{server}:{resource.name} {resource.title} {address(resource)}".lower(),
                 text=resource.description[:MAX_SEARCHED].lower(),
             )
 
     def describe(self, item: OwnedResource) -> Content:
-        """Describe a resource."""
-        return describe_resource(*item)
+        """Describe a resource, and show its content where it was read."""
+        parts = [describe_resource(*item)]
+        if self._is_followed(item):
+            parts.append(Content.styled("followed: its changes are announced", "$text-success"))
+        uri = self._asked.get(item)
+        if uri is not None:
+            parts += [Content(), describe_content(uri, self._read(item))]
+        return Content("\n").join(parts)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Offer only what the entry under the cursor allows."""
+        item = self.entries.current if self.is_mounted else None
+        match action:
+            case "watch":
+                return item is not None and self._can_follow(item)
+            case "view":
+                return item is not None and self._read(item) is not None
+            case "send":
+                return item is not None and self._uri(item) is not None
+            case _:
+                return True
+
+    def action_label(self, action: str) -> str | None:
+        """Name the key that follows changes or stops that."""
+        item = self.entries.current
+        if action == "watch" and item is not None and self._is_followed(item):
+            return "unwatch"
+        return None
 
     def choose(self, item: OwnedResource) -> None:
+        """Read the resource; of a template, ask for its variables first."""
+        _, resource = item
+        if isinstance(resource, ResourceView):
+            self._ask_for(item, resource.uri)
+            return
+        names = variables(resource.uri_template)
+        if names is None:
+            self.notify(
+                "This template has more than simple variables. i puts it into the message.",
+                markup=False,
+            )
+            return
+        self._ask_for_variables(item, resource, names)
+
+    def show_details(self) -> None:
+        """Describe the entry under the cursor, and offer its keys."""
+        super().show_details()
+        self.refresh_bindings()
+
+    def action_insert(self) -> None:
         """Mention the resource in the message."""
-        self.post_message(InsertText(mention(*item)))
+        item = self.entries.current
+        if item is not None:
+            self.post_message(InsertText(mention(*item)))
+
+    def action_send(self) -> None:
+        """Send the resource to the model."""
+        item = self.entries.current
+        uri = self._uri(item) if item is not None else None
+        if item is not None and uri is not None:
+            self.post_message(SendResource(item[0], uri))
+
+    def action_watch(self) -> None:
+        """Follow changes of the resource, or no longer."""
+        item = self.entries.current
+        uri = self._uri(item) if item is not None else None
+        if item is not None and uri is not None and self._can_follow(item):
+            self._commands.subscribe_resource(item[0], uri, subscribed=not self._is_followed(item))
+
+    def action_view(self) -> None:
+        """Show the whole text of what was read."""
+        item = self.entries.current
+        read = self._read(item) if item is not None else None
+        if read is not None:
+            from tui.ui.screens.viewer import ViewerScreen  # noqa: PLC0415 - on first use
+
+            text = read.failure or "\n".join((read.content.text, *read.content.blobs)).strip("\n")
+            self.app.push_screen(ViewerScreen(read.uri, text))
+
+    def _ask_for(self, item: OwnedResource, uri: str) -> None:
+        self._asked = {item: uri}
+        self._commands.read_resource(item[0], uri)
+        self.show_details()
+
+    def _ask_for_variables(
+        self, item: OwnedResource, resource: ResourceTemplateView, names: tuple[str, ...]
+    ) -> None:
+        from tui.ui.screens.arguments import ArgumentsScreen  # noqa: PLC0415 - on first use
+
+        server, template = item[0], resource.uri_template
+        info = self._info(server)
+
+        def ask(token: str, argument: str, value: str, context: Mapping[str, str]) -> None:
+            self._commands.complete_argument(token, server, template, argument, value, context)
+
+        screen = ArgumentsScreen(
+            self._bridge,
+            f"{server} · {resource.title or resource.name}",
+            describe_resource(server, resource),
+            [PromptArgument(name, required=True) for name in names],
+            verb="read",
+            complete=ask if info is not None and info.completions else None,
+        )
+        self.app.push_screen(screen, partial(self._read_filled_in, item, template))
+
+    def _read_filled_in(
+        self, item: OwnedResource, template: str, values: dict[str, str] | None
+    ) -> None:
+        if values is not None:
+            self._ask_for(item, expand(template, values))
+
+    def _on_read(self, _read: ResourceRead | None) -> None:
+        if self.awake:
+            self.show_details()
+
+    def _on_followed(self, _followed: Followed) -> None:
+        """Mark the followed ones in the list."""
+        self._built = {}
+        self._on_catalogs(self._catalogs)
+        if self.awake:
+            self.show_details()
+
+    def _tail(self, server: ServerId, resource: Resource) -> str:
+        if isinstance(resource, ResourceTemplateView):
+            return "template"
+        return "followed" if (server, resource.uri) in self._bridge.state.subscriptions else ""
+
+    def _uri(self, item: OwnedResource) -> str | None:
+        """Give the URI an entry stands for: its own, or the one its template was filled in to."""
+        resource = item[1]
+        return resource.uri if isinstance(resource, ResourceView) else self._asked.get(item)
+
+    def _read(self, item: OwnedResource) -> ResourceRead | None:
+        read = self._bridge.state.resource
+        uri = self._asked.get(item)
+        return read if read is not None and (read.server, read.uri) == (item[0], uri) else None
+
+    def _is_followed(self, item: OwnedResource) -> bool:
+        return (item[0], self._uri(item)) in self._bridge.state.subscriptions
+
+    def _can_follow(self, item: OwnedResource) -> bool:
+        info = self._info(item[0])
+        return info is not None and info.subscriptions and self._uri(item) is not None
+
+    def _info(self, server: ServerId) -> ServerInfo | None:
+        view = find_server(self._bridge.state, server)
+        return view.info if view is not None else None

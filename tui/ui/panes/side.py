@@ -8,6 +8,7 @@ from textual.content import Content
 from textual.events import Click
 
 from tui.model.servers import ServerId
+from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.messages import PaneName
@@ -57,9 +58,10 @@ class SidePane(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SIDE)
 
-    def __init__(self, bridge: StoreBridge, board: NoticeBoard) -> None:
+    def __init__(self, bridge: StoreBridge, board: NoticeBoard, commands: Commands) -> None:
         super().__init__(id="side")
         self._bridge = bridge
+        self._commands = commands
         self._board = board
         self._active = PaneName.TOOLS
         self._parts: dict[PaneName, SidePart] = {}
@@ -122,15 +124,15 @@ class SidePane(Vertical):
             case PaneName.PROMPTS:
                 from tui.ui.panes.prompts import PromptsPane  # noqa: PLC0415 - on first use
 
-                return PromptsPane(self._bridge)
+                return PromptsPane(self._bridge, self._commands)
             case PaneName.RESOURCES:
                 from tui.ui.panes.resources import ResourcesPane  # noqa: PLC0415 - on first use
 
-                return ResourcesPane(self._bridge)
+                return ResourcesPane(self._bridge, self._commands)
             case PaneName.ACTIVITY:
                 from tui.ui.panes.activity import ActivityPane  # noqa: PLC0415 - on first use
 
-                return ActivityPane(self._bridge, self._board)
+                return ActivityPane(self._bridge, self._board, self._commands)
             case _:
                 from tui.ui.panes.tools import ToolsPane  # noqa: PLC0415 - after the first frame
 

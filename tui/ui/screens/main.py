@@ -16,7 +16,15 @@ from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.messages import InsertText, PaneName, ShowDetails, ShowPane, ShowServer
+from tui.ui.messages import (
+    InsertText,
+    PaneName,
+    SendPrompt,
+    SendResource,
+    ShowDetails,
+    ShowPane,
+    ShowServer,
+)
 from tui.ui.notices import NoticeBoard
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.servers import ServersPane
@@ -61,7 +69,7 @@ class MainScreen(Screen[None]):
         with Horizontal(id="deck"):
             yield ServersPane(self._bridge, self._commands)
             yield ChatPane(self._bridge, self._commands, history=self._history, id="chat")
-            yield SidePane(self._bridge, self._board)
+            yield SidePane(self._bridge, self._board, self._commands)
         yield KeyBar()
 
     def on_mount(self) -> None:
@@ -118,6 +126,13 @@ class MainScreen(Screen[None]):
 
         self.app.push_screen(ServerDetailsScreen(self._bridge, server))
 
+    def choose_log_level(self, server: ServerId) -> None:
+        """Ask from which level on a server should log."""
+        from tui.ui.screens.log_level import LogLevelScreen  # noqa: PLC0415 - on first use
+
+        level = self._bridge.state.log_levels.get(server, "")
+        self.app.push_screen(LogLevelScreen(self._commands, server, level))
+
     def choose_model(self) -> None:
         """Ask who answers."""
         from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on first use
@@ -156,6 +171,18 @@ class MainScreen(Screen[None]):
         self._bring(self.chat)
         self.chat.insert(event.text)
         self.chat.focus_composer()
+
+    @on(SendPrompt)
+    def _on_send_prompt(self, event: SendPrompt) -> None:
+        event.stop()
+        self._bring(self.chat)
+        self.chat.send_prompt(event.server, event.prompt, event.arguments)
+
+    @on(SendResource)
+    def _on_send_resource(self, event: SendResource) -> None:
+        event.stop()
+        self._bring(self.chat)
+        self.chat.send_resource(event.server, event.uri)
 
     @on(ShowPane)
     async def _on_show_pane(self, event: ShowPane) -> None:

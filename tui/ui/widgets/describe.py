@@ -13,12 +13,16 @@ from tui.model.catalog import (
     ResourceView,
     ToolView,
 )
-from tui.model.servers import ServerId, ServerView
+from tui.model.events import ResourceRead
+from tui.model.servers import ServerId, ServerInfo, ServerView
 from tui.ui.widgets.plain import block, fit, one_line
 from tui.ui.widgets.status import GLYPHS, status_word
 
 MAX_PARAMETERS: Final = 100
 """Parameters that the details of one tool list."""
+
+MAX_BLOBS: Final = 50
+"""Blobs of a resource that are listed."""
 
 NAME_WIDTH: Final = 18
 """Cells for the name of a parameter or field."""
@@ -44,12 +48,13 @@ def describe_tool(server: ServerId, tool: ToolView, *, schema: bool) -> Content:
     return _lines(parts)
 
 
-def describe_prompt(server: ServerId, prompt: PromptView) -> Content:
-    """Describe a prompt and its arguments."""
+def describe_prompt(server: ServerId, prompt: PromptView, *, arguments: bool = True) -> Content:
+    """Describe a prompt and, unless that is said elsewhere, its arguments."""
     parts = [_heading(prompt.title or prompt.name), _muted(f"{server} · /{prompt.name}")]
     if prompt.description:
         parts += [Content(), Content(block(prompt.description))]
-    parts += _arguments(prompt.arguments)
+    if arguments or not prompt.arguments:
+        parts += _arguments(prompt.arguments)
     return _lines(parts)
 
 
@@ -74,6 +79,33 @@ def describe_resource(server: ServerId, resource: ResourceView | ResourceTemplat
     return _lines(parts)
 
 
+def describe_content(uri: str, read: ResourceRead | None) -> Content:
+    """Show what a resource holds, or why it could not be read.
+
+    Args:
+        uri: What was asked for.
+        read: What came of it; None while it is awaited.
+    """
+    if read is None:
+        return _muted(f"reading {one_line(uri)} …")
+    if read.failure:
+        return _lines([_section("Not read"), Content.styled(block(read.failure), "$text-error")])
+    content = read.content
+    size = f"{len(content.text):,} characters" if content.text else ""
+    facts = " · ".join(fact for fact in (one_line(content.mime_type), size) if fact)
+    parts = [_section("Content"), *([_muted(facts)] if facts else [])]
+    parts += [_muted(one_line(blob)) for blob in content.blobs[:MAX_BLOBS]]
+    if len(content.blobs) > MAX_BLOBS:
+        parts.append(_muted(f"… {len(content.blobs) - MAX_BLOBS} more"))
+    if content.text:
+        parts += [Content(), Content(block(content.text))]
+    elif not content.blobs:
+        parts.append(_muted("it is empty"))
+    if content.omitted:
+        parts.append(_muted(f"… {content.omitted:,} characters more"))
+    return _lines(parts)
+
+
 def describe_server(view: ServerView, now: float) -> Content:
     """Describe a server: how it stands, where it comes from, what it offers, why it failed.
 
@@ -93,7 +125,7 @@ def describe_server(view: ServerView, now: float) -> Content:
         claimed = f"{view.info.name} {view.info.version}".strip()
         parts += [
             _field("calls itself", claimed),
-            _field("protocol", view.info.protocol_version),
+            _field("protocol", f"{view.info.protocol_version} · {era(view.info)}"),
         ]
     catalog = view.catalog
     parts += [
@@ -105,6 +137,15 @@ def describe_server(view: ServerView, now: float) -> Content:
     if view.info is not None and view.info.instructions:
         parts += [Content(), _section("Instructions"), Content(block(view.info.instructions))]
     return _lines(parts)
+
+
+def era(info: ServerInfo) -> str:
+    """Name the era of MCP that a connection speaks, in a word or two.
+
+    Revisions up to 2025-11-25 begin with a handshake; from 2026-07-28 on each request stands
+    for itself.
+    """
+    return "stateless" if info.is_stateless else "handshake"
 
 
 def _failure(view: ServerView) -> list[Content]:

@@ -7,6 +7,7 @@ from textwrap import wrap
 from time import monotonic
 from typing import ClassVar, Final
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 from textual import events
@@ -28,6 +29,9 @@ MAX_REASON_ROWS: Final = 3
 
 MAX_STDERR_ROWS: Final = 3
 """Last lines of standard error that stand under a failed server."""
+
+ERA_BADGE: Final = " 2026"
+"""Marks a connection that speaks revision 2026-07-28 of MCP, or a later one."""
 
 _TROUBLED: Final = frozenset({ServerStatus.FAILED, ServerStatus.INVALID, ServerStatus.UNTRUSTED})
 
@@ -88,6 +92,13 @@ def _catalog_rows(view: ServerView) -> Iterator[TreeRow]:
     if view.status is ServerStatus.READY or any(number for _, number in numbers):
         for kind, number in numbers:
             yield TreeRow(kind, view.id, kind.value, number)
+
+
+def _era_badge(view: ServerView, width: int) -> str:
+    """Mark a connection of the newer era behind the server's name, where both have room."""
+    if view.info is None or not view.info.is_stateless:
+        return ""
+    return ERA_BADGE if cell_len(view.id) + len(ERA_BADGE) <= width else ""
 
 
 class ServerTree(Tree[TreeRow], inherit_bindings=False):
@@ -206,11 +217,14 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
         if view.status is ServerStatus.READY:
             number = f"{count(len(view.catalog.tools))} t"
             word = word + number.rjust(STATUS_WIDTH - len(word))
-        name = fit(one_line(view.id), max(4, self.size.width - 2 - 1 - STATUS_WIDTH))
+        width = max(4, self.size.width - 2 - 1 - STATUS_WIDTH)
+        badge = _era_badge(view, width)
+        name = fit(one_line(view.id), width - len(badge))
         fold = Style(meta={"toggle": True})
         return Text.assemble(
             (f"{GLYPHS[view.status]} ", base_style + tone + style + tone + fold),
-            (f"{name} ", base_style + style + fold),
+            (name, base_style + style + fold),
+            (f"{badge} ", base_style + style + self._tone(Tone.OFF)),
             (fit(word, STATUS_WIDTH), base_style + style + self._tone(Tone.OFF)),
         )
 

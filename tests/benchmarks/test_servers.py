@@ -1,0 +1,96 @@
+"""What the engine adds to what servers take: on connecting to many, and on a call."""
+
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+from mcp import Client, StdioServerParameters, stdio_client
+
+from tests.support.measures import Measure
+from tests.unit.engine.servers.support import FOLDER, call, running, script
+from tui.engine.settings.definitions import ServerDefinition
+from tui.model.servers import Origin, ServerId, Transport
+from tui.model.servers import ServerStatus as S
+
+SLOW_SERVER: Final = Path(__file__).with_name("slow_server.sh")
+"""Takes a second to start, and next to no work."""
+
+MANY: Final = 20
+"""Servers that are connected at once."""
+
+MOST_TO_SLOWEST: Final = 1.25
+"""How much longer all of them may take than one of them alone."""
+
+ATTEMPTS: Final = 5
+"""Times that connecting is measured; what else the machine does shows in single ones."""
+
+CALLS: Final = 100
+"""Calls of each kind whose median is taken."""
+
+MOST_MILLISECONDS: Final = 3.0
+"""What a call through the engine may take longer than one through the bare SDK."""
+
+PATIENCE: Final = 30.0
+"""Seconds that all servers together may take until a test gives up."""
+
+
+def slow(name: str) -> ServerDefinition:
+    """Define a server that takes a second to start."""
+    return ServerDefinition(
+        ServerId(name), Origin.USER, Transport.STDIO, command="/bin/sh", args=(str(SLOW_SERVER),)
+    )
+
+
+async def time_to_connect(count: int) -> float:
+    """Give the seconds until that many slow servers are ready."""
+    names = [f"slow{number}" for number in range(count)]
+    began = time.perf_counter()
+    async with running(*map(slow, names)) as (manager, watcher):
+        await manager.wait_discovered(PATIENCE)
+        took = time.perf_counter() - began
+        assert all(watcher.last(name).status is S.READY for name in names)
+    return took
+
+
+@pytest.mark.timeout(120)
+async def test_many_servers_are_ready_when_the_slowest_one_is(measure: Measure) -> None:
+    await time_to_connect(1)  # loads what speaks MCP
+    ratios = []
+    for _ in range(ATTEMPTS):
+        alone = await time_to_connect(1)
+        together = await time_to_connect(MANY)
+        ratios.append(together / alone)
+        measure(
+            f"servers that take 1 s each: one ready after {alone:.2f} s,"
+            f" {MANY} after {together:.2f} s, ratio {ratios[-1]:.2f}"
+            f" (budget {MOST_TO_SLOWEST})"
+        )
+        if ratios[-1] <= MOST_TO_SLOWEST:
+            break
+    assert min(ratios) <= MOST_TO_SLOWEST
+
+
+async def test_a_call_costs_little_more_than_one_of_the_bare_sdk(measure: Measure) -> None:
+    program = StdioServerParameters(command=sys.executable, args=[str(FOLDER / "sample.py")])
+    bare, ours = [], []
+    async with (
+        Client(stdio_client(program)) as client,
+        running(script("sample")) as (manager, watcher),
+    ):
+        await watcher.until("sample", S.STARTING, S.READY)
+        for number in range(CALLS):
+            began = time.perf_counter()
+            await client.call_tool("add", {"a": number})
+            between = time.perf_counter()
+            await call(manager, "add", {"a": number})
+            bare.append(between - began)
+            ours.append(time.perf_counter() - between)
+    sdk, engine = statistics.median(bare) * 1000, statistics.median(ours) * 1000
+    measure(
+        f"a call over stdio: SDK {sdk:.2f} ms, engine {engine:.2f} ms,"
+        f" difference {engine - sdk:+.2f} ms (budget {MOST_MILLISECONDS:.0f} ms)"
+    )
+    assert engine - sdk < MOST_MILLISECONDS

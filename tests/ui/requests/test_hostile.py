@@ -1,0 +1,86 @@
+"""Whatever a server writes into a request is only ever text."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.stalls import HANG_SECONDS, LoopWatch
+from tests.ui.requests.asking import asking
+from tests.ui.requests.samples import review
+from tui.model.consent import RequestId
+from tui.model.requests import (
+    FieldKind,
+    FieldOption,
+    FormField,
+    FormRequest,
+    PendingRequest,
+    SamplingMessage,
+    SamplingRequest,
+    SamplingReview,
+    UrlRequest,
+)
+from tui.model.servers import ServerId
+from tui.ui.screens.server_question import QuestionScreen
+
+ID = RequestId("hostile")
+
+
+def hostile_form(text: str) -> PendingRequest:
+    options = tuple(FieldOption(f"{text}{i}", text) for i in range(5))
+    fields = tuple(
+        FormField(f"{kind}", kind, text, text, default=_default(kind, text), options=options)
+        for kind in FieldKind
+    )
+    return FormRequest(ID, ServerId(text), text, fields, problem=f"{text}: {text}")
+
+
+def _default(kind: FieldKind, text: str) -> str | None:
+    return text if kind is FieldKind.TEXT else None
+
+
+def hostile_address(text: str) -> PendingRequest:
+    return UrlRequest(ID, ServerId(text), text, text, text, f"{text}.", text)
+
+
+def hostile_sampling(text: str) -> PendingRequest:
+    messages = (SamplingMessage(text, text), SamplingMessage(text, text, editable=False))
+    return SamplingRequest(ID, ServerId(text), text, messages, 10, text, (text,), (text,))
+
+
+def hostile_review(text: str) -> PendingRequest:
+    return SamplingReview(ID, ServerId(text), text, text)
+
+
+@pytest.mark.parametrize("make", [hostile_form, hostile_address, hostile_sampling, hostile_review])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[/x] [@click=app.quit]q[/] $accent {b} \\[",
+        "a" + "\n" * 5_000,
+        "x" * 200_000,
+        "漢" * 50_000,
+    ],
+    ids=["markup", "blank", "long", "wide"],
+)
+async def test_hostile_requests_neither_crash_nor_act_nor_hold_up_the_loop(
+    make: Callable[[str], PendingRequest], text: str, loop_watch: LoopWatch
+) -> None:
+    async with asking(make(text)) as hands:
+        await hands.arm()
+        for button in hands.modal.query("Button"):
+            assert hands.app.screen.region.contains_region(button.region)
+        if "click" in text:
+            assert "[@click=app.quit]q[/]" in hands.text
+        for y in range(4, 20, 4):
+            await hands.pilot.click(offset=(20, y))
+        assert hands.app.is_running
+        loop_watch.assert_smooth(HANG_SECONDS)
+
+
+async def test_a_review_under_hostile_names_can_be_refused() -> None:
+    async with asking(hostile_review("[/x]")) as hands:
+        await hands.arm()
+        await hands.press("d")
+        assert len(hands.replies) == 1
+        assert isinstance(hands.app.screen, QuestionScreen)
+        assert hands.modal.request != review()

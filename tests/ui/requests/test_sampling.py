@@ -1,0 +1,108 @@
+"""Prompts that servers want answered, and the answers before they go out."""
+
+import pytest
+from textual.widgets import Button, TextArea
+
+from tests.ui.chat.support import until
+from tests.ui.requests.asking import asking
+from tests.ui.requests.samples import review, sampling
+from tui.model.requests import Reply, ReplyAction, SamplingMessage
+from tui.ui.screens.sampling import MAX_EDITABLE, EditedText
+
+TEXTS = ("Summarise this file for me.", "(picture, image/png, 12 kB)")
+
+
+async def test_the_whole_prompt_and_its_bounds_are_shown() -> None:
+    async with asking(sampling(), (120, 36)) as hands:
+        shown = ("everything", "gemini-flash", "claude-3-sonnet", "1,000 tokens", "echo", *TEXTS)
+        for words in (*shown, "You are terse."):
+            assert words in hands.text
+
+
+@pytest.mark.parametrize(
+    ("key", "reply"),
+    [
+        ("o", Reply(ReplyAction.ACCEPT, system="You are terse.", messages=TEXTS)),
+        ("ctrl+s", Reply(ReplyAction.ACCEPT, system="You are terse.", messages=TEXTS)),
+        ("s", Reply(ReplyAction.ACCEPT_ALWAYS, system="You are terse.", messages=TEXTS)),
+        ("d", Reply(ReplyAction.DECLINE)),
+        ("escape", Reply(ReplyAction.DECLINE)),
+        ("enter", Reply(ReplyAction.DECLINE)),
+    ],
+)
+async def test_each_key_gives_its_one_answer_once_armed(key: str, reply: Reply) -> None:
+    async with asking(sampling()) as hands:
+        await hands.press(key)
+        assert hands.replies == [], "not armed yet"
+        await hands.arm()
+        await hands.press(key, key)
+        assert hands.replies == [reply]
+
+
+async def test_an_edited_prompt_is_what_goes_out_and_letters_in_it_answer_nothing() -> None:
+    async with asking(sampling()) as hands:
+        await hands.arm()
+        first, second = hands.modal.query(TextArea)
+        first.focus()
+        await hands.press(*"osd ")
+        second.focus()
+        await hands.press("enter")
+        assert hands.replies == []
+        await hands.press("ctrl+s")
+        [reply] = hands.replies
+        assert reply.system == "osd You are terse."
+        assert reply.messages == ("\n" + TEXTS[0], TEXTS[1])
+
+
+async def test_what_is_no_plain_text_cannot_be_edited() -> None:
+    long = "x" * (MAX_EDITABLE + 1)
+    async with asking(sampling(SamplingMessage("user", long))) as hands:
+        await hands.arm()
+        assert len(hands.modal.query(TextArea)) == 1, "the system prompt"
+        await hands.press("o")
+        assert hands.replies[0].messages == (long,)
+
+
+async def test_an_answer_can_be_changed_before_it_is_sent() -> None:
+    async with asking(review()) as hands:
+        assert "And dogs." in hands.text
+        await hands.arm()
+        hands.one(TextArea).focus()
+        await hands.press(*"Yes. ", "ctrl+s")
+        assert hands.replies == [
+            Reply(ReplyAction.ACCEPT, text="Yes. It is about cats.\nAnd dogs.")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("key", "reply"),
+    [
+        ("s", Reply(ReplyAction.ACCEPT, text="calls echo")),
+        ("d", Reply(ReplyAction.DECLINE)),
+        ("escape", Reply(ReplyAction.DECLINE)),
+    ],
+)
+async def test_an_answer_that_is_no_text_is_sent_as_it_is_or_refused(
+    key: str, reply: Reply
+) -> None:
+    async with asking(review("calls echo", editable=False)) as hands:
+        assert not hands.modal.query(TextArea)
+        await hands.arm()
+        await hands.press(key)
+        assert hands.replies == [reply]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16)])
+async def test_many_messages_leave_every_answer_in_sight(size: tuple[int, int]) -> None:
+    messages = tuple(SamplingMessage("user", f"message {i}\n" * 5) for i in range(60))
+    async with asking(sampling(*messages), size) as hands:
+        for button in hands.modal.query(Button):
+            assert hands.modal.frame.region.contains_region(button.region)
+        last = list(hands.modal.query(EditedText))[-1]
+        hands.modal.body.scroll_end(animate=False)
+        await until(
+            hands.pilot, lambda: bool(hands.modal.body.region.intersection(last.region).area)
+        )
+        await hands.arm()
+        await hands.press("o")
+        assert hands.replies[0].messages == tuple(message.text for message in messages)

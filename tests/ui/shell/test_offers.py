@@ -1,0 +1,204 @@
+"""Prompts and resources in use: filled in, completed, read, sent, followed."""
+
+import pytest
+from textual.widgets import Input, OptionList, TextArea
+
+from tests.ui.shell import decks
+from tests.ui.shell.running import NARROW, WIDE, Running, running
+from tui.model.catalog import ResourceContent
+from tui.model.events import (
+    ArgumentCompleted,
+    LogLevelChanged,
+    ResourceRead,
+    ServerStatusChanged,
+    SubscriptionChanged,
+)
+from tui.model.servers import ServerInfo, ServerStatus
+from tui.ui.messages import PaneName
+from tui.ui.panes.chat import ABOUT_RESOURCE, ChatPane
+from tui.ui.panes.resources import expand, variables
+from tui.ui.screens.arguments import ArgumentsScreen
+from tui.ui.screens.log_level import LogLevelScreen
+from tui.ui.screens.main import MainScreen
+from tui.ui.screens.viewer import ViewerScreen
+from tui.ui.widgets.describe import era
+
+ONE = "test://static/resource/1"
+TWO = "test://static/resource/2"
+FIRST, SECOND = decks.EVERYTHING_RESOURCES
+
+
+def asked(deck: Running, name: str) -> list[tuple[object, ...]]:
+    return [arguments for called, arguments in deck.commands.calls if called == name]
+
+
+async def open_complex_prompt(deck: Running) -> ArgumentsScreen:
+    await deck.press("f4", "down", "enter")
+    await deck.until(lambda: deck.on_top(ArgumentsScreen))
+    screen = deck.app.screen
+    assert isinstance(screen, ArgumentsScreen)
+    return screen
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+async def test_a_prompt_is_sent_with_the_arguments_that_were_filled_in(
+    size: tuple[int, int],
+) -> None:
+    async with running(decks.full_store(), size) as deck:
+        await open_complex_prompt(deck)
+        assert "How warm." in deck.text
+        await deck.press("ctrl+s")
+        assert "This is required." in deck.text
+        assert asked(deck, "send_prompt") == []
+        await deck.press(*"hot", "enter", "enter", "enter")
+        await deck.until(lambda: deck.on_top(MainScreen))
+        await deck.settle()
+        assert asked(deck, "send_prompt") == [
+            (decks.EVERYTHING, "complex_prompt", {"temperature": "hot"})
+        ]
+        assert isinstance(deck.focus, TextArea)
+
+
+async def test_a_prompt_without_arguments_is_shown_before_it_is_sent() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f4", "enter")
+        assert "takes no arguments" in deck.text
+        assert asked(deck, "send_prompt") == []
+        await deck.press("enter")
+        await deck.until(lambda: bool(asked(deck, "send_prompt")))
+        assert asked(deck, "send_prompt") == [(decks.EVERYTHING, "simple_prompt", {})]
+
+
+async def test_leaving_the_arguments_sends_nothing() -> None:
+    async with running(decks.full_store()) as deck:
+        await open_complex_prompt(deck)
+        await deck.press(*"hot", "escape")
+        assert deck.on_top(MainScreen)
+        assert asked(deck, "send_prompt") == []
+
+
+async def test_the_server_completes_what_is_typed_after_a_pause() -> None:
+    async with running(decks.full_store()) as deck:
+        screen = await open_complex_prompt(deck)
+        await deck.press("tab", *"fo", "shift+tab", *"ho")
+        await deck.until(lambda: bool(asked(deck, "complete_argument")))
+        [(token, *rest)] = asked(deck, "complete_argument")
+        assert rest == [
+            decks.EVERYTHING, "complex_prompt", "temperature", "ho", {"style": "fo"}
+        ]  # fmt: skip
+        deck.store.dispatch(ArgumentCompleted("of-another", ("cold",)))
+        await deck.settle()
+        assert "cold" not in deck.text
+        deck.store.dispatch(ArgumentCompleted(str(token), ("hot", "hotter [/x]")))
+        await deck.until(lambda: "hotter [/x]" in deck.text)
+        await deck.press("down", "down", "enter")
+        assert screen.query(Input).first().value == "hotter [/x]"
+        assert not any(offered.display for offered in screen.query(OptionList))
+
+
+async def test_a_server_that_completes_nothing_is_not_asked() -> None:
+    store = decks.new_store()
+    decks.configure(store, decks.server(decks.EVERYTHING))
+    full = decks.full_store().state.servers[1]
+    decks.make_ready(store, decks.EVERYTHING, full.catalog, completions=False)
+    async with running(store) as deck:
+        await open_complex_prompt(deck)
+        await deck.press(*"ho")
+        await deck.pilot.pause(0.3)
+        assert asked(deck, "complete_argument") == []
+
+
+async def test_a_resource_is_read_and_its_content_shown_below() -> None:
+    async with running(decks.full_store(), (120, 50)) as deck:
+        await deck.press("f5", "enter")
+        assert asked(deck, "read_resource") == [(decks.EVERYTHING, ONE)]
+        assert "reading" in deck.text
+        content = ResourceContent("the [bold]text[/bold]", "text/plain", ("a picture, 3 kB",), 7)
+        deck.store.dispatch(ResourceRead(decks.EVERYTHING, ONE, content))
+        await deck.until(lambda: "the [bold]text[/bold]" in deck.text)
+        for words in ("21 characters", "a picture, 3 kB", "7 characters more"):
+            assert words in deck.text
+        await deck.press("v")
+        assert deck.on_top(ViewerScreen)
+        assert "the [bold]text[/bold]" in deck.text
+        await deck.press("escape", "down")
+        assert "the [bold]text[/bold]" not in deck.text
+
+
+async def test_a_resource_that_cannot_be_read_says_why() -> None:
+    async with running(decks.full_store(), (120, 50)) as deck:
+        await deck.press("f5", "enter")
+        deck.store.dispatch(ResourceRead(decks.EVERYTHING, ONE, failure="It is gone [/x]."))
+        await deck.until(lambda: "It is gone [/x]." in deck.text)
+
+
+@pytest.mark.parametrize(("draft", "sent"), [("look:", "look:"), ("", ABOUT_RESOURCE)])
+async def test_a_resource_is_sent_with_the_draft_or_a_question(draft: str, sent: str) -> None:
+    async with running(decks.full_store()) as deck:
+        composer = deck.one(ChatPane).query_one(TextArea)
+        composer.text = draft
+        await deck.press("f5", "g")
+        await deck.settle()
+        assert asked(deck, "send_resource") == [(decks.EVERYTHING, ONE, sent)]
+        assert composer.text == ""
+        assert deck.focus is composer
+
+
+async def test_a_resource_is_followed_and_no_longer() -> None:
+    async with running(decks.full_store(), (120, 50)) as deck:
+        await deck.press("f5", "down", "w")
+        assert asked(deck, "subscribe_resource") == [(decks.EVERYTHING, TWO, True)]
+        deck.store.dispatch(SubscriptionChanged(decks.EVERYTHING, TWO, True))
+        await deck.until(lambda: "followed:" in deck.text)
+        assert "unwatch" in deck.text
+        await deck.press("w")
+        assert asked(deck, "subscribe_resource")[-1] == (decks.EVERYTHING, TWO, False)
+
+
+async def test_a_template_asks_for_its_variables_and_reads_the_address() -> None:
+    async with running(decks.full_store(), (120, 50)) as deck:
+        await deck.press("f5", "end", "g", "w")
+        assert deck.commands.calls == [], "nothing is known to send or follow yet"
+        await deck.press("enter")
+        assert "id" in deck.text
+        await deck.press(*"7 /", "ctrl+s")
+        await deck.until(lambda: bool(asked(deck, "read_resource")))
+        uri = "test://static/resource/7%20%2F"
+        assert asked(deck, "read_resource") == [(decks.EVERYTHING, uri)]
+        await deck.press("g")
+        assert asked(deck, "send_resource") == [(decks.EVERYTHING, uri, ABOUT_RESOURCE)]
+
+
+def test_only_simple_variables_are_filled_in() -> None:
+    assert variables("a://{x}/{y}/{x}") == ("x", "y")
+    assert variables("a://b") == ()
+    assert variables("a://{+path}") is None
+    assert variables("a://x{?q}") is None
+    assert expand("a://{x}/{y}", {"x": "é/", "y": "1"}) == "a://%C3%A9%2F/1"
+
+
+async def test_the_log_level_of_a_server_is_chosen_in_the_activity_pane() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f7", "e")
+        assert deck.on_top(MainScreen), "all servers have no one level"
+        await deck.app.deck.show_pane(PaneName.ACTIVITY, decks.GIT)
+        await deck.press("e")
+        assert deck.on_top(LogLevelScreen)
+        await deck.press("down", "down", "enter")
+        assert asked(deck, "set_log_level") == [(decks.GIT, "warning")]
+        deck.store.dispatch(LogLevelChanged(decks.GIT, "warning"))
+        await deck.until(lambda: "from warning" in deck.text)
+
+
+def test_the_era_of_a_connection_is_told_by_its_revision() -> None:
+    assert era(ServerInfo("a", "1", "2025-11-25")) == "handshake"
+    assert era(ServerInfo("a", "1", "2026-07-28")) == "stateless"
+
+
+async def test_a_connection_of_the_newer_era_is_marked_in_the_tree_and_its_details() -> None:
+    store = decks.full_store()
+    async with running(store, (140, 36)) as deck:
+        assert "2026" not in deck.text
+        info = ServerInfo("git", "2", "2026-07-28")
+        store.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.READY, info=info))
+        await deck.until(lambda: "2026 ready" in deck.text)

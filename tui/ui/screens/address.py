@@ -1,0 +1,60 @@
+"""An address that a server asks to open."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widget import Widget
+
+from tui.model.requests import Reply, ReplyAction, UrlRequest
+from tui.ui.screens.server_question import QuestionScreen, heading, server_words
+from tui.ui.widgets.folded_text import FoldedText
+from tui.ui.widgets.plain import PlainText
+
+
+class AddressScreen(QuestionScreen[UrlRequest]):
+    """Shows where an address leads, whole. Opening it is the engine's work, once accepted."""
+
+    TITLE_LINE = "A server asks you to open an address"
+    HELP = "A server asks you to open an address. Nothing is opened or fetched until you say so."
+    ARMED_HINT = "← → Tab move · ↵ presses · what you do there is between you and the site"
+    BUTTONS = (
+        (ReplyAction.ACCEPT, "o", "Open"),
+        (ReplyAction.DECLINE, "d", "Decline"),
+        (ReplyAction.CANCEL, "Esc", "Cancel"),
+    )
+    KEYS = {  # noqa: RUF012 - as the base
+        "address.open": ReplyAction.ACCEPT,
+        "address.decline": ReplyAction.DECLINE,
+        "address.cancel": ReplyAction.CANCEL,
+    }
+    SAFE = ReplyAction.DECLINE
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "none", "open", id="address.open"),
+        Binding("d", "none", "decline", id="address.decline"),
+        Binding("escape", "none", "cancel", id="address.cancel"),
+        Binding("left", "app.focus_previous", "Button before", show=False),
+        Binding("right", "app.focus_next", "Button after", show=False),
+    ]
+
+    def facts(self) -> Iterable[tuple[str, str]]:
+        """Name who asks and where it leads."""
+        request = self._request
+        yield "server", request.server
+        yield "host", request.host or "none"
+        if request.shown_host != request.host:
+            yield "shown as", request.shown_host
+
+    def compose_body(self) -> Iterable[Widget]:
+        """Compose the warning, the message and the whole address."""
+        request = self._request
+        if request.warning:
+            yield PlainText(Content(request.warning), classes="request-warning")
+        yield server_words(request.message or "The server does not say why.")
+        yield heading(f"address, complete: {len(request.url):,} characters")
+        yield FoldedText(request.url, classes="request-address")
+
+    def reply(self, action: ReplyAction) -> Reply:
+        """Give the answer as it is."""
+        return Reply(action)

@@ -1,0 +1,349 @@
+"""What the modals for requests of servers have in common: the frame, the arming, the answers.
+
+The frame, its title and its labels are gemdeck's own; what a server wrote stands behind a label.
+As in the confirmation, no answer has an action name: only a key pressed here, or a button
+pressed here, can give one, and only once the question is armed.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from time import monotonic
+from typing import ClassVar, Final, Generic, TypeVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical, VerticalScroll
+from textual.content import Content
+from textual.getters import query_one
+from textual.message import Message
+from textual.reactive import var
+from textual.screen import ModalScreen
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Button
+
+from tui.model.requests import (
+    FormRequest,
+    Reply,
+    ReplyAction,
+    SamplingRequest,
+    SamplingReview,
+    UrlRequest,
+)
+from tui.store.commands import Commands
+from tui.text import clip
+from tui.ui.bridge import MIN_WAIT
+from tui.ui.screens.arming import ArmingGate, KeyKind
+from tui.ui.screens.dialog import DIALOG_STYLES
+from tui.ui.widgets.folded_text import FoldedText
+from tui.ui.widgets.plain import PlainText, one_line
+
+ServerRequest = FormRequest | UrlRequest | SamplingRequest | SamplingReview
+"""What a server can ask for beside the confirmation of a tool."""
+
+R = TypeVar("R", bound=ServerRequest)
+
+GATE_INTERVAL: Final = 0.1
+"""Seconds after which the gate is looked at again; keys put its opening off."""
+
+MAX_FACT: Final = 100
+"""Characters of a fact, such as a server's name, in a dialog."""
+
+MAX_HOST: Final = 255
+"""Characters of a host, whose end matters most; none that works is longer."""
+
+MAX_UNSCROLLED: Final = 200
+"""Characters of a server's words that surely need no scrolling."""
+
+TALL: Final = 24
+"""Rows from which the dialog has air."""
+
+OTHER_ROWS: Final = 11
+"""Rows on a tall screen that are neither facts nor body: frame, air, problem, answers, hint."""
+
+SHORT_OTHER_ROWS: Final = 6
+"""The same on a short screen."""
+
+MIN_BODY_ROWS: Final = 3
+"""Rows of the body that are in sight on the smallest screen."""
+
+HOST_LABELS: Final = frozenset({"host", "shown as"})
+"""Labels of facts that are hosts."""
+
+LABEL_WIDTH: Final = 10
+"""Cells for gemdeck's own labels."""
+
+UNARMED_HINT: Final = "One moment: keys count once you have stopped typing."
+
+
+class _Facts(PlainText):
+    """The facts, which tell how many rows they took."""
+
+    class Resized(Message):
+        """The facts take another number of rows."""
+
+    def on_resize(self) -> None:
+        """Let the body have the rest."""
+        self.post_message(self.Resized())
+
+
+class QuestionScreen(ModalScreen[None], Generic[R]):
+    """A modal for one request of a server.
+
+    Args:
+        request: What is asked.
+        commands: Where the answer goes.
+        clock: Gives seconds for the arming delay.
+    """
+
+    TITLE_LINE: ClassVar[str]
+    ARMED_HINT: ClassVar[str]
+    BUTTONS: ClassVar[tuple[tuple[ReplyAction, str, str], ...]]
+    """For each answer in order: what it means, its key as shown, its words."""
+
+    KEYS: ClassVar[Mapping[str, ReplyAction]]
+    """Binding ids and what they answer."""
+
+    SAFE: ClassVar[ReplyAction]
+    """The answer whose button has the focus at first where nothing is to fill in."""
+
+    AUTO_FOCUS = ""
+    BINDING_GROUP_TITLE = "Request of a server"
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL + 1, "-tall")]  # noqa: RUF012 - as the base
+    CSS_PATH = DIALOG_STYLES
+
+    armed: var[bool] = var(False, toggle_class="-armed")
+    """Whether answers count now; shown by the look of the buttons and the hint."""
+
+    frame = query_one(".request", Vertical)
+    body = query_one(".request-body", VerticalScroll)
+    hint = query_one(".request-hint", PlainText)
+
+    def __init__(
+        self, request: R, commands: Commands, *, clock: Callable[[], float] = monotonic
+    ) -> None:
+        super().__init__()
+        self._request = request
+        self._commands = commands
+        self._gate = ArmingGate(clock)
+        self._timer: Timer | None = None
+        self._is_answered = False
+        self._obsolete = False
+        self._waiting = 1
+        self._writing = False
+
+    @property
+    def request(self) -> R:
+        """What is asked."""
+        return self._request
+
+    @abstractmethod
+    def facts(self) -> Iterable[tuple[str, str]]:
+        """Name what the request is about: pairs of gemdeck's label and a text of one line."""
+
+    @abstractmethod
+    def compose_body(self) -> Iterable[Widget]:
+        """Compose what can be scrolled: texts to read and fields to fill in."""
+
+    @abstractmethod
+    def reply(self, action: ReplyAction) -> Reply | None:
+        """Make the answer, or complain on the screen and give None."""
+
+    def compose(self) -> ComposeResult:
+        """Lay out facts, body, answers and hint."""
+        with Vertical(classes="request") as frame:
+            frame.border_title = Content(self.TITLE_LINE)
+            yield _Facts(_facts(self.facts()), classes="request-facts")
+            with VerticalScroll(classes="request-body", can_focus=False):
+                yield from self.compose_body()
+            yield PlainText(classes="request-problem")
+            with Container(classes="request-buttons"):
+                for action, key, words in self.BUTTONS:
+                    label = Content.assemble((key, "bold underline"), f" {words}")
+                    yield Button(label, id=button_id(action), compact=True)
+            yield PlainText(UNARMED_HINT, classes="request-hint")
+
+    def on_mount(self) -> None:
+        """Begin to arm once all of it has been drawn."""
+        self._show_count()
+        self.complain(self.known_problem())
+        self.call_after_refresh(self._begin)
+
+    def on_resize(self) -> None:
+        """Give the body the rows that nothing else needs."""
+        self._fit()
+
+    @on(_Facts.Resized)
+    def _on_facts_resized(self, event: _Facts.Resized) -> None:
+        event.stop()
+        self._fit()
+
+    def accepts(self, request: object) -> bool:
+        """Tell whether this screen can show a request in place of its own."""
+        return isinstance(request, type(self._request)) and request.id == self._request.id
+
+    def show(self, request: R, waiting: int, *, writing: bool = False) -> None:
+        """Take note of how the request stands now, and of how many wait.
+
+        Args:
+            request: The request of the same id.
+            waiting: How many wait in all, this one included.
+            writing: Whether the user was writing when it came.
+        """
+        self._waiting = waiting
+        self._writing = writing
+        if request != self._request:
+            self._request = request
+            self.changed()
+        if self.is_mounted:
+            self._show_count()
+
+    def known_problem(self) -> str:
+        """Say why an earlier answer was not taken; nothing at first."""
+        return ""
+
+    def changed(self) -> None:
+        """Show what changed in the request; by itself nothing does."""
+
+    def close(self) -> None:
+        """Go away; from under another dialog, as soon as that is closed."""
+        self._obsolete = self._is_answered = True
+        if self.is_active:
+            self.dismiss()
+
+    def on_screen_resume(self) -> None:
+        """Go away where that was asked while another dialog stood above."""
+        if self._obsolete:
+            self.dismiss()
+
+    def on_key(self, event: events.Key) -> None:
+        """Swallow keys until the question is armed; take an answer from then on."""
+        active = self.active_bindings.get(event.key)
+        is_own = active is not None and active.node is self
+        action = self.KEYS.get(active.binding.id or "") if active is not None and is_own else None
+        counts = self._gate.typed(self._kind(event, action))
+        self._check_gate()
+        if counts and action is None:
+            return
+        event.stop()
+        event.prevent_default()
+        if counts and action is not None:
+            self._answer(action)
+
+    def _kind(self, event: events.Key, action: ReplyAction | None) -> KeyKind:
+        """Tell what a key means: text for a field, an answer, or writing meant for elsewhere."""
+        if event.is_printable and action is not None:
+            return KeyKind.ANSWER
+        if event.is_printable and isinstance(self.focused, Button | None):
+            return KeyKind.TEXT
+        return KeyKind.MOVE
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Drop text that is pasted beside the fields; it counts as typing."""
+        event.stop()
+        self._gate.typed(KeyKind.TEXT)
+        self._check_gate()
+
+    @on(Button.Pressed)
+    def _press(self, event: Button.Pressed) -> None:
+        event.stop()
+        if self._gate.armed:
+            self._answer(_ACTIONS[event.button.id or ""])
+
+    def watch_armed(self, armed: bool) -> None:
+        """Say whether answers count."""
+        if self.is_mounted:
+            self.hint.update(self.ARMED_HINT if armed else UNARMED_HINT)
+
+    def first_focus(self) -> Widget | None:
+        """Choose what gets the focus once keys count."""
+        return self.query_one(f"#{button_id(self.SAFE)}", Button)
+
+    def complain(self, text: str) -> None:
+        """Show why an answer is not taken, or nothing."""
+        line = self.query_one(".request-problem", PlainText)
+        line.update(Content(text))
+        line.display = bool(text)
+
+    def arm_again(self) -> None:
+        """Let another answer be given, after a pause."""
+        self._is_answered = False
+        if self.is_mounted:
+            self._begin()
+
+    def _answer(self, action: ReplyAction) -> None:
+        """Give the one answer; the modal goes when the state says that it is settled."""
+        if self._is_answered:
+            return
+        reply = self.reply(action)
+        if reply is not None:
+            self._is_answered = True
+            self._commands.reply(self._request.id, reply)
+
+    def _fit(self) -> None:
+        """Bound the body, so that every answer is in sight whatever its length."""
+        height = self.app.size.height
+        other = OTHER_ROWS if height > TALL else SHORT_OTHER_ROWS
+        room = height - other - self.query_one(".request-facts").size.height
+        self.body.styles.max_height = max(MIN_BODY_ROWS, room)
+
+    def _show_count(self) -> None:
+        self.frame.border_subtitle = Content(f"1 of {self._waiting}" if self._waiting > 1 else "")
+
+    def _begin(self) -> None:
+        """Begin the delay now that the question has been drawn."""
+        if self._timer is not None:
+            self._timer.stop()
+        self.armed = False
+        self._gate.shown(writing=self._writing)
+        self._writing = False
+        self._check_gate()
+
+    def _check_gate(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if self._gate.waits_for_drawing:
+            return
+        remaining = self._gate.remaining
+        self.armed = remaining == 0
+        if remaining:
+            wait = min(max(remaining, MIN_WAIT), GATE_INTERVAL)
+            self._timer = self.set_timer(wait, self._check_gate)
+        elif self.focused is None:
+            widget = self.first_focus()
+            if widget is not None:
+                widget.focus()
+
+
+def server_words(text: str) -> FoldedText:
+    """Make a view of a server's words: whole, wrapped, scrolling by itself where it is long."""
+    view = FoldedText(text, wrap=True, classes="server-words")
+    view.can_focus = text.count("\n") > 1 or len(text) > MAX_UNSCROLLED
+    return view
+
+
+def heading(text: str) -> PlainText:
+    """Make a heading of gemdeck's own."""
+    return PlainText(Content(text), classes="heading")
+
+
+def button_id(action: ReplyAction) -> str:
+    """Give the id of the button of an answer."""
+    return f"answer-{action.name.lower().replace('_', '-')}"
+
+
+_ACTIONS: Final = {button_id(action): action for action in ReplyAction}
+
+
+def _facts(pairs: Iterable[tuple[str, str]]) -> Content:
+    return Content("\n").join(
+        Content.assemble(
+            (label.ljust(LABEL_WIDTH), "$foreground 60%"),
+            (
+                clip(one_line(text), MAX_HOST if label in HOST_LABELS else MAX_FACT),
+                "bold" if label == "server" else "",
+            ),
+        )
+        for label, text in pairs
+    )
