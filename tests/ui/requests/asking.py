@@ -13,8 +13,8 @@ from tests.ui.chat.app import ChatApp
 from tests.ui.chat.support import Clock, until
 from tui.model import events as e
 from tui.model.requests import PendingRequest, Reply
-from tui.ui.screens.arming import ARMING_SECONDS
 from tui.ui.screens.server_question import QuestionScreen
+from tui.ui.widgets.composer import WRITING_SECONDS
 
 W = TypeVar("W", bound=Widget)
 
@@ -44,7 +44,7 @@ class Asking:
         await until(self.pilot, lambda: self.modal._gate._quiet_since is not None)
 
     async def arm(self) -> None:
-        self.clock.advance(ARMING_SECONDS + 0.01)
+        self.clock.advance(WRITING_SECONDS + 0.01)
         await until(self.pilot, lambda: self.modal.armed)
         await self.pilot.pause()
 

@@ -195,6 +195,8 @@ async def test_buttons_answer_by_mouse_once_armed() -> None:
         await hands.pilot.click("#answer-decline")
         assert hands.replies == []
         await hands.arm()
+        pressed = hands.one(Button, "#answer-decline")
+        await until(hands.pilot, lambda: not pressed.has_class("-active"))
         await hands.pilot.click("#answer-decline")
         await until(hands.pilot, lambda: bool(hands.replies))
         assert hands.replies == [Reply(ReplyAction.DECLINE)]

@@ -49,7 +49,7 @@ async def test_help_begins_with_the_keys_of_the_place() -> None:
 
 
 async def test_help_shows_every_action_when_scrolled() -> None:
-    async with running(decks.full_store(), (120, 100)) as deck:
+    async with running(decks.full_store(), (120, 140)) as deck:
         await deck.press("f1")
         for key in keymap.KEYS:
             if key.place is not keymap.Place.DIALOG:

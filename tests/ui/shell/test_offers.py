@@ -16,7 +16,7 @@ from tui.model.events import (
 from tui.model.servers import ServerInfo, ServerStatus
 from tui.ui.messages import PaneName
 from tui.ui.panes.chat import ABOUT_RESOURCE, ChatPane
-from tui.ui.panes.resources import expand, variables
+from tui.ui.panes.resources import ResourcesPane, expand, variables
 from tui.ui.screens.arguments import ArgumentsScreen
 from tui.ui.screens.log_level import LogLevelScreen
 from tui.ui.screens.main import MainScreen
@@ -150,7 +150,7 @@ async def test_a_resource_is_followed_and_no_longer() -> None:
         assert asked(deck, "subscribe_resource") == [(decks.EVERYTHING, TWO, True)]
         deck.store.dispatch(SubscriptionChanged(decks.EVERYTHING, TWO, True))
         await deck.until(lambda: "followed:" in deck.text)
-        assert "unwatch" in deck.text
+        assert deck.one(ResourcesPane).action_label("watch") == "unwatch"
         await deck.press("w")
         assert asked(deck, "subscribe_resource")[-1] == (decks.EVERYTHING, TWO, False)
 

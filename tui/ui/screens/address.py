@@ -1,16 +1,20 @@
 """An address that a server asks to open."""
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widget import Widget
 
 from tui.model.requests import Reply, ReplyAction, UrlRequest
-from tui.ui.screens.server_question import QuestionScreen, heading, server_words
+from tui.text import clip
+from tui.ui.screens.server_question import QuestionScreen, section_heading, server_words
 from tui.ui.widgets.folded_text import FoldedText
-from tui.ui.widgets.plain import PlainText
+from tui.ui.widgets.plain import PlainText, one_line
+
+MAX_WARNING: Final = 300
+"""Characters of a warning."""
 
 
 class AddressScreen(QuestionScreen[UrlRequest]):
@@ -50,9 +54,11 @@ class AddressScreen(QuestionScreen[UrlRequest]):
         """Compose the warning, the message and the whole address."""
         request = self._request
         if request.warning:
-            yield PlainText(Content(request.warning), classes="request-warning")
+            yield PlainText(
+                Content(clip(one_line(request.warning), MAX_WARNING)), classes="request-warning"
+            )
         yield server_words(request.message or "The server does not say why.")
-        yield heading(f"address, complete: {len(request.url):,} characters")
+        yield section_heading(f"address, complete: {len(request.url):,} characters")
         yield FoldedText(request.url, classes="request-address")
 
     def reply(self, action: ReplyAction) -> Reply:

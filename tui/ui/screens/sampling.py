@@ -10,7 +10,7 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from tui.model.requests import Reply, ReplyAction, SamplingRequest, SamplingReview
-from tui.ui.screens.server_question import QuestionScreen, heading
+from tui.ui.screens.server_question import QuestionScreen, section_heading
 from tui.ui.widgets.composer import TEXT_KEYS
 from tui.ui.widgets.folded_text import FoldedText
 from tui.ui.widgets.plain import one_line
@@ -52,7 +52,7 @@ class EditedText(Vertical):
     def compose(self) -> ComposeResult:
         """Compose the heading and the text."""
         mode = "can be edited" if self._editor is not None else "to read"
-        yield heading(f"{self._title} · {mode}")
+        yield section_heading(f"{self._title} · {mode}")
         yield self._editor or FoldedText(self._text, wrap=True)
 
     @property

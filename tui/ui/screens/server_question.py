@@ -262,7 +262,7 @@ class QuestionScreen(ModalScreen[None], Generic[R]):
     def complain(self, text: str) -> None:
         """Show why an answer is not taken, or nothing."""
         line = self.query_one(".request-problem", PlainText)
-        line.update(Content(text))
+        line.update(Content(clip(one_line(text), MAX_UNSCROLLED)))
         line.display = bool(text)
 
     def arm_again(self) -> None:
@@ -323,9 +323,9 @@ def server_words(text: str) -> FoldedText:
     return view
 
 
-def heading(text: str) -> PlainText:
-    """Make a heading of gemdeck's own."""
-    return PlainText(Content(text), classes="heading")
+def section_heading(text: str) -> PlainText:
+    """Make a heading of gemdeck's own, of one line."""
+    return PlainText(Content(clip(one_line(text), MAX_FACT)), classes="heading")
 
 
 def button_id(action: ReplyAction) -> str:

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
 from rich.text import Text
@@ -14,10 +14,17 @@ from textual.widgets import Input, Select, SelectionList
 from textual.widgets.selection_list import Selection
 
 from tui.model.requests import FieldKind, FormField, FormValue
+from tui.text import clip
 from tui.ui.widgets.plain import PlainText, block, one_line
 
 MAX_TYPED: Final = 10_000
 """Characters that can be typed into a field."""
+
+MAX_LABEL: Final = 200
+"""Characters of a title, and of an option, that are shown."""
+
+MAX_DESCRIPTION: Final = 1_000
+"""Characters of a field's description that are shown."""
 
 PRIVATE_WARNING: Final = (
     "This looks like a secret. Servers must not ask for one: leave it out unless you are sure."
@@ -62,10 +69,13 @@ class FieldRow(Vertical):
         field = self.field
         kind = field.format or field.kind.value
         notes = " · ".join((kind, "required")) if field.required else kind
-        label = Content.assemble((one_line(field.title), "bold"), (f"  {notes}", "$foreground 60%"))
+        label = Content.assemble((_label(field.title), "bold"), (f"  {notes}", "$foreground 60%"))
         yield PlainText(label, classes="field-label")
         if field.description:
-            yield PlainText(Content(block(field.description)), classes="field-description")
+            yield PlainText(
+                Content(block(clip(field.description, MAX_DESCRIPTION))),
+                classes="field-description",
+            )
         if field.asks_secret:
             yield PlainText(Content(PRIVATE_WARNING), classes="field-warning")
         yield self.control
@@ -87,7 +97,7 @@ class FieldRow(Vertical):
     def complain(self, reason: str) -> None:
         """Show a reason, or none."""
         line = self.query_one(".field-problem", PlainText)
-        line.update(Content(reason))
+        line.update(Content(_label(reason)))
         line.display = bool(reason)
         self.set_class(bool(reason), "-wrong")
 
@@ -134,10 +144,10 @@ class ChoiceField(FieldRow):
     def make_control(self) -> Select[int]:
         """Make a list that folds down; options are known by their place."""
         options = self.field.options
-        labels = [one_line(option.label) for option in options] if options else ["Yes", "No"]
+        labels = [_label(option.label) for option in options] if options else ["Yes", "No"]
         begun = self._place_of(self.field.default)
         return Select(
-            [(Text(label, no_wrap=True), place) for place, label in enumerate(labels)],
+            _numbered(labels),
             prompt="choose…",
             value=Select.NULL if begun is None else begun,
             type_to_search=False,
@@ -167,7 +177,7 @@ class ChoicesField(FieldRow):
         begun = default if isinstance(default, tuple) else ()
         return SelectionList(
             *(
-                Selection(Content(one_line(option.label)), place, option.value in begun)
+                Selection(Content(_label(option.label)), place, option.value in begun)
                 for place, option in enumerate(self.field.options)
             ),
             compact=True,
@@ -216,6 +226,10 @@ def problem_of(field: FormField, value: FormValue) -> str:
     return ""
 
 
+def _label(text: str) -> str:
+    return clip(one_line(text), MAX_LABEL)
+
+
 def _input_type(kind: FieldKind) -> Literal["integer", "number", "text"]:
     match kind:
         case FieldKind.INTEGER:
@@ -250,3 +264,8 @@ def _number(text: str) -> float | None:
 def _short(number: float) -> str:
     """Write a bound without a needless fraction."""
     return f"{int(number):,}" if float(number).is_integer() else f"{number:g}"
+
+
+def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:
+    """Give options for a `Select`, which parses bare strings as markup; each is its number."""
+    return [(Text(label, no_wrap=True), place) for place, label in enumerate(labels)]

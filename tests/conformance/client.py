@@ -1,0 +1,172 @@
+"""A gemdeck without a screen for the conformance suite: it does once all that a server offers.
+
+Run it as ``python -m tests.conformance.client URL``. It connects by the same engine as the app,
+calls every tool, reads every resource and gets every prompt, and says yes to whatever it is
+asked. It knows nothing of single scenarios. Where ``MCP_CONFORMANCE_CONTEXT`` names
+``toolCalls``, exactly those calls are made instead of made-up ones.
+
+It ends with 0 if the server was ready and the engine did its work; what the server refused is
+printed and is no failure.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Awaitable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tests.conformance.stubs import STUB, fill_in, stub_arguments
+from tui.engine.chat.backend import ModelRequest
+from tui.engine.chat.generation import Generation
+from tui.engine.requests import Check, DecliningDesk, ServerRequest
+from tui.engine.servers.backoff import RetryPolicy
+from tui.engine.servers.facilities import Facilities
+from tui.engine.servers.features import Features, ServerCallError
+from tui.engine.servers.manager import ServerManager
+from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.tools import OfferedTool, ToolCallError, ToolResult
+from tui.model.catalog import Catalog
+from tui.model.events import CatalogChanged, Event, ServerLogged, ServerStatusChanged
+from tui.model.requests import FormRequest, Reply, ReplyAction
+from tui.model.servers import Origin, ServerId, ServerStatus, Transport
+
+CONTEXT: Final = "MCP_CONFORMANCE_CONTEXT"
+"""The environment variable in which the suite describes a scenario, as JSON."""
+
+SERVER: Final = ServerId("conformance")
+
+SCHEMA: Final = "schema"
+"""The parameter in which a tool takes a schema."""
+
+READY_SECONDS: Final = 60.0
+"""Longest time for the server to be ready."""
+
+ONE_ATTEMPT: Final = RetryPolicy(first_delay=60.0)
+"""A server that fails is not tried again while it is looked at."""
+
+
+class WillingDesk(DecliningDesk):
+    """Implements `tui.engine.requests.Desk`: accepts everything, forms with their defaults."""
+
+    async def ask(self, request: ServerRequest, check: Check | None = None) -> Reply:
+        """Accept, unless what is filled in does not pass the check."""
+        content = None
+        if isinstance(request, FormRequest):
+            content = {field.key: fill_in(field) for field in request.fields}
+        reply = Reply(ReplyAction.ACCEPT, content)
+        if check is not None and (problem := check(reply)):
+            print(f"a form could not be filled in: {problem}")
+            return Reply(ReplyAction.DECLINE)
+        return reply
+
+
+class StubModel:
+    """Implements `tui.engine.chat.generation.Generator`: answers every prompt alike."""
+
+    model: str = STUB
+
+    async def generate(self, request: ModelRequest) -> Generation:
+        """Give the one answer."""
+        del request
+        return Generation(STUB, (), self.model)
+
+
+class Visit:
+    """One visit to a server: everything it offers, once."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._status = ServerStatus.STOPPED
+        self._reason = ""
+        self._catalog = Catalog()
+
+    async def run(self) -> bool:
+        """Tell whether the server was ready."""
+        facilities = Facilities(self._hear, WillingDesk(), generator=StubModel())
+        definition = ServerDefinition(SERVER, Origin.USER, Transport.HTTP, url=self._url)
+        with tempfile.TemporaryDirectory() as folder:
+            manager = ServerManager(
+                self._hear,
+                workspace=Path(folder),
+                client_version="0",
+                retry=ONE_ATTEMPT,
+                facilities=facilities,
+            )
+            async with manager:
+                manager.configure([definition])
+                await manager.wait_discovered(READY_SECONDS)
+                if self._status is not ServerStatus.READY:
+                    print(f"{self._status}: {self._reason}")
+                    return False
+                await self._call_tools(manager)
+                await self._use_features(manager.features(SERVER))
+        return True
+
+    def _hear(self, event: Event) -> None:
+        match event:
+            case ServerStatusChanged(status=status, failure=failure):
+                self._status = status
+                self._reason = failure.reason if failure is not None else ""
+            case CatalogChanged(catalog=catalog):
+                self._catalog = catalog
+            case ServerLogged(lines=lines):
+                for line in lines:
+                    print(f"{line.source}: {line.text}")
+
+    async def _call_tools(self, manager: ServerManager) -> None:
+        for tool, arguments in planned_calls(manager):
+            await tell(tool.id, manager.call_tool(tool, arguments, lambda _: None))
+
+    async def _use_features(self, features: Features) -> None:
+        for resource in self._catalog.resources:
+            await tell(resource.uri, features.read_resource(resource.uri))
+        for prompt in self._catalog.prompts:
+            arguments = {argument.name: STUB for argument in prompt.arguments}
+            await tell(prompt.name, features.get_prompt(prompt.name, arguments))
+
+
+def planned_calls(manager: ServerManager) -> Iterator[tuple[OfferedTool, dict[str, Any]]]:
+    """Give the calls to make: those that the suite names, or one of each tool."""
+    tools = list(manager.offered_tools())
+    named = json.loads(os.environ.get(CONTEXT) or "{}").get("toolCalls")
+    if named is None:
+        yield from ((tool, made_up_arguments(tool, tools)) for tool in tools)
+        return
+    by_name = {tool.name: tool for tool in tools}
+    for call in named:
+        if (tool := by_name.get(call["name"])) is not None:
+            yield tool, call.get("arguments") or {}
+
+
+def made_up_arguments(tool: OfferedTool, tools: Sequence[OfferedTool]) -> dict[str, Any]:
+    """Make arguments for a tool; one that takes a schema is given that of another tool.
+
+    Suites ask for a schema to see whether it came through unharmed.
+    """
+    arguments = stub_arguments(tool.schema)
+    others = [other.schema for other in tools if other is not tool]
+    if others and isinstance(arguments.get(SCHEMA), dict):
+        arguments[SCHEMA] = dict(others[0])
+    return arguments
+
+
+async def tell(what: str, doing: Awaitable[object]) -> None:
+    """Print what came of something; a refusal is an answer too."""
+    try:
+        result = await doing
+    except (ToolCallError, ServerCallError) as error:
+        print(f"{what}: {error}")
+        return
+    print(f"{what}: {result.display if isinstance(result, ToolResult) else result}")
+
+
+async def main(url: str) -> int:
+    """Visit a server; give the exit code."""
+    return 0 if await Visit(url).run() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(sys.argv[1])))

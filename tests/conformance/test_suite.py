@@ -1,0 +1,135 @@
+"""The official conformance suite against the engine, for each revision that it scores."""
+
+import asyncio
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.measures import Measure
+from tests.support.node import node_executable, node_package
+
+BASELINE: Final = Path(__file__).with_name("baseline.yml")
+
+CLIENT_SECONDS: Final = 150
+"""Longest time the suite gives one client, which may have to wait for others."""
+
+SUITE_SECONDS: Final = 200.0
+"""Longest time of one run of the suite; it takes about fifteen seconds."""
+
+CORE: Final[Mapping[str, frozenset[str]]] = {
+    "2025-11-25": frozenset(
+        {
+            "initialize",
+            "tools_call",
+            "elicitation-sep1034-client-defaults",
+            "sse-retry",
+            "json-schema-2020-12-preservation",
+        }
+    ),
+    "2026-07-28": frozenset(
+        {
+            "tools_call",
+            "request-metadata",
+            "sep-2322-client-request-state",
+            "http-standard-headers",
+            "http-custom-headers",
+            "http-invalid-tool-headers",
+            "json-schema-ref-no-deref",
+            "json-schema-2020-12-preservation",
+        }
+    ),
+}
+"""The scenarios of each revision that ask for no sign-in; the schema one is not scored."""
+
+SIGN_IN: Final = "auth/"
+"""How the names of the other scenarios begin."""
+
+_SUMMARY: Final = re.compile(r"^[✓✗] (\S+): (\d+) passed, (\d+) failed", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Score:
+    """How many checks of a scenario passed and failed."""
+
+    passed: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a run of the suite came to."""
+
+    code: int
+    output: str
+    scores: Mapping[str, Score]
+
+
+async def run_suite(revision: str, folder: Path) -> Verdict:
+    """Run what a revision requires of clients; the results are left in the folder."""
+    script = node_package("conformance") / "dist" / "index.js"
+    client = f"{sys.executable} -m tests.conformance {folder}"
+    process = await asyncio.create_subprocess_exec(
+        str(node_executable()),
+        str(script),
+        "client",
+        *("--command", client),
+        *("--requirements", revision),
+        *("--timeout", str(CLIENT_SECONDS * 1000)),
+        *("--expected-failures", str(BASELINE)),
+        *("--output-dir", str(folder / "results")),
+        env={**os.environ, "NODE_NO_WARNINGS": "1"},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(SUITE_SECONDS):
+            output = (await process.communicate())[0].decode()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    scores = {
+        name: Score(int(passed), int(failed)) for name, passed, failed in _SUMMARY.findall(output)
+    }
+    return Verdict(process.returncode or 0, output, scores)
+
+
+def failed_checks(folder: Path, scenario: str) -> list[str]:
+    """Name the checks of a scenario that did not succeed, with the reasons."""
+    return [
+        f"{scenario}:{check['id']}: {check.get('errorMessage', check['status'])}"
+        for file in folder.glob(f"results/{scenario}-*/checks.json")
+        for check in json.loads(file.read_text())
+        if check["status"] in {"FAILURE", "WARNING"}
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("revision", CORE)
+async def test_the_official_suite_passes(revision: str, tmp_path: Path, measure: Measure) -> None:
+    began = time.monotonic()
+    verdict = await run_suite(revision, tmp_path)
+    took = time.monotonic() - began
+    core = {name: score for name, score in verdict.scores.items() if name in CORE[revision]}
+    measure(
+        f"conformance {revision}: {sum(score.failed == 0 for score in core.values())} of"
+        f" {len(CORE[revision])} core scenarios pass ({sum(s.passed for s in core.values())}"
+        f" checks), {len(verdict.scores) - len(core)} wait for the sign-in; {took:.0f} s"
+    )
+    unsound = [line for name in CORE[revision] for line in failed_checks(tmp_path, name)]
+    assert unsound == []
+    assert verdict.code == 0, verdict.output[-3000:]
+    assert core.keys() == CORE[revision]
+    assert all(score.passed > 0 for score in core.values()), "a client that fails checks nothing"
+    others = verdict.scores.keys() - core.keys()
+    assert all(name.startswith(SIGN_IN) for name in others), sorted(others)

@@ -1,0 +1,228 @@
+"""The reference servers: how each is started, and what it offers and answers."""
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tests.servers.web import process
+from tests.support.node import node_server
+from tui.engine.settings.definitions import ServerDefinition
+from tui.model.servers import Origin, ServerId, Transport
+
+Arguments = Mapping[str, Any]
+ArgumentsIn = Callable[[Path], Arguments]
+"""Makes arguments that name files of a workspace."""
+
+HANDSHAKE: Final = "2025-11-25"
+STATELESS: Final = "2026-07-28"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a tool, by its name on the server, and a pattern of what it gives."""
+
+    tool: str
+    arguments: ArgumentsIn
+    gives: str
+
+
+@dataclass(frozen=True)
+class Use:
+    """A resource to read, or a prompt to get, and a pattern of what it holds."""
+
+    name: str
+    gives: str
+    arguments: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Completing:
+    """An argument to complete, and what is suggested."""
+
+    target: str
+    argument: str
+    value: str
+    gives: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Watching:
+    """A resource to subscribe to, and a call after which the server announces its change."""
+
+    uri: str
+    call: Call
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One reference server over one transport.
+
+    Attributes:
+        name: What it is called here.
+        package: Its npm name after ``server-``, or its Python command.
+        arguments: Its arguments in a workspace.
+        protocol: The revision of the protocol that it is expected to speak.
+        counts: How many tools, prompts, resources and templates it lists.
+        call: A call.
+        transport: How it is reached.
+        path: The path of its address.
+        read: A resource, where it has any.
+        prompt: A prompt, where it has any.
+        complete: An argument to complete, where it can.
+        watch: A resource that changes, where it announces that.
+    """
+
+    name: str
+    package: str
+    protocol: str
+    counts: tuple[int, int, int, int]
+    call: Call
+    arguments: Callable[[Path], list[str]] = lambda _: []
+    transport: Transport = Transport.STDIO
+    path: str = ""
+    read: Use | None = None
+    prompt: Use | None = None
+    complete: Completing | None = None
+    watch: Watching | None = None
+
+    @asynccontextmanager
+    async def started(self, workspace: Path) -> AsyncIterator[ServerDefinition]:
+        """Prepare the workspace, run the server if it is to listen, and give its definition."""
+        prepare(workspace)
+        server = ServerId(self.name)
+        command, arguments = self._command(workspace)
+        if self.transport is Transport.STDIO:
+            environment = {"MEMORY_FILE_PATH": str(workspace / "memory.jsonl")}
+            yield ServerDefinition(
+                server,
+                Origin.USER,
+                Transport.STDIO,
+                command=command,
+                args=tuple(arguments),
+                env=environment,
+                cwd=workspace,
+            )
+            return
+        async with process(command, *arguments) as (base, _):
+            yield ServerDefinition(server, Origin.USER, self.transport, url=base + self.path)
+
+    def _command(self, workspace: Path) -> tuple[str, list[str]]:
+        arguments = self.arguments(workspace)
+        if self.package.startswith("mcp-server-"):
+            return str(Path(sys.executable).with_name(self.package)), arguments
+        return node_server(self.package, *arguments)
+
+
+def prepare(workspace: Path) -> None:
+    """Put into a workspace what the calls below look at: a note, and a repository."""
+    (workspace / "notes.txt").write_text("milk and bread\n")
+    repository = workspace / "repository"
+    quiet = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    subprocess.run(["git", "init", "--quiet", str(repository)], check=True, env=quiet)
+    (repository / "untracked.txt").write_text("x")
+
+
+def _everything(transport: Transport, kind: str, path: str = "") -> Reference:
+    return Reference(
+        name=f"everything-{transport}",
+        package="everything",
+        arguments=lambda _: [kind],
+        transport=transport,
+        path=path,
+        protocol=HANDSHAKE,
+        counts=(17, 4, 7, 2),
+        call=Call("get-sum", lambda _: {"a": 2, "b": 40}, r"The sum of 2 and 40 is 42"),
+        read=Use("demo://resource/dynamic/text/7", "Resource 7: This is a plaintext resource"),
+        prompt=Use("args-prompt", "weather in Kyiv", {"city": "Kyiv"}),
+        complete=Completing("completable-prompt", "department", "S", ("Sales", "Support")),
+        watch=Watching(
+            "demo://resource/dynamic/text/1",
+            Call("toggle-subscriber-updates", lambda _: {}, "Started simulat"),
+        ),
+    )
+
+
+REFERENCES: Final = (
+    _everything(Transport.STDIO, "stdio"),
+    _everything(Transport.SSE, "sse", "/sse"),
+    _everything(Transport.HTTP, "streamableHttp", "/mcp"),
+    Reference(
+        name="filesystem",
+        package="filesystem",
+        arguments=lambda workspace: [str(workspace)],
+        protocol=HANDSHAKE,
+        counts=(14, 0, 0, 0),
+        call=Call(
+            "read_text_file",
+            lambda workspace: {"path": str(workspace / "notes.txt")},
+            "milk and bread",
+        ),
+    ),
+    Reference(
+        name="memory",
+        package="memory",
+        protocol=HANDSHAKE,
+        counts=(9, 0, 1, 0),
+        call=Call("read_graph", lambda _: {}, r'"entities": \[\]'),
+        read=Use("memory://knowledge-graph", r'"relations": \[\]'),
+        watch=Watching(
+            "memory://knowledge-graph",
+            Call(
+                "create_entities",
+                lambda _: {
+                    "entities": [{"name": "Ada", "entityType": "person", "observations": []}]
+                },
+                "Ada",
+            ),
+        ),
+    ),
+    Reference(
+        name="sequential-thinking",
+        package="sequential-thinking",
+        protocol=HANDSHAKE,
+        counts=(1, 0, 0, 0),
+        call=Call(
+            "sequentialthinking",
+            lambda _: {
+                "thought": "Look first.",
+                "thoughtNumber": 1,
+                "totalThoughts": 3,
+                "nextThoughtNeeded": True,
+            },
+            r'"totalThoughts": 3',
+        ),
+    ),
+    Reference(
+        name="git",
+        package="mcp-server-git",
+        arguments=lambda workspace: ["--repository", str(workspace / "repository")],
+        protocol=STATELESS,
+        counts=(12, 0, 0, 0),
+        call=Call(
+            "git_status",
+            lambda workspace: {"repo_path": str(workspace / "repository")},
+            r"untracked\.txt",
+        ),
+    ),
+    Reference(
+        name="time",
+        package="mcp-server-time",
+        protocol=STATELESS,
+        counts=(2, 0, 0, 0),
+        call=Call(
+            "convert_time",
+            lambda _: {
+                "source_timezone": "Europe/Kyiv",
+                "time": "12:00",
+                "target_timezone": "Asia/Tokyo",
+            },
+            r"T1[89]:00:00\+09:00",
+        ),
+    ),
+)
+"""The table of reference servers."""

@@ -1,0 +1,197 @@
+"""The reference servers by the real engine: each is connected and everything of it is used."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.stubs import fill_in
+from tests.real.catalogue import REFERENCES, Call, Reference
+from tests.support.measures import Measure
+from tests.unit.engine.servers.asking import Stage
+from tests.unit.engine.servers.support import eventually, running
+from tui.engine.servers.features import Features
+from tui.engine.servers.manager import ServerManager
+from tui.engine.tools import ToolResult
+from tui.model.chat import Progress
+from tui.model.requests import (
+    FieldKind,
+    FormRequest,
+    SamplingRequest,
+    SamplingReview,
+    UrlRequest,
+)
+from tui.model.servers import ServerId
+from tui.model.servers import ServerStatus as S
+
+pytestmark = pytest.mark.slow
+
+START_SECONDS = 20.0
+"""Longest time for a server to be ready on a busy machine."""
+
+EVERYTHING = [reference for reference in REFERENCES if reference.package == "everything"]
+
+
+@asynccontextmanager
+async def visiting(reference: Reference, workspace: Path) -> AsyncIterator[Stage]:
+    """Run a reference server until the block ends, before a user who can answer."""
+    stage = Stage()
+    async with (
+        reference.started(workspace) as definition,
+        running(definition, workspace=workspace, facilities=stage.facilities) as (manager, watcher),
+    ):
+        stage.manager, stage.watcher = manager, watcher
+        await manager.wait_discovered(START_SECONDS)
+        assert watcher.last(reference.name).status is S.READY, watcher.log(reference.name)
+        yield stage
+
+
+async def call_tool(
+    manager: ServerManager,
+    call: Call,
+    workspace: Path,
+    seen: list[Progress] | None = None,
+) -> ToolResult:
+    """Make a call and look at what it gave."""
+    [tool] = [tool for tool in manager.offered_tools() if tool.name == call.tool]
+    heard = seen if seen is not None else []
+    result = await manager.call_tool(tool, call.arguments(workspace), heard.append)
+    assert not result.is_error, result.display
+    assert re.search(call.gives, result.display), result.display
+    return result
+
+
+def name(reference: Reference) -> str:
+    """Name a row of the table in test reports."""
+    return reference.name
+
+
+@pytest.mark.parametrize("reference", REFERENCES, ids=name)
+async def test_a_reference_server_can_be_used_for_all_it_offers(
+    reference: Reference, tmp_path: Path, measure: Measure
+) -> None:
+    began = time.monotonic()
+    async with visiting(reference, tmp_path) as stage:
+        ready = time.monotonic() - began
+        info = stage.watcher.last(reference.name).info
+        assert info is not None
+        assert info.protocol_version == reference.protocol
+        # Some list all tools only once they have heard of the roots.
+        await eventually(lambda: counts(stage, reference) == reference.counts)
+        tools = stage.watcher.catalog(reference.name).tools
+        assert [tool.problem for tool in tools if tool.problem] == []
+        await call_tool(stage.manager, reference.call, tmp_path)
+        features = stage.features(reference.name)
+        await use_texts(features, reference)
+        assert info.completions is (reference.complete is not None)
+        if (wanted := reference.complete) is not None:
+            completion = await features.complete(wanted.target, wanted.argument, wanted.value, {})
+            assert completion.values == wanted.gives
+        assert info.subscriptions is (reference.watch is not None)
+        await hear_of_changes(stage, reference, tmp_path)
+        used = time.monotonic() - began - ready
+    assert stage.watcher.statuses(reference.name) == [S.STARTING, S.READY, S.STOPPING, S.STOPPED]
+    measure(
+        f"{reference.name} ({info.protocol_version}): ready in {ready:.2f} s, all used in"
+        f" {used:.2f} s; {reference.counts[0]} tools"
+    )
+
+
+def counts(stage: Stage, reference: Reference) -> tuple[int, ...]:
+    """Count what a server lists: tools, prompts, resources and templates."""
+    catalog = stage.watcher.catalog(reference.name)
+    return tuple(map(len, (catalog.tools, catalog.prompts, catalog.resources, catalog.templates)))
+
+
+async def use_texts(features: Features, reference: Reference) -> None:
+    """Read a resource and get a prompt, where the server has them."""
+    if reference.read is not None:
+        reading = await features.read_resource(reference.read.name)
+        assert re.search(reference.read.gives, reading.content.text), reading.content.text
+    if reference.prompt is not None:
+        given = reference.prompt.arguments or {}
+        prompt = await features.get_prompt(reference.prompt.name, given)
+        assert re.search(reference.prompt.gives, prompt.shown), prompt.shown
+
+
+async def hear_of_changes(stage: Stage, reference: Reference, workspace: Path) -> None:
+    """Subscribe to a resource and change it, where the server announces changes."""
+    watch = reference.watch
+    if watch is None:
+        return
+    heard: list[tuple[ServerId, str]] = []
+    stage.facilities.resource_updated = lambda server, uri: heard.append((server, uri))
+    features = stage.features(reference.name)
+    await features.subscribe(watch.uri)
+    await call_tool(stage.manager, watch.call, workspace)
+    await eventually(lambda: (ServerId(reference.name), watch.uri) in heard)
+    await features.unsubscribe(watch.uri)
+
+
+@pytest.mark.parametrize("reference", EVERYTHING, ids=name)
+async def test_the_reference_server_is_answered_what_it_asks(
+    reference: Reference, tmp_path: Path
+) -> None:
+    async with visiting(reference, tmp_path) as stage:
+        await eventually(lambda: counts(stage, reference) == reference.counts)
+        roots = Call("get-roots-list", lambda _: {}, re.escape(tmp_path.as_uri()))
+        await call_tool(stage.manager, roots, tmp_path)
+        await answer_a_form(stage, tmp_path)
+        await open_an_address(stage, tmp_path)
+        await generate(stage, tmp_path)
+
+
+@pytest.mark.parametrize("reference", EVERYTHING, ids=name)
+async def test_the_reference_server_reports_its_progress_and_logs(
+    reference: Reference, tmp_path: Path
+) -> None:
+    async with visiting(reference, tmp_path) as stage:
+        seen: list[Progress] = []
+        steps = Call("trigger-long-running-operation", lambda _: {"duration": 0.2, "steps": 2}, "")
+        await call_tool(stage.manager, steps, tmp_path, seen)
+        await eventually(lambda: [step.progress for step in seen][:1] == [1.0])
+        await stage.features(reference.name).set_log_level("debug")
+        logging = Call("toggle-simulated-logging", lambda _: {}, "Started simulated")
+        await call_tool(stage.manager, logging, tmp_path)
+        written = re.compile(r"level[ -]message")
+        await eventually(lambda: any(map(written.search, stage.watcher.log(reference.name))))
+
+
+async def answer_a_form(stage: Stage, workspace: Path) -> None:
+    """Let the server ask for structured input, and fill in what it needs."""
+    asking = Call("trigger-elicitation-request", lambda _: {}, r"- Name: stub\n")
+    calling = asyncio.create_task(call_tool(stage.manager, asking, workspace))
+    form = await stage.asked(FormRequest)
+    assert {field.kind for field in form.fields} == set(FieldKind)
+    content = {field.key: fill_in(field) for field in form.fields}
+    await stage.answer(FormRequest, content=content)
+    given = await calling
+    for default in ("Favorite Integer: 42", '"titledSingleSelectEnum": "hero-1"'):
+        assert default in given.display
+
+
+async def open_an_address(stage: Stage, workspace: Path) -> None:
+    """Let the server ask for an address to be opened, and open it."""
+    url = "https://example.com/consent?id=1"
+    asking = Call("trigger-url-elicitation", lambda _: {"url": url}, "accept")
+    calling = asyncio.create_task(call_tool(stage.manager, asking, workspace))
+    request = await stage.answer(UrlRequest)
+    assert (request.url, request.host) == (url, "example.com")
+    await calling
+    assert stage.opened == [url]
+
+
+async def generate(stage: Stage, workspace: Path) -> None:
+    """Let the server ask for generated text, and let the model answer."""
+    asking = Call("trigger-sampling-request", lambda _: {"prompt": "Sing."}, '"text": "hello"')
+    calling = asyncio.create_task(call_tool(stage.manager, asking, workspace))
+    request = await stage.answer(SamplingRequest)
+    assert (request.system, request.max_tokens) == ("You are a helpful test server.", 100)
+    assert request.messages[0].text.endswith("context: Sing.")
+    await stage.answer(SamplingReview)
+    await calling
+    assert len(stage.model.asked) == 1
