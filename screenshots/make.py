@@ -64,7 +64,7 @@ def assemble(workspace: Path) -> Deck:
     bus.subscribe(with_fixed_times(store.dispatch))
     broker = ConsentBroker(bus.publish)
     engine = Engine(EngineOptions(workspace, demo=True), bus.publish, broker)
-    commands = EngineCommands()
+    commands = EngineCommands(bus.publish)
     commands.attach(engine, broker)
     app = GemdeckApp(store, commands, preferences=UiPreferences())
     return Deck(engine, store, app)
