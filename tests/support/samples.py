@@ -3,7 +3,7 @@
 from typing import Final, get_args
 
 from tui.model import events as e
-from tui.model.catalog import Catalog, Parameter, ToolId, ToolView
+from tui.model.catalog import Catalog, Parameter, ResourceContent, ToolId, ToolView
 from tui.model.chat import (
     BackendKind,
     ChatNotice,
@@ -113,5 +113,9 @@ def one_of_each() -> dict[type, e.Event]:
         e.ConversationCleared(),
         e.RequestRaised(confirmation(RequestId("request-2"))),
         e.RequestSettled(REQUEST),
+        e.ResourceRead(SERVER, "notes://all", ResourceContent("buy milk", "text/plain")),
+        e.SubscriptionChanged(SERVER, "notes://all", subscribed=True),
+        e.ArgumentCompleted("token-1", ("home", "hello")),
+        e.LogLevelChanged(SERVER, "warning"),
     )
     return {type(event): event for event in made}

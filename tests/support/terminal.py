@@ -67,6 +67,10 @@ _POLL: Final = 0.02
 _QUIET: Final = 0.1
 
 
+PROCESSES_PER_SERVER: Final = 2 if sys.platform == "linux" else 1
+"""Processes of one stdio server: on Linux a reaper stands in front of it."""
+
+
 class Terminal:
     """Runs a program in a terminal of its own.
 

@@ -65,16 +65,16 @@ def test_there_is_a_sample_of_every_event() -> None:
 @pytest.mark.parametrize("kind", EVENT_TYPES, ids=lambda kind: kind.__name__)
 def test_every_event_changes_the_state_and_not_the_snapshot_before(kind: type) -> None:
     before = populated_state()
-    names = set(AppState.__slots__) - {"logs"}
+    mappings = {name: dict(getattr(before, name)) for name in ("logs", "log_levels")}
+    names = set(AppState.__slots__) - set(mappings)
     kept = {name: copy.deepcopy(getattr(before, name)) for name in names}
-    logs = dict(before.logs)
 
     state = reduce(before, one_of_each()[kind])
 
     assert state is not before
     assert state != before
     assert {name: getattr(before, name) for name in kept} == kept
-    assert dict(before.logs) == logs
+    assert {name: dict(getattr(before, name)) for name in mappings} == mappings
 
 
 @pytest.mark.parametrize("kind", EVENT_TYPES, ids=lambda kind: kind.__name__)

@@ -1,0 +1,154 @@
+"""What the reference server asks, seen and answered on the real app over the real engine."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Button, Input
+
+from tests.support.node import node_server
+from tui.engine.consent.broker import ConsentBroker
+from tui.engine.engine import Engine, EngineOptions
+from tui.engine.events import EventBus
+from tui.engine.requests import RequestDesk
+from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.tools import ToolResult
+from tui.model.chat import Progress
+from tui.model.servers import Origin, ServerId, ServerStatus, Transport
+from tui.store.engine_commands import EngineCommands
+from tui.store.state import AppState
+from tui.store.store import Store
+from tui.ui.app import GemdeckApp
+from tui.ui.preferences import UiPreferences
+from tui.ui.screens.server_question import QuestionScreen
+
+SERVER = ServerId("everything")
+
+
+@dataclass
+class Deck:
+    """A running deck with the reference server, and the addresses it opened."""
+
+    engine: Engine
+    store: Store
+    pilot: Pilot[int]
+    opened: list[str]
+    progress: list[Progress] = field(default_factory=list)
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        with anyio.fail_after(20):
+            while not condition():
+                await self.pilot.pause(0.02)
+
+    def call(self, name: str, **arguments: object) -> "asyncio.Task[ToolResult]":
+        tool = self.engine.servers.find_tool(name)
+        assert tool is not None, name
+        return asyncio.create_task(
+            self.engine.servers.call_tool(tool, arguments, self.progress.append)
+        )
+
+    async def question(self) -> QuestionScreen[Any]:
+        """Wait for a question of the server that takes answers."""
+        app = self.pilot.app
+        await self.until(lambda: isinstance(app.screen, QuestionScreen) and app.screen.armed)
+        assert isinstance(app.screen, QuestionScreen)
+        return app.screen
+
+
+@asynccontextmanager
+async def everything(workspace: Path) -> AsyncIterator[Deck]:
+    bus, store, opened = EventBus(), Store(AppState(workspace="~/shop")), list[str]()
+    bus.subscribe(store.dispatch)
+    broker = ConsentBroker(bus.publish)
+
+    async def open_url(url: str) -> bool:
+        opened.append(url)
+        return True
+
+    options = EngineOptions(workspace, demo=True, follow_settings=False)
+    desk = RequestDesk(bus.publish)
+    command, arguments = node_server("everything")
+    server = ServerDefinition(SERVER, Origin.USER, Transport.STDIO, command, tuple(arguments))
+    async with Engine(options, bus.publish, broker, desk=desk, open_url=open_url) as engine:
+        commands = EngineCommands(bus.publish)
+        app = GemdeckApp(store, commands, preferences=UiPreferences())
+        async with app.run_test(size=(120, 40)) as pilot:
+            await engine.start()
+            commands.attach(engine, broker)
+            engine.servers.configure((server,))
+            deck = Deck(engine, store, pilot, opened)
+            await deck.until(
+                lambda: [view.status for view in store.state.servers] == [ServerStatus.READY]
+            )
+            await deck.until(lambda: engine.servers.find_tool("trigger-elicitation-request"))
+            yield deck
+
+
+@pytest.mark.slow
+async def test_a_form_is_filled_in_and_reaches_the_server(tmp_path: Path) -> None:
+    async with everything(tmp_path) as deck:
+        call = deck.call("trigger-elicitation-request")
+        screen = await deck.question()
+        screen.query(Input).first().value = "Ada Lovelace"
+        await deck.pilot.press("ctrl+s")
+        result = await asyncio.wait_for(call, 20)
+        assert "Ada Lovelace" in result.display
+        await deck.until(lambda: not isinstance(deck.pilot.app.screen, QuestionScreen))
+
+
+@pytest.mark.slow
+async def test_an_address_is_shown_and_opened_only_after_consent(tmp_path: Path) -> None:
+    async with everything(tmp_path) as deck:
+        call = deck.call("trigger-url-elicitation", url="https://example.org/sign?x=1")
+        screen = await deck.question()
+        assert deck.opened == []
+        screen.query_one("#answer-accept", Button).press()
+        await deck.until(lambda: deck.opened)
+        assert deck.opened == ["https://example.org/sign?x=1"]
+        call.cancel()
+        await asyncio.wait({call})
+
+
+@pytest.mark.slow
+async def test_a_prompt_for_the_model_is_shown_and_so_is_its_answer(tmp_path: Path) -> None:
+    async with everything(tmp_path) as deck:
+        call = deck.call("trigger-sampling-request", prompt="Say something.", maxTokens=50)
+        (await deck.question()).query_one("#answer-accept", Button).press()
+        await deck.until(lambda: deck.store.state.pending)
+        review = await deck.question()
+        await deck.until(lambda: type(deck.pilot.app.screen).__name__ == "ReviewScreen")
+        review = await deck.question()
+        review.query_one("#answer-accept", Button).press()
+        result = await asyncio.wait_for(call, 20)
+        assert not result.is_error
+        assert "demo" in result.display
+
+
+@pytest.mark.slow
+async def test_progress_and_roots_arrive(tmp_path: Path) -> None:
+    async with everything(tmp_path) as deck:
+        call = deck.call("trigger-long-running-operation", duration=1, steps=4)
+        await asyncio.wait_for(call, 20)
+        assert [progress.total for progress in deck.progress] == [4.0] * len(deck.progress)
+        assert deck.progress
+        roots = await asyncio.wait_for(deck.call("get-roots-list"), 20)
+        assert tmp_path.as_uri() in roots.display
+
+
+@pytest.mark.slow
+async def test_what_the_server_logs_stands_in_the_activity(tmp_path: Path) -> None:
+    async with everything(tmp_path) as deck:
+        await asyncio.wait_for(deck.call("toggle-simulated-logging"), 20)
+        await deck.until(
+            lambda: [line for line in deck.store.state.logs.get(SERVER, ()) if line.source == "log"]
+        )
+        await deck.pilot.press("f7")
+        logged = next(line for line in deck.store.state.logs[SERVER] if line.source == "log")
+        words = logged.text.split()[0]
+        await deck.until(lambda: words in deck.pilot.app.export_screenshot())
