@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import selectors
 import signal
 from codecs import getincrementaldecoder
@@ -20,6 +21,9 @@ READ_BYTES: Final = 4096
 
 TICK: Final = 0.1
 """Seconds after which a key that could be the beginning of a longer one counts as it is."""
+
+_WILD_REPORT: Final = re.compile(r"\x1b\[[\d;:]*\d{8,}[\d;:]*[u~]")
+"""A key report with a number no character has, which the parser does not survive."""
 
 HANGUP_EXIT: Final = 128 + signal.SIGHUP
 """The exit code where the terminal is gone, as after the signal that says so."""
@@ -84,7 +88,7 @@ class TerminalInput:
                 yield events.Paste(text)
             case Keystrokes(text):
                 try:
-                    yield from self._parser.feed(text)
+                    yield from self._parser.feed(_WILD_REPORT.sub("", text))
                 except (ValueError, OverflowError):  # a key report with a number out of range
                     self._parser = XTermParser(self._debug)
 
