@@ -87,8 +87,11 @@ class TerminalInput:
             case Pasted(text):
                 yield events.Paste(text)
             case Keystrokes(text):
+                known = _WILD_REPORT.sub("", text)
+                if not known:  # to the parser, nothing is the end of all input
+                    return
                 try:
-                    yield from self._parser.feed(_WILD_REPORT.sub("", text))
+                    yield from self._parser.feed(known)
                 except (ValueError, OverflowError):  # a key report with a number out of range
                     self._parser = XTermParser(self._debug)
 
