@@ -37,6 +37,7 @@ class ToolView:
         schema: Its whole input schema as indented JSON.
         claims: What the server claims of it, such as ``read-only``; never believed.
         problem: Why the model cannot be offered it, or nothing.
+        changed: Whether it is withheld until the user accepted that it has changed.
     """
 
     id: ToolId
@@ -47,6 +48,7 @@ class ToolView:
     schema: str = "{}"
     claims: tuple[str, ...] = ()
     problem: str = ""
+    changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,10 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
-from tui.model.consent import RequestId
+from tui.model.consent import GrantView, RequestId, ToolStanding
 from tui.model.requests import PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
+from tui.model.trust import FolderTrust
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +142,16 @@ class ToolCallRequested:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallChanged:
-    """A call moved on; `seconds` and `result` come with its end."""
+    """A call moved on; `seconds` and `result` come with its end.
+
+    `arguments` are given where the user changed them: what is sent, as canonical indented JSON.
+    """
 
     call: EntryId
     status: ToolCallStatus
     seconds: float | None = None
     result: str = ""
+    arguments: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +240,27 @@ class LogLevelChanged:
     level: str
 
 
+@dataclass(frozen=True, slots=True)
+class FolderTrustChanged:
+    """What the user says of the opened folder is known, or is another now."""
+
+    trust: FolderTrust
+
+
+@dataclass(frozen=True, slots=True)
+class GrantsChanged:
+    """These are the rules on tools now, newest first."""
+
+    grants: tuple[GrantView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExplained:
+    """The engine says how a tool stands; it was asked to."""
+
+    standing: ToolStanding
+
+
 Event = (
     ServersConfigured
     | ServerStatusChanged
@@ -260,4 +286,7 @@ Event = (
     | SubscriptionChanged
     | ArgumentCompleted
     | LogLevelChanged
+    | FolderTrustChanged
+    | GrantsChanged
+    | ToolExplained
 )

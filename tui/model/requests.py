@@ -1,11 +1,13 @@
-"""What servers ask of the user: forms to fill in, addresses to open, text to generate."""
+"""What waits for the user: calls to allow, forms to fill in, addresses, text to generate."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tui.model.consent import ConfirmationRequest, RequestId
+from tui.model.chat import EntryId
+from tui.model.consent import RequestId
 from tui.model.servers import ServerId
+from tui.model.trust import ToolChangeRequest, TrustRequest
 
 FormValue = str | int | float | bool | tuple[str, ...] | None
 """The value of a form field; a tuple for several choices, None for one left empty."""
@@ -61,6 +63,41 @@ class FormField:
     maximum: float | None = None
     pattern: str = ""
     asks_secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationRequest:
+    """A tool call that waits for the user.
+
+    Attributes:
+        id: What the answer refers to.
+        call: The transcript entry of the call.
+        server: The server that would run it.
+        tool: The tool's name on that server.
+        title: The tool's human name, or nothing.
+        description: The server's words on the tool.
+        arguments: The complete arguments, frozen, as canonical indented JSON.
+        claims: What the server claims of the tool; shown as claims.
+        fields: A form for the arguments, filled in with them; empty where their schema is not
+            flat, so that they can be edited as JSON only.
+        notes: What gemdeck has to say of this call, such as that this turn has read data from
+            another server, or that the same call was denied before.
+        problem: Why the arguments as edited last could not be used, or nothing.
+        may_last: Whether the answers that hold for later calls are offered.
+    """
+
+    id: RequestId
+    call: EntryId
+    server: ServerId
+    tool: str
+    description: str
+    arguments: str
+    claims: tuple[str, ...] = ()
+    title: str = ""
+    fields: tuple[FormField, ...] = ()
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+    may_last: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +180,15 @@ class SamplingReview:
     editable: bool = True
 
 
-PendingRequest = ConfirmationRequest | FormRequest | UrlRequest | SamplingRequest | SamplingReview
+PendingRequest = (
+    ConfirmationRequest
+    | TrustRequest
+    | ToolChangeRequest
+    | FormRequest
+    | UrlRequest
+    | SamplingRequest
+    | SamplingReview
+)
 """Every kind of question that waits for the user."""
 
 

@@ -43,6 +43,9 @@ MAX_TOOL_CALLS: Final = 1_000
 MAX_IDLE_TIMEOUT: Final = 3_600
 """Longest silence of a stream that can be set, in seconds."""
 
+MAX_PATTERNS: Final = 1_000
+"""Most rules on tools in one list."""
+
 MAX_INSTRUCTION: Final = 100_000
 """Longest system instruction, in characters."""
 
@@ -244,6 +247,13 @@ class ModelSettings(_Section):
     )
 
 
+class ToolPattern(_Section):
+    """One rule on tools. ``*`` stands for any characters, within the one name it is part of."""
+
+    server: str = Field("*", min_length=1, max_length=200, description="Name of the server.")
+    tool: str = Field("*", min_length=1, max_length=200, description="Name of the tool.")
+
+
 class GemdeckSettings(_Section):
     """``gemdeck``: keys of gemdeck's own."""
 
@@ -271,6 +281,17 @@ class GemdeckSettings(_Section):
         default_factory=dict,
         description="How to speak to a server, by its name: `handshake` forces the revisions up "
         "to 2025-11-25 and `stateless` the one of 2026-07-28; `auto` finds out.",
+    )
+    always_allow: tuple[ToolPattern, ...] = Field(
+        (),
+        max_length=MAX_PATTERNS,
+        description="Tools that run without asking. Has no effect in a project's file.",
+    )
+    always_deny: tuple[ToolPattern, ...] = Field(
+        (),
+        max_length=MAX_PATTERNS,
+        description="Tools that never run and that the model does not see. Wins over every "
+        "permission; those of all files add up.",
     )
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from tui.model.consent import Decision, RequestId
+from tui.model.consent import Decision, GrantId, RequestId
 from tui.model.requests import Reply
 from tui.model.servers import ServerId
+from tui.model.trust import TrustAnswer
 
 
 class Commands(Protocol):
@@ -22,6 +23,32 @@ class Commands(Protocol):
 
     def decide(self, request: RequestId, decision: Decision) -> None:
         """Answer whether a tool may run."""
+
+    def answer_trust(self, request: RequestId, answer: TrustAnswer) -> None:
+        """Answer whether what a folder or an edited settings file brings may run."""
+
+    def answer_tool_change(self, request: RequestId, *, accept: bool) -> None:
+        """Answer whether the model may be offered tools that a server changed."""
+
+    def review_folder(self) -> None:
+        """Ask anew about the settings that the opened folder brings."""
+
+    def forget_folder(self) -> None:
+        """Take back what was said of the opened folder; its servers stop."""
+
+    def review_tools(self, server: ServerId) -> None:
+        """Ask anew about tools that a server changed."""
+
+    def explain_tool(self, server: ServerId, tool: str) -> None:
+        """Tell how a tool stands; it arrives as `ToolExplained`.
+
+        Args:
+            server: The tool's server.
+            tool: The tool's name as shown.
+        """
+
+    def revoke_grant(self, grant: GrantId) -> None:
+        """Take a rule on tools back; what it covered is asked about again."""
 
     def reply(self, request: RequestId, reply: Reply) -> None:
         """Answer a server's request for input, an address or a generation."""

@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from tui.model.chat import Severity
-from tui.model.consent import Decision, RequestId
+from tui.model.consent import Decision, GrantId, RequestId
 from tui.model.events import Event, Notice, NoticeRaised
 from tui.model.requests import Reply
 from tui.model.servers import ServerId
+from tui.model.trust import TrustAnswer
 from tui.text import clip, sanitize_line
 
 if TYPE_CHECKING:
@@ -71,6 +72,34 @@ class EngineCommands:
         """Answer a question."""
         if self._broker is not None:
             self._broker.decide(request, decision)
+
+    def answer_trust(self, request: RequestId, answer: TrustAnswer) -> None:
+        """Answer whether what a folder or an edited settings file brings may run."""
+        self._do(lambda engine: engine.folder.answer(request, answer))
+
+    def answer_tool_change(self, request: RequestId, *, accept: bool) -> None:
+        """Answer whether the model may be offered tools that a server changed."""
+        self._do(lambda engine: engine.tool_review.answer(request, accept=accept))
+
+    def review_folder(self) -> None:
+        """Ask anew about the settings that the opened folder brings."""
+        self._do(lambda engine: engine.folder.review())
+
+    def forget_folder(self) -> None:
+        """Take back what was said of the opened folder; its servers stop."""
+        self._do(lambda engine: engine.folder.forget())
+
+    def review_tools(self, server: ServerId) -> None:
+        """Ask anew about tools that a server changed."""
+        self._do(lambda engine: engine.tool_review.review(server))
+
+    def explain_tool(self, server: ServerId, tool: str) -> None:
+        """Tell how a tool stands; it arrives as `ToolExplained`."""
+        self._do(lambda engine: engine.explain_tool(server, tool))
+
+    def revoke_grant(self, grant: GrantId) -> None:
+        """Take a rule on tools back; what it covered is asked about again."""
+        self._do(lambda engine: engine.policy.revoke(grant))
 
     def reply(self, request: RequestId, reply: Reply) -> None:
         """Answer a server's request for input, an address or a generation."""

@@ -37,6 +37,8 @@ def reduce(state: AppState, event: e.Event) -> AppState:
             return _reduce_answer(state, event)
         case e.LogLevelChanged(server, level):
             return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
+        case e.FolderTrustChanged() | e.GrantsChanged() | e.ToolExplained():
+            return _reduce_consent(state, event)
         case e.UsageReported(usage):
             return replace(state, usage=usage) if usage != state.usage else state
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
@@ -55,6 +57,18 @@ def _reduce_request(state: AppState, event: e.RequestRaised | e.RequestSettled) 
         case e.RequestSettled(request_id):
             pending = tuple(r for r in state.pending if r.id != request_id)
     return replace(state, pending=pending) if pending != state.pending else state
+
+
+def _reduce_consent(
+    state: AppState, event: e.FolderTrustChanged | e.GrantsChanged | e.ToolExplained
+) -> AppState:
+    match event:
+        case e.FolderTrustChanged(trust):
+            return replace(state, folder_trust=trust) if trust != state.folder_trust else state
+        case e.GrantsChanged(grants):
+            return replace(state, grants=grants) if grants != state.grants else state
+        case e.ToolExplained(standing):
+            return replace(state, standing=standing)
 
 
 def _reduce_answer(
@@ -161,16 +175,8 @@ def _reduce_entry(
             return _appended(state, call)
         case e.ChatNoticeAdded(notice):
             return _appended(state, notice)
-        case e.ToolCallChanged(call_id, status, seconds, result):
-            return _with_entry(
-                state,
-                call_id,
-                lambda entry: (
-                    replace(entry, status=status, seconds=seconds, result=result, progress=None)
-                    if isinstance(entry, ToolCall)
-                    else entry
-                ),
-            )
+        case e.ToolCallChanged(call_id):
+            return _with_entry(state, call_id, lambda entry: _moved_on(entry, event))
         case e.ToolCallProgressed(call_id, progress):
             return _with_entry(
                 state,
@@ -184,6 +190,20 @@ def _reduce_entry(
 def _appended(state: AppState, entry: Entry) -> AppState:
     live = (*state.transcript.live, entry)
     return replace(state, transcript=replace(state.transcript, live=live))
+
+
+def _moved_on(entry: Entry, event: e.ToolCallChanged) -> Entry:
+    """Show how far a call is."""
+    if not isinstance(entry, ToolCall):
+        return entry
+    return replace(
+        entry,
+        status=event.status,
+        seconds=event.seconds,
+        result=event.result,
+        progress=None,
+        arguments=entry.arguments if event.arguments is None else event.arguments,
+    )
 
 
 def _streamed(state: AppState, piece: ModelText | Thought) -> AppState:

@@ -6,9 +6,11 @@ from types import MappingProxyType
 from typing import Final
 
 from tui.model.chat import BackendKind, Entry, ModelView, TurnState, Usage
+from tui.model.consent import GrantView, ToolStanding
 from tui.model.events import ArgumentCompleted, LogLine, Notice, ResourceRead
 from tui.model.requests import PendingRequest
 from tui.model.servers import ServerId, ServerView
+from tui.model.trust import FolderTrust
 
 MAX_LOG_LINES: Final = 1_000
 """Lines kept per server."""
@@ -62,6 +64,9 @@ class AppState:
         log_levels: Per server, the level it was told to log from.
         usage: Tokens of the last model step.
         unsent: Text to put back into the composer.
+        folder_trust: What the user said of the folder gemdeck runs in.
+        grants: The rules on tools, newest first.
+        standing: How the tool that was asked about last stands, or None.
     """
 
     workspace: str = ""
@@ -82,3 +87,6 @@ class AppState:
     log_levels: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
     usage: Usage = Usage()
     unsent: Unsent | None = None
+    folder_trust: FolderTrust = FolderTrust.UNKNOWN
+    grants: tuple[GrantView, ...] = ()
+    standing: ToolStanding | None = None
