@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import json
 import os
 import stat
 import sys
@@ -15,8 +14,14 @@ from typing import Final
 if sys.platform != "win32":
     import fcntl
 
-MAX_STATE_FILE: Final = 16 * 1024 * 1024
-"""Largest state file that is read, in bytes."""
+TEMPORARY_PREFIX: Final = ".gemdeck-"
+"""Begins the names of temporary files, which lie beside the files they replace."""
+
+TEMPORARY_SUFFIX: Final = ".tmp"
+"""Ends the names of temporary files."""
+
+STALE_AFTER: Final = 3_600.0
+"""Seconds after which a temporary file counts as left behind by a process that was killed."""
 
 LOCK_WAIT: Final = 10.0
 """Seconds that `locked` waits for another process."""
@@ -26,11 +31,24 @@ LOCK_POLL: Final = 0.02
 
 _NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
 _CLOEXEC: Final[int] = getattr(os, "O_CLOEXEC", 0)
+_NOFOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY: Final[int] = getattr(os, "O_DIRECTORY", 0)
 
 
 class UnfitFileError(Exception):
     """A path holds something that is not read: no regular file, or one that is too large."""
+
+
+class ExposedFileError(Exception):
+    """A file is not the user's own, or others could have written it.
+
+    Attributes:
+        advice: What makes it fit to be used.
+    """
+
+    def __init__(self, message: str, advice: str) -> None:
+        super().__init__(message)
+        self.advice = advice
 
 
 def read_regular(path: Path, limit: int) -> bytes:
@@ -44,12 +62,17 @@ def read_regular(path: Path, limit: int) -> bytes:
     """
     descriptor = os.open(path, os.O_RDONLY | _NONBLOCK | _CLOEXEC)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise UnfitFileError("not a regular file")
-        with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(limit + 1)
+        return _read(descriptor, limit)
     finally:
         os.close(descriptor)
+
+
+def _read(descriptor: int, limit: int) -> bytes:
+    """Read what is open; see `read_regular`."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise UnfitFileError("not a regular file")
+    with open(descriptor, "rb", closefd=False) as file:
+        data = file.read(limit + 1)
     if len(data) > limit:
         raise UnfitFileError(f"larger than {limit // 1024} KiB")
     return data
@@ -65,7 +88,9 @@ def write_private(path: Path, data: bytes) -> None:
         OSError: If it cannot be written; the old file then stands untouched.
     """
     target = Path(os.path.realpath(path))
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    descriptor, name = tempfile.mkstemp(
+        prefix=TEMPORARY_PREFIX, suffix=TEMPORARY_SUFFIX, dir=target.parent
+    )
     temporary = Path(name)
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123  (no path)
@@ -79,29 +104,81 @@ def write_private(path: Path, data: bytes) -> None:
     _sync_folder(target.parent)
 
 
-def read_private_json(path: Path) -> object:
-    """Read a JSON state file.
+def read_own(path: Path, limit: int, *, alone: bool) -> bytes:
+    """Read a state file of the user, at most `limit` bytes.
 
-    A file that is not valid JSON is renamed to ``NAME.corrupt-TIME`` (UTC), so that its bytes
-    are kept, and counts as absent. A file that others could read is made private again.
+    Where others have permissions on it, it is made private again, or refused if `alone` is set.
 
-    Returns:
-        The value, or None where there is no usable file.
+    Args:
+        path: The file; where it is a symbolic link, its target is read.
+        limit: Size in bytes.
+        alone: Whether nobody else may have had a chance to write or replace it: no permission
+            for group or others, one name, no link out of its folder, and a folder that only
+            the user can write to.
 
     Raises:
-        OSError: If a file is there and cannot be read.
+        UnfitFileError: If it is not a regular file or is larger.
+        ExposedFileError: If it belongs to somebody else, or is refused.
+        OSError: If it cannot be opened or read.
     """
+    target = Path(os.path.realpath(path))
+    if alone:
+        _check_place(path, target)
+    descriptor = os.open(target, os.O_RDONLY | _NONBLOCK | _CLOEXEC | _NOFOLLOW)
     try:
-        data = read_regular(path, MAX_STATE_FILE)
-        value = json.loads(data)
-    except FileNotFoundError:
-        return None
-    except (UnfitFileError, ValueError, RecursionError):
-        _set_aside(path)
-        return None
-    if sys.platform != "win32" and path.stat().st_mode & 0o077:
-        path.chmod(0o600)
-    return value
+        data = _read(descriptor, limit)
+        _check_owner(descriptor, alone=alone)
+    finally:
+        os.close(descriptor)
+    return data
+
+
+def _check_place(path: Path, target: Path) -> None:
+    """Refuse a file that lies elsewhere, or where others can put another in its place."""
+    folder = Path(os.path.realpath(path.parent))
+    if target.parent != folder:
+        raise ExposedFileError("it is a link to another folder", "Put a file in its place.")
+    if sys.platform == "win32":
+        return
+    status = folder.stat()
+    if status.st_uid not in {os.geteuid(), 0} or status.st_mode & 0o022:
+        raise ExposedFileError(
+            "others can write to its folder", "Make the folder yours (chmod 700)."
+        )
+
+
+def _check_owner(descriptor: int, *, alone: bool) -> None:
+    """Refuse somebody else's file; refuse what others have permissions on, or take them away."""
+    if sys.platform == "win32":
+        return
+    status = os.fstat(descriptor)
+    if status.st_uid != os.geteuid():
+        raise ExposedFileError("it belongs to another user", "Make it yours, or remove it.")
+    if alone and status.st_nlink != 1:
+        raise ExposedFileError("it has a second name (hard link)", "Remove the other name.")
+    if status.st_mode & 0o077:
+        if alone:
+            granted = f"others have permissions on it ({status.st_mode & 0o777:o})"
+            raise ExposedFileError(granted, "Make it yours alone (chmod 600), or remove it.")
+        with contextlib.suppress(OSError):  # on a read-only disk it stays as it is
+            os.fchmod(descriptor, 0o600)
+
+
+def remove_stale(folder: Path, now: float) -> int:
+    """Remove temporary files that a killed process left; give how many.
+
+    Args:
+        folder: Where state files are.
+        now: Seconds since the epoch; younger than `STALE_AFTER` then are kept.
+    """
+    removed = 0
+    with contextlib.suppress(OSError):
+        for path in folder.glob(f"{TEMPORARY_PREFIX}*{TEMPORARY_SUFFIX}"):
+            with contextlib.suppress(OSError):
+                if now - path.lstat().st_mtime > STALE_AFTER:
+                    path.unlink()
+                    removed += 1
+    return removed
 
 
 @contextlib.contextmanager
@@ -118,7 +195,7 @@ def locked(path: Path, wait: float = LOCK_WAIT) -> Iterator[None]:
         yield
         return
     sidecar = path.with_name(f"{path.name}.lock")
-    descriptor = os.open(sidecar, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(sidecar, os.O_RDWR | os.O_CREAT | _CLOEXEC | _NOFOLLOW, 0o600)
     try:
         _acquire(descriptor, sidecar, wait)
         yield
@@ -144,16 +221,26 @@ def _acquire(descriptor: int, sidecar: Path, wait: float) -> None:
             return
 
 
-def _set_aside(path: Path) -> None:
-    """Rename a corrupt file; another process may have done so already."""
+def set_aside(path: Path) -> Path | None:
+    """Rename a corrupt file to ``NAME.corrupt-TIME`` (UTC), so that its bytes are kept.
+
+    Returns:
+        Its new name; None where another process was faster.
+
+    Raises:
+        OSError: If it cannot be renamed.
+    """
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     aside = path.with_name(f"{path.name}.corrupt-{stamp}")
     number = 1
     while aside.exists():
         number += 1
         aside = path.with_name(f"{path.name}.corrupt-{stamp}-{number}")
-    with contextlib.suppress(FileNotFoundError):
+    try:
         path.rename(aside)
+    except FileNotFoundError:
+        return None
+    return aside
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,12 +1,18 @@
-"""Logs go to a private file; the terminal belongs to the screen."""
+"""Logs go to a private file; the terminal belongs to the screen.
 
-import io
+A record is one line of JSON in ASCII, without secrets: whoever reads the file with `cat` sees
+no escape sequence, and no text from outside can look like a record of its own.
+"""
+
+import json
 import logging
-import os
-from logging.handlers import RotatingFileHandler
+import sys
+from datetime import UTC, datetime
 from typing import Final
 
+from tui.engine.line_file import LineFile
 from tui.engine.paths import log_dir
+from tui.engine.redaction import Redactor
 
 MAX_LOG_BYTES: Final = 5_000_000
 """Size at which a log file is rotated."""
@@ -16,30 +22,100 @@ MAX_LOG_FILES: Final = 5
 
 LOG_NAME: Final = "gemdeck.log"
 
+TALKATIVE: Final = (
+    "mcp",
+    "httpx",
+    "httpx2",
+    "httpcore",
+    "httpcore2",
+    "google",
+    "google_genai",
+    "urllib3",
+)
+"""Loggers of libraries that name addresses, headers and bodies below the level of warnings."""
 
-class _PrivateFileHandler(RotatingFileHandler):
-    """Makes each file it begins, also after a rotation, readable by the user alone (0600)."""
 
-    def _open(self) -> io.TextIOWrapper:
-        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        return open(descriptor, "a", encoding=self.encoding, errors=self.errors)  # noqa: PTH123
+class JsonLines(logging.Formatter):
+    """Makes one line of JSON of a record: time, level, logger, message and, for errors, the stack.
+
+    Args:
+        redactor: Takes the secrets out of the message and of the stack.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__()
+        self._redactor = redactor
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Give the line, without its end."""
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": self._redactor.redact(record.name),
+            "message": self._redactor.redact(_message(record)),
+        }
+        stack = self._stack(record)
+        if stack:
+            line["stack"] = self._redactor.redact(stack)
+        return json.dumps(line)
+
+    def _stack(self, record: logging.LogRecord) -> str:
+        parts = [record.stack_info or ""]
+        if record.exc_info:
+            parts.insert(0, self.formatException(record.exc_info))
+        return "\n".join(part for part in parts if part)
 
 
-def log_to_file(*, verbose: bool = False) -> None:
+class _FileHandler(logging.Handler):
+    """Appends records to a file; what cannot be written is dropped, for want of a better place."""
+
+    def __init__(self, file: LineFile) -> None:
+        super().__init__()
+        self._file = file
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        try:
+            self._file.append(self.format(record).encode("ascii"))
+        except Exception:  # noqa: BLE001 - logging never harms; the usual way prints the record
+            return
+
+
+def log_to_file(redactor: Redactor | None = None, *, verbose: bool = False) -> None:
     """Send all logging and all warnings of this process to the log folder.
 
     Where the folder cannot be written, they are dropped: better no log than a torn screen.
+
+    Args:
+        redactor: Knows what must not be written; it may learn more later.
+        verbose: Whether to write what is below warnings too.
     """
     root = logging.getLogger()
     root.setLevel(logging.DEBUG if verbose else logging.WARNING)
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.NOTSET if verbose else logging.WARNING)
     logging.captureWarnings(capture=True)
     try:
-        path = log_dir() / LOG_NAME
-        handler: logging.Handler = _PrivateFileHandler(
-            path, maxBytes=MAX_LOG_BYTES, backupCount=MAX_LOG_FILES, encoding="utf-8", delay=False
-        )
-        path.chmod(0o600)
+        file = LineFile(log_dir() / LOG_NAME, MAX_LOG_BYTES, MAX_LOG_FILES)
+        handler: logging.Handler = _FileHandler(file)
     except OSError:
         handler = logging.NullHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    handler.setFormatter(JsonLines(redactor or Redactor()))
     root.handlers[:] = [handler]
+
+
+def forbid_core_dumps() -> None:
+    """Let no crash write the memory of this process, and the secrets in it, to the disk."""
+    if sys.platform == "win32":
+        return
+    import resource  # noqa: PLC0415 - not on every platform
+
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception:  # noqa: BLE001 - what was logged may be hostile or wrongly spelled
+        return str(record.msg)

@@ -3,15 +3,25 @@
 Losing it is no harm: where a file cannot be read or written, the run goes on without it.
 """
 
+import contextlib
 import json
 import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tui.engine.files import UnfitFileError, locked, read_private_json, read_regular, write_private
+from tui.engine.files import (
+    ExposedFileError,
+    UnfitFileError,
+    locked,
+    read_own,
+    write_private,
+)
+from tui.engine.line_file import LineFile
+from tui.engine.state_file import Content, StateFile
 from tui.text import sanitize
+
+MESSAGES: Final = "messages.jsonl"
 
 MAX_MESSAGES: Final = 500
 """Messages kept; the file is cut back to them when a run begins."""
@@ -27,20 +37,22 @@ _log: Final = logging.getLogger(__name__)
 
 def load_theme(folder: Path) -> str:
     """Give the name of the theme chosen last, or nothing."""
-    try:
-        value = read_private_json(folder / "ui.json")
-    except OSError:
-        return ""
-    theme = value.get("theme") if isinstance(value, dict) else None
+    theme = (_theme_file(folder).load() or {}).get("theme")
     return theme if isinstance(theme, str) else ""
 
 
 def save_theme(folder: Path, theme: str) -> None:
     """Keep the name of the chosen theme."""
-    try:
-        write_private(folder / "ui.json", json.dumps({"version": 1, "theme": theme}).encode())
-    except OSError as error:
-        _log.warning("the theme could not be kept: %s", error)
+
+    def change(content: Content) -> Content:
+        return {**content, "theme": theme}
+
+    _theme_file(folder).update(change)
+
+
+def _theme_file(folder: Path) -> StateFile:
+    path = folder / "ui.json"
+    return StateFile(path, version=1, on_problem=_log.warning, lock_wait=LOCK_WAIT)
 
 
 def load_messages(folder: Path) -> Sequence[str]:
@@ -48,19 +60,18 @@ def load_messages(folder: Path) -> Sequence[str]:
 
     The file holds a JSON string a line.
     """
-    path = folder / "messages.jsonl"
+    path = folder / MESSAGES
     try:
-        with locked(path, LOCK_WAIT):
-            lines = read_regular(path, MAX_MESSAGES_FILE).splitlines()
-            if len(lines) > 2 * MAX_MESSAGES:
-                lines = lines[-MAX_MESSAGES:]
-                write_private(path, b"\n".join(lines) + b"\n")
+        lines = _lines(path)
+        if len(lines) > 2 * MAX_MESSAGES:
+            _cut_back(path)
     except FileNotFoundError:
         return ()
     except UnfitFileError:
-        path.rename(path.with_suffix(".jsonl.old"))
+        with contextlib.suppress(OSError):
+            path.rename(path.with_suffix(".jsonl.old"))
         return ()
-    except OSError as error:
+    except (OSError, ExposedFileError) as error:
         _log.warning("earlier messages could not be read: %s", error)
         return ()
     messages = (_message(line) for line in lines[-MAX_MESSAGES:])
@@ -69,16 +80,26 @@ def load_messages(folder: Path) -> Sequence[str]:
 
 def append_message(folder: Path, text: str) -> None:
     """Keep one more message."""
-    path = folder / "messages.jsonl"
+    path = folder / MESSAGES
+    file = LineFile(path, MAX_MESSAGES_FILE, 1)
     try:
-        with locked(path, LOCK_WAIT), open(path, "ab", opener=_private) as file:
-            file.write(json.dumps(text).encode() + b"\n")
+        with locked(path, LOCK_WAIT):
+            file.append(json.dumps(text).encode())
     except OSError as error:
         _log.warning("the message could not be kept: %s", error)
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def _lines(path: Path) -> list[bytes]:
+    return read_own(path, MAX_MESSAGES_FILE, alone=False).splitlines()
+
+
+def _cut_back(path: Path) -> None:
+    """Keep the newest messages, if the folder lets us."""
+    try:
+        with locked(path, LOCK_WAIT):
+            write_private(path, b"\n".join(_lines(path)[-MAX_MESSAGES:]) + b"\n")
+    except OSError as error:
+        _log.warning("old messages could not be cut off: %s", error)
 
 
 def _message(line: bytes) -> str:

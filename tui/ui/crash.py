@@ -1,5 +1,6 @@
 """What is written when the app fails: where it happened, never what the variables held."""
 
+import contextlib
 import os
 import platform
 import traceback
@@ -14,6 +15,8 @@ from tui.text import clip_middle, sanitize
 MAX_REPORT: Final = 64_000
 """Longest report, in characters; the middle of a longer one is left out."""
 
+MAX_REPORTS: Final = 20
+"""Reports kept; the oldest go first."""
 
 MAX_ERRORS: Final = 20
 """Errors in one report: the one that ended the app, what caused it, what it groups."""
@@ -75,7 +78,15 @@ def write_report(error: BaseException, directory: Path) -> Path | None:
             file.write(describe(error))
     except OSError:
         return None
+    _remove_old(directory)
     return path
+
+
+def _remove_old(directory: Path) -> None:
+    """Keep the newest reports; their names say when they were written."""
+    with contextlib.suppress(OSError):
+        for path in sorted(directory.glob("crash-*.txt"))[:-MAX_REPORTS]:
+            path.unlink()
 
 
 def summarize(error: BaseException, report: Path | None) -> str:

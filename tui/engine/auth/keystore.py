@@ -1,6 +1,6 @@
 """Where a pasted API key is kept: the keyring, or a private file where there is none."""
 
-import json
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +10,8 @@ import keyring
 from keyring.errors import PasswordDeleteError
 from pydantic import SecretStr
 
-from tui.engine.files import locked, read_private_json, write_private
 from tui.engine.paths import state_dir
+from tui.engine.state_file import Content, StateFile, StateFileError
 from tui.engine.threads import within
 from tui.text import sanitize_line
 
@@ -30,6 +30,8 @@ KEYRING_LIMIT: Final = 10.0
 """Seconds a keyring gets to answer; it may wait for a password that nobody enters."""
 
 Result = TypeVar("Result")
+
+_log: Final = logging.getLogger(__name__)
 
 
 class CredentialError(ValueError):
@@ -173,6 +175,7 @@ class FilePlace:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._file = StateFile(path, version=1, fails_closed=True, on_problem=_log.warning)
 
     @property
     def name(self) -> str:
@@ -181,7 +184,11 @@ class FilePlace:
 
     def get(self) -> str | None:
         """Give the key, or None where there is none."""
-        key = self._read().get(USER)
+        try:
+            content = self._file.read()
+        except StateFileError as error:
+            raise CredentialError(str(error), advice=error.advice) from error
+        key = (content or {}).get(USER)
         return key if isinstance(key, str) else None
 
     def set(self, key: str) -> None:
@@ -192,28 +199,15 @@ class FilePlace:
         """Forget the key."""
         self._change(None)
 
-    def _read(self) -> dict[str, object]:
-        try:
-            content = read_private_json(self._path)
-        except OSError as error:
-            raise CredentialError(
-                f"{sanitize_line(str(self._path))} cannot be read: {error.strerror}.",
-                advice="Make the file yours and readable.",
-            ) from error
-        return content if isinstance(content, dict) else {}
-
     def _change(self, key: str | None) -> None:
+        def change(content: Content) -> Content:
+            kept = {name: value for name, value in content.items() if name != USER}
+            return kept if key is None else {**kept, USER: key}
+
         try:
-            with locked(self._path):
-                content = {name: value for name, value in self._read().items() if name != USER}
-                if key is not None:
-                    content[USER] = key
-                write_private(self._path, json.dumps(content, indent=2).encode())
-        except OSError as error:
-            raise CredentialError(
-                f"{sanitize_line(str(self._path))} cannot be written: {error.strerror}.",
-                advice="Make its folder yours and writable.",
-            ) from error
+            self._file.save(change)
+        except StateFileError as error:
+            raise CredentialError(str(error), advice=error.advice) from error
 
 
 def _keyring_keeps() -> bool:

@@ -1,13 +1,12 @@
 """Which servers the user has disabled, kept across runs."""
 
-import json
 import logging
-import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tui.engine.files import locked, read_private_json, write_private
 from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.state_file import Content, StateFile
 
 MAX_ENTRIES: Final = 2_000
 """Disabled servers that are read; nobody disables as many by hand."""
@@ -17,7 +16,6 @@ LOCK_WAIT: Final = 2.0
 
 FILE_NAME: Final = "disabled-servers.json"
 
-_VERSION: Final = 1
 _log: Final = logging.getLogger(__name__)
 
 Key = tuple[str, str]
@@ -31,17 +29,20 @@ class Enablement:
 
     Args:
         path: The file; its folder exists.
+        on_problem: Takes a sentence for the user where the choice cannot be read or kept; see
+            `StateFile`.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path | None = None, on_problem: Callable[[str], None] = _log.warning
+    ) -> None:
+        self._file = StateFile(path, version=1, on_problem=on_problem, lock_wait=LOCK_WAIT)
         self._disabled: frozenset[Key] = frozenset()
         self._changes: dict[Key, bool] = {}
-        self._lock = threading.Lock()
 
     def load(self) -> None:
         """Read the file. One that cannot be read counts as empty."""
-        self._disabled = self._read()
+        self._disabled = _disabled(self._file.load() or {})
 
     def is_enabled(self, definition: ServerDefinition) -> bool:
         """Tell whether the user lets a server run."""
@@ -54,36 +55,26 @@ class Enablement:
 
     def save(self) -> None:
         """Keep what was noted; choices that another gemdeck kept meanwhile stay."""
-        if self._path is None:
-            return
-        with self._lock:
-            changes = dict(self._changes)
-            try:
-                with locked(self._path, LOCK_WAIT):
-                    kept = {key for key in self._read() if changes.get(key) is not True}
-                    kept |= {key for key, enabled in changes.items() if not enabled}
-                    listed = [{"origin": origin, "server": server} for origin, server in kept]
-                    listed.sort(key=lambda entry: (entry["origin"], entry["server"]))
-                    text = json.dumps({"version": _VERSION, "disabled": listed}, indent=1)
-                    write_private(self._path, text.encode())
-            except OSError as error:
-                _log.warning("the choice of servers could not be kept: %s", error)
+        changes = dict(self._changes)
 
-    def _read(self) -> frozenset[Key]:
-        if self._path is None:
-            return frozenset()
-        try:
-            value = read_private_json(self._path)
-        except OSError as error:
-            _log.warning("the choice of servers could not be read: %s", error)
-            return frozenset()
-        entries = value.get("disabled") if isinstance(value, dict) else None
-        found: set[Key] = set()
-        for entry in entries[:MAX_ENTRIES] if isinstance(entries, list) else ():
-            match entry:
-                case {"origin": str() as origin, "server": str() as server}:
-                    found.add((origin, server))
-        return frozenset(found)
+        def change(content: Content) -> Content:
+            kept = {key for key in _disabled(content) if changes.get(key) is not True}
+            kept |= {key for key, enabled in changes.items() if not enabled}
+            listed = [{"origin": origin, "server": server} for origin, server in sorted(kept)]
+            return {**content, "disabled": listed}
+
+        self._file.update(change)
+
+
+def _disabled(content: Content) -> frozenset[Key]:
+    """Read the file's content; what is odd in it is passed over."""
+    entries = content.get("disabled")
+    found: set[Key] = set()
+    for entry in entries[:MAX_ENTRIES] if isinstance(entries, list) else ():
+        match entry:
+            case {"origin": str() as origin, "server": str() as server}:
+                found.add((origin, server))
+    return frozenset(found)
 
 
 def _key(definition: ServerDefinition) -> Key:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.files import locked, read_private_json, write_private
 from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.state_file import Content, StateFile
 from tui.model.servers import ProtocolEra
 
 MAX_ENTRIES: Final = 500
@@ -28,7 +28,6 @@ LOCK_WAIT: Final = 2.0
 
 FILE_NAME: Final = "eras.json"
 
-_VERSION: Final = 1
 _log: Final = logging.getLogger(__name__)
 
 
@@ -44,7 +43,7 @@ class Eras:
     """
 
     def __init__(self, path: Path | None = None, clock: Callable[[], float] = time.time) -> None:
-        self._path = path
+        self._file = StateFile(path, version=1, on_problem=_log.warning, lock_wait=LOCK_WAIT)
         self._clock = clock
         self._entries: dict[str, tuple[ProtocolEra, float]] | None = None
         self._doubted: set[str] = set()
@@ -73,33 +72,22 @@ class Eras:
 
     def _known(self) -> dict[str, tuple[ProtocolEra, float]]:
         if self._entries is None:
-            self._entries = self._read()
+            self._entries = _parse(self._file.load() or {})
         return self._entries
-
-    def _read(self) -> dict[str, tuple[ProtocolEra, float]]:
-        if self._path is None:
-            return {}
-        try:
-            return _parse(read_private_json(self._path))
-        except OSError as error:
-            _log.warning("the protocol eras of servers could not be read: %s", error)
-            return {}
 
     def _change(self, key: str, era: ProtocolEra) -> None:
         """Change one entry in memory and in the file, where others may have written meanwhile."""
-        entry = {key: (era, self._clock())}
-        self._entries = self._known() | entry
-        if self._path is None:
-            return
-        try:
-            with locked(self._path, LOCK_WAIT):
-                self._entries = self._read() | entry
-                newest = sorted(self._entries.items(), key=lambda item: item[1][1])[-MAX_ENTRIES:]
-                eras = {name: {"era": kept.value, "time": since} for name, (kept, since) in newest}
-                text = json.dumps({"version": _VERSION, "eras": eras}, indent=1)
-                write_private(self._path, text.encode())
-        except OSError as error:
-            _log.warning("the protocol era of a server could not be kept: %s", error)
+        entry = {"era": era.value, "time": self._clock()}
+
+        def change(content: Content) -> Content:
+            known = {
+                name: {"era": kept.value, "time": since}
+                for name, (kept, since) in _parse(content).items()
+            }
+            newest = sorted((known | {key: entry}).items(), key=lambda item: item[1]["time"])
+            return {**content, "eras": dict(newest[-MAX_ENTRIES:])}
+
+        self._entries = _parse(self._file.update(change))
 
 
 def target_hash(definition: ServerDefinition) -> str:
@@ -114,9 +102,9 @@ def target_hash(definition: ServerDefinition) -> str:
     return hashlib.sha256(json.dumps(target).encode()).hexdigest()
 
 
-def _parse(value: object) -> dict[str, tuple[ProtocolEra, float]]:
-    """Read the file's value; what is odd in it is passed over."""
-    eras: Any = value.get("eras") if isinstance(value, dict) else None
+def _parse(content: Content) -> dict[str, tuple[ProtocolEra, float]]:
+    """Read the file's content; what is odd in it is passed over."""
+    eras: Any = content.get("eras")
     entries: dict[str, tuple[ProtocolEra, float]] = {}
     for key, entry in (eras if isinstance(eras, dict) else {}).items():
         match entry:

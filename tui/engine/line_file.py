@@ -1,0 +1,109 @@
+"""Files that only grow, a line at a time, and are rotated by size."""
+
+import contextlib
+import errno
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Final
+
+from tui.engine.files import locked
+
+_FLAGS: Final[int] = (
+    os.O_RDWR
+    | os.O_APPEND
+    | os.O_CREAT
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+)
+"""Never through a link; a pipe that somebody put there does not block."""
+
+
+class LineFile:
+    """A private file (0600) to which several processes may append lines.
+
+    A line is one write at the end, so that those of two processes never mix. A file that has
+    reached its size becomes ``NAME.1``, that one ``NAME.2``, and so on; the last one goes.
+
+    Args:
+        path: The file; its folder exists.
+        max_bytes: Size at which it is rotated.
+        max_files: Rotated files kept.
+    """
+
+    def __init__(self, path: Path, max_bytes: int, max_files: int) -> None:
+        self._path = path
+        self._max_bytes = max_bytes
+        self._max_files = max_files
+
+    def append(self, line: bytes) -> None:
+        """Append one line; its end is added. Blocks.
+
+        Where the last writer was stopped within a line, that line is ended first.
+
+        Raises:
+            OSError: If it cannot be written, or only in part.
+        """
+        descriptor = self._open()
+        try:
+            data = _fresh_line(descriptor) + line + b"\n"
+            if os.write(descriptor, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(descriptor)
+
+    def _open(self) -> int:
+        """Open the file, after a rotation where one is due."""
+        descriptor = self._open_file()
+        if os.fstat(descriptor).st_size < self._max_bytes:
+            return descriptor
+        os.close(descriptor)
+        with contextlib.suppress(OSError), locked(self._path, 0):
+            # Another process may have been faster.
+            if self._path.stat().st_size >= self._max_bytes:
+                self._rotate()
+        descriptor = self._open_file()
+        if os.fstat(descriptor).st_size >= 2 * self._max_bytes:
+            os.close(descriptor)
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        return descriptor
+
+    def _open_file(self) -> int:
+        """Open the file, if it is the user's own and no trick.
+
+        Raises:
+            OSError: If it cannot be opened, or is a link, a device or somebody else's.
+        """
+        descriptor = os.open(self._path, _FLAGS, 0o600)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+                raise OSError(errno.EINVAL, "not a regular file with one name")
+            if sys.platform != "win32":
+                if status.st_uid != os.geteuid():
+                    raise OSError(errno.EPERM, "the file of another user")
+                if status.st_mode & 0o077:
+                    os.fchmod(descriptor, 0o600)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _rotate(self) -> None:
+        for number in range(self._max_files - 1, 0, -1):
+            with contextlib.suppress(FileNotFoundError):
+                self._numbered(number).replace(self._numbered(number + 1))
+        self._path.replace(self._numbered(1))
+
+    def _numbered(self, number: int) -> Path:
+        return self._path.with_name(f"{self._path.name}.{number}")
+
+
+def _fresh_line(descriptor: int) -> bytes:
+    """Give what has to come first, so that the next line is one of its own."""
+    size = os.fstat(descriptor).st_size
+    if sys.platform == "win32" or size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
+        return b""
+    return b"\n"
