@@ -22,6 +22,7 @@ from tui.engine.auth.credentials import (
 from tui.engine.chat.backend import ModelBackend
 from tui.engine.settings.definitions import SettingsProblem
 from tui.engine.settings.loader import LoadedSettings, load_settings
+from tui.engine.settings.project import ProjectGate
 from tui.model.chat import Severity
 from tui.model.events import Notice
 from tui.model.settings import GemdeckSettings
@@ -44,13 +45,19 @@ class Configuration:
 
 
 def load_configuration(
-    folder: Path, model: str | None, environ: Mapping[str, str], *, demo: bool
+    folder: Path,
+    model: str | None,
+    environ: Mapping[str, str],
+    *,
+    demo: bool,
+    project: ProjectGate | None = None,
 ) -> Configuration:
     """Read the settings layers and, unless in the demo, look for a key.
 
-    Bad content becomes notices; nothing makes this fail.
+    Bad content becomes notices; nothing makes this fail. What the folder brings counts as far
+    as the gate `project` lets it.
     """
-    settings = load_settings(folder, environ=environ, model=model)
+    settings = load_settings(folder, environ=environ, model=model, project=project)
     notices = [problem_notice(problem) for problem in settings.problems]
     access = None
     if not demo:

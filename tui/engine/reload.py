@@ -13,6 +13,7 @@ from tui.engine.configuration import problem_notice
 from tui.engine.events import Publish
 from tui.engine.settings.extensions import extensions_folder
 from tui.engine.settings.loader import LoadedSettings, load_settings
+from tui.engine.settings.project import ProjectGate
 from tui.engine.settings.watcher import Plan, make_plan, settings_files, watch
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
@@ -34,6 +35,8 @@ class SettingsReloader:
         loaded: What was read last.
         apply: Takes what was read now.
         publish: Takes notices of what is wrong, each once.
+        gate: Gives what decides on the folder's part, for each reading.
+        watches: Whether the files are watched; without, they are read when `reload` is called.
     """
 
     def __init__(
@@ -43,6 +46,9 @@ class SettingsReloader:
         loaded: LoadedSettings,
         apply: Callable[[LoadedSettings], None],
         publish: Publish,
+        *,
+        gate: Callable[[], ProjectGate] | None = None,
+        watches: bool = True,
     ) -> None:
         self._folder = folder
         self._model = model
@@ -51,19 +57,35 @@ class SettingsReloader:
         self._publish = publish
         self._told = frozenset(loaded.problems)
         self._told_broken = _broken(loaded)
+        self._gate = gate
+        self._watches = watches
+        self._forced = False
         self._changed = asyncio.Event()
+
+    def reload(self) -> None:
+        """Read and apply the settings again, soon, also where no file has changed."""
+        self._forced = True
+        self._changed.set()
 
     async def run(self) -> None:
         """Follow the files until cancelled; where the system cannot watch them, do nothing."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(watch(self._find_plan, self._changed.set))
+                if self._watches:
+                    tasks.create_task(self._watch())
                 while True:
                     await self._changed.wait()
                     self._changed.clear()
                     await self._reload()
         except* (OSError, RuntimeError) as errors:
-            _log.warning("settings files are not watched: %s", errors.exceptions)
+            _log.warning("settings files are not read again: %s", errors.exceptions)
+
+    async def _watch(self) -> None:
+        """Follow the files; where the system cannot watch them, they are read when asked for."""
+        try:
+            await watch(self._find_plan, self._changed.set)
+        except (OSError, RuntimeError) as error:
+            _log.warning("settings files are not watched: %s", error)
 
     def _find_plan(self) -> Plan:
         home = Path.home()
@@ -72,11 +94,16 @@ class SettingsReloader:
 
     async def _reload(self) -> None:
         """Read all files and apply what they say, unless one of them is newly broken."""
-        load = partial(load_settings, self._folder, environ=os.environ, model=self._model)
+        forced, self._forced = self._forced, False
+        gate = self._gate() if self._gate is not None else None
+        load = partial(
+            load_settings, self._folder, environ=os.environ, model=self._model, project=gate
+        )
         loaded = await asyncio.to_thread(load)
         newly_broken = _broken(loaded) - _broken(self._loaded)
         self._tell(loaded, newly_broken)
-        if newly_broken or loaded == self._loaded:
+        if newly_broken or (loaded == self._loaded and not forced):
+            self._forced = forced and bool(newly_broken)
             return
         if _at_start_only(loaded) != _at_start_only(self._loaded):
             words = "What changed under gemdeck in the settings counts from the next start on."
@@ -107,4 +134,4 @@ def _broken(loaded: LoadedSettings) -> set[str]:
 
 def _at_start_only(loaded: LoadedSettings) -> GemdeckSettings:
     """Give the part of the settings that is not applied while gemdeck runs."""
-    return loaded.gemdeck.model_copy(update={"protocols": {}})
+    return loaded.gemdeck.model_copy(update={"protocols": {}, "always_deny": ()})

@@ -4,8 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
+from tui.engine.settings.programs import FileState
 from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStatus, Transport
+
+REVIEW_ADVICE: Final = "Press t in the server tree, or Review this folder in the palette."
+"""What to do about a server that waits for the user's word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,13 @@ class ServerDefinition:
         may_enable: Whether the user may let it run all the same, until the end of the run.
         secrets: Values that must not reach the screen or a log: those of variables and
             headers whose names say so.
+        program: The file that is executed, resolved when the settings were read; empty where
+            there was none.
+        fingerprint: SHA-256 (hex) of all that says what this server is; consent binds to it.
+        source: The file it stands in, as shown.
+        written: Its entry as written in that file, with its references.
+        pinned: The state of `program` when it was resolved, where that lies in the opened
+            folder and must not be another one when it is started.
     """
 
     id: ServerId
@@ -60,6 +72,13 @@ class ServerDefinition:
     failure: Failure | None = None
     may_enable: bool = False
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    program: str = ""
+    fingerprint: str = ""
+    source: str = ""
+    written: Mapping[str, object] = field(
+        default_factory=lambda: MappingProxyType({}), repr=False, compare=False
+    )
+    pinned: FileState | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,23 @@ class Expansion:
         return match[0]
 
 
+def references_in(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON value
+    """Name the variables that expanding a value would read, in order, each once."""
+    match value:
+        case str():
+            found = [
+                match["bare"] or _split_default(match["braced"])[0]
+                for match in _REFERENCE.finditer(value)
+            ]
+        case list():
+            found = [name for item in value for name in references_in(item)]
+        case dict():
+            found = [name for item in value.values() for name in references_in(item)]
+        case _:
+            found = []
+    return tuple(dict.fromkeys(name for name in found if not name[0].isdigit()))
+
+
 def _split_default(reference: str) -> tuple[str, str | None]:
     """Split ``VAR:-default``; the name is at least one character long."""
     at = reference.find(":-", 1)

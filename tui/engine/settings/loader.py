@@ -1,29 +1,39 @@
 """Loading the settings: files, layers, and what comes of them."""
 
-import shlex
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tui.engine.settings.definitions import ServerDefinition, SettingsProblem
-from tui.engine.settings.expansion import Expansion
 from tui.engine.settings.extensions import read_extensions
-from tui.engine.settings.places import layer_files, shown_path
-from tui.engine.settings.servers import Entry, ServerReader, disabled, server_id
-from tui.engine.settings.source import Source, known_keys, read_source, salvage
-from tui.model.model_name import check_model_name
-from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings
+from tui.engine.settings.places import LayerFile, layer_files, shown_path
+from tui.engine.settings.project import (
+    ClosedGate,
+    ProjectFiles,
+    ProjectGate,
+    ProjectOffer,
+    ProjectVerdict,
+    project_entries,
+    project_rules,
+    read_project,
+    used_variables,
+)
+from tui.engine.settings.sections import (
+    McpRules,
+    command_entry,
+    read_gemdeck,
+    read_mcp,
+    with_project,
+)
+from tui.engine.settings.servers import Entry, ServerReader, server_id
+from tui.engine.settings.source import Source, read_source
+from tui.model.servers import Origin, ServerId
+from tui.model.settings import GemdeckSettings
 
 MAX_PROBLEMS: Final = 200
 """Problems reported of one load."""
-
-COMMAND_SERVER: Final = "mcp"
-"""The name of the server that `mcp.serverCommand` starts."""
-
-_OUR_KEYS: Final = ("gemdeck", "mcp", "model")
-_MODEL_ALIASES: Final = ("auto", "pro", "flash", "flash-lite")
-"""Words that gemini-cli takes for a model and the service does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +46,13 @@ class LoadedSettings:
             opened folder.
         problems: What is wrong, of the command line, then by file and line, lowest
             layer first.
+        project: What became of what the opened folder brings.
     """
 
     gemdeck: GemdeckSettings
     servers: tuple[ServerDefinition, ...]
     problems: tuple[SettingsProblem, ...]
+    project: ProjectVerdict
 
 
 def load_settings(
@@ -49,49 +61,117 @@ def load_settings(
     environ: Mapping[str, str],
     home: Path | None = None,
     model: str | None = None,
+    project: ProjectGate | None = None,
 ) -> LoadedSettings:
     """Read every settings file that counts for a folder, and the user's gemini-cli extensions.
 
     Blocks on files only.
 
     Never raises for what stands in a file: a file that cannot be used is a fatal problem and
-    the other layers count, a bad entry is an invalid server and the others load. Of the opened
-    folder's own file only `mcpServers` is looked at, unexpanded, and none of it is started; it
-    is never a fatal problem.
+    the other layers count, a bad entry is an invalid server and the others load. What the
+    opened folder brings takes effect only as far as the gate lets it; before that its entries
+    are neither expanded nor started. Its files are never a fatal problem.
 
     Args:
         folder: The opened folder.
         environ: Variables for expansion and for the places of the system's files.
         home: The user's home, if not that of the process.
         model: The model named on the command line, which wins over all files.
+        project: Decides on what the folder brings; without one, nothing of it takes effect.
     """
     home = home or Path.home()
-    folder = folder.absolute()
+    folder = Path(os.path.realpath(folder))
+    gate = project or ClosedGate()
     problems: list[SettingsProblem] = []
     layers = layer_files(folder, environ=environ, home=home)
-    found = [read_source(layer.origin, layer.path, home, problems) for layer in layers]
+    own = (layer for layer in layers if layer.origin is not Origin.PROJECT)
+    found = [read_source(layer.origin, layer.path, home, problems) for layer in own]
     sources = [source for source in found if source is not None]
-    reader = ServerReader(environ, folder=folder, home=home)
-    trusted = [source for source in sources if source.trusted]
-    gemdeck = _read_gemdeck(trusted, environ, model, problems)
-    mcp = _read_mcp(trusted, environ, problems)
-    servers = [mcp.apply(entry, reader.read(entry)) for entry in _entries(trusted, problems)]
+    reader = ServerReader(environ, folder=folder, home=home, gate=gate)
+    mcp = read_mcp(sources, environ, problems)
+    servers = _own_servers(sources, mcp, reader, problems)
+    _add_extensions(read_extensions(home, folder, problems), servers, reader, problems)
+    taken = frozenset(definition.id for _, definition in servers)
+    brought = _Project.find(gate, layers, folder, home, taken, problems)
+    verdict = gate.judge(brought.offer(reader) if brought is not None else None)
+    if brought is not None:
+        servers += brought.servers(reader, verdict.servers)
+    rules = verdict.standing_rules
+    gemdeck = with_project(read_gemdeck(sources, environ, model, problems), rules)
+    mcp = mcp.narrowed(rules)
+    definitions = _with_protocols(
+        (mcp.apply(entry, definition) for entry, definition in servers), gemdeck, sources, problems
+    )
+    shown = [shown_path(layer.path, home) for layer in layers]
+    listed = _listed([*problems, *reader.problems], shown)
+    return LoadedSettings(gemdeck, tuple(definitions), listed, verdict)
+
+
+class _Project:
+    """Turns the files of a folder into an offer, and that into servers."""
+
+    def __init__(
+        self, files: ProjectFiles, taken: frozenset[str], problems: list[SettingsProblem]
+    ) -> None:
+        self._file, self._variables = files.dotenv
+        entries = project_entries(files.sources, problems)
+        self._entries = tuple(_not_taken(entries, taken, problems))
+        self._rules = project_rules(files.sources, problems)
+
+    @classmethod
+    def find(
+        cls,
+        gate: ProjectGate,
+        layers: Sequence[LayerFile],
+        folder: Path,
+        home: Path,
+        taken: frozenset[str],
+        problems: list[SettingsProblem],
+    ) -> "_Project | None":
+        """Read the files of a folder; None where they may not even be read."""
+        if not gate.may_read():
+            return None
+        files = [layer for layer in layers if layer.origin is Origin.PROJECT]
+        return cls(read_project(files, folder, home, problems), taken, problems)
+
+    def offer(self, reader: ServerReader) -> ProjectOffer:
+        """Give what the folder brings, unexpanded."""
+        sketching = reader.fork()
+        servers = tuple(map(sketching.read, self._entries))
+        variables = used_variables(servers, self._variables)
+        return ProjectOffer(servers, self._rules, variables, self._file if variables else "")
+
+    def servers(
+        self, reader: ServerReader, trusted: frozenset[ServerId]
+    ) -> list[tuple[Entry, ServerDefinition]]:
+        """Give the servers: expanded where they are trusted, else withheld."""
+        reading = reader.fork(trusted, self._variables)
+        servers = [(entry, reading.read(entry)) for entry in self._entries]
+        reader.problems += reading.problems
+        return servers
+
+
+def _own_servers(
+    sources: Sequence[Source], mcp: McpRules, reader: ServerReader, problems: list[SettingsProblem]
+) -> list[tuple[Entry, ServerDefinition]]:
+    """Read the servers of the user and the system."""
+    entries = list(_entries(sources, problems))
     if mcp.command_source:
-        entry = _command_entry(mcp.command, mcp.command_source)
-        servers.append(mcp.apply(entry, reader.read(entry)))
-    taken = frozenset(server.id for server in servers)
-    for source in read_extensions(home, folder, problems):
-        added = list(_of_extension(source, taken, servers, problems))
-        servers += [mcp.apply(entry, reader.read(entry)) for entry in added]
-    taken = frozenset(server.id for server in servers)
+        entries.append(command_entry(mcp.command, mcp.command_source))
+    return [(entry, reader.read(entry)) for entry in entries]
+
+
+def _add_extensions(
+    sources: Iterable[Source],
+    servers: list[tuple[Entry, ServerDefinition]],
+    reader: ServerReader,
+    problems: list[SettingsProblem],
+) -> None:
+    """Add the servers of the user's gemini-cli extensions to those of the user and the system."""
+    taken = frozenset(definition.id for _, definition in servers)
     for source in sources:
-        if not source.trusted:
-            _report_ignored_keys(source, problems)
-            entries = list(_entries([source], problems))
-            servers += [reader.read(entry) for entry in _not_taken(entries, taken, problems)]
-    servers = _with_protocols(servers, gemdeck, trusted, problems)
-    files = [shown_path(layer.path, home) for layer in layers]
-    return LoadedSettings(gemdeck, tuple(servers), _listed([*problems, *reader.problems], files))
+        added = list(_of_extension(source, taken, servers, problems))
+        servers += [(entry, reader.read(entry)) for entry in added]
 
 
 def _entries(sources: Iterable[Source], problems: list[SettingsProblem]) -> Iterable[Entry]:
@@ -118,11 +198,11 @@ def _not_taken(
 def _of_extension(
     source: Source,
     taken: frozenset[str],
-    servers: Iterable[ServerDefinition],
+    servers: Iterable[tuple[Entry, ServerDefinition]],
     problems: list[SettingsProblem],
 ) -> Iterable[Entry]:
     """Leave out an extension's servers where the user, or another extension, has one so named."""
-    others = {server.id: server.extension for server in servers if server.extension}
+    others = {server.id: server.extension for _, server in servers if server.extension}
     for entry in _entries([source], problems):
         server = server_id(entry.name)
         if server in others:
@@ -152,135 +232,6 @@ def _with_protocols(
                 path = ("gemdeck", "protocols", name)
                 problems.append(source.problem(path, "there is no server of this name"))
     return changed
-
-
-def _report_ignored_keys(source: Source, problems: list[SettingsProblem]) -> None:
-    """Say which keys would mean something in the user's file and mean nothing here."""
-    ignored = [key for key in _OUR_KEYS if key in source.document.content]
-    if ignored:
-        words = ", ".join(ignored)
-        message = f"a project's file may only have mcpServers; ignored: {words}"
-        problems.append(source.problem((ignored[0],), message))
-
-
-def _read_gemdeck(
-    sources: Iterable[Source],
-    environ: Mapping[str, str],
-    model: str | None,
-    problems: list[SettingsProblem],
-) -> GemdeckSettings:
-    """Merge gemdeck's own settings key by key, and find the model that answers."""
-    values: dict[str, Any] = {}
-    foreign: str | None = None
-    known = known_keys(GemdeckSettings)
-    for source in sources:
-        foreign = _gemini_cli_model(source, environ, problems) or foreign
-        raw = source.section("gemdeck", problems)
-        problems += [
-            source.problem(("gemdeck", key), "unknown key, ignored")
-            for key in list(raw)[:MAX_PROBLEMS]
-            if key not in known
-        ]
-        raw, found = source.expanded(
-            {key: raw[key] for key in raw if key in known}, ("gemdeck",), Expansion(environ)
-        )
-        problems += found
-        section = salvage(GemdeckSettings, raw, source, ("gemdeck",), problems)
-        values |= {key: getattr(section, key) for key in section.model_fields_set}
-    if foreign:
-        values.setdefault("model", foreign)
-    if model is not None:
-        try:
-            values["model"] = check_model_name(model.strip())
-        except ValueError as error:
-            problems.append(SettingsProblem("command line", 0, "--model", str(error)))
-    return GemdeckSettings.model_validate(values)
-
-
-def _gemini_cli_model(
-    source: Source, environ: Mapping[str, str], problems: list[SettingsProblem]
-) -> str | None:
-    """Give the model that ``model.name``, or an older file's ``model``, names."""
-    value = source.document.content.get("model")
-    path: tuple[str, ...] = ("model",)
-    raw = {"name": value} if isinstance(value, str) else source.section("model", problems)
-    raw = {"name": raw["name"]} if "name" in raw else {}
-    raw, found = source.expanded(raw, path, Expansion(environ))
-    problems += found
-    name = salvage(ModelSettings, raw, source, path, problems).name
-    if name in _MODEL_ALIASES or (name or "").startswith("auto-"):
-        message = f"{name} is a word of gemini-cli's, not a model; set gemdeck.model"
-        problems.append(source.problem(("model", "name"), message))
-        return None
-    return name
-
-
-@dataclass(frozen=True, slots=True)
-class _McpRules:
-    """What ``mcp`` says; names are lower case and stripped, as gemini-cli compares them."""
-
-    allowed: frozenset[str] | None
-    allowed_in: str
-    excluded: Mapping[str, str]
-    command: str
-    command_source: Source | None
-
-    def apply(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
-        """Withhold a server that the rules keep from starting."""
-        name = _compared(entry.name)
-        if definition.withheld is not None and not definition.may_enable:
-            return definition
-        if name in self.excluded:
-            advice = f"Remove it from mcp.excluded in {self.excluded[name]}."
-            return replace(definition, **disabled("mcp.excluded names it", advice))
-        if self.allowed is not None and name not in self.allowed:
-            advice = f"Add it to mcp.allowed in {self.allowed_in}."
-            return replace(definition, **disabled("mcp.allowed does not name it", advice))
-        return definition
-
-
-def _read_mcp(
-    sources: Iterable[Source], environ: Mapping[str, str], problems: list[SettingsProblem]
-) -> _McpRules:
-    """Merge ``mcp``: of `allowed` and `serverCommand` the highest counts, of `excluded` all.
-
-    An `allowed` that cannot be read allows nothing, since it was meant to forbid.
-    """
-    rules = _McpRules(None, "", {}, "", None)
-    for source in sources:
-        section = source.section("mcp", problems)
-        raw, found = source.expanded(
-            {key: section[key] for key in section if key in known_keys(McpSettings)},
-            ("mcp",),
-            Expansion(environ),
-        )
-        problems += found
-        mcp = salvage(McpSettings, raw, source, ("mcp",), problems)
-        if raw.get("allowed") is not None:
-            if mcp.allowed is None:
-                message = "no server is started until this is corrected"
-                problems.append(source.problem(("mcp", "allowed"), message))
-            allowed = frozenset(map(_compared, mcp.allowed or ()))
-            rules = replace(rules, allowed=allowed, allowed_in=source.file)
-        excluded = {_compared(name): source.file for name in mcp.excluded}
-        rules = replace(rules, excluded={**rules.excluded, **excluded})
-        if mcp.server_command:
-            rules = replace(rules, command=mcp.server_command, command_source=source)
-    return rules
-
-
-def _command_entry(command: str, source: Source) -> Entry:
-    """Make an entry of ``mcp.serverCommand``; no shell ever reads it."""
-    path = ("mcp", "serverCommand")
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return Entry(COMMAND_SERVER, "a quote is not closed", source, path)
-    return Entry(COMMAND_SERVER, {"command": "".join(words[:1]), "args": words[1:]}, source, path)
-
-
-def _compared(name: str) -> str:
-    return name.strip().lower()
 
 
 def _listed(

@@ -1,5 +1,6 @@
 """Where settings files lie, lowest layer first."""
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from tui.text import sanitize_line
 
 FILE_NAME: Final = "settings.json"
 FOLDER_NAME: Final = ".gemini"
+SHARED_FILE_NAME: Final = ".mcp.json"
+"""The file in which projects of several clients list their servers."""
 
 _SYSTEM_FOLDERS: Final[Mapping[str, str]] = {
     "darwin": "/Library/Application Support/GeminiCli",
@@ -36,13 +39,15 @@ def layer_files(
 ) -> tuple[LayerFile, ...]:
     """List the settings files that count for a folder, lowest layer first.
 
-    The home folder has no project layer: its file is the user's own.
+    A folder has two files, of which its own settings are the higher. The home folder has no
+    project layer: its file is the user's own.
     """
     user = home / FOLDER_NAME / FILE_NAME
     project = folder / FOLDER_NAME / FILE_NAME
     layers = [
         LayerFile(Origin.SYSTEM_DEFAULTS, _system_file(Origin.SYSTEM_DEFAULTS, environ, platform)),
         LayerFile(Origin.USER, user),
+        LayerFile(Origin.PROJECT, folder / SHARED_FILE_NAME),
         LayerFile(Origin.PROJECT, project),
         LayerFile(Origin.SYSTEM, _system_file(Origin.SYSTEM, environ, platform)),
     ]
@@ -53,8 +58,9 @@ def layer_files(
 
 def shown_path(path: Path, home: Path) -> str:
     """Write a path as shown, with ``~`` for the home folder."""
-    if path.is_relative_to(home):
-        return sanitize_line(str(Path("~") / path.relative_to(home)))
+    for place in (home, Path(os.path.realpath(home))):
+        if path.is_relative_to(place):
+            return sanitize_line(str(Path("~") / path.relative_to(place)))
     return sanitize_line(str(path))
 
 

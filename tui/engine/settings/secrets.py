@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote_plus, urlsplit
 
 from tui.text import sanitize_line
 
@@ -12,6 +12,9 @@ MASK: Final = "***"
 
 MIN_SECRET: Final = 4
 """Shortest value that is masked wherever it occurs; shorter ones occur by chance."""
+
+LONG_VALUE: Final = 20
+"""Length from which a query value counts as a secret, in characters; words are shorter."""
 
 MAX_SHOWN: Final = 2_000
 """Characters of a command line or address that are shown; the rest is cut off."""
@@ -71,9 +74,32 @@ def masked_address(address: str, secrets: Iterable[str] = ()) -> str:
     return _masked_address(_replace(address, known_secrets(secrets))[:MAX_SHOWN])
 
 
+def secrets_in_address(address: str) -> list[str]:
+    """Give what is secret in a URL: the password, and query values that say so or are long."""
+    try:
+        parts = urlsplit(address)
+        values = [parts.password or ""]
+    except ValueError:
+        return []
+    for item in parts.query.split("&"):
+        name, _, value = item.partition("=")
+        if is_secret_name(unquote_plus(name)) or len(value) >= LONG_VALUE:
+            values += value, unquote_plus(value)
+    return known_secrets(values)
+
+
 def masked_text(text: str, known: Sequence[str]) -> str:
     """Give a text with the given secrets masked; `known` comes from `secrets_in_lines`."""
     return _replace(text, known)
+
+
+def masked_shapes(line: str) -> str:
+    """Give a line of prose with all masked that looks like a secret.
+
+    The caller bounds its length: the patterns are not linear.
+    """
+    line = _SECRET_SHAPE.sub(MASK, line)
+    return " ".join(_masked(word, ()) for word in line.split(" "))
 
 
 def secrets_in_lines(values: Iterable[str]) -> list[str]:

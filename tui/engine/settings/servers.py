@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from pydantic import SecretStr, ValidationError
 
-from tui.engine.settings.definitions import ServerDefinition, SettingsProblem
+from tui.engine.settings.definitions import REVIEW_ADVICE, ServerDefinition, SettingsProblem
 from tui.engine.settings.document import KeyPath
-from tui.engine.settings.expansion import Expansion
+from tui.engine.settings.expansion import Expansion, references_in
+from tui.engine.settings.identifying import Gate, Identifier
 from tui.engine.settings.secrets import is_secret_name
 from tui.engine.settings.source import (
     MAX_ENTRY_PROBLEMS,
@@ -30,6 +31,8 @@ MAX_NAME: Final = 64
 MAX_DESCRIPTION: Final = 500
 """Longest description of a server, in characters."""
 
+_EMPTY: Final[Mapping[str, object]] = MappingProxyType({})
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _KNOWN: Final = known_keys(ServerSettings)
 _KNOWN_OAUTH: Final = known_keys(OAuthSettings)
 _GRANTS: Final = frozenset(
@@ -63,16 +66,56 @@ class Entry:
 class ServerReader:
     """Turns entries into definitions; a bad one becomes an invalid definition.
 
+    Args:
+        environ: Variables for expansion, and the `PATH` in which programs are looked up.
+        folder: The opened folder.
+        home: The user's home.
+        gate: Knows the salt of fingerprints, and what tells the folder from another.
+        trusted: Those of the folder's servers that may run. The entries of the others stay
+            unexpanded, and they are withheld.
+        variables: The folder's own variables, for the servers that may run.
+
     Attributes:
         problems: What was found wrong so far.
     """
 
-    def __init__(self, environ: Mapping[str, str], *, folder: Path, home: Path) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        folder: Path,
+        home: Path,
+        gate: Gate,
+        trusted: frozenset[ServerId] = frozenset(),
+        variables: Mapping[str, str] = _NONE,
+    ) -> None:
         self.problems: list[SettingsProblem] = []
         self._environ = environ
         self._folder = folder
         self._home = home
+        self._gate = gate
+        self._trusted = trusted
+        self._variables = variables
         self._taken: set[str] = set()
+        self._identify = Identifier(environ, folder, home, gate)
+
+    def fork(
+        self,
+        trusted: frozenset[ServerId] = frozenset(),
+        variables: Mapping[str, str] = _NONE,
+    ) -> "ServerReader":
+        """Give a reader that goes on from here, with its own problems; for the folder's servers."""
+        other = ServerReader(
+            self._environ,
+            folder=self._folder,
+            home=self._home,
+            gate=self._gate,
+            trusted=trusted,
+            variables=variables,
+        )
+        other._taken = set(self._taken)
+        other._identify = self._identify
+        return other
 
     def read(self, entry: Entry) -> ServerDefinition:
         """Read one entry. Its id is its name, made distinct where another has that name."""
@@ -83,7 +126,7 @@ class ServerReader:
             number += 1
             server = ServerId(f"{(base or 'unnamed')[: MAX_NAME - 6]} ({number})")
         self._taken.add(server)
-        definition = self._define(entry, ServerId(server))
+        definition = self._identify(self._define(entry, ServerId(server)))
         if not base:
             return self._refuse(definition, entry, "the name of a server must not be empty")
         if number > 1:
@@ -93,25 +136,36 @@ class ServerReader:
     def _define(self, entry: Entry, server: ServerId) -> ServerDefinition:
         """Validate an entry; the definition is withheld where it must not start."""
         origin, extension = entry.source.origin, entry.source.extension
-        blank = ServerDefinition(server, origin, Transport.STDIO, extension=extension)
+        blank = ServerDefinition(
+            server,
+            origin,
+            Transport.STDIO,
+            extension=extension,
+            source=entry.source.file,
+            written=MappingProxyType(dict(entry.raw)) if isinstance(entry.raw, dict) else _EMPTY,
+        )
         if not isinstance(entry.raw, dict):
             return self._refuse(blank, entry, "must be an object: { … }")
-        raw, secrets = self._expanded(entry, entry.raw)
+        withheld = entry.project and server not in self._trusted
+        raw, secrets = (
+            (entry.raw, frozenset[str]()) if withheld else self._expanded(entry, entry.raw)
+        )
         self._report_unknown(entry, raw)
         try:
             settings = ServerSettings.model_validate(_known_part(raw))
         except ValidationError as error:
             found = validation_problems(error, entry.source, entry.path)
-            if entry.project and "$" in str(raw):
-                found = [_explained(problem) for problem in found]
+            sketch = _sketch(blank, raw, secrets)
+            if withheld and references_in(dict(raw)):
+                return replace(sketch, **_untrusted())  # it may be valid once it is expanded
             self.problems += found
-            return replace(_sketch(blank, raw, secrets), **_invalid(found[0]))
+            return replace(sketch, **_invalid(found[0]))
         self._report_ignored(entry, settings)
         definition = self._from_settings(blank, settings, secrets)
-        if entry.project:
-            return replace(definition, trust=False, **_untrusted(entry))
-        if extension:
+        if entry.project or extension:
             definition = replace(definition, trust=False)
+        if withheld:
+            return replace(definition, **_untrusted())
         if _says_disabled(raw):
             fields = disabled("the entry says so", _disabled_advice(entry), may_enable=True)
             return replace(definition, **fields)
@@ -120,10 +174,9 @@ class ServerReader:
     def _expanded(
         self, entry: Entry, raw: Mapping[str, Any]
     ) -> tuple[Mapping[str, Any], frozenset[str]]:
-        """Expand variables, save in a project's entry: it would choose what it gets to see."""
-        if not entry.source.trusted:
-            return raw, frozenset()
-        expansion = Expansion({**self._environ, **entry.source.variables})
+        """Expand variables; the process's own win over those that a folder brings."""
+        brought = self._variables if entry.project else _NONE
+        expansion = Expansion({**brought, **self._environ, **entry.source.variables})
         value, problems = entry.source.expanded(raw, entry.path, expansion)
         self.problems += problems
         return value, frozenset(expansion.secrets)
@@ -193,8 +246,6 @@ class ServerReader:
             note(type_key, "stdio is ignored beside an address")
         if settings.http_url and named in {TransportName.SSE, TransportName.STDIO}:
             note(type_key, f"{named} is ignored beside httpUrl")
-        if settings.trust and entry.project:
-            note("trust", "has no effect in a project's file")
         if settings.trust and entry.source.extension:
             note("trust", "has no effect in an extension")
 
@@ -228,20 +279,11 @@ def _invalid(problem: SettingsProblem) -> dict[str, Any]:
     }
 
 
-def _untrusted(entry: Entry) -> dict[str, Any]:
+def _untrusted() -> dict[str, Any]:
     return {
         "withheld": ServerStatus.UNTRUSTED,
-        "failure": Failure(
-            "Comes with this folder, so it is not started.",
-            f"If you trust it, copy its entry from {entry.source.file} to ~/.gemini/settings.json.",
-        ),
+        "failure": Failure("Comes with this folder, so it is not started.", REVIEW_ADVICE),
     }
-
-
-def _explained(problem: SettingsProblem) -> SettingsProblem:
-    return replace(
-        problem, message=f"{problem.message} (variables do not expand in a project's file)"
-    )
 
 
 def _disabled_advice(entry: Entry) -> str:
@@ -263,7 +305,7 @@ def _known_part(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def _words_on(key: str, known: frozenset[str]) -> str:
     if key in _GRANTS:
-        return "has no effect: no key lets tools run unasked; answer `always` when asked"
+        return "has no effect; use gemdeck.alwaysAllow, or answer `always` when asked"
     near = difflib.get_close_matches(key[:MAX_NAME], known, n=1, cutoff=0.75)
     return f"unknown key, ignored; did you mean {near[0]}?" if near else "unknown key, ignored"
 

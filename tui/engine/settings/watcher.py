@@ -10,6 +10,7 @@ from typing import Final
 
 from watchfiles import Change, awatch
 
+from tui.engine.settings.dotenv import dotenv_files
 from tui.engine.settings.extensions import (
     INSTALLATION,
     extensions_folder,
@@ -52,7 +53,7 @@ def settings_files(folder: Path, *, environ: Mapping[str, str], home: Path) -> P
     manifests = manifest_files(home)
     installed = extensions_folder(home)
     links = [installed / path.parent.name / INSTALLATION for path in manifests]
-    return (*layers, *manifests, *links)
+    return (*layers, *dotenv_files(folder), *manifests, *links)
 
 
 def make_plan(files: Iterable[Path], listed: Iterable[Path]) -> Plan:

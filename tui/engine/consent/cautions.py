@@ -1,0 +1,271 @@
+"""What in a server's entry deserves a second look before it runs.
+
+These are hints for a reader, never a boundary: what runs is decided by the user, who sees the
+whole command.
+"""
+
+import ipaddress
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Final
+from urllib.parse import urlsplit
+
+from tui.engine.consent.spelling import spelled
+from tui.engine.settings.programs import is_within
+from tui.engine.settings.secrets import is_secret_name
+
+_SHELLS: Final = frozenset(
+    {
+        *("sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh", "busybox"),
+        *("cmd", "powershell", "pwsh", "nu", "xonsh"),
+    }
+)
+_RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pnpx"})
+_RUNNER_WORDS: Final = frozenset(
+    {
+        *(("pipx", "run"), ("uv", "run"), ("uv", "tool"), ("npm", "exec"), ("npm", "x")),
+        *(("pnpm", "dlx"), ("yarn", "dlx"), ("bun", "x"), ("deno", "run")),
+    }
+)
+_FILE_RUNNERS: Final = frozenset({("uv", "run"), ("deno", "run")})
+_CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl", "finch", "container"})
+_CONTAINER_SWITCHES: Final = frozenset(
+    {"-i", "-t", "-it", "-ti", "-d", "-P", "--rm", "--init", "--privileged", "--interactive"}
+    | {"--tty", "--detach", "--read-only", "--no-healthcheck", "--publish-all", "-q", "--quiet"}
+)
+_CODE_FLAGS: Final = {
+    "python": frozenset({"-c"}),
+    "pypy": frozenset({"-c"}),
+    "node": frozenset({"-e", "--eval", "-p", "--print", "-pe"}),
+    "bun": frozenset({"-e", "--eval", "-p", "--print"}),
+    "deno": frozenset({"eval"}),
+    "ruby": frozenset({"-e"}),
+    "perl": frozenset({"-e", "-E"}),
+    "php": frozenset({"-r"}),
+    "npx": frozenset({"-c", "--call"}),
+    "npm": frozenset({"-c", "--call"}),
+    "osascript": frozenset({"-e"}),
+}
+"""Flags by which a program takes code instead of a file."""
+
+_RUNNER_VALUE_FLAGS: Final = frozenset(
+    {"--python", "--index-url", "--index", "--registry", "--cache", "--prefix"}
+)
+_PACKAGE_FLAGS: Final = ("--package", "--from", "--with", "--spec")
+_PINNED: Final = re.compile(
+    r".+(?:@v?\d+\.\d+\.\d+[\w.+-]*|==\d[\w.!+]*|@[0-9a-f]{40}|#[0-9a-f]{40})"
+)
+_LOADER_NAMES: Final = frozenset(
+    {
+        *("PATH", "PATHEXT", "NODE_OPTIONS", "NODE_PATH", "NODE_EXTRA_CA_CERTS", "BASH_ENV"),
+        *("ENV", "ZDOTDIR", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT"),
+        *("RUBYOPT", "RUBYLIB", "PERL5OPT", "PERL5LIB", "PERL5DB", "JAVA_TOOL_OPTIONS"),
+        *("JDK_JAVA_OPTIONS", "CLASSPATH", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS"),
+        *("GIT_EXTERNAL_DIFF", "GIT_EXEC_PATH", "GIT_DIR", "SSH_ASKPASS", "EDITOR", "VISUAL"),
+        *("PAGER", "BROWSER", "SHELL", "HOME", "IFS", "PS4", "PROMPT_COMMAND", "GCONV_PATH"),
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+        *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_TLS_REJECT_UNAUTHORIZED"),
+        *("UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "DOCKER_HOST"),
+    }
+)
+_LOADER_PREFIXES: Final = ("LD_", "DYLD_", "NPM_CONFIG_", "PIP_", "GIT_CONFIG", "BASH_FUNC_")
+
+
+def command_cautions(command: str, args: Sequence[str]) -> Iterator[str]:
+    """Say what is remarkable about a command line."""
+    words = (command, *args)
+    names = [_program_name(word) for word in words]
+    shell = next((name for name in names if name in _SHELLS), "")
+    if shell:
+        yield f"Runs a shell ({shell}): its arguments are commands."
+    if code := _code_flag(names, words):
+        yield f"Runs code that stands in its arguments ({code})."
+    if (package := _unpinned(names, words)) is not None:
+        which = f" ({spelled(package)})" if package else ""
+        yield f"Not pinned{which}: whoever publishes the package decides what runs next time."
+    if any(name in _CONTAINERS for name in names):
+        yield from _container_cautions(words)
+
+
+def program_cautions(program: str, folder: Path | None) -> Iterator[str]:
+    """Say whether the program comes with the opened folder. Blocks on the file system."""
+    if program and folder is not None and is_within(program, folder):
+        yield "Its program lies in this folder and can be changed with it."
+
+
+def variable_cautions(names: Iterable[str], references: Iterable[str]) -> Iterator[str]:
+    """Say which variables change what runs, and which of the user's look secret."""
+    loading = [name for name in names if is_loader_variable(name)]
+    if loading:
+        yield f"Sets what changes the programs that run: {_listed(loading)}."
+    secret = [name for name in references if is_secret_name(name)]
+    if secret:
+        yield f"Gets your variables that look secret: {_listed(secret)}."
+
+
+def address_cautions(address: str) -> Iterator[str]:
+    """Say what is remarkable about the address of a network server."""
+    try:
+        parts = urlsplit(address)
+        host = (parts.hostname or "").rstrip(".")
+    except ValueError:
+        return
+    if parts.scheme.lower() == "http" and not _is_loopback(host):
+        yield "Not encrypted: others on the way can read and change what is sent."
+    if "@" in parts.netloc:
+        yield "The address holds a user name, which hides where it leads."
+    if "xn--" in host or not host.isascii():
+        mixed = len(_scripts(host)) > 1
+        yield "Its host is written in letters that can imitate others" + (
+            ", of several scripts." if mixed else "."
+        )
+
+
+def sign_in_cautions(sign_in: object) -> Iterator[str]:
+    """Name the hosts that an entry's ``oauth`` would send the user's sign-in to."""
+    values = sign_in.values() if isinstance(sign_in, dict) else ()
+    hosts = sorted({_host_of(v) for v in values if isinstance(v, str) and "://" in v} - {""})
+    if hosts:
+        yield f"Its sign-in goes to {_listed(hosts)}."
+
+
+def is_loader_variable(name: str) -> bool:
+    """Tell whether a variable changes which code a program loads or whom it talks to."""
+    upper = name.upper()
+    return upper in _LOADER_NAMES or upper.startswith(_LOADER_PREFIXES)
+
+
+def _program_name(word: str) -> str:
+    name = PurePosixPath(word.replace("\\", "/")).name.lower()
+    for ending in (".exe", ".cmd", ".bat", ".com"):
+        name = name.removesuffix(ending)
+    return name
+
+
+def _code_flag(names: Sequence[str], words: Sequence[str]) -> str:
+    first: dict[str, int] = {}  # one look a program, or many words would cost their square
+    for index, name in enumerate(names):
+        first.setdefault(name.rstrip("0123456789."), index)
+    for kind, flags in _CODE_FLAGS.items():
+        for word in words[first[kind] + 1 :] if kind in first else ():
+            if word.partition("=")[0] in flags:
+                return f"{kind} {word.partition('=')[0]}"
+            if kind in {"python", "pypy"} and re.match(r"-[A-Za-z]*c", word):
+                return f"{kind} -c"
+    return ""
+
+
+def _unpinned(names: Sequence[str], words: Sequence[str]) -> str | None:
+    """Give a package that is fetched in whatever version there is; empty where none is named."""
+    for index, name in enumerate(names):
+        pair = (name, names[index + 1]) if index + 1 < len(names) else (name, "")
+        if name in _RUNNERS:
+            packages = _packages(words[index + 1 :]) or [""]
+        elif pair == ("uv", "tool"):
+            packages = _packages(words[index + 3 :]) or [""]
+        elif pair in _RUNNER_WORDS:
+            packages = _packages(words[index + 2 :])
+            if pair in _FILE_RUNNERS:  # their first word is a file, unless it is an address
+                named = _named(words)
+                packages = [word for word in packages if ":" in word or word in named]
+        else:
+            continue
+        return next((package for package in packages if not _PINNED.fullmatch(package)), None)
+    return None
+
+
+def _named(words: Sequence[str]) -> set[str]:
+    """Give the packages that flags name."""
+    return {value for flag, value in _flags(words) if flag in _PACKAGE_FLAGS}
+
+
+def _packages(rest: Sequence[str]) -> list[str]:
+    """Give the packages that a runner fetches: those its flags name, or its first word."""
+    named: list[str] = []
+    words = iter(rest)
+    for word in words:
+        flag, sign, value = word.partition("=")
+        if flag in _PACKAGE_FLAGS or word == "-p":
+            named.append(value if sign else next(words, ""))
+        elif flag in _RUNNER_VALUE_FLAGS:
+            if not sign:
+                next(words, None)
+        elif not word.startswith("-"):
+            return named or [word]
+    return named
+
+
+def _container_cautions(words: Sequence[str]) -> Iterator[str]:
+    mounts = [
+        value
+        for flag, value in _flags(words)
+        if (flag in {"-v", "--volume"} and re.match(r"[/.~$\\]|[A-Za-z]:\\", value))
+        or (flag == "--mount" and "bind" in value)
+    ]
+    if mounts:
+        yield f"The container gets folders of this machine: {_listed(mounts)}."
+    host = {"--pid", "--network", "--net", "--ipc", "--userns", "--uts"}
+    if "--privileged" in words or any(f in host and v == "host" for f, v in _flags(words)):
+        yield "The container is not shut off from this machine."
+    image = _image(words)
+    if image is not None and "@sha256:" not in image:
+        tag = image.rpartition("/")[2].partition(":")[2]
+        if tag in {"", "latest"}:
+            yield f"Not pinned ({spelled(image)}): another image may run next time."
+
+
+def _flags(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Give flags with their values, however the two are joined."""
+    for index, word in enumerate(words):
+        flag, sign, value = word.partition("=")
+        if sign:
+            yield flag, value
+        elif word.startswith("-v") and not word.startswith("--") and len(word) > len("-v"):
+            yield "-v", word[2:]
+        elif index + 1 < len(words):
+            yield word, words[index + 1]
+
+
+def _image(words: Sequence[str]) -> str | None:
+    """Find the image that ``run`` starts, as far as its flags can be told apart."""
+    if "run" not in words:
+        return None
+    rest = iter(words[words.index("run") + 1 :])
+    for word in rest:
+        if not word.startswith("-"):
+            return word
+        if word not in _CONTAINER_SWITCHES and "=" not in word:
+            next(rest, None)
+    return None
+
+
+def _host_of(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _scripts(host: str) -> set[str]:
+    """Name the scripts of the letters of a host, by the first word of each letter's name."""
+    if "xn--" in host:
+        try:
+            host = host.encode("ascii").decode("idna")
+        except UnicodeError:
+            return set()
+    return {unicodedata.name(letter, "?").split()[0] for letter in host if letter.isalpha()}
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(spelled, names))

@@ -1,0 +1,179 @@
+"""What a folder brings, as a hash to trust and as lines to compare with what was trusted.
+
+The hash covers what would run and nothing else: the entries as written, the programs they mean,
+the values of those ``.env`` variables that they use, and the rules. The lines are for the eye
+and are kept; secrets are masked in them, with a piece of their salted hash so that a change
+shows.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tui.engine.consent.disclosure import disclose
+from tui.engine.consent.fingerprint import digest, effective_entry
+from tui.engine.consent.spelling import spelled
+from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.settings.expansion import references_in
+from tui.engine.settings.project import ProjectOffer
+from tui.engine.settings.secrets import MASK, is_secret_name, masked_words
+from tui.model.trust import DifferenceLine
+from tui.text import sanitize_line
+
+MAX_KEPT: Final = 64 * 1024
+"""Characters of lines that are kept of one folder; beyond that only the hashes are."""
+
+MAX_LINE: Final = 2_000
+"""Characters of a line that are kept."""
+
+MAX_COMPARED: Final = 1_000
+"""Lines that are matched with each other; more are shown as all gone and all new."""
+
+CONTEXT: Final = 2
+"""Unchanged lines shown before and after a change."""
+
+_MARK: Final = 8
+"""Characters of a hash that stand for a value in a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerContent:
+    """One server of a folder: its name, where it stands, its hash, and its lines."""
+
+    name: str
+    source: str
+    transport: str
+    hash: str
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FolderContent:
+    """What a folder brings.
+
+    Attributes:
+        hash: Of all of it.
+        servers: Its servers.
+        rules: The hash of what it forbids.
+        rule_lines: What it forbids, in words.
+    """
+
+    hash: str
+    servers: tuple[ServerContent, ...]
+    rules: str
+    rule_lines: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Give all lines, server by server."""
+        return [line for server in self.servers for line in server.lines] + [*self.rule_lines]
+
+    def kept(self) -> "FolderContent":
+        """Give what of this is kept: without lines where they are too many."""
+        if sum(map(len, self.lines())) <= MAX_KEPT:
+            return self
+        bare = tuple(ServerContent(s.name, s.source, s.transport, s.hash) for s in self.servers)
+        return FolderContent(self.hash, bare, self.rules)
+
+
+def describe(offer: ProjectOffer, salt: bytes, folder: Path) -> FolderContent:
+    """Give the content of what a folder brings. Blocks on the file system."""
+    servers = tuple(_server(server, offer.variables, salt, folder) for server in offer.servers)
+    forbidden = offer.rules
+    rules = digest(
+        {
+            "allowed": None if forbidden.allowed is None else sorted(forbidden.allowed),
+            "excluded": sorted(forbidden.excluded),
+            "denied": [[pattern.server, pattern.tool] for pattern in forbidden.always_deny],
+            "calls": forbidden.max_tool_calls,
+            "idle": forbidden.idle_timeout,
+        },
+        salt,
+    )
+    whole = digest([sorted([s.name, s.hash] for s in servers), rules], salt)
+    return FolderContent(whole, servers, rules, forbidden.words())
+
+
+def difference(before: FolderContent, now: FolderContent) -> tuple[DifferenceLine, ...]:
+    """Show what changed, line by line, with a little of what stayed around it."""
+    old, new = before.lines(), now.lines()
+    if before.servers and not old:
+        return (DifferenceLine(" ", "What was trusted was too long to be kept for comparison."),)
+    if max(len(old), len(new)) > MAX_COMPARED:
+        gone = [DifferenceLine("-", line) for line in old]
+        return (*gone, *(DifferenceLine("+", line) for line in new))
+    found: list[DifferenceLine] = []
+    for group in difflib.SequenceMatcher(a=old, b=new).get_grouped_opcodes(CONTEXT):
+        for kind, old_from, old_to, new_from, new_to in group:
+            if kind == "equal":
+                found += [DifferenceLine(" ", line) for line in old[old_from:old_to]]
+                continue
+            found += [DifferenceLine("-", line) for line in old[old_from:old_to]]
+            found += [DifferenceLine("+", line) for line in new[new_from:new_to]]
+    return tuple(found)
+
+
+def _server(
+    server: ServerDefinition, variables: Mapping[str, str], salt: bytes, folder: Path
+) -> ServerContent:
+    entry = effective_entry(server.written)
+    used = {name: variables[name] for name in references_in(dict(entry)) if name in variables}
+    content = {
+        "name": server.id,
+        "source": server.source,
+        "entry": dict(entry),
+        "program": server.program,
+        "variables": used,
+    }
+    lines = tuple(_lines(server, entry, used, salt, folder))
+    return ServerContent(
+        server.id, server.source, server.transport.value, digest(content, salt), lines
+    )
+
+
+def _lines(
+    server: ServerDefinition,
+    entry: Mapping[str, Any],
+    used: Mapping[str, str],
+    salt: bytes,
+    folder: Path,
+) -> Iterator[str]:
+    shown = disclose(server, folder)
+    yield f"server {server.id} in {shown.source} ({shown.transport})"
+    yield from _kept("command", [shown.command] if shown.command else [], salt)
+    yield from _kept("program", [shown.program] if shown.program else [], salt)
+    yield from _kept("argument", shown.args, salt)
+    yield from _kept("folder", [shown.cwd] if shown.cwd else [], salt)
+    yield from _kept("address", [shown.url] if shown.url else [], salt)
+    for kind in ("env", "headers"):
+        values = entry.get(kind)
+        for name, value in values.items() if isinstance(values, Mapping) else ():
+            word = "variable" if kind == "env" else "header"
+            yield f"{word} {_short(name)} = {_mark(value, salt)}"
+    for name, value in used.items():
+        yield f".env variable {_short(name)} = {_mark(value, salt)}"
+    rest = {key: entry[key] for key in entry if key not in _SPELLED_OUT}
+    yield from (f"{key} = {_mark(value, salt)}" for key, value in rest.items())
+
+
+_SPELLED_OUT: Final = frozenset({"command", "args", "env", "cwd", "url", "httpUrl", "headers"})
+
+
+def _kept(what: str, words: Sequence[str], salt: bytes) -> Iterator[str]:
+    """Write words as they are kept: masked and bounded, with a mark where something is missing."""
+    flagged = False
+    for word in words:
+        is_flag = word.startswith("-")
+        kept = MASK if flagged and not is_flag else masked_words((word,))[0]
+        flagged = is_flag and "=" not in word and is_secret_name(word)
+        short = _short(kept)
+        yield f"{what} {short}" if short == word else f"{what} {short} {_mark(word, salt)}"
+
+
+def _short(text: str) -> str:
+    return sanitize_line(spelled(text) if "\n" in text else text, MAX_LINE)
+
+
+def _mark(value: object, salt: bytes) -> str:
+    return f"#{digest(value, salt)[:_MARK]}"

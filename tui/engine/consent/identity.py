@@ -1,0 +1,95 @@
+"""Which folder is meant: told from every other one by what the system says of it.
+
+Nothing in the folder is read. Where it leads to, who owns it and who may write to it decide.
+"""
+
+import os
+import stat
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_SHARED: Final = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp")  # noqa: S108 - never written to
+
+
+@dataclass(frozen=True, slots=True)
+class FolderIdentity:
+    """A folder as it lies on the disk now.
+
+    Attributes:
+        path: Its real path.
+        device: The device it lies on.
+        inode: Its number there.
+        owner: The id of the user it belongs to.
+    """
+
+    path: Path
+    device: int
+    inode: int
+    owner: int
+
+    @property
+    def key(self) -> tuple[str, int, int, int]:
+        """What a record of it is compared with."""
+        return str(self.path), self.device, self.inode, self.owner
+
+
+def identify(folder: Path) -> FolderIdentity | None:
+    """Find out which folder a path leads to; None where it leads to none. Blocks."""
+    try:
+        path = Path(os.path.realpath(folder))
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISDIR(found.st_mode):
+        return None
+    return FolderIdentity(path, found.st_dev, found.st_ino, found.st_uid)
+
+
+def reason_to_refuse(folder: Path) -> str:
+    """Say why a folder cannot be trusted: somebody else may change what is in it. Blocks.
+
+    The rule is that of git's ``safe.directory`` and OpenSSH's ``StrictModes``.
+
+    Returns:
+        One sentence, or nothing where there is no reason.
+    """
+    if sys.platform == "win32":
+        return ""
+    try:
+        found = folder.stat()
+    except OSError:
+        return "The folder cannot be looked at."
+    if found.st_uid != os.geteuid():
+        return "The folder belongs to another user, who could change what runs."
+    if found.st_mode & stat.S_IWOTH:
+        return "Everybody can write to the folder and change what runs (chmod o-w helps)."
+    if found.st_mode & stat.S_IWGRP and found.st_gid != _own_group():
+        return "A group can write to the folder and change what runs (chmod g-w helps)."
+    return ""
+
+
+def may_cover_children(folder: Path, home: Path) -> bool:
+    """Tell whether trust in a folder may reach the folders in it. Blocks.
+
+    Never for the home or what holds it, nor for places in which anybody may make folders.
+    """
+    place, own = Path(os.path.realpath(folder)), Path(os.path.realpath(home))
+    shared = {Path(os.path.realpath(path)) for path in (*_SHARED, tempfile.gettempdir())}
+    if place == own or place in own.parents or place in shared or len(place.parts) == 1:
+        return False
+    return not reason_to_refuse(place)
+
+
+def _own_group() -> int:
+    """Give the user's primary group; the process may have changed its own (``newgrp``)."""
+    if sys.platform == "win32":
+        return -1
+    import pwd  # noqa: PLC0415 - not on every platform
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_gid
+    except KeyError:
+        return os.getegid()

@@ -1,0 +1,69 @@
+"""The ``.env`` of an opened folder: variables for the references of its own servers."""
+
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from dotenv import dotenv_values
+
+from tui.engine.files import UnfitFileError, read_regular
+from tui.engine.settings.definitions import SettingsProblem
+from tui.engine.settings.places import FOLDER_NAME, shown_path
+from tui.text import sanitize_line
+
+FILE_NAME: Final = ".env"
+
+MAX_FILE: Final = 64 * 1024
+"""Largest file that is read, in bytes."""
+
+MAX_VARIABLES: Final = 1_000
+"""Variables that one file may set."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def dotenv_files(folder: Path) -> tuple[Path, ...]:
+    """List where the file may be; the first that exists counts. Folders above are not looked at."""
+    return (folder / FOLDER_NAME / FILE_NAME, folder / FILE_NAME)
+
+
+def read_dotenv(
+    folder: Path, home: Path, problems: list[SettingsProblem]
+) -> tuple[str, Mapping[str, str]]:
+    """Read the ``.env`` of a folder: nothing in it is expanded, and nothing of it is set.
+
+    Returns:
+        The file as shown, and its variables; nothing at all where there is no file that can be
+        used, with a problem where there is one.
+    """
+    for path in dotenv_files(folder):
+        file = shown_path(path, home)
+        try:
+            text = read_regular(path, MAX_FILE).decode("utf-8-sig")
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except UnicodeDecodeError:
+            problems.append(SettingsProblem(file, 0, "", "not UTF-8 text; it was not used"))
+            return "", _NONE
+        except (OSError, ValueError, UnfitFileError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            message = f"{sanitize_line(reason)}; it was not used"
+            problems.append(SettingsProblem(file, 0, "", message))
+            return "", _NONE
+        return file, parse_dotenv(text)
+    return "", _NONE
+
+
+def parse_dotenv(text: str) -> Mapping[str, str]:
+    """Give the variables that a text sets; lines that make no sense set nothing."""
+    found = dotenv_values(stream=io.StringIO(text), interpolate=False)
+    kept = {
+        name: value
+        for name, value in found.items()
+        if value is not None and _NAME.fullmatch(name) and "\0" not in value
+    }
+    return MappingProxyType(dict(list(kept.items())[:MAX_VARIABLES]))

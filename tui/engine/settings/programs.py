@@ -1,0 +1,85 @@
+"""Which file a command means: found without what the opened folder could put in the way."""
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """Tells a file from another one that was put in its place, or that was written since.
+
+    Attributes:
+        device: The device it lies on.
+        inode: Its number there.
+        modified: When it was written last, in nanoseconds since the epoch.
+        size: Its length in bytes.
+    """
+
+    device: int
+    inode: int
+    modified: int
+    size: int
+
+
+def file_state(path: str) -> FileState | None:
+    """Give the state of a file, links followed; None where there is none. Blocks."""
+    try:
+        found = Path(path).stat()
+    except (OSError, ValueError):
+        return None
+    return FileState(found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def is_within(path: str | Path, folder: Path) -> bool:
+    """Tell whether a path lies in a folder, by its components and links followed. Blocks."""
+    real, place = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
+    return real == place or place in real.parents or folder in Path(path).parents
+
+
+def guarded_folders(folders: Iterable[Path], home: Path) -> tuple[Path, ...]:
+    """Give those opened folders whose programs do not stand in for those of the system.
+
+    The home and what holds it are not among them: there lie the user's own programs.
+    """
+    own = Path(os.path.realpath(home))
+    real = (Path(os.path.realpath(folder)) for folder in folders)
+    return tuple(place for place in real if place != own and place not in own.parents)
+
+
+def search_path(path: str, avoid: Iterable[Path]) -> str:
+    """Clean a ``PATH``: relative and empty entries and those in the given folders go.
+
+    A program that the opened folder brings could otherwise pass for one of the system.
+    """
+    folders = tuple(avoid)
+    kept = [
+        entry
+        for entry in path.split(os.pathsep)
+        if Path(entry).is_absolute() and not any(is_within(entry, place) for place in folders)
+    ]
+    return os.pathsep.join(kept)
+
+
+def find_program(
+    command: str, environment: Mapping[str, str], folder: Path, avoid: Iterable[Path] = ()
+) -> str | None:
+    """Find the file that a command means; None where there is none that can be executed.
+
+    Args:
+        command: A name to be looked up, or a path.
+        environment: The environment the server gets; its ``PATH`` counts.
+        folder: The folder that a relative path starts from.
+        avoid: Folders in which no name is looked up.
+    """
+    try:
+        if Path(command).name != command:
+            found = shutil.which(str(folder / command))
+        else:
+            path = search_path(environment.get("PATH", os.defpath), avoid)
+            found = shutil.which(command, path=path) if path else None
+    except (OSError, ValueError):
+        return None
+    return found

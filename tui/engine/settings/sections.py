@@ -1,0 +1,163 @@
+"""What ``gemdeck``, ``model`` and ``mcp`` say over all layers."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from tui.engine.settings.definitions import ServerDefinition, SettingsProblem
+from tui.engine.settings.expansion import Expansion
+from tui.engine.settings.project import DENY_KEY, ProjectRules, compared, denied_tools
+from tui.engine.settings.servers import Entry, disabled
+from tui.engine.settings.source import Source, known_keys, salvage
+from tui.model.model_name import check_model_name
+from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings, ToolPattern
+
+MAX_UNKNOWN: Final = 200
+"""Unknown keys of one section that are reported."""
+
+COMMAND_SERVER: Final = "mcp"
+"""The name of the server that `mcp.serverCommand` starts."""
+
+_MODEL_ALIASES: Final = ("auto", "pro", "flash", "flash-lite")
+"""Words that gemini-cli takes for a model and the service does not know."""
+
+
+def read_gemdeck(
+    sources: Iterable[Source],
+    environ: Mapping[str, str],
+    model: str | None,
+    problems: list[SettingsProblem],
+) -> GemdeckSettings:
+    """Merge gemdeck's own settings key by key, and find the model that answers."""
+    values: dict[str, Any] = {}
+    denied: tuple[ToolPattern, ...] = ()
+    foreign: str | None = None
+    known = known_keys(GemdeckSettings)
+    for source in sources:
+        foreign = _gemini_cli_model(source, environ, problems) or foreign
+        raw = source.section("gemdeck", problems)
+        problems += [
+            source.problem(("gemdeck", key), "unknown key, ignored")
+            for key in list(raw)[:MAX_UNKNOWN]
+            if key not in known
+        ]
+        raw, found = source.expanded(
+            {key: raw[key] for key in raw if key in known}, ("gemdeck",), Expansion(environ)
+        )
+        problems += found
+        denied += denied_tools(raw.pop(DENY_KEY, None), source, problems)
+        section = salvage(GemdeckSettings, raw, source, ("gemdeck",), problems)
+        values |= {key: getattr(section, key) for key in section.model_fields_set}
+    if foreign:
+        values.setdefault("model", foreign)
+    if model is not None:
+        try:
+            values["model"] = check_model_name(model.strip())
+        except ValueError as error:
+            problems.append(SettingsProblem("command line", 0, "--model", str(error)))
+    return GemdeckSettings.model_validate(values).model_copy(update={"always_deny": denied})
+
+
+def with_project(settings: GemdeckSettings, rules: ProjectRules) -> GemdeckSettings:
+    """Add what a trusted project forbids, and take its limits where they are lower."""
+    calls = min(settings.max_tool_calls, rules.max_tool_calls or settings.max_tool_calls)
+    idle = min(settings.idle_timeout, rules.idle_timeout or settings.idle_timeout)
+    return settings.model_copy(
+        update={
+            "max_tool_calls": calls,
+            "idle_timeout": idle,
+            "always_deny": settings.always_deny + rules.always_deny,
+        }
+    )
+
+
+def _gemini_cli_model(
+    source: Source, environ: Mapping[str, str], problems: list[SettingsProblem]
+) -> str | None:
+    """Give the model that ``model.name``, or an older file's ``model``, names."""
+    value = source.document.content.get("model")
+    path: tuple[str, ...] = ("model",)
+    raw = {"name": value} if isinstance(value, str) else source.section("model", problems)
+    raw = {"name": raw["name"]} if "name" in raw else {}
+    raw, found = source.expanded(raw, path, Expansion(environ))
+    problems += found
+    name = salvage(ModelSettings, raw, source, path, problems).name
+    if name in _MODEL_ALIASES or (name or "").startswith("auto-"):
+        message = f"{name} is a word of gemini-cli's, not a model; set gemdeck.model"
+        problems.append(source.problem(("model", "name"), message))
+        return None
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class McpRules:
+    """What ``mcp`` says; names are lower case and stripped, as gemini-cli compares them."""
+
+    allowed: frozenset[str] | None
+    allowed_in: str
+    excluded: Mapping[str, str]
+    command: str
+    command_source: Source | None
+
+    def apply(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
+        """Withhold a server that the rules keep from starting."""
+        name = compared(entry.name)
+        if definition.withheld is not None and not definition.may_enable:
+            return definition
+        if name in self.excluded:
+            advice = f"Remove it from mcp.excluded in {self.excluded[name]}."
+            return replace(definition, **disabled("mcp.excluded names it", advice))
+        if self.allowed is not None and name not in self.allowed:
+            advice = f"Add it to mcp.allowed in {self.allowed_in}."
+            return replace(definition, **disabled("mcp.allowed does not name it", advice))
+        return definition
+
+    def narrowed(self, rules: ProjectRules) -> "McpRules":
+        """Add what a trusted project forbids."""
+        allowed, allowed_in = self.allowed, self.allowed_in
+        if rules.allowed is not None:
+            allowed_in = rules.source if allowed is None else f"{allowed_in} and {rules.source}"
+            allowed = rules.allowed if allowed is None else allowed & rules.allowed
+        excluded = dict.fromkeys(rules.excluded, rules.source) | dict(self.excluded)
+        return replace(self, allowed=allowed, allowed_in=allowed_in, excluded=excluded)
+
+
+def read_mcp(
+    sources: Iterable[Source], environ: Mapping[str, str], problems: list[SettingsProblem]
+) -> McpRules:
+    """Merge ``mcp``: of `allowed` and `serverCommand` the highest counts, of `excluded` all.
+
+    An `allowed` that cannot be read allows nothing, since it was meant to forbid.
+    """
+    rules = McpRules(None, "", {}, "", None)
+    for source in sources:
+        section = source.section("mcp", problems)
+        raw, found = source.expanded(
+            {key: section[key] for key in section if key in known_keys(McpSettings)},
+            ("mcp",),
+            Expansion(environ),
+        )
+        problems += found
+        mcp = salvage(McpSettings, raw, source, ("mcp",), problems)
+        if raw.get("allowed") is not None:
+            if mcp.allowed is None:
+                message = "no server is started until this is corrected"
+                problems.append(source.problem(("mcp", "allowed"), message))
+            allowed = frozenset(map(compared, mcp.allowed or ()))
+            rules = replace(rules, allowed=allowed, allowed_in=source.file)
+        excluded = {compared(name): source.file for name in mcp.excluded}
+        rules = replace(rules, excluded={**rules.excluded, **excluded})
+        if mcp.server_command:
+            rules = replace(rules, command=mcp.server_command, command_source=source)
+    return rules
+
+
+def command_entry(command: str, source: Source) -> Entry:
+    """Make an entry of ``mcp.serverCommand``; no shell ever reads it."""
+    path = ("mcp", "serverCommand")
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return Entry(COMMAND_SERVER, "a quote is not closed", source, path)
+    return Entry(COMMAND_SERVER, {"command": "".join(words[:1]), "args": words[1:]}, source, path)
