@@ -44,6 +44,8 @@ class DeckOptions:
     demo: bool = False
     model: str | None = None
     debug: bool = False
+    yolo: bool = False
+    trusted_folders: tuple[Path, ...] = ()
 
 
 def run_deck(options: DeckOptions) -> int:
@@ -106,19 +108,30 @@ async def _run_engine(
     await asyncio.to_thread(importlib.import_module, "tui.engine.engine")
     from tui.engine.browser import open_in_browser  # noqa: PLC0415
     from tui.engine.consent.broker import ConsentBroker  # noqa: PLC0415
+    from tui.engine.consent.policy import Policy  # noqa: PLC0415
     from tui.engine.engine import Engine, EngineOptions  # noqa: PLC0415
-    from tui.engine.logs import log_to_file  # noqa: PLC0415
     from tui.engine.requests import RequestDesk  # noqa: PLC0415
+    from tui.engine.startup import prepare_process  # noqa: PLC0415
 
-    log_to_file(verbose=options.debug)
+    redactor = prepare_process(verbose=options.debug)
     bus = EventBus()
-    broker = ConsentBroker(bus.publish)
+    broker = ConsentBroker(bus.publish, Policy(allows_all=options.yolo))
     bus.subscribe(store.dispatch)
     bus.subscribe(broker.heed)
-    engine_options = EngineOptions(options.folder, demo=options.demo, model=options.model)
+    engine_options = EngineOptions(
+        options.folder,
+        demo=options.demo,
+        model=options.model,
+        trusted_folders=options.trusted_folders,
+    )
     desk = RequestDesk(bus.publish)
     async with Engine(
-        engine_options, bus.publish, broker, desk=desk, open_url=open_in_browser
+        engine_options,
+        bus.publish,
+        broker,
+        desk=desk,
+        open_url=open_in_browser,
+        redactor=redactor,
     ) as engine:
         if await _ends_before(closing, engine.start()):
             commands.attach(engine, broker)

@@ -14,10 +14,12 @@ from typing import Any, Final
 from tui.cli.exit_codes import ExitCode
 from tui.cli.stdin import read_piped_input
 from tui.engine.consent.headless import HeadlessConsent
+from tui.engine.consent.policy import Policy
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.events import EventBus
-from tui.engine.logs import log_to_file
+from tui.engine.redaction import Redactor
 from tui.engine.servers.supervisor import CONNECT_TIMEOUT
+from tui.engine.startup import prepare_process
 from tui.model.chat import ChatNotice, ModelText, Severity, ToolCall, TurnOutcome
 from tui.model.events import (
     ChatNoticeAdded,
@@ -30,6 +32,7 @@ from tui.model.events import (
 from tui.model.servers import ServerStatus
 from tui.store.selectors import entries
 from tui.store.store import Store
+from tui.text import sanitize_line
 
 _E: Final = Severity.ERROR
 
@@ -46,6 +49,8 @@ class HeadlessRun:
         model: The model asked for, or None.
         demo: Whether to use the offline demo.
         debug: Whether to write verbose logs.
+        yolo: Whether all tools may run which no rule denies.
+        trusted_folders: Folders whose own settings count in this run, by their real paths.
     """
 
     prompt: str
@@ -55,12 +60,13 @@ class HeadlessRun:
     model: str | None = None
     demo: bool = False
     debug: bool = False
+    yolo: bool = False
+    trusted_folders: tuple[Path, ...] = ()
 
 
 def run_headless(run: HeadlessRun) -> int:
     """Run one turn, print its result, give the exit code."""
-    log_to_file(verbose=run.debug)
-    session = _Session(run)
+    session = _Session(run, prepare_process(verbose=run.debug))
     try:
         piped = read_piped_input(session.warn)
         prompt = "\n\n".join(part for part in (piped, run.prompt.strip()) if part)
@@ -77,6 +83,7 @@ class _Session:
     """The engine, and the store that gathers what it says."""
 
     run: HeadlessRun
+    redactor: Redactor
     store: Store = field(default_factory=Store)
     warnings: list[str] = field(default_factory=list)
     outcome: TurnOutcome | None = None
@@ -93,9 +100,10 @@ class _Session:
             demo_without_key=False,
             follow_settings=False,
             server_patience=CONNECT_TIMEOUT,
+            trusted_folders=self.run.trusted_folders,
         )
-        consent = HeadlessConsent(self.run.allowed_tools)
-        async with Engine(options, bus.publish, consent) as engine:
+        consent = HeadlessConsent(self.run.allowed_tools, Policy(allows_all=self.run.yolo))
+        async with Engine(options, bus.publish, consent, redactor=self.redactor) as engine:
             self._stop_on_signals(engine)
             configuration = await engine.start()
             for problem in configuration.settings.problems:
@@ -109,8 +117,14 @@ class _Session:
                 return self.refuse("there is no Gemini key", advice, ExitCode.NO_KEY)
             engine.send(prompt)
             await engine.wait_idle()
+            self._name_unmatched(consent, engine)
         self._print_result()
         return self._exit_code()
+
+    def _name_unmatched(self, consent: HeadlessConsent, engine: Engine) -> None:
+        """Say which names on the list of allowed tools meant nothing: typing errors, mostly."""
+        for name in consent.unmatched(engine.servers.offered_tools()):
+            self.warn(sanitize_line(f"--allowed-tools: {name} names no one tool or server"))
 
     def _stop_on_signals(self, engine: Engine) -> None:
         loop, main, is_leaving = asyncio.get_running_loop(), asyncio.current_task(), False

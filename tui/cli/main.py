@@ -49,6 +49,17 @@ def _check_state_folder() -> None:
         sys.exit(ExitCode.ERROR)
 
 
+def _prepare_terminal() -> None:
+    """Get ready for a screen; end with a word on standard error where there is no terminal."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        click.echo("gemdeck needs a terminal; use -p TEXT to run without one.", err=True)
+        sys.exit(ExitCode.NO_INPUT)
+    # Textual reads it on import. Its own 100 ms are felt each time Esc stops an answer.
+    os.environ.setdefault("ESCDELAY", ESCAPE_DELAY)
+    # What is imported lives as long as the process: collecting meanwhile only delays the screen.
+    gc.disable()
+
+
 @click.command(
     epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96}
 )
@@ -69,6 +80,17 @@ def _check_state_folder() -> None:
     default="",
     help="Tools that -p may run; SERVER alone allows all of its tools. Others are denied.",
 )
+@click.option(
+    "--trust-folder",
+    "trusted_folders",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Let the settings of this folder count in this run; DIR is its real path.",
+)
+@click.option(
+    "--yolo", is_flag=True, help="Run all tools unasked but those that a rule denies. Dangerous."
+)
 @click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to ask.")
 @click.option("--demo", is_flag=True, help="Use the offline demo model and its bundled servers.")
 @click.option("--debug", is_flag=True, help="Write verbose logs to the log folder.")
@@ -78,7 +100,9 @@ def main(
     output_format: str,
     allowed_tools: str,
     model: str | None,
+    trusted_folders: tuple[Path, ...],
     *,
+    yolo: bool,
     demo: bool,
     debug: bool,
 ) -> None:
@@ -101,15 +125,19 @@ def main(
             model=model,
             demo=demo,
             debug=debug,
+            yolo=yolo,
+            trusted_folders=trusted_folders,
         )
         sys.exit(run_headless(run))
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        click.echo("gemdeck needs a terminal; use -p TEXT to run without one.", err=True)
-        sys.exit(ExitCode.NO_INPUT)
-    # Textual reads it on import. Its own 100 ms are felt each time Esc stops an answer.
-    os.environ.setdefault("ESCDELAY", ESCAPE_DELAY)
-    # What is imported lives as long as the process: collecting meanwhile only delays the screen.
-    gc.disable()
+    _prepare_terminal()
     from tui.compose import DeckOptions, run_deck  # noqa: PLC0415
 
-    sys.exit(run_deck(DeckOptions(folder=Path.cwd(), demo=demo, model=model, debug=debug)))
+    options = DeckOptions(
+        folder=Path.cwd(),
+        demo=demo,
+        model=model,
+        debug=debug,
+        yolo=yolo,
+        trusted_folders=trusted_folders,
+    )
+    sys.exit(run_deck(options))

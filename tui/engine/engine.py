@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -17,12 +17,18 @@ from tui.engine.chat.backend import ModelBackend, ModelError
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.generation import BackendGenerator
 from tui.engine.chat.message import Message
-from tui.engine.consent.broker import Consent
+from tui.engine.consent.folder import FolderKeeper, Hooks
+from tui.engine.consent.protocol import Consent
+from tui.engine.consent.safeguards import Safeguards
 from tui.engine.demo.definitions import demo_definitions
 from tui.engine.demo.model import DemoBackend
 from tui.engine.events import Publish
+from tui.engine.following import SettingsFollower
 from tui.engine.offerings import Offerings
+from tui.engine.options import EngineOptions
 from tui.engine.paths import state_dir
+from tui.engine.problems import Problems
+from tui.engine.redaction import Redactor
 from tui.engine.requests import DecliningDesk, Desk
 from tui.engine.servers import enablement, eras
 from tui.engine.servers.enablement import Enablement
@@ -30,6 +36,7 @@ from tui.engine.servers.eras import Eras
 from tui.engine.servers.facilities import Facilities, OpenUrl, open_nothing
 from tui.engine.servers.manager import ServerManager
 from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.settings.secrets import secrets_in_address
 from tui.engine.threads import in_daemon_thread
 from tui.model.chat import BackendKind, ModelView, Severity
 from tui.model.events import ModelSelected, Notice, NoticeRaised
@@ -41,35 +48,9 @@ if TYPE_CHECKING:
     from tui.engine.configuration import Configuration
     from tui.engine.settings.loader import LoadedSettings
 
-SERVER_PATIENCE: Final = 3.0
-"""Seconds after the start of the servers during which a turn waits for them.
-
-Later ones join at the next step of the model: one slow server must not hold the user up.
-"""
+__all__ = ["Engine", "EngineOptions"]
 
 _log: Final = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """What the command line says.
-
-    Attributes:
-        folder: The workspace.
-        demo: Whether the offline demo was asked for, whatever keys there are.
-        model: The model asked for, or None for the settings' choice.
-        demo_without_key: Whether the demo stands in where there is no key.
-        follow_settings: Whether edits of settings files take effect while the engine runs.
-        server_patience: Seconds after the start of the servers during which a turn waits for
-            those that are still starting.
-    """
-
-    folder: Path
-    demo: bool = False
-    model: str | None = None
-    demo_without_key: bool = True
-    follow_settings: bool = True
-    server_patience: float = SERVER_PATIENCE
 
 
 class Engine:
@@ -84,11 +65,15 @@ class Engine:
         consent: Answers whether a tool may run.
         desk: Puts the requests of servers to the user; declines them all unless given.
         open_url: Opens an address in the browser after the user's consent.
+        redactor: Is told every secret of the settings and the model's key.
 
     Attributes:
         servers: The servers; theirs are the commands to start and stop them.
         offerings: The commands on what servers offer beside tools.
         desk: Takes the answers to requests of servers.
+        policy: The rules on tools; takes them back.
+        tool_review: Takes the answers on tools that servers changed.
+        folder: Takes the answers on what the opened folder brings.
     """
 
     def __init__(
@@ -99,36 +84,70 @@ class Engine:
         *,
         desk: Desk | None = None,
         open_url: OpenUrl = open_nothing,
+        redactor: Redactor | None = None,
     ) -> None:
         self._options = options
         self._publish = publish
-        self._consent = consent
         self._configuration: Configuration | None = None
         self._conversation: Conversation | None = None
         self._with_demo = False
-        self._enablement = Enablement(_state_file(enablement.FILE_NAME))
+        self._redactor = redactor or Redactor()
+        self._problems = Problems(publish, self._redactor)
+        self._safeguards = Safeguards(
+            consent,
+            publish,
+            options.folder,
+            _state_dir(),
+            has_user=desk is not None,
+            problems=self._problems,
+            redactor=self._redactor,
+        )
+        self.policy = self._safeguards.policy
+        self.tool_review = self._safeguards.review
+        self._settings = SettingsFollower(
+            options.folder,
+            options.model,
+            self._apply_settings,
+            publish,
+            watches=options.follow_settings,
+        )
+        hooks = Hooks(
+            self._spawn, self._settings.reload, self._configure_servers, self._settings.load
+        )
+        self.folder = FolderKeeper(options.folder, publish, hooks, asks=desk is not None)
+        self._enablement = Enablement(_state_file(enablement.FILE_NAME), self._problems)
         self._kind = BackendKind.DEMO
         self._waiting_ends = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._stack = AsyncExitStack()
         self.desk: Desk = desk or DecliningDesk()
-        facilities = Facilities(
-            publish,
+        facilities = self._make_facilities(open_url, has_user=desk is not None)
+        self.servers = self._make_servers(facilities)
+        self.offerings = Offerings(self.servers, facilities, publish, self._send_message)
+
+    def _make_facilities(self, open_url: OpenUrl, *, has_user: bool) -> Facilities:
+        """Say what servers may use of us; without a user nothing that has to be asked for."""
+        return Facilities(
+            self._publish,
             self.desk,
-            generator=BackendGenerator(self._backend) if desk is not None else None,
+            generator=BackendGenerator(self._backend) if has_user else None,
             open_url=open_url,
+            gate=self._safeguards.gate,
         )
-        self.servers = ServerManager(
-            publish,
-            workspace=options.folder,
+
+    def _make_servers(self, facilities: Facilities) -> ServerManager:
+        return ServerManager(
+            self._publish,
+            workspace=self._options.folder,
             client_version=__version__,
             facilities=facilities,
             eras=Eras(_state_file(eras.FILE_NAME)),
             enablement=self._enablement,
         )
-        self.offerings = Offerings(self.servers, facilities, publish, self._send_message)
 
     async def __aenter__(self) -> Self:
+        self._problems.attach()
+        self._stack.push_async_callback(self._safeguards.aclose)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.offerings)
         return self
@@ -151,6 +170,8 @@ class Engine:
             What was read, problems included. Nothing in the settings makes this fail.
         """
         module = await asyncio.to_thread(importlib.import_module, "tui.engine.configuration")
+        options = self._options
+        self.folder.begin(_state_dir(), options.trusted_folders, self._problems)
         configuration: Configuration = await in_daemon_thread(
             partial(
                 module.load_configuration,
@@ -158,10 +179,13 @@ class Engine:
                 self._options.model,
                 os.environ,
                 demo=self._options.demo,
+                project=self.folder.gate(),
             )
         )
+        self.folder.take(configuration.settings)
         self._configuration = configuration
         await asyncio.to_thread(self._enablement.load)
+        await self._safeguards.open(self.servers)
         for notice in configuration.notices:
             self._publish(NoticeRaised(notice))
         access = configuration.access
@@ -175,7 +199,7 @@ class Engine:
         self._conversation = Conversation(
             backend,
             self.servers,
-            self._consent,
+            self._safeguards.consent,
             self._publish,
             max_tool_calls=configuration.settings.gemdeck.max_tool_calls,
             system_instruction=configuration.settings.gemdeck.system_instruction,
@@ -185,9 +209,9 @@ class Engine:
         self._announce(backend, needs_setup=access is None and not self._options.demo)
         self._with_demo = access is None
         self._waiting_ends = asyncio.get_running_loop().time() + self._options.server_patience
-        self.servers.configure(self._definitions())
-        if self._options.follow_settings:
-            self._spawn(self._follow_settings(configuration.settings))
+        self._configure_servers()
+        if options.follow_settings or self.folder.asks:
+            self._spawn(self._settings.run(configuration.settings, self.folder.gate))
         return configuration
 
     def send(self, text: str) -> None:
@@ -238,7 +262,7 @@ class Engine:
         self._announce(backend, needs_setup=False)
         if not answers_already:
             self._with_demo = True
-            self.servers.configure(self._definitions())
+            self._configure_servers()
 
     async def _switch_access(self, function: str, *arguments: str) -> None:
         """Get an access from `tui.engine.configuration` and let its model answer."""
@@ -256,11 +280,13 @@ class Engine:
         self._conversation.use_backend(backend)
         self._announce(backend, needs_setup=False)
         self._with_demo = False
-        self.servers.configure(self._definitions())
+        self._configure_servers()
 
     async def _open_backend(self, access: "ModelAccess | None") -> ModelBackend:
         if access is None or self._configuration is None:
             return DemoBackend()
+        if access.api_key is not None:
+            self._redactor.register(access.api_key.get_secret_value())
         module = importlib.import_module("tui.engine.configuration")
         backend: ModelBackend = await in_daemon_thread(
             partial(module.open_backend, access, self._configuration.settings.gemdeck)
@@ -270,31 +296,43 @@ class Engine:
     def _complain(self, error: Exception) -> None:
         """Say why there is no other model than before."""
         advice = getattr(error, "advice", "") or "Nothing has changed."
-        notice = Notice(Severity.ERROR, sanitize_line(str(error)), sanitize_line(advice))
-        self._publish(NoticeRaised(notice))
+        text = sanitize_line(self._redactor.redact(str(error)))
+        self._publish(NoticeRaised(Notice(Severity.ERROR, text, sanitize_line(advice))))
 
     def _announce(self, backend: ModelBackend, *, needs_setup: bool) -> None:
         self._kind = backend.kind
         model = ModelView(sanitize_line(backend.model, 64), backend.kind, needs_setup)
         self._publish(ModelSelected(model))
 
-    async def _follow_settings(self, loaded: "LoadedSettings") -> None:
-        """Apply edits of the settings files to the servers, for as long as the engine runs."""
-        module = await asyncio.to_thread(importlib.import_module, "tui.engine.reload")
-        options = self._options
-        await module.SettingsReloader(
-            options.folder, options.model, loaded, self._apply_settings, self._publish
-        ).run()
-
     def _apply_settings(self, loaded: "LoadedSettings") -> None:
         """Let the servers be those of new settings; all that did not change go on."""
         if self._configuration is not None:
+            self.folder.take(loaded)
             self._configuration = replace(self._configuration, settings=loaded)
-            self.servers.configure(self._definitions())
+            self._configure_servers()
+
+    def _configure_servers(self) -> None:
+        """Let the rules and the servers be those of the settings, as far as they are trusted."""
+        loaded = self._configuration.settings if self._configuration is not None else None
+        definitions = self._definitions()
+        rules = self.folder.admit_rules(loaded.gemdeck) if loaded is not None else None
+        self._safeguards.configure(rules, definitions)
+        self.servers.configure(definitions)
+        self.servers.judge_tools_again()
+        self.folder.ask()
+
+    def explain_tool(self, server: ServerId, tool: str) -> None:
+        """Tell how a tool stands, by its name as shown; it arrives as `ToolExplained`."""
+        self._safeguards.explain(self.servers, server, tool)
 
     def _definitions(self) -> tuple[ServerDefinition, ...]:
         """Give the user's servers and, in the demo, the bundled ones under names still free."""
         own = self._configuration.settings.servers if self._configuration is not None else ()
+        own = self.folder.admit(own)
+        self._redactor.register(
+            *(secret for server in own for secret in server.secrets),
+            *(secret for server in own for secret in secrets_in_address(server.url)),
+        )
         if not self._with_demo:
             return own
         taken = {definition.id for definition in own}
@@ -327,9 +365,15 @@ class Engine:
         self._publish(NoticeRaised(Notice(Severity.ERROR, text, advice)))
 
 
-def _state_file(name: str) -> Path | None:
-    """Give the place of a file of our own; None where there can be none."""
+def _state_dir() -> Path | None:
+    """Give the folder of our own state; None where there can be none."""
     try:
-        return state_dir() / name
+        return state_dir()
     except OSError:
         return None
+
+
+def _state_file(name: str) -> Path | None:
+    """Give the place of a file of our own; None where there can be none."""
+    folder = _state_dir()
+    return folder / name if folder is not None else None

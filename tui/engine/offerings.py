@@ -119,7 +119,7 @@ class Offerings:
         except ServerCallError as error:
             self._complain(f"{command} of {server} was not sent: {error}")
             return
-        self._send(Message(f"{command}\n\n{rendered.shown}", rendered.parts, command))
+        self._send(Message(f"{command}\n\n{rendered.shown}", rendered.parts, command, server))
 
     async def _read(self, server: ServerId, uri: str) -> None:
         try:
@@ -141,7 +141,7 @@ class Offerings:
         what = ", ".join(part for part in (size, *reading.content.blobs) if part) or "empty"
         shown = f"[{sanitize_line(uri)} of {server}: {what}]"
         parts = (TextPart(words), *reading.parts) if words else reading.parts
-        self._send(Message(f"{words}\n\n{shown}".strip(), parts, words))
+        self._send(Message(f"{words}\n\n{shown}".strip(), parts, words, server))
 
     async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         wanted = self._facilities.subscriptions.setdefault(server, set())

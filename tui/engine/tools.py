@@ -26,6 +26,8 @@ class OfferedTool:
         definition_hash: SHA-256 (hex) of name, title, description, schemas and annotations.
             Consent binds to it.
         trusted: Whether the user's or system's settings say `trust: true` for its server.
+        fingerprint: Identifies its server by what it is, never by its name; empty where the
+            server has none, and then nothing lasting can be granted to it.
     """
 
     id: ToolId
@@ -36,6 +38,7 @@ class OfferedTool:
     schema: JsonObject
     definition_hash: str
     trusted: bool = False
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

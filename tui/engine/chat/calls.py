@@ -10,14 +10,21 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tui.engine.chat.arguments import ArgumentRules
+from tui.engine.chat.edits import read_edit, told_changes
 from tui.engine.chat.history import FunctionCall, FunctionResponse
 from tui.engine.consent.display import canonical_json
-from tui.engine.consent.protocol import Consent, ConsentWithdrawnError
+from tui.engine.consent.protocol import (
+    Answer,
+    Consent,
+    ConsentWithdrawnError,
+    Inquiry,
+    OnEnd,
+    TurnRecord,
+)
 from tui.engine.events import Publish
 from tui.engine.servers.names import without_model_prefix
 from tui.engine.tools import JsonObject, OfferedTool, TextPart, ToolCallError, ToolHost, ToolResult
 from tui.model.chat import EntryId, Progress, ToolCall, ToolCallStatus
-from tui.model.consent import Choice, Decision
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
 from tui.model.servers import ServerId
 from tui.text import clip, sanitize, sanitize_line
@@ -76,11 +83,21 @@ class StepCall:
 
 @dataclass(frozen=True, slots=True)
 class _Admitted:
-    """A call that may run: the tool as offered, and the arguments exactly as shown."""
+    """A call that may run: the tool as offered, and the arguments exactly as shown.
+
+    Attributes:
+        tool: The tool.
+        arguments: The arguments.
+        shown: The very same as JSON.
+        remark: For the model: how the user changed the arguments, or nothing.
+        on_end: Takes how the call ended, and after how many seconds.
+    """
 
     tool: OfferedTool
     arguments: JsonObject
     shown: str
+    remark: str = ""
+    on_end: OnEnd | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +116,17 @@ class CallRunner:
         tools: Runs tools.
         consent: Is asked before each.
         publish: Takes the events of the transcript rows.
+        turn: What counts for the calls of this turn.
     """
 
-    def __init__(self, tools: ToolHost, consent: Consent, publish: Publish) -> None:
+    def __init__(
+        self, tools: ToolHost, consent: Consent, publish: Publish, turn: TurnRecord
+    ) -> None:
         self._tools = tools
         self._consent = consent
         self._publish = publish
         self._asking = asyncio.Semaphore(MAX_ASKED)
-        self._denied: set[tuple[ServerId, str, str]] = set()
+        self._turn = turn
 
     async def announce(
         self,
@@ -151,46 +171,62 @@ class CallRunner:
                         case _Refusal() as refusal:
                             self._refuse(step_call, refusal)
                         case admitted:
-                            group.create_task(self._decide(step_call, admitted, offered))
+                            decide = self._decide(step_call, admitted, offered, rules)
+                            group.create_task(decide)
         finally:
             for step_call in step_calls:
                 self._end(step_call, ToolCallStatus.CANCELLED, CANCELLED)
 
     async def _decide(
-        self, step_call: StepCall, admitted: _Admitted, offered: Mapping[str, OfferedTool]
+        self,
+        step_call: StepCall,
+        admitted: _Admitted,
+        offered: Mapping[str, OfferedTool],
+        rules: ArgumentRules,
     ) -> None:
         """Ask for consent, and run the call or refuse it."""
+        inquiry = Inquiry(
+            call=step_call.entry,
+            tool=admitted.tool,
+            arguments=admitted.arguments,
+            shown=admitted.shown,
+            offered=[*offered.values()],
+            turn=self._turn,
+            read_edit=lambda text: read_edit(text, admitted.tool.schema, rules),
+        )
         async with self._asking:
-            refusal = await self._ask(step_call.entry, admitted, [*offered.values()])
-        if refusal is None:
-            await self._execute(step_call, admitted)
+            outcome = await self._ask(inquiry)
+        if isinstance(outcome, _Refusal):
+            self._refuse(step_call, outcome)
         else:
-            self._refuse(step_call, refusal)
+            await self._execute(step_call, outcome)
 
-    async def _ask(
-        self, entry: EntryId, admitted: _Admitted, offered: Sequence[OfferedTool]
-    ) -> _Refusal | None:
+    async def _ask(self, inquiry: Inquiry) -> _Admitted | _Refusal:
         """Ask for consent; a denial is remembered, a question that was withdrawn is not."""
-        tool, shown = admitted.tool, admitted.shown
-        key = (tool.server, tool.name, shown)
-        if key in self._denied:
+        tool, arguments, shown = inquiry.tool, inquiry.arguments, inquiry.shown
+        if self._turn.has_denied(tool, shown):
             text = "The user has denied this very call already. Do not ask for it again."
             return _Refusal(text, ToolCallStatus.DENIED)
         try:
-            decision = await self._consent.confirm(entry, tool, shown, offered)
+            answer = await self._consent.confirm(inquiry)
         except ConsentWithdrawnError as error:
             return _Refusal(f"Not run: {sanitize_line(str(error))}")
-        if decision.choice is not Choice.DENY:
-            return None
-        self._denied.add(key)
-        return _denial(decision)
+        remark = ""
+        if answer.edit is not None:
+            remark = told_changes(arguments, answer.edit.arguments)
+            arguments, shown = answer.edit.arguments, answer.edit.shown
+        if not answer.allows:
+            return _denial(answer)
+        return _Admitted(tool, arguments, shown, remark, answer.on_end)
 
     def _refuse(self, step_call: StepCall, refusal: _Refusal) -> None:
         step_call.answer = FunctionResponse.error(refusal.text)
         self._end(step_call, refusal.status, refusal.shown or refusal.text)
 
     async def _execute(self, step_call: StepCall, admitted: _Admitted) -> None:
-        self._publish(ToolCallChanged(step_call.entry, ToolCallStatus.RUNNING))
+        shown = admitted.shown if admitted.remark else None
+        running = ToolCallChanged(step_call.entry, ToolCallStatus.RUNNING, arguments=shown)
+        self._publish(running)
         started = time.monotonic()
 
         def on_progress(progress: Progress) -> None:
@@ -200,16 +236,31 @@ class CallRunner:
         try:
             result = await self._tools.call_tool(admitted.tool, admitted.arguments, on_progress)
         except asyncio.CancelledError:
-            seconds = time.monotonic() - started
-            self._end(step_call, ToolCallStatus.CANCELLED, CANCELLED, seconds)
+            self._finish(step_call, admitted, ToolCallStatus.CANCELLED, CANCELLED, started)
             raise
         except ToolCallError as error:
             result = _failed(sanitize(str(error)))
         except Exception as error:  # noqa: BLE001 - one broken call must not end the turn
             result = _failed(f"The call failed unexpectedly ({type(error).__name__}).")
-        step_call.answer = FunctionResponse(result.parts, result.is_error)
+        self._turn.read[admitted.tool.server] = None
+        remark = (TextPart(admitted.remark),) if admitted.remark else ()
+        step_call.answer = FunctionResponse((*remark, *result.parts), result.is_error)
         status = ToolCallStatus.ERROR if result.is_error else ToolCallStatus.OK
-        self._end(step_call, status, result.display, time.monotonic() - started)
+        self._finish(step_call, admitted, status, result.display, started)
+
+    def _finish(
+        self,
+        step_call: StepCall,
+        admitted: _Admitted,
+        status: ToolCallStatus,
+        result: str,
+        started: float,
+    ) -> None:
+        """Tell and show the end of a call that ran."""
+        seconds = time.monotonic() - started
+        if admitted.on_end is not None:
+            admitted.on_end(status.value, seconds)
+        self._end(step_call, status, result, seconds)
 
     def _end(
         self,
@@ -255,13 +306,13 @@ async def _check(prepared: _Prepared | None, rules: ArgumentRules) -> _Admitted 
     return _Admitted(tool, arguments, prepared.shown)
 
 
-def _denial(decision: Decision) -> _Refusal:
+def _denial(answer: Answer) -> _Refusal:
     """Tell the model of a denial, in the user's words where there are any."""
-    text = decision.note or "The user denied this call."
+    text = answer.note or "The user denied this call."
     return _Refusal(
         f"Denied: {text} Do not try to do the same in another way.",
         ToolCallStatus.DENIED,
-        shown=sanitize(f"Denied. {decision.note}".rstrip()),
+        shown=sanitize(f"Denied. {answer.note}".rstrip()),
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tui.engine.tools import MediaPart, TextPart
+from tui.model.servers import ServerId
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +14,13 @@ class Message:
         shown: What the transcript shows.
         parts: What the model gets; at least one part.
         unsent: What goes back into the composer if the model never takes it in.
+        server: The server whose data is among the parts, or None.
     """
 
     shown: str
     parts: tuple[TextPart | MediaPart, ...]
     unsent: str
+    server: ServerId | None = None
 
     @classmethod
     def of_text(cls, text: str) -> "Message":

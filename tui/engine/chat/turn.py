@@ -16,7 +16,7 @@ from tui.engine.chat.history import FunctionCall, FunctionResponse, History
 from tui.engine.chat.message import Message
 from tui.engine.chat.models import signs_calls, takes_media_in_responses
 from tui.engine.chat.step import ModelStep
-from tui.engine.consent.protocol import Consent
+from tui.engine.consent.protocol import Consent, TurnRecord
 from tui.engine.events import Publish
 from tui.engine.tools import OfferedTool, ToolHost
 from tui.model.chat import (
@@ -101,7 +101,9 @@ class Turn:
         self._history = context.history
         self._message = message
         self._id = TurnId(f"t{next(context.numbers)}")
-        self._calls = CallRunner(context.tools, context.consent, context.publish)
+        self._calls = CallRunner(
+            context.tools, context.consent, context.publish, TurnRecord.of(message.server)
+        )
         self._calls_left = context.max_tool_calls
         self._limit_told = False
         self._heard = False

@@ -1,1 +1,1 @@
-"""Who may run what: session grants, and the broker that asks."""
+"""Who may run what: folder trust, rules and grants, changed tools, and the broker that asks."""

@@ -2,16 +2,25 @@
 
 import asyncio
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from tui.engine.consent.grants import SessionGrants
-from tui.engine.consent.protocol import Consent, ConsentWithdrawnError
+from tui.engine.consent.forms import argument_fields
+from tui.engine.consent.notes import call_notes
+from tui.engine.consent.policy import Policy
+from tui.engine.consent.protocol import (
+    Answer,
+    Consent,
+    ConsentWithdrawnError,
+    DeniedCall,
+    Edit,
+    Inquiry,
+    UnusableEditError,
+)
 from tui.engine.events import Publish
 from tui.engine.tools import OfferedTool
-from tui.model.chat import EntryId, ToolCallStatus
-from tui.model.consent import Choice, ConfirmationRequest, Decision, RequestId
+from tui.model.chat import ToolCallStatus
+from tui.model.consent import Choice, Decision, Effect, RequestId
 from tui.model.events import (
     Event,
     RequestRaised,
@@ -19,79 +28,86 @@ from tui.model.events import (
     ServerStatusChanged,
     ToolCallChanged,
 )
+from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId, ServerStatus
+from tui.text import sanitize, sanitize_line
 
 __all__ = ["Consent", "ConsentBroker"]
 
 MAX_PENDING: Final = 64
 """Questions that may wait at once; further calls do not run."""
 
-_ALLOWED: Final = Decision(Choice.ONCE)
+MAX_NOTE: Final = 4_000
+"""Characters of the user's word on a denial that reach the model."""
+
+DENIED_BY_RULE: Final = "A rule of the user forbids this tool."
+"""What the model is told of a call that no one was asked about."""
+
+_ALLOWED_REST: Final = Answer(allows=True, source="you: all further calls of this turn")
+_DENIED_REST: Final = Answer(
+    allows=False,
+    source="you: deny all further calls of this turn",
+    note="The user denied all further calls of this turn. Answer with what you have.",
+)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Question:
     """A call that waits.
 
-    `siblings` are the tools of the same server as they were offered when this was asked.
+    Attributes:
+        inquiry: The call.
+        request: What is shown of it now.
+        answer: Takes the next answer; a new one follows an answer that cannot be used.
     """
 
+    inquiry: Inquiry
     request: ConfirmationRequest
-    tool: OfferedTool
-    siblings: tuple[OfferedTool, ...]
-    answer: "asyncio.Future[Decision | ConsentWithdrawnError]"
+    answer: "asyncio.Future[Decision | ConsentWithdrawnError | Answer]"
 
 
 class ConsentBroker:
     """Implements `Consent` for somebody who sits before the screen.
 
-    Trusted servers and granted tools pass. For every other call a `RequestRaised` is
+    What the rules allow or deny is not asked about. For every other call a `RequestRaised` is
     published, and a `RequestSettled` once it was answered, withdrawn or cancelled.
 
     Args:
         publish: Takes the events.
+        policy: The rules; without one there are only the grants of this session.
     """
 
-    def __init__(self, publish: Publish) -> None:
+    def __init__(self, publish: Publish, policy: Policy | None = None) -> None:
+        self.policy = policy or Policy()
         self._publish = publish
-        self._grants = SessionGrants()
         self._questions: dict[RequestId, _Question] = {}
         self._numbers = itertools.count(1)
 
-    async def confirm(
-        self, call: EntryId, tool: OfferedTool, arguments: str, offered: Sequence[OfferedTool]
-    ) -> Decision:
+    async def confirm(self, inquiry: Inquiry) -> Answer:
         """Decide on one call; see `Consent.confirm`."""
-        if tool.trusted or self._grants.covers(tool):
-            return _ALLOWED
+        if (known := self._known_answer(inquiry)) is not None:
+            return known
         if len(self._questions) >= MAX_PENDING:
             raise ConsentWithdrawnError("Too many calls wait for the user already.")
-        question = self._ask(call, tool, arguments, offered)
+        question = self._ask(inquiry)
         try:
-            answer = await question.answer
+            return await self._answered(question)
         finally:
             self._close(question)
-        if isinstance(answer, ConsentWithdrawnError):
-            raise answer
-        return answer
 
     def decide(self, request: RequestId, decision: Decision) -> None:
-        """Take the user's answer. What a new grant covers besides is settled with it.
+        """Take the user's answer. What it covers besides is settled with it.
 
-        An answer to a question that is no longer open is ignored.
+        An answer to a question that is no longer open is ignored. Edited arguments are read
+        first; where they cannot be used, the question is raised again with the problem.
         """
         question = self._questions.get(request)
-        if question is None:
+        if question is None or question.answer.done():
             return
-        match decision.choice:
-            case Choice.ALWAYS_TOOL:
-                self._grants.allow((question.tool,))
-            case Choice.ALWAYS_SERVER:
-                self._grants.allow((question.tool, *question.siblings))
-        self._settle(question, decision)
-        for other in tuple(self._questions.values()):
-            if self._grants.covers(other.tool):
-                self._settle(other, _ALLOWED)
+        if decision.choice.allows and decision.arguments is not None:
+            question.answer.set_result(decision)
+        else:
+            self._take(question, decision, None)
 
     def heed(self, event: Event) -> None:
         """Take an event of the engine: a server that is not ready takes its questions with it."""
@@ -101,31 +117,103 @@ class ConsentBroker:
     def withdraw_server(self, server: ServerId) -> None:
         """Withdraw what waits for a server that went away; an answer could come too late."""
         for question in tuple(self._questions.values()):
-            if question.tool.server == server:
+            if question.inquiry.tool.server == server:
                 reason = ConsentWithdrawnError("The server went away before the answer.")
                 self._settle(question, reason)
 
-    def _ask(
-        self, call: EntryId, tool: OfferedTool, arguments: str, offered: Sequence[OfferedTool]
-    ) -> _Question:
+    def _known_answer(self, inquiry: Inquiry) -> Answer | None:
+        """Give the answer that rules and earlier answers of the turn give, if they give one."""
+        verdict = self.policy.judge(inquiry.tool, inquiry.arguments)
+        if verdict.effect is Effect.DENY:
+            return Answer(allows=False, source=verdict.source, note=DENIED_BY_RULE)
+        if inquiry.turn.rest is Choice.DENY_REST_OF_TURN:
+            return _DENIED_REST
+        if verdict.effect is Effect.ALLOW:
+            self.policy.used(verdict)
+            return Answer(allows=True, source=verdict.source)
+        return _ALLOWED_REST if inquiry.turn.rest is Choice.REST_OF_TURN else None
+
+    def _ask(self, inquiry: Inquiry) -> _Question:
+        tool = inquiry.tool
         request = ConfirmationRequest(
             id=RequestId(f"q{next(self._numbers)}"),
-            call=call,
+            call=inquiry.call,
             server=tool.server,
             tool=tool.view.name,
+            title=tool.view.title,
             description=tool.view.description,
-            arguments=arguments,
+            arguments=inquiry.shown,
             claims=tool.view.claims,
+            fields=argument_fields(tool.schema, inquiry.arguments),
+            notes=call_notes(inquiry),
+            may_last=bool(tool.fingerprint),
         )
-        siblings = tuple(other for other in offered if other.server == tool.server)
-        answer = asyncio.get_running_loop().create_future()
-        question = _Question(request, tool, siblings, answer)
+        question = _Question(inquiry, request, asyncio.get_running_loop().create_future())
         self._questions[request.id] = question
-        self._publish(ToolCallChanged(call, ToolCallStatus.ASKING))
+        self._publish(ToolCallChanged(inquiry.call, ToolCallStatus.ASKING))
         self._publish(RequestRaised(request))
         return question
 
-    def _settle(self, question: _Question, answer: Decision | ConsentWithdrawnError) -> None:
+    async def _answered(self, question: _Question) -> Answer:
+        """Wait for an answer that can be used."""
+        while True:
+            answer = await question.answer
+            match answer:
+                case ConsentWithdrawnError():
+                    raise answer
+                case Answer():
+                    return self._with_rules(question.inquiry, answer)
+            question.answer = asyncio.get_running_loop().create_future()
+            await self._read_edit(question, answer)
+
+    async def _read_edit(self, question: _Question, decision: Decision) -> None:
+        """Read edited arguments; take the answer, or raise the question again."""
+        reading = question.answer
+        try:
+            edit = await question.inquiry.read_edit(decision.arguments or "")
+        except UnusableEditError as error:
+            if not reading.done():
+                problem = sanitize_line(str(error))
+                question.request = replace(question.request, problem=problem)
+                self._publish(RequestRaised(question.request))
+            return
+        if not reading.done():
+            unchanged = edit.shown == question.inquiry.shown
+            self._take(question, decision, None if unchanged else edit)
+
+    def _with_rules(self, inquiry: Inquiry, answer: Answer) -> Answer:
+        """Let a rule that came up meanwhile, or that edited arguments fall under, win."""
+        arguments = answer.edit.arguments if answer.edit is not None else inquiry.arguments
+        verdict = self.policy.judge(inquiry.tool, arguments)
+        if verdict.effect is Effect.DENY:
+            return Answer(allows=False, source=verdict.source, note=DENIED_BY_RULE)
+        return answer
+
+    def _take(self, question: _Question, decision: Decision, edit: Edit | None) -> None:
+        """Act on an answer: what it says of this call, of later ones, and of others that wait."""
+        inquiry, choice = question.inquiry, decision.choice
+        source, note = f"you: {choice.value}", sanitize(decision.note, MAX_NOTE)
+        match choice:
+            case Choice.ALWAYS_TOOL:
+                self.policy.allow((inquiry.tool,), decision.scope, choice.value)
+                source += f", {decision.scope.value}"
+            case Choice.ALWAYS_SERVER:
+                tools = [tool for tool in inquiry.offered if _is_sibling(tool, inquiry)]
+                self.policy.allow((inquiry.tool, *tools), decision.scope, choice.value)
+                source += f", {decision.scope.value}"
+            case Choice.REST_OF_TURN:
+                inquiry.turn.rest = choice
+            case Choice.DENY_REST_OF_TURN:
+                inquiry.turn.rest = choice
+                note = f"{note} {_DENIED_REST.note}".strip()
+        if not choice.allows:
+            inquiry.turn.denied.append(DeniedCall(inquiry.tool, inquiry.shown))
+        self._settle(question, Answer(choice.allows, source, note, edit))
+        for other in tuple(self._questions.values()):
+            if not other.answer.done() and (known := self._known_answer(other.inquiry)):
+                self._settle(other, known)
+
+    def _settle(self, question: _Question, answer: Answer | ConsentWithdrawnError) -> None:
         self._close(question)
         if not question.answer.done():
             question.answer.set_result(answer)
@@ -134,3 +222,7 @@ class ConsentBroker:
         """Take a question off the screen, once."""
         if self._questions.pop(question.request.id, None) is not None:
             self._publish(RequestSettled(question.request.id))
+
+
+def _is_sibling(tool: OfferedTool, inquiry: Inquiry) -> bool:
+    return (tool.server, tool.fingerprint) == (inquiry.tool.server, inquiry.tool.fingerprint)

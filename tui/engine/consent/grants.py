@@ -1,46 +1,277 @@
-"""What the user allowed for this session: records that are compared whole, never joined names."""
+"""Records of what may run: compared whole, field by field, never as joined names."""
 
-from collections.abc import Iterable
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
-from tui.engine.tools import OfferedTool
-from tui.model.servers import ServerId
+from tui.engine.tools import JsonObject, OfferedTool
+from tui.model.consent import Effect, GrantId, GrantScope
+
+MAX_GRANTS: Final = 10_000
+"""Grants that are kept; the oldest go first."""
+
+MAX_LABEL: Final = 256
+"""Characters of a name that a record keeps to be shown."""
+
+Condition = tuple[str, str]
+"""The name of an argument, and the JSON text of the one value it must have."""
+
+_ID_LENGTH: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """One tool of one server may run in the definition that the user saw.
+    """One rule on one tool, or on all of a server. Two are the same if all fields are equal.
+
+    Permission is for one tool in one definition; only denying and asking may be for all tools
+    or for every definition, since they can only take away.
 
     Attributes:
-        server: The server.
-        tool: The tool's name as the server spells it.
-        definition_hash: The hash of the tool's definition.
+        effect: What it says.
+        fingerprint: Which server, by what it is.
+        tool: The tool's name as the server spells it; None for all of the server.
+        definition_hash: The definition that was shown; empty for every definition.
+        scope: How long and where it holds.
+        folder: The real path of the folder it holds in; empty for other scopes.
+        conditions: Arguments that must have exactly these values, by name; the others may be
+            anything. Values that are absolute paths are compared after links are resolved.
     """
 
-    server: ServerId
-    tool: str
+    effect: Effect
+    fingerprint: str
+    tool: str | None
     definition_hash: str
+    scope: GrantScope
+    folder: str = ""
+    conditions: tuple[Condition, ...] = ()
 
     @classmethod
-    def of(cls, tool: OfferedTool) -> "Grant":
-        """Give the grant that covers a tool in its present definition and nothing else."""
-        return cls(tool.server, tool.name, tool.definition_hash)
+    def allowing(cls, tool: OfferedTool, scope: GrantScope, folder: str = "") -> "Grant":
+        """Give the grant for a tool in its present definition and nothing else."""
+        kept = folder if scope is GrantScope.FOLDER else ""
+        return cls(Effect.ALLOW, tool.fingerprint, tool.name, tool.definition_hash, scope, kept)
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it says enough to be obeyed."""
+        is_exact = self.tool is not None and bool(self.definition_hash)
+        has_place = (self.scope is GrantScope.FOLDER) == bool(self.folder)
+        says_enough = is_exact or self.effect is not Effect.ALLOW
+        return bool(self.fingerprint) and has_place and says_enough
+
+    @property
+    def id(self) -> GrantId:
+        """A name that no other grant has: a hash over all fields, written as JSON."""
+        text = json.dumps(to_json(self), sort_keys=True)
+        return GrantId(hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH])
+
+    def covers(self, tool: OfferedTool, arguments: JsonObject | None, folder: str) -> bool:
+        """Tell whether it is about a call.
+
+        Args:
+            tool: The tool in the definition that the model was offered.
+            arguments: The arguments of the call; None asks for grants without conditions.
+            folder: The real path of the opened folder.
+        """
+        return (
+            bool(tool.fingerprint)
+            and self.fingerprint == tool.fingerprint
+            and self.tool in {None, tool.name}
+            and self.definition_hash in {"", tool.definition_hash}
+            and self.folder in {"", folder}
+            and (not self.conditions or (arguments is not None and self._holds(arguments)))
+        )
+
+    def _holds(self, arguments: JsonObject) -> bool:
+        return all(
+            name in arguments and canonical_value(arguments[name]) == value
+            for name, value in self.conditions
+        )
 
 
-class SessionGrants:
-    """The grants of this run, in memory.
+@dataclass(frozen=True, slots=True)
+class GrantNote:
+    """What is remembered beside a grant; no part of its identity.
 
-    "Always this server" is kept as one grant for each tool as it was offered, so a tool that
-    the server changes or adds later asks again.
+    Attributes:
+        server: The server's name when it was given, as shown.
+        tool: The tool's name, as shown.
+        words: The answer it came of, such as ``always this tool``.
+        granted_at: When, in seconds since the epoch; None where nobody knows.
+        used_at: When a call last rested on it; None for never.
     """
 
+    server: str
+    tool: str
+    words: str = ""
+    granted_at: float | None = None
+    used_at: float | None = None
+
+
+class GrantSet:
+    """Grants in memory, found by server and tool without looking at all of them."""
+
     def __init__(self) -> None:
-        self._grants: set[Grant] = set()
+        self._notes: dict[Grant, GrantNote] = {}
+        self._found: dict[tuple[str, str | None], dict[Grant, None]] = {}
 
-    def allow(self, tools: Iterable[OfferedTool]) -> None:
-        """Let these tools run in the definitions given."""
-        self._grants.update(Grant.of(tool) for tool in tools)
+    def __iter__(self) -> Iterator[Grant]:
+        return iter(tuple(self._notes))
 
-    def covers(self, tool: OfferedTool) -> bool:
-        """Tell whether a tool may run unasked in the definition given."""
-        return Grant.of(tool) in self._grants
+    def __len__(self) -> int:
+        return len(self._notes)
+
+    def __contains__(self, grant: object) -> bool:
+        return grant in self._notes
+
+    def note(self, grant: Grant) -> GrantNote:
+        """Give what is remembered beside a grant."""
+        return self._notes[grant]
+
+    def put(self, grant: Grant, note: GrantNote) -> None:
+        """Add a grant, or change what is remembered beside it. An invalid one is left out.
+
+        Of more than `MAX_GRANTS` the one that was added first goes.
+        """
+        if not grant.is_valid:
+            return
+        self._notes[grant] = note
+        self._found.setdefault((grant.fingerprint, grant.tool), {})[grant] = None
+        if len(self._notes) > MAX_GRANTS:
+            self.remove(next(iter(self._notes)))
+
+    def remove(self, grant: Grant) -> None:
+        """Forget a grant."""
+        self._notes.pop(grant, None)
+        key = grant.fingerprint, grant.tool
+        found = self._found.get(key, {})
+        found.pop(grant, None)
+        if not found:
+            self._found.pop(key, None)
+
+    def find(self, tool: OfferedTool, arguments: JsonObject | None, folder: str) -> list[Grant]:
+        """Give all grants that are about a call; see `Grant.covers`."""
+        candidates = (
+            *self._found.get((tool.fingerprint, tool.name), ()),
+            *self._found.get((tool.fingerprint, None), ()),
+        )
+        return [grant for grant in candidates if grant.covers(tool, arguments, folder)]
+
+
+def canonical_value(value: object) -> str:
+    """Write a value as the JSON text that conditions compare.
+
+    An absolute path is written with all links and ``..`` resolved, so that another way to the
+    same file is the same and a link that was bent elsewhere is not.
+    """
+    if isinstance(value, str) and value.startswith("/") and "\0" not in value:
+        value = os.path.realpath(value)
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def to_json(grant: Grant) -> dict[str, Any]:
+    """Write a grant for the file."""
+    return {
+        "effect": grant.effect.value,
+        "server": grant.fingerprint,
+        "tool": None if grant.tool is None else json.dumps(grant.tool),
+        "definition": grant.definition_hash,
+        "scope": grant.scope.name,
+        "folder": grant.folder,
+        "arguments": [list(condition) for condition in grant.conditions],
+    }
+
+
+def note_to_json(note: GrantNote) -> dict[str, Any]:
+    """Write what is remembered beside a grant."""
+    return {
+        "label": [note.server, note.tool],
+        "words": note.words,
+        "granted": note.granted_at,
+        "used": note.used_at,
+    }
+
+
+def read_all(entries: object) -> dict[Grant, GrantNote]:
+    """Read the entries of the file; one that is odd in any way is passed over."""
+    found: dict[Grant, GrantNote] = {}
+    for entry in entries[-MAX_GRANTS:] if isinstance(entries, list) else ():
+        grant = _read(entry)
+        if grant is not None and grant.is_valid:
+            found[grant] = _read_note(entry)
+    return found
+
+
+def write_all(grants: Mapping[Grant, GrantNote]) -> list[dict[str, Any]]:
+    """Write the saved grants among these for the file, the oldest first."""
+    saved = [grant for grant in grants if grant.scope is not GrantScope.SESSION]
+    saved.sort(key=lambda grant: grants[grant].granted_at or 0.0)
+    return [to_json(grant) | note_to_json(grants[grant]) for grant in saved[-MAX_GRANTS:]]
+
+
+def _read(entry: object) -> Grant | None:
+    match entry:
+        case {
+            "effect": "allow" | "ask" | "deny" as effect,
+            "server": str() as fingerprint,
+            "tool": str() | None as tool,
+            "definition": str() as definition_hash,
+            "scope": "FOLDER" | "EVERYWHERE" as scope,
+            "folder": str() as folder,
+            "arguments": list() as conditions,
+        }:
+            pairs = tuple(_read_conditions(conditions))
+            name = _read_name(tool)
+            if len(pairs) != len(conditions) or (tool is not None and name is None):
+                return None
+            return Grant(
+                Effect(effect),
+                fingerprint,
+                name,
+                definition_hash,
+                GrantScope[scope],
+                folder,
+                pairs,
+            )
+        case _:
+            return None
+
+
+def _read_name(text: str | None) -> str | None:
+    """Read a tool's name, which is kept as JSON since it may be no valid Unicode."""
+    try:
+        name = json.loads(text) if text is not None else None
+    except ValueError:
+        return None
+    return name if isinstance(name, str) else None
+
+
+def _read_conditions(entries: Iterable[object]) -> Iterator[Condition]:
+    for entry in entries:
+        match entry:
+            case [str() as name, str() as value]:
+                yield name, value
+
+
+def _read_note(entry: Mapping[str, Any]) -> GrantNote:
+    match entry.get("label"):
+        case [str() as server, str() as tool]:
+            pass
+        case _:
+            server = tool = ""
+    return GrantNote(
+        server[:MAX_LABEL],
+        tool[:MAX_LABEL],
+        words if isinstance(words := entry.get("words"), str) else "",
+        _moment(entry.get("granted")),
+        _moment(entry.get("used")),
+    )
+
+
+def _moment(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value)

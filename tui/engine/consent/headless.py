@@ -1,55 +1,76 @@
-"""Consent without a screen: what the command line allows runs, all else is denied."""
+"""Consent without a screen: what rules and the command line allow runs, all else is denied."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
+from tui.engine.consent.policy import Policy
+from tui.engine.consent.protocol import Answer, Inquiry
 from tui.engine.tools import OfferedTool
-from tui.model.chat import EntryId
-from tui.model.consent import Choice, Decision
+from tui.model.consent import Effect
 from tui.model.servers import ServerId
 
 _WHOLE_SERVER: Final = ".*"
+
+_FORBIDDEN: Final = "A rule of the user forbids this tool."
+_NOBODY: Final = "This run has no user to ask, and the tool is not on its list of allowed."
+
+_Pair = tuple[ServerId, str]
+"""A server and the name of one of its tools."""
 
 _Meaning = tuple[ServerId, str | None]
 """A server and one of its tools, or None for all of them."""
 
 
 class HeadlessConsent:
-    """Implements `Consent` from patterns.
+    """Implements `Consent` from rules, and from patterns of the command line.
 
     ``server.tool`` allows one tool, ``server`` and ``server.*`` allow all tools of a server.
     Both names may hold dots. A pattern is therefore compared, at each of its dots, with the
-    pairs that exist, and whoever means two things at once allows neither.
+    pairs that exist, and whoever means two things at once allows neither. What a rule denies
+    stays denied.
 
     Args:
         allowed: The patterns. None at all allows nothing.
+        policy: The rules; without one there are none.
     """
 
-    def __init__(self, allowed: Collection[str]) -> None:
+    def __init__(self, allowed: Collection[str], policy: Policy | None = None) -> None:
+        self.policy = policy or Policy()
         self._allowed = tuple(allowed)
 
-    async def confirm(
-        self,
-        call: EntryId,  # noqa: ARG002 - part of the protocol
-        tool: OfferedTool,
-        arguments: str,  # noqa: ARG002 - part of the protocol
-        offered: Sequence[OfferedTool],
-    ) -> Decision:
+    async def confirm(self, inquiry: Inquiry) -> Answer:
         """Decide on one call; see `Consent.confirm`."""
-        if tool.trusted:
-            return Decision(Choice.ONCE)
-        known = {(other.server, other.name) for other in (*offered, tool)}
+        verdict = self.policy.judge(inquiry.tool, inquiry.arguments)
+        if verdict.effect is Effect.DENY:
+            return Answer(allows=False, source=verdict.source, note=_FORBIDDEN)
+        if verdict.effect is Effect.ALLOW:
+            self.policy.used(verdict)
+            return Answer(allows=True, source=verdict.source)
+        if self._is_named(inquiry):
+            return Answer(allows=True, source="--allowed-tools")
+        return Answer(allows=False, source="nobody to ask", note=_NOBODY)
+
+    def unmatched(self, offered: Iterable[OfferedTool]) -> tuple[str, ...]:
+        """Name the patterns that allow nothing among these tools: a typing error, or unclear."""
+        known = _pairs(offered)
+        return tuple(p for p in self._allowed if len(set(_meanings(p, known))) != 1)
+
+    def _is_named(self, inquiry: Inquiry) -> bool:
+        tool = inquiry.tool
+        known = _pairs((*inquiry.offered, tool))
         own = {(tool.server, tool.name), (tool.server, None)}
         for pattern in self._allowed:
             meanings = set(_meanings(pattern, known))
             if len(meanings) == 1 and meanings <= own:
-                return Decision(Choice.ONCE)
-        return Decision(
-            Choice.DENY, "This run has no user to ask, and the tool is not on its list of allowed."
-        )
+                return True
+        return False
 
 
-def _meanings(pattern: str, known: set[tuple[ServerId, str]]) -> Iterator[_Meaning]:
+def _pairs(tools: Iterable[OfferedTool]) -> set[_Pair]:
+    return {(tool.server, tool.name) for tool in tools}
+
+
+def _meanings(pattern: str, known: set[_Pair]) -> Iterator[_Meaning]:
     """Give everything among the known servers and tools that a pattern can mean."""
     servers = {server for server, _ in known}
     for whole in {pattern, pattern.removesuffix(_WHOLE_SERVER)}:

@@ -2,10 +2,12 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from tui.engine.consent.fingerprint import server_fingerprint
 from tui.engine.paths import state_dir
 from tui.engine.settings.definitions import ServerDefinition
 from tui.model.servers import Origin, ServerId, Transport
@@ -36,7 +38,7 @@ def demo_definitions() -> tuple[ServerDefinition, ServerDefinition]:
 
 
 def _definition(name: str, description: str, env: dict[str, str]) -> ServerDefinition:
-    return ServerDefinition(
+    definition = ServerDefinition(
         id=ServerId(name),
         origin=Origin.DEMO,
         transport=Transport.STDIO,
@@ -45,4 +47,8 @@ def _definition(name: str, description: str, env: dict[str, str]) -> ServerDefin
         env=MappingProxyType(env),
         timeout=CALL_TIMEOUT,
         description=description,
+        program=sys.executable,
+        source="gemdeck",
     )
+    # Nothing of them is secret, so their fingerprints need no salt.
+    return replace(definition, fingerprint=server_fingerprint(definition, b""))

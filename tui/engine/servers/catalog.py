@@ -76,6 +76,7 @@ class Tool:
         parameters: Its input schema for the model, or None where it is not offered.
         schema: Its input schema as the server wrote it.
         definition_hash: SHA-256 (hex) of its definition.
+        definition: Its definition as JSON text, which is what the hash is of.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Tool:
     parameters: GeminiSchema | None
     schema: JsonObject
     definition_hash: str
+    definition: str = ""
 
     @property
     def is_usable(self) -> bool:
@@ -109,6 +111,7 @@ class Tool:
             schema=self.schema,
             definition_hash=self.definition_hash,
             trusted=definition.trust,
+            fingerprint=definition.fingerprint,
         )
 
 
@@ -140,14 +143,18 @@ def read_offer(raw: RawOffer, definition: ServerDefinition) -> ServerOffer:
     )
 
 
-def definition_hash(raw: Mapping[str, Any]) -> str:
-    """Hash what a user decides on when allowing a tool: SHA-256 (hex) of its raw definition.
+def definition_text(raw: Mapping[str, Any]) -> str:
+    """Write what a user decides on when allowing a tool, from its raw definition.
 
-    The definition is written as JSON with sorted keys and without spaces, in ASCII.
+    It is JSON with sorted keys and without spaces, in ASCII.
     """
     relevant = {key: raw.get(key) for key in _HASHED}
-    text = json.dumps(relevant, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return json.dumps(relevant, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def definition_hash(raw: Mapping[str, Any]) -> str:
+    """Hash what a user decides on when allowing a tool: SHA-256 (hex) of `definition_text`."""
+    return _hash(definition_text(raw))
 
 
 def is_included(name: str, definition: ServerDefinition) -> bool:
@@ -206,6 +213,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
             problem = str(error)
     title = _text(item, "title") or _text(_object(item.get("annotations")), "title")
     description = _text(item, "description")
+    definition = definition_text(item)
     view = ToolView(
         id=_NO_ID,
         name=sanitize_line(item["name"], MAX_NAME),
@@ -222,7 +230,8 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         description=sanitize(description or title, MAX_MODEL_DESCRIPTION),
         parameters=parameters,
         schema=schema if isinstance(schema, dict) else {},
-        definition_hash=definition_hash(item),
+        definition_hash=_hash(definition),
+        definition=definition,
     )
 
 
@@ -316,6 +325,10 @@ def _template(item: dict[str, Any]) -> ResourceTemplateView:
 def _named(items: Sequence[object], key: str) -> list[dict[str, Any]]:
     """Give the items that are objects with a text under `key`."""
     return [item for item in items if isinstance(item, dict) and _text(item, key)][:MAX_LISTED]
+
+
+def _hash(definition: str) -> str:
+    return hashlib.sha256(definition.encode()).hexdigest()
 
 
 def _text(item: Mapping[str, Any], key: str) -> str:

@@ -5,8 +5,9 @@ This module imports the MCP SDK, which takes half a second: it is loaded off the
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import Final
 
@@ -23,6 +24,7 @@ from tui.engine.servers.environment import (
     resolve_folder,
     resolve_program,
     server_environment,
+    shown_program,
 )
 from tui.engine.servers.era_choice import EraChoice
 from tui.engine.servers.failures import ServerError
@@ -39,9 +41,10 @@ from tui.engine.servers.stdio import StdioTransport
 from tui.engine.servers.transport import EXCHANGE_FAILED, SESSION_LOST, ServerTransport
 from tui.engine.servers.watchdog import CallTimeoutError, Watchdog
 from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.settings.programs import guarded_folders
 from tui.engine.tools import JsonObject, ToolCallError, ToolResult
 from tui.model.chat import Progress, Severity
-from tui.model.servers import ServerInfo, Transport
+from tui.model.servers import Origin, ServerInfo, Transport
 from tui.text import sanitize, sanitize_line
 
 CLIENT_NAME: Final = "gemdeck"
@@ -128,7 +131,9 @@ class Connection:
         await self._stack.__aexit__(exc_type, exc, traceback)
 
     async def _open(self, stack: AsyncExitStack) -> None:
-        self._transport = transport = open_transport(self._definition, self._log)
+        self._transport = transport = open_transport(
+            self._definition, self._log, self._host.facilities.workspaces
+        )
         self.ended = transport.ended
         client = Client(
             transport,
@@ -313,17 +318,28 @@ class Connection:
         self._log.add("log", _SEVERITIES.get(params.level, Severity.ERROR), text)
 
 
-def open_transport(definition: ServerDefinition, log: ServerLog) -> ServerTransport:
+def open_transport(
+    definition: ServerDefinition, log: ServerLog, workspaces: Sequence[Path] = ()
+) -> ServerTransport:
     """Make the transport that a definition asks for; it is not opened yet.
+
+    Args:
+        definition: Which server.
+        log: Takes what it writes.
+        workspaces: The opened folders, in which no program is looked up by its name.
 
     Raises:
         ServerError: If the definition cannot work on this machine.
     """
     if definition.transport is not Transport.STDIO:
         return NetworkTransport(definition, log)
-    environment = server_environment(definition.env, os.environ)
+    avoid = guarded_folders(workspaces, Path.home())
+    environment = server_environment(definition.env, os.environ, avoid)
     folder = resolve_folder(definition.cwd)
-    program = resolve_program(definition.command, environment, folder)
+    if definition.origin is Origin.PROJECT:
+        program = shown_program(definition)
+    else:
+        program = resolve_program(definition.command, environment, folder, avoid)
     return StdioTransport(Launch((program, *definition.args), environment, folder), log)
 
 

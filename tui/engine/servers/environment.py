@@ -1,13 +1,14 @@
 """What a stdio server is started with: a small environment and a program that exists."""
 
-import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 from tui.engine.servers.failures import ServerError
+from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.settings.programs import file_state, find_program, search_path
 
 _POSIX_NAMES: Final = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER"})
 _WINDOWS_NAMES: Final = frozenset(
@@ -30,7 +31,9 @@ _LOCALE_PREFIX: Final = "LC_"
 _SHELL_FUNCTION_PREFIX: Final = "()"
 
 
-def server_environment(extra: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
+def server_environment(
+    extra: Mapping[str, str], base: Mapping[str, str], avoid: Iterable[Path] = ()
+) -> dict[str, str]:
     """Build the environment of a server.
 
     Nothing is inherited but what a program needs to find its home, its language and other
@@ -38,7 +41,8 @@ def server_environment(extra: Mapping[str, str], base: Mapping[str, str]) -> dic
 
     Args:
         extra: What the server's definition names; it wins.
-        base: The environment to inherit from.
+        base: The environment to inherit from; of its ``PATH`` relative entries are left out.
+        avoid: Folders that are left out of that ``PATH`` as well, such as the opened one.
     """
     names = _WINDOWS_NAMES if sys.platform == "win32" else _POSIX_NAMES
     inherited = {
@@ -47,6 +51,9 @@ def server_environment(extra: Mapping[str, str], base: Mapping[str, str]) -> dic
         if (name in names or name.startswith(_LOCALE_PREFIX))
         and not value.startswith(_SHELL_FUNCTION_PREFIX)
     }
+    path = search_path(inherited.pop("PATH", ""), avoid)
+    if path:  # an empty one would mean the working folder
+        inherited["PATH"] = path
     return inherited | dict(extra)
 
 
@@ -66,13 +73,17 @@ def resolve_folder(folder: Path | None) -> Path:
     return resolved
 
 
-def resolve_program(command: str, environment: Mapping[str, str], folder: Path) -> str:
+def resolve_program(
+    command: str, environment: Mapping[str, str], folder: Path, avoid: Iterable[Path] = ()
+) -> str:
     """Find the program of a server, as its own environment and folder would.
 
     Args:
         command: A name to be looked up, or a path.
-        environment: The environment the server gets; its ``PATH`` counts.
+        environment: The environment the server gets; its ``PATH`` counts, except for relative
+            entries.
         folder: The folder that a relative path starts from.
+        avoid: Folders in which no name is looked up, such as the opened one.
 
     Returns:
         The path of an executable file.
@@ -82,14 +93,29 @@ def resolve_program(command: str, environment: Mapping[str, str], folder: Path) 
     """
     if Path(command).name != command:
         return _check_path(folder / command, command)
-    found = shutil.which(command, path=environment.get("PATH", os.defpath))
+    found = find_program(command, environment, folder, avoid)
     if found is None:
         raise ServerError(
             f"command not found: {command}",
             "Install it, or give its full path as `command` in the settings.",
             permanent=True,
         )
-    return found if Path(found).is_absolute() else str(folder / found)
+    return found
+
+
+def shown_program(definition: ServerDefinition) -> str:
+    """Give the program of a project's server: the very file that the user was shown.
+
+    Raises:
+        ServerError: If there was none, or the file is another one by now.
+    """
+    advice = f"Review the folder again; {definition.source} says what is started."
+    if not definition.program:
+        raise ServerError(f"command not found: {definition.command}", advice, permanent=True)
+    if definition.pinned is not None and file_state(definition.program) != definition.pinned:
+        reason = f"its program has changed since it was shown: {definition.program}"
+        raise ServerError(reason, advice, permanent=True)
+    return definition.program
 
 
 def _check_path(path: Path, command: str) -> str:

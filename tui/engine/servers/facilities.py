@@ -9,6 +9,7 @@ from tui.engine.chat.generation import Generator
 from tui.engine.events import Publish
 from tui.engine.requests import DecliningDesk, Desk
 from tui.engine.servers.inbound.grants import SamplingGrants
+from tui.engine.servers.withholding import Gate, OpenGate
 from tui.model.events import Event
 from tui.model.servers import ServerId
 
@@ -43,6 +44,7 @@ class Facilities:
             their URI as shown.
         log_levels: Per server, the level the user wants it to log from.
         resource_updated: Hears that a server announced a change of a resource.
+        gate: Says which of their tools the model must not see.
     """
 
     publish: Publish = _drop
@@ -54,3 +56,4 @@ class Facilities:
     subscriptions: dict[ServerId, set[str]] = field(default_factory=dict)
     log_levels: dict[ServerId, str] = field(default_factory=dict)
     resource_updated: Callable[[ServerId, str], None] = lambda _server, _uri: None
+    gate: Gate = field(default_factory=OpenGate)

@@ -24,13 +24,14 @@ from tui.engine.servers.loading import ConnectLoader
 from tui.engine.servers.log import ServerLog
 from tui.engine.servers.registry import Registry
 from tui.engine.servers.supervisor import Supervisor
+from tui.engine.servers.views import server_view
+from tui.engine.servers.withholding import Gate
 from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.settings.display import shown_target
 from tui.engine.tools import JsonObject, OfferedTool, ToolCallError, ToolResult
-from tui.model.catalog import Catalog
+from tui.model.catalog import Catalog, ToolView
 from tui.model.chat import Progress
 from tui.model.events import CatalogChanged, ServersConfigured, ServerStatusChanged
-from tui.model.servers import SETTLED, ServerId, ServerStatus, ServerView
+from tui.model.servers import SETTLED, ServerId, ServerStatus
 
 SHUTDOWN_TIMEOUT: Final = 4.5
 """Seconds all servers together get to close when the manager does."""
@@ -87,7 +88,7 @@ class ServerManager:
         self._loader = ConnectLoader(connect)
         self._supervisors: dict[ServerId, Supervisor] = {}
         self._tasks: dict[Supervisor, asyncio.Task[None]] = {}
-        self._registry = Registry(self._is_ready)
+        self._registry = Registry(self._is_ready, self._facilities.gate)
         self._catalogs: dict[ServerId, Catalog] = {}
         self._changed = asyncio.Event()
         self._closed = False
@@ -140,7 +141,8 @@ class ServerManager:
             supervisor.close()
         self._registry.configure(definitions)
         self._catalogs = {server: self._registry.catalog(server) for server in self._supervisors}
-        self._publish(ServersConfigured(tuple(map(self._view, self._supervisors.values()))))
+        views = (server_view(s, self._catalogs[s.id]) for s in self._supervisors.values())
+        self._publish(ServersConfigured(tuple(views)))
         for supervisor in added:
             supervisor.start()
         self._changed.set()
@@ -311,6 +313,18 @@ class ServerManager:
             return
         for name, own in self._registry.update(supervisor.id, offer).items():
             supervisor.remark(f"its prompt {own} is called {name} here: the other name is taken")
+        self._publish_catalogs()
+
+    def judge_tools_again(self) -> None:
+        """Ask the gate anew which tools are withheld from the model."""
+        self._registry.judge_again()
+        self._publish_catalogs()
+
+    def look_up(self, server: ServerId, shown: str) -> tuple[ToolView, OfferedTool | None] | None:
+        """Find a tool by its name as shown; see `Registry.look_up`."""
+        return self._registry.look_up(server, shown)
+
+    def _publish_catalogs(self) -> None:
         for server in self._supervisors:
             catalog = self._registry.catalog(server)
             if catalog != self._catalogs.get(server):
@@ -333,7 +347,8 @@ class ServerManager:
             replaced.close()
             predecessor = self._tasks.get(replaced)
         task = asyncio.create_task(
-            _supervise(supervisor, predecessor), name=f"server {definition.id}"
+            _supervise(supervisor, predecessor, self._facilities.gate),
+            name=f"server {definition.id}",
         )
         self._tasks[supervisor] = task
         task.add_done_callback(lambda done: self._forget(supervisor, done))
@@ -358,30 +373,18 @@ class ServerManager:
         supervisor = self._supervisors.get(server)
         return supervisor is not None and supervisor.live is not None
 
-    def _view(self, supervisor: Supervisor) -> ServerView:
-        definition = supervisor.definition
-        return ServerView(
-            id=definition.id,
-            origin=definition.origin,
-            transport=definition.transport,
-            target=shown_target(definition),
-            description=definition.description,
-            status=supervisor.status,
-            failure=supervisor.failure,
-            retry_at=supervisor.retry_at,
-            info=supervisor.info,
-            catalog=self._registry.catalog(definition.id),
-        )
-
     async def _wait_for_tasks(self, seconds: float) -> None:
         if self._tasks:
             await asyncio.wait(set(self._tasks.values()), timeout=seconds)
 
 
-async def _supervise(supervisor: Supervisor, predecessor: asyncio.Task[None] | None) -> None:
+async def _supervise(
+    supervisor: Supervisor, predecessor: asyncio.Task[None] | None, gate: Gate
+) -> None:
     """Run a supervisor once the one it replaces has let go of what both may need."""
     if predecessor is not None:
         await asyncio.wait({predecessor})
+    await gate.prepare(supervisor.definition)
     await supervisor.run()
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tui.engine.servers.catalog import ServerOffer, Tool
 from tui.engine.servers.names import assign_names, assign_prompt_names, without_model_prefix
+from tui.engine.servers.withholding import Gate, OpenGate, Withheld
 from tui.engine.settings.definitions import ServerDefinition
 from tui.engine.tools import OfferedTool
 from tui.model.catalog import Catalog, PromptView, ToolId, ToolView
@@ -18,10 +19,13 @@ class Registry:
 
     Args:
         is_ready: Whether a server can be called now; only then its tools are offered.
+        gate: Says which tools are withheld from the model; none unless given.
     """
 
-    def __init__(self, is_ready: Callable[[ServerId], bool]) -> None:
+    def __init__(self, is_ready: Callable[[ServerId], bool], gate: Gate | None = None) -> None:
         self._is_ready = is_ready
+        self._gate = gate or OpenGate()
+        self._withheld: dict[ServerId, Mapping[str, Withheld]] = {}
         self._definitions: dict[ServerId, ServerDefinition] = {}
         self._offers: dict[ServerId, ServerOffer] = {}
         self._catalogs: dict[ServerId, Catalog] = {}
@@ -33,6 +37,7 @@ class Registry:
         """Take the servers there are, in settings order; forget the others."""
         self._definitions = {definition.id: definition for definition in definitions}
         self._offers = {s: offer for s, offer in self._offers.items() if s in self._definitions}
+        self._withheld = {s: held for s, held in self._withheld.items() if s in self._offers}
         self._named = {}
         self._name_all()
 
@@ -44,9 +49,16 @@ class Registry:
         """
         before = self._renamed_prompts.get(server, {})
         self._offers[server] = offer
+        self._judge(server)
         self._name_all()
         now = self._renamed_prompts.get(server, {})
         return {name: own for name, own in now.items() if name not in before}
+
+    def judge_again(self) -> None:
+        """Ask anew which tools are withheld, as when rules changed or the user accepted some."""
+        for server in self._offers:
+            self._judge(server)
+        self._name_all()
 
     def forget(self, server: ServerId) -> None:
         """Forget what a server offered, as when its definition changes."""
@@ -67,9 +79,22 @@ class Registry:
         return tool if tool is not None and self._is_ready(tool.server) else None
 
     def current(self, tool: OfferedTool) -> OfferedTool | None:
-        """Give a tool as its server defines it now, whatever its name became."""
+        """Give a tool as its server defines it now, whatever its name; none if it is withheld."""
+        if tool.name in self._withheld.get(tool.server, {}):
+            return None
         known = self._named.get((tool.server, tool.name))
         return known[1] if known is not None else None
+
+    def look_up(self, server: ServerId, shown: str) -> tuple[ToolView, OfferedTool | None] | None:
+        """Find a tool of the catalog by its name as shown: what is shown, and what is offered.
+
+        One that cannot be offered has only the former; a withheld one has both.
+        """
+        view = next((tool for tool in self.catalog(server).tools if tool.name == shown), None)
+        if view is None:
+            return None
+        offered = (tool for _, tool in self._named.values() if tool.server == server)
+        return view, next((tool for tool in offered if tool.id == view.id), None)
 
     def own_prompt_name(self, server: ServerId, name: str) -> str:
         """Give the name by which a server knows a prompt; any other word comes back unchanged."""
@@ -81,6 +106,10 @@ class Registry:
             if any(prompt.name == name for prompt in catalog.prompts):
                 return server, self.own_prompt_name(server, name)
         return None
+
+    def _judge(self, server: ServerId) -> None:
+        definition = self._definitions[server]
+        self._withheld[server] = self._gate.withhold(definition, self._offers[server].tools)
 
     def _name_all(self) -> None:
         """Name everything anew, in settings order."""
@@ -107,7 +136,10 @@ class Registry:
     def _name_tools(
         self, ordered: list[tuple[ServerId, ServerOffer]]
     ) -> dict[ServerId, tuple[ToolView, ...]]:
-        """Name the usable tools first, so that no other takes a name from them."""
+        """Name the usable tools first, so that no other takes a name from them.
+
+        Withheld ones keep their names: nothing else may come to be called so meanwhile.
+        """
         names = assign_names(
             [(s, [tool.name for tool in offer.tools if tool.is_usable]) for s, offer in ordered]
         )
@@ -124,13 +156,24 @@ class Registry:
                 if tool.is_usable:
                     offered = self._offer(tool, names[server, tool.name], server)
                     named[server, tool.name] = tool, offered
-                    views.append(offered.view)
+                    views.append(self._shown(offered))
                 else:
                     views.append(tool.show(shown[id(tool)]))
             catalogs[server] = tuple(views)
         self._named = named
-        self._tools = {offered.id: offered for _, offered in named.values()}
+        self._tools = {
+            offered.id: offered
+            for (server, name), (_, offered) in named.items()
+            if name not in self._withheld.get(server, {})
+        }
         return catalogs
+
+    def _shown(self, tool: OfferedTool) -> ToolView:
+        """Give what is shown of a tool, with the reason where it is withheld."""
+        withheld = self._withheld.get(tool.server, {}).get(tool.name)
+        if withheld is None:
+            return tool.view
+        return replace(tool.view, problem=withheld.reason, changed=withheld.changed)
 
     def _offer(self, tool: Tool, tool_id: ToolId, server: ServerId) -> OfferedTool:
         """Give a tool under a name; where neither changed, what was given before."""

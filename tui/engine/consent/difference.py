@@ -1,0 +1,137 @@
+"""How two definitions of a tool differ, line by line, with nothing hidden in them."""
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from tui.model.arguments import reveal
+from tui.model.trust import DifferenceLine
+from tui.text import sanitize
+
+CONTEXT: Final = 3
+"""Unchanged lines that are shown around a change."""
+
+MAX_COMPARED: Final = 2_000
+"""Changed lines that are matched with each other; more are shown as all gone and all new."""
+
+_SAME: Final = " "
+_GONE: Final = "-"
+_NEW: Final = "+"
+_SCHEMAS: Final = {
+    "inputSchema": "input schema",
+    "outputSchema": "output schema",
+    "annotations": "annotations",
+}
+
+
+class UnreadableDefinitionError(Exception):
+    """A definition is nested so deeply that nobody can be shown it."""
+
+
+def difference(before: str, after: str) -> tuple[DifferenceLine, ...]:
+    """Show how a definition changed.
+
+    Args:
+        before: The definition that was known, as JSON text; empty where only its hash was kept.
+        after: The definition now.
+
+    Returns:
+        Every line that came or went, and a few unchanged ones around.
+
+    Raises:
+        UnreadableDefinitionError: If it cannot be shown as a whole.
+    """
+    try:
+        return _difference(before, after)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableDefinitionError from error
+
+
+def _difference(before: str, after: str) -> tuple[DifferenceLine, ...]:
+    new = definition_lines(after)
+    if not before:
+        words = "What it was before is not known any longer. It is now:"
+        return (DifferenceLine(_SAME, words), *(DifferenceLine(_NEW, line) for line in new))
+    lines = tuple(_shown(_compare(definition_lines(before), new)))
+    if all(line.sign == _SAME for line in lines):
+        words = "Only characters that are drawn alike have changed. It is now:"
+        return (DifferenceLine(_SAME, words), *(DifferenceLine(_NEW, line) for line in new))
+    return lines
+
+
+def definition_lines(definition: str) -> list[str]:
+    """Write a definition, given as JSON text, as lines to read; complete and safe to show."""
+    content = json.loads(definition)
+    if not isinstance(content, Mapping):
+        return []
+    lines: list[str] = []
+    for key in ("name", "title"):
+        if content.get(key) is not None:
+            lines += _text_lines(f"{key}: ", content[key])
+    if content.get("description") is not None:
+        lines += ["description:", *_text_lines("  ", content["description"])]
+    for key, heading in _SCHEMAS.items():
+        if content.get(key) is not None:
+            lines += [f"{heading}:", *_text_lines("  ", _pretty(content[key]))]
+    return lines
+
+
+def _text_lines(prefix: str, value: object) -> list[str]:
+    text = value if isinstance(value, str) else _pretty(value)
+    return [f"{prefix}{sanitize(reveal(line))}" for line in text.split("\n")]
+
+
+def _pretty(value: Any) -> str:  # noqa: ANN401 - whatever JSON there is
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
+
+
+def _compare(before: list[str], after: list[str]) -> Iterator[DifferenceLine]:
+    """Give all lines of both, each marked."""
+    start = _common(before, after)
+    end = _common(before[start:][::-1], after[start:][::-1])
+    yield from (DifferenceLine(_SAME, line) for line in before[:start])
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    if len(old) + len(new) > MAX_COMPARED:
+        yield from (DifferenceLine(_GONE, line) for line in old)
+        yield from (DifferenceLine(_NEW, line) for line in new)
+    else:
+        for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new).get_opcodes():
+            if tag == "equal":
+                yield from (DifferenceLine(_SAME, line) for line in old[i1:i2])
+                continue
+            yield from (DifferenceLine(_GONE, line) for line in old[i1:i2])
+            yield from (DifferenceLine(_NEW, line) for line in new[j1:j2])
+    yield from (DifferenceLine(_SAME, line) for line in before[len(before) - end :])
+
+
+def _common(one: list[str], other: list[str]) -> int:
+    """Count the lines that two lists begin with alike."""
+    for number, (line, counterpart) in enumerate(zip(one, other, strict=False)):
+        if line != counterpart:
+            return number
+    return min(len(one), len(other))
+
+
+def _shown(lines: Iterator[DifferenceLine]) -> Iterator[DifferenceLine]:
+    """Leave out unchanged lines far from any change, and say how many."""
+    run: list[DifferenceLine] = []
+    is_first = True
+    for line in lines:
+        if line.sign == _SAME:
+            run.append(line)
+            continue
+        yield from _shortened(run, head=0 if is_first else CONTEXT, tail=CONTEXT)
+        yield line
+        run, is_first = [], False
+    yield from _shortened(run, head=CONTEXT, tail=0)
+
+
+def _shortened(run: list[DifferenceLine], *, head: int, tail: int) -> Iterator[DifferenceLine]:
+    left_out = len(run) - head - tail
+    if left_out <= 1:
+        yield from run
+        return
+    yield from run[:head]
+    yield DifferenceLine(_SAME, f"… {left_out} unchanged lines …")
+    yield from run[len(run) - tail :]

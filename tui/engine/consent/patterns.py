@@ -1,0 +1,124 @@
+"""Patterns on the names of servers and tools: ``*`` within one name, always matched whole.
+
+Permission and prohibition err to opposite sides. A pattern that allows compares characters as
+they are and takes no name that a tool may not have; one that denies compares what names look
+like, so that ``Read_File`` or a Cyrillic letter among Latin ones does not slip through.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+ANY: Final = "*"
+"""Stands for any characters, also none."""
+
+_REMEMBERED: Final = 65_536
+"""Names whose likeness is remembered: those of a large catalog are compared with each call."""
+
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+"""The names that the protocol allows for tools."""
+
+_ALIKE: Final = str.maketrans(
+    # Cyrillic, Greek and other letters that look like Latin ones, in lower case
+    "авсеһіјкмнорԛгѕтхуѵѡԁԍьҽӏαβγεηικνορτυχωɑɡıɩ",
+    "abcehijkmhopqrstxyvwdgbelabyenlkvoptuxwagil",
+)
+_ALIKE_IN_ASCII: Final = str.maketrans("i1|0", "lllo")
+"""Characters that many fonts draw alike; capitals are folded before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A rule's two patterns, each for one name."""
+
+    server: str
+    tool: str
+
+
+class AllowingPatterns:
+    """Patterns of rules that allow: exact characters, and only names that a tool may have.
+
+    None at all allow nothing.
+    """
+
+    def __init__(self, patterns: Iterable[Pattern] = ()) -> None:
+        self.patterns = tuple(patterns)
+
+    def match(self, server: str, tool: str) -> bool:
+        """Tell whether a rule is about a tool, both names as they are spelled."""
+        return is_plain(tool) and any(
+            _matches(pattern.server, server) and _matches(pattern.tool, tool)
+            for pattern in self.patterns
+        )
+
+
+class DenyingPatterns:
+    """Patterns of rules that deny: compared by what names look like.
+
+    Those that are about a server are sorted out once, so that a long catalog is judged fast.
+    """
+
+    def __init__(self, patterns: Iterable[Pattern] = ()) -> None:
+        self.patterns = tuple(patterns)
+        self._by_server: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {}
+
+    def match(self, server: str, tool: str) -> bool:
+        """Tell whether a rule is about a tool."""
+        if not self.patterns:
+            return False
+        exact, wild = self._about(likeness(server))
+        name = likeness(tool)
+        return name in exact or any(_matches(pattern, name) for pattern in wild)
+
+    def _about(self, server: str) -> tuple[frozenset[str], tuple[str, ...]]:
+        """Give the tool patterns of the rules about a server: those without and with ``*``."""
+        known = self._by_server.get(server)
+        if known is None:
+            tools = {
+                likeness(pattern.tool)
+                for pattern in self.patterns
+                if _matches(likeness(pattern.server), server)
+            }
+            wild = tuple(pattern for pattern in tools if ANY in pattern)
+            known = self._by_server[server] = frozenset(tools), wild
+        return known
+
+
+def is_plain(name: str) -> bool:
+    """Tell whether a name is one that the protocol allows for tools."""
+    return _PLAIN_NAME.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def likeness(name: str) -> str:
+    """Reduce a name to what it looks like: equal for names that a hurried reader mixes up.
+
+    Compatibility forms, case, marks, invisible characters and letters of other alphabets that
+    look like Latin ones are folded (after Unicode TS 39; the table is far smaller).
+    """
+    if not name.isascii():
+        folded = unicodedata.normalize("NFKC", name).casefold()
+        plain = unicodedata.normalize("NFKD", folded)
+        kept = (c for c in plain if unicodedata.category(c) not in {"Mn", "Me", "Cf", "Cc"})
+        name = "".join(kept).translate(_ALIKE)
+    return name.casefold().translate(_ALIKE_IN_ASCII)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Match a whole name, in time that grows with pattern times name at most."""
+    first, *others = pattern.split(ANY)
+    if not others:
+        return pattern == name
+    *inner, last = others
+    if len(name) < len(first) + len(last) or not (name.startswith(first) and name.endswith(last)):
+        return False
+    start, end = len(first), len(name) - len(last)
+    for piece in inner:
+        found = name.find(piece, start, end)
+        if found < 0:
+            return False
+        start = found + len(piece)
+    return True

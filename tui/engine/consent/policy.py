@@ -1,0 +1,234 @@
+"""The one policy on tools: what is denied, what is asked about, what runs unasked, and why.
+
+Denying wins over asking, asking over allowing; what nothing is said of is asked about.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from tui.engine.consent.book import GrantBook
+from tui.engine.consent.grants import MAX_LABEL, Grant, GrantNote
+from tui.engine.consent.patterns import AllowingPatterns, DenyingPatterns, Pattern
+from tui.engine.consent.views import grant_words, pattern_views, record_view, trust_view
+from tui.engine.events import Publish
+from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.tools import JsonObject, OfferedTool
+from tui.model.consent import UNASKED_GRANT, Effect, GrantId, GrantScope, GrantView
+from tui.model.events import Event, GrantsChanged
+from tui.model.servers import Origin, ServerId
+from tui.text import sanitize_line
+
+DENIED_BY_SETTINGS: Final = "a rule of the settings (gemdeck.alwaysDeny) denies it"
+"""Why a tool is kept from the model."""
+
+DENIED_BY_GRANT: Final = "a saved rule denies it"
+"""Why a tool is kept from the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the rules say of a call, and why in words; `grant` is the record it rests on."""
+
+    effect: Effect
+    words: str
+    grant: Grant | None = None
+
+    @property
+    def source(self) -> str:
+        """What it rests on: its words without the decision."""
+        return self.words.partition(": ")[2].rstrip(".")
+
+
+def _drop(_event: Event) -> None:
+    """Take events where nobody listens."""
+
+
+class Policy:
+    """Judges calls by all rules there are.
+
+    The rules are the saved and the session's grants, the patterns of the settings, and
+    ``trust: true`` of servers. Lives on one event loop; files are used in a thread.
+
+    Args:
+        allows_all: Whether the command line said that all runs unasked which no rule denies.
+
+    Attributes:
+        on_denials: Called when a tool is no longer denied.
+    """
+
+    def __init__(self, *, allows_all: bool = False) -> None:
+        self._book = GrantBook()
+        self._folder = ""
+        self._publish: Publish = _drop
+        self._shown: tuple[GrantView, ...] = ()
+        self._allow = AllowingPatterns()
+        self._deny = DenyingPatterns()
+        self._definitions: dict[ServerId, ServerDefinition] = {}
+        self._allows_all = allows_all
+        self.on_denials: Callable[[], None] = lambda: None
+
+    def attach(self, book: GrantBook, folder: str, publish: Publish) -> None:
+        """Keep grants in a book, and tell of them.
+
+        Args:
+            book: The grants.
+            folder: The real path of the opened folder.
+            publish: Takes `GrantsChanged`.
+        """
+        self._book, self._folder, self._publish = book, folder, publish
+        book.on_used = self._announce
+
+    async def open(self) -> None:
+        """Read the saved grants."""
+        await self._book.open()
+        self._announce()
+
+    async def aclose(self) -> None:
+        """Write what is still to be written."""
+        await self._book.aclose()
+
+    def configure(
+        self,
+        allow: Iterable[Pattern],
+        deny: Iterable[Pattern],
+        definitions: Iterable[ServerDefinition],
+    ) -> None:
+        """Take the patterns of the settings and the servers there are."""
+        self._allow, self._deny = AllowingPatterns(allow), DenyingPatterns(deny)
+        self._definitions = {definition.id: definition for definition in definitions}
+        self._announce()
+
+    def judge(self, tool: OfferedTool, arguments: JsonObject | None = None) -> Verdict:
+        """Say what is to become of a call of a tool.
+
+        Args:
+            tool: The tool as it was offered.
+            arguments: The arguments; None judges the tool whatever they are.
+        """
+        found = self._book.grants.find(tool, arguments, self._folder)
+        by_effect = {grant.effect: grant for grant in reversed(found)}
+        if self._deny.match(tool.server, tool.name):
+            return Verdict(Effect.DENY, f"Denied: {DENIED_BY_SETTINGS}.")
+        if grant := by_effect.get(Effect.DENY):
+            return Verdict(Effect.DENY, self._words(grant), grant)
+        if self._allows_all:
+            return Verdict(Effect.ALLOW, "Allowed: gemdeck was started with --yolo.")
+        if grant := by_effect.get(Effect.ASK):
+            return Verdict(Effect.ASK, self._words(grant), grant)
+        if tool.trusted:
+            return Verdict(Effect.ALLOW, f"Allowed: {self._trust_words(tool.server)}.")
+        if self._is_allowed(tool.server, tool.name):
+            words = "Allowed: a rule of your settings (gemdeck.alwaysAllow) names it."
+            return Verdict(Effect.ALLOW, words)
+        if grant := by_effect.get(Effect.ALLOW):
+            return Verdict(Effect.ALLOW, self._words(grant), grant)
+        return Verdict(Effect.ASK, "You are asked before each call: no rule allows it.")
+
+    def hidden(
+        self, definition: ServerDefinition, tools: Iterable[tuple[str, str]]
+    ) -> dict[str, str]:
+        """Say which tools of a server the model must not see, and why.
+
+        Args:
+            definition: The server.
+            tools: Its tools: their names as it spells them, with the hashes of their definitions.
+
+        Returns:
+            The reason for each tool that a rule denies whatever its arguments are.
+        """
+        denying = [
+            grant
+            for grant in self._book.grants
+            if grant.effect is Effect.DENY
+            and not grant.conditions
+            and grant.fingerprint == definition.fingerprint
+            and grant.folder in {"", self._folder}
+        ]
+        hidden: dict[str, str] = {}
+        for tool, definition_hash in tools:
+            if self._deny.match(definition.id, tool):
+                hidden[tool] = DENIED_BY_SETTINGS
+            elif any(
+                grant.tool in {None, tool} and grant.definition_hash in {"", definition_hash}
+                for grant in denying
+            ):
+                hidden[tool] = DENIED_BY_GRANT
+        return hidden
+
+    def allow(self, tools: Collection[OfferedTool], scope: GrantScope, words: str) -> None:
+        """Let these tools run in their present definitions.
+
+        A server without a fingerprint cannot be told from another one, so its tools are left
+        out. Where no folder is known, what was to hold for the folder holds for this session.
+
+        Args:
+            tools: The tools as they were offered.
+            scope: How long and where.
+            words: The answer that this comes of.
+        """
+        if scope is GrantScope.FOLDER and not self._folder:
+            scope = GrantScope.SESSION
+        self._book.add(
+            {
+                Grant.allowing(tool, scope, self._folder): GrantNote(
+                    str(tool.server)[:MAX_LABEL],
+                    sanitize_line(tool.view.name, MAX_LABEL),
+                    words,
+                )
+                for tool in tools
+                if tool.fingerprint
+            }
+        )
+        self._announce()
+
+    def used(self, verdict: Verdict) -> None:
+        """Note that a call rests on a verdict."""
+        if verdict.grant is not None:
+            self._book.use(verdict.grant)
+
+    def revoke(self, grant: GrantId) -> None:
+        """Take a grant back; rules of settings files stay. One that is gone changes nothing."""
+        for known in self._book.grants:
+            if known.id == grant:
+                self._book.remove(known)
+                self._announce()
+                if known.effect is Effect.DENY:
+                    self.on_denials()
+                return
+
+    def views(self) -> tuple[GrantView, ...]:
+        """List all rules: records newest first, then what the settings say."""
+        records = [record_view(grant, self._book.grants.note(grant)) for grant in self._book.grants]
+        records.sort(key=lambda view: view.granted_at or 0.0, reverse=True)
+        trusted = [trust_view(d) for d in self._definitions.values() if d.trust]
+        everything = self._everything() if self._allows_all else ()
+        patterns = pattern_views(self._deny.patterns, self._allow.patterns)
+        return (*everything, *records, *patterns, *trusted)
+
+    def _everything(self) -> tuple[GrantView, ...]:
+        view = GrantView(
+            UNASKED_GRANT, Effect.ALLOW, "*", "*", "this session", "--yolo", revocable=False
+        )
+        return (view,)
+
+    def _is_allowed(self, server: ServerId, tool: str) -> bool:
+        """Tell whether the settings allow a tool: never one of a project, which picks its names."""
+        definition = self._definitions.get(server)
+        if definition is None or definition.origin is Origin.PROJECT:
+            return False
+        return self._allow.match(server, tool)
+
+    def _trust_words(self, server: ServerId) -> str:
+        definition = self._definitions.get(server)
+        place = f" in {definition.source}" if definition is not None and definition.source else ""
+        return f"its server has trust: true{place}"
+
+    def _words(self, grant: Grant) -> str:
+        return grant_words(grant, self._book.grants.note(grant))
+
+    def _announce(self) -> None:
+        views = self.views()
+        if views != self._shown:
+            self._shown = views
+            self._publish(GrantsChanged(views))

@@ -1,0 +1,105 @@
+"""How rules on tools are put into words, and what the list of them shows."""
+
+import time
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from tui.engine.consent.grants import MAX_GRANTS, Grant, GrantNote
+from tui.engine.consent.patterns import Pattern
+from tui.engine.settings.definitions import ServerDefinition
+from tui.model.consent import Effect, GrantId, GrantScope, GrantView
+from tui.text import sanitize_line
+
+MAX_NAME: Final = 256
+"""Characters of a name or folder that are shown."""
+
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun")
+_MONTHS_LATER: Final = ("Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+_EFFECTS: Final = {
+    Effect.ALLOW: "Allowed",
+    Effect.ASK: "Asked each time",
+    Effect.DENY: "Denied",
+}
+_SCOPES: Final = {
+    GrantScope.SESSION: "for this session",
+    GrantScope.FOLDER: "for this folder",
+    GrantScope.EVERYWHERE: "everywhere",
+}
+
+
+def grant_words(grant: Grant, note: GrantNote) -> str:
+    """Say in a sentence what a grant does and where it comes from."""
+    chosen = f"you chose {note.words}" if note.words else "a saved rule says so"
+    when = f" on {day(note.granted_at)}" if note.granted_at is not None else ""
+    conditions = ", for certain arguments" if grant.conditions else ""
+    text = f"{_EFFECTS[grant.effect]}: {chosen}{when}, {_SCOPES[grant.scope]}{conditions}."
+    return sanitize_line(text)
+
+
+def day(moment: float) -> str:
+    """Give the day of a moment in seconds since the epoch, such as ``21 Nov``."""
+    try:
+        then, now = time.localtime(moment), time.localtime()
+    except (OverflowError, ValueError, OSError):
+        return "an unknown day"
+    month = (_MONTHS + _MONTHS_LATER)[then.tm_mon - 1]
+    year = f" {then.tm_year}" if then.tm_year != now.tm_year else ""
+    return f"{then.tm_mday} {month}{year}"
+
+
+@lru_cache(maxsize=MAX_GRANTS)
+def record_view(grant: Grant, note: GrantNote) -> GrantView:
+    """Show a grant in the list of rules."""
+    scope = grant.scope.value
+    if grant.scope is GrantScope.FOLDER:
+        scope = f"saved for {sanitize_line(grant.folder, MAX_NAME)}"
+    origin = f"you: {note.words}" if note.words else "saved rule"
+    if grant.conditions:
+        origin += ", for certain arguments"
+    return GrantView(
+        id=grant.id,
+        effect=grant.effect,
+        server=sanitize_line(note.server, MAX_NAME) or "(unknown)",
+        tool="*" if grant.tool is None else sanitize_line(note.tool or grant.tool, MAX_NAME),
+        scope=scope,
+        origin=sanitize_line(origin),
+        granted_at=note.granted_at,
+        used_at=note.used_at,
+    )
+
+
+def pattern_views(deny: Iterable[Pattern], allow: Iterable[Pattern]) -> list[GrantView]:
+    """Show the patterns of the settings in the list of rules."""
+    rules = [
+        (Effect.DENY, "gemdeck.alwaysDeny", deny),
+        (Effect.ALLOW, "gemdeck.alwaysAllow", allow),
+    ]
+    return [
+        GrantView(
+            id=GrantId(f"{key}:{number}"),
+            effect=effect,
+            server=sanitize_line(pattern.server, MAX_NAME),
+            tool=sanitize_line(pattern.tool, MAX_NAME),
+            scope="while the settings say so",
+            origin=f"settings: {key}",
+            revocable=False,
+        )
+        for effect, key, patterns in rules
+        for number, pattern in enumerate(patterns)
+    ]
+
+
+def trust_view(definition: ServerDefinition) -> GrantView:
+    """Show ``trust: true`` of a server in the list of rules."""
+    place = definition.source or definition.origin.value
+    return GrantView(
+        id=GrantId(f"trust:{definition.id}"),
+        effect=Effect.ALLOW,
+        server=sanitize_line(definition.id, MAX_NAME),
+        tool="*",
+        scope="while the settings say so",
+        origin=sanitize_line(f"trust: true in {place}"),
+        revocable=False,
+    )

@@ -1,0 +1,35 @@
+"""What the command line says about a run of the engine."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+SERVER_PATIENCE: Final = 3.0
+"""Seconds after the start of the servers during which a turn waits for them.
+
+Later ones join at the next step of the model: one slow server must not hold the user up.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """What the command line says.
+
+    Attributes:
+        folder: The workspace.
+        demo: Whether the offline demo was asked for, whatever keys there are.
+        model: The model asked for, or None for the settings' choice.
+        demo_without_key: Whether the demo stands in where there is no key.
+        follow_settings: Whether edits of settings files take effect while the engine runs.
+        server_patience: Seconds after the start of the servers during which a turn waits for
+            those that are still starting.
+        trusted_folders: Folders whose own settings count in this run, by their real paths.
+    """
+
+    folder: Path
+    demo: bool = False
+    model: str | None = None
+    demo_without_key: bool = True
+    follow_settings: bool = True
+    server_patience: float = SERVER_PATIENCE
+    trusted_folders: tuple[Path, ...] = ()
