@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 from rich.console import RenderableType
 from rich.text import Text
+from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType, Keymap
 from textual.command import CommandPalette, Provider
@@ -105,6 +106,14 @@ class GemdeckApp(App[int], inherit_bindings=False):
     def get_default_screen(self) -> Screen[Any]:
         """Begin with the main screen."""
         return MainScreen(self.bridge, self.commands, self._history)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw all anew where the size came back to what it was before anybody looked.
+
+        A terminal that was made small and large again has lost what it showed.
+        """
+        if event.size == self.size:
+            self.screen.refresh()
 
     def on_mount(self) -> None:
         """Listen to the store; start what waits for the first frame."""

@@ -21,6 +21,7 @@ class Place(StrEnum):
     SERVERS = "Servers"
     LIST = "Lists"
     TOOLS = "Tools"
+    GRANTS = "Grants"
     INSERT = "Prompts and resources"
     PROMPTS = "Prompts"
     RESOURCES = "Resources"
@@ -82,6 +83,7 @@ LOCAL: Final = (
     Place.SERVERS,
     Place.LIST,
     Place.TOOLS,
+    Place.GRANTS,
     Place.INSERT,
     Place.PROMPTS,
     Place.RESOURCES,
@@ -146,6 +148,16 @@ KEYS: Final = (
     Key(
         "servers.restart-all", "R", "restart_all", "restart all", "Restart all servers", _P.SERVERS
     ),
+    Key("servers.grants", "g", "screen.grants", "grants", "Show what may run", _P.SERVERS),
+    Key(
+        "servers.review",
+        "t",
+        "review_folder",
+        "",
+        "Review what this folder would run",
+        _P.SERVERS,
+        show=False,
+    ),
     Key("servers.up", "up", "cursor_up", "", "One row up", _P.SERVERS, show=False),
     Key("servers.down", "down", "cursor_down", "", "One row down", _P.SERVERS, show=False),
     Key("servers.page-up", "pageup", "page_up", "", "One page up", _P.SERVERS, show=False),
@@ -164,7 +176,13 @@ KEYS: Final = (
     Key("list.first", "home", "first", "", "To the first", _P.LIST, show=False),
     Key("list.last", "end", "last", "", "To the last", _P.LIST, show=False),
     Key("tools.details", "enter", "choose", "details", "Show all about it", _P.TOOLS, display="↵"),
+    Key("tools.review", "v", "review", "review", "Review what its server changed", _P.TOOLS),
     Key("tools.schema", "v", "schema", "schema", "Show or hide the whole schema", _P.TOOLS),
+    Key("tools.grants", "g", "screen.grants", "grants", "Show what may run", _P.TOOLS),
+    Key("grants.revoke", "d,delete", "revoke", "take back", "Take the rule back", _P.GRANTS),
+    Key("grants.details", "enter", "choose", "details", "Show all of it", _P.GRANTS, display="↵"),
+    Key("grants.folder", "f", "review_folder", "folder", "Review this folder", _P.GRANTS),
+    Key("grants.forget", "F", "forget_folder", "forget", "Forget this folder", _P.GRANTS),
     Key(
         "prompts.open",
         "enter",

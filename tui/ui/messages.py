@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from textual.content import Content
 from textual.message import Message
 
 from tui.model.servers import ServerId
@@ -44,11 +43,11 @@ class ShowServer(Message):
 
 
 @dataclass
-class ShowDetails(Message):
-    """This content should be shown whole, under this title."""
+class ShowTool(Message):
+    """All there is to know about a tool should be shown."""
 
-    title: str
-    content: Content
+    server: ServerId
+    tool: str
 
 
 @dataclass

@@ -7,19 +7,27 @@ from typing import Any
 from textual.app import App
 from textual.widgets import Input
 
-from tui.model.consent import ConfirmationRequest
 from tui.model.requests import (
+    ConfirmationRequest,
     FormRequest,
     PendingRequest,
     SamplingRequest,
     SamplingReview,
     UrlRequest,
 )
+from tui.model.trust import ToolChangeRequest, TrustRequest
 from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
 from tui.ui.screens.confirmation import ConfirmationScreen
+from tui.ui.screens.disclosure import DisclosureScreen
 from tui.ui.screens.server_question import QuestionScreen, ServerRequest
 from tui.ui.widgets.composer import Composer
+
+OtherRequest = ServerRequest | TrustRequest | ToolChangeRequest
+"""What is asked beside the confirmation of a tool."""
+
+OtherScreen = QuestionScreen[Any] | DisclosureScreen[Any]
+"""A modal for one such request."""
 
 
 class PendingController:
@@ -47,7 +55,7 @@ class PendingController:
         self._bridge = bridge
         self._commands = commands
         self._clock = clock
-        self._screen: ConfirmationScreen | QuestionScreen[Any] | None = None
+        self._screen: ConfirmationScreen | OtherScreen | None = None
         self._announced: set[str] = set()
 
     def start(self) -> None:
@@ -75,9 +83,11 @@ class PendingController:
         self._screen.show(request, waiting, writing=self._is_writing())
         self._app.push_screen(self._screen)
 
-    def _ask(self, request: ServerRequest, waiting: int) -> None:
-        """Show a server's request; each has a screen of its own, kept while it is asked again."""
-        if isinstance(self._screen, QuestionScreen) and self._screen.accepts(request):
+    def _ask(self, request: OtherRequest, waiting: int) -> None:
+        """Show another request; each has a screen of its own, kept while it is asked again."""
+        if isinstance(self._screen, QuestionScreen | DisclosureScreen) and self._screen.accepts(
+            request
+        ):
             self._screen.show(request, waiting)
             return
         self._close()
@@ -91,7 +101,7 @@ class PendingController:
         composers = self._app.screen_stack[0].query(Composer)
         return isinstance(self._app.focused, Input) or any(one.is_writing for one in composers)
 
-    def _make(self, request: ServerRequest) -> QuestionScreen[Any]:
+    def _make(self, request: OtherRequest) -> OtherScreen:
         """Make the screen for a kind of request; each is loaded on first use."""
         match request:
             case FormRequest():
@@ -110,6 +120,14 @@ class PendingController:
                 from tui.ui.screens.sampling import ReviewScreen  # noqa: PLC0415
 
                 return ReviewScreen(request, self._commands, clock=self._clock)
+            case TrustRequest():
+                from tui.ui.screens.trust import TrustScreen  # noqa: PLC0415
+
+                return TrustScreen(request, self._commands, clock=self._clock)
+            case ToolChangeRequest():
+                from tui.ui.screens.tool_changes import ToolChangeScreen  # noqa: PLC0415
+
+                return ToolChangeScreen(request, self._commands, clock=self._clock)
 
     def _announce(self, pending: tuple[PendingRequest, ...]) -> None:
         """Ring when a new question comes while the user looks elsewhere."""

@@ -71,6 +71,7 @@ class DeckCommands(Provider):
         deck = app.deck
         yield from _pane_actions(deck)
         yield from _chat_actions(app.commands, app.state)
+        yield from _consent_actions(deck, app.commands, app.state)
         yield from _server_actions(deck, app.commands, app.state)
         yield PaletteAction(
             "Model: choose who answers", "The demo, Gemini or Vertex", deck.choose_model
@@ -95,6 +96,31 @@ def _chat_actions(commands: Commands, state: AppState) -> Iterator[PaletteAction
         yield PaletteAction(
             "Chat: cancel the answer", "Stop the running turn", commands.cancel_turn
         )
+
+
+def _consent_actions(
+    deck: MainScreen, commands: Commands, state: AppState
+) -> Iterator[PaletteAction]:
+    yield PaletteAction(
+        "Grants: what may run",
+        "The rules on tools, and the way to take them back",
+        deck.action_grants,
+    )
+    yield PaletteAction(
+        "Review this folder", "See all that its settings would run", commands.review_folder
+    )
+    yield PaletteAction(
+        "Forget this folder",
+        "Take back what was said of it; its servers stop",
+        commands.forget_folder,
+    )
+    for view in state.servers:
+        if any(tool.changed for tool in view.catalog.tools):
+            yield PaletteAction(
+                f"Review changed tools: {one_line(view.id)}",
+                "See what the server changed",
+                partial(commands.review_tools, view.id),
+            )
 
 
 def _server_actions(

@@ -61,7 +61,7 @@ class ServersTree(ServerTree):
             case "sign_in":
                 return status is _S.NEEDS_SIGN_IN
             case "start_stop":
-                return status in STOPPABLE or status in STARTABLE
+                return status in STOPPABLE or status in STARTABLE or status is _S.UNTRUSTED
             case "restart":
                 return status in STOPPABLE or status in STARTABLE
             case "toggle_enabled":
@@ -75,6 +75,8 @@ class ServersTree(ServerTree):
         """Name the keys that do one thing or its opposite."""
         status = self.current.status if self.current is not None else None
         match action:
+            case "start_stop" if status is _S.UNTRUSTED:
+                return "review"
             case "start_stop":
                 return "start" if status in STARTABLE else "stop"
             case "toggle_enabled":
@@ -92,7 +94,7 @@ class ServersTree(ServerTree):
         self._commands.restart_all_servers()
 
     def action_start_stop(self) -> None:
-        """Stop the server where it runs, else start it."""
+        """Stop the server where it runs, else start it; an untrusted one is reviewed first."""
         view = self.current
         if view is None:
             return
@@ -100,6 +102,12 @@ class ServersTree(ServerTree):
             self._commands.stop_server(view.id)
         elif view.status in STARTABLE:
             self._commands.start_server(view.id)
+        elif view.status is _S.UNTRUSTED:
+            self.action_review_folder()
+
+    def action_review_folder(self) -> None:
+        """Ask anew about what the folder, or an edited settings file, would run."""
+        self._commands.review_folder()
 
     def action_toggle_enabled(self) -> None:
         """Disable the server, or let it run again."""

@@ -136,7 +136,7 @@ class SidePane(Vertical):
             case _:
                 from tui.ui.panes.tools import ToolsPane  # noqa: PLC0415 - after the first frame
 
-                return ToolsPane(self._bridge)
+                return ToolsPane(self._bridge, self._commands)
 
     async def on_click(self, event: Click) -> None:
         """Show the tab that was clicked in the border."""

@@ -7,15 +7,29 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from tui.model.catalog import Catalog, ToolView
+from tui.model.consent import GrantView, ToolStanding
 from tui.model.servers import ServerId
+from tui.store.commands import Commands
+from tui.store.state import AppState
 from tui.ui import keymap
-from tui.ui.messages import ShowDetails
+from tui.ui.bridge import StoreBridge
+from tui.ui.messages import ShowTool
 from tui.ui.panes.browser import BrowserPane
 from tui.ui.widgets.describe import describe_tool
 from tui.ui.widgets.filter_list import MAX_SEARCHED, ListEntry
 from tui.ui.widgets.row_list import Row
 
 OwnedTool = tuple[ServerId, ToolView]
+
+
+def standing_view(state: AppState) -> ToolStanding | None:
+    """Take from the state how the tool stands that was asked about last."""
+    return state.standing
+
+
+def grants_view(state: AppState) -> tuple[GrantView, ...]:
+    """Take from the state the rules that a standing rests on."""
+    return state.grants
 
 
 class ToolsPane(BrowserPane[OwnedTool]):
@@ -25,7 +39,21 @@ class ToolsPane(BrowserPane[OwnedTool]):
     NOUN = "tools"
     EMPTY = "No tools yet.\n\nThey appear as soon as a server is ready. F2 shows the servers."
 
-    _with_schema = False
+    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+        super().__init__(bridge)
+        self._commands = commands
+        self._with_schema = False
+        self._asked: OwnedTool | None = None
+
+    def on_mount(self) -> None:
+        """Follow how tools stand, beside the catalogs."""
+        super().on_mount()
+        self._bridge.watch(self, standing_view, self._on_standing)
+        self._bridge.watch(self, grants_view, self._on_grants)
+
+    def on_descendant_focus(self) -> None:
+        """Ask how the tool under the cursor stands, now that the user looks here."""
+        self._ask()
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedTool]]:
         """List the tools of a server."""
@@ -35,8 +63,8 @@ class ToolsPane(BrowserPane[OwnedTool]):
                 row=Row(
                     server,
                     tool.name,
-                    tail="not offered" if tool.problem else "",
-                    faint=bool(tool.problem),
+                    tail=_mark(tool),
+                    faint=bool(tool.problem) or tool.changed,
                 ),
                 label=f"{server}:{tool.name} {tool.title}".lower(),
                 text=tool.description[:MAX_SEARCHED].lower(),
@@ -44,15 +72,64 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     def describe(self, item: OwnedTool) -> Content:
         """Describe a tool."""
-        return describe_tool(*item, schema=self._with_schema)
+        return describe_tool(*item, schema=self._with_schema, standing=self._bridge.state.standing)
+
+    def show_details(self) -> None:
+        """Describe the tool under the cursor, and ask how it stands."""
+        super().show_details()
+        self._ask()
+        self.refresh_bindings()
 
     def choose(self, item: OwnedTool) -> None:
         """Show all about a tool."""
         server, tool = item
-        content = describe_tool(server, tool, schema=True)
-        self.post_message(ShowDetails(f"{server} · {tool.name}", content))
+        self.post_message(ShowTool(server, tool.name))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Offer to review a tool that changed, and the schema of any other."""
+        item: OwnedTool | None = self.entries.current if self.is_mounted else None
+        changed = item is not None and item[1].changed
+        match action:
+            case "review":
+                return changed
+            case "schema":
+                return not changed
+            case _:
+                return True
+
+    def action_review(self) -> None:
+        """Ask anew about what the server of this tool changed."""
+        item: OwnedTool | None = self.entries.current
+        if item is not None and item[1].changed:
+            self._commands.review_tools(item[0])
 
     def action_schema(self) -> None:
         """Show or hide the schema under the details."""
         self._with_schema = not self._with_schema
         self.show_details()
+
+    def _ask(self) -> None:
+        """Ask how the tool under the cursor stands, once, and only while the user is here."""
+        item: OwnedTool | None = self.entries.current
+        if item is None or item == self._asked or not self.has_focus_within:
+            return
+        self._asked = item
+        self._commands.explain_tool(item[0], item[1].name)
+
+    def _on_standing(self, standing: ToolStanding | None) -> None:
+        item: OwnedTool | None = self.entries.current
+        if standing is None or item is None:
+            return
+        if (standing.server, standing.tool) == (item[0], item[1].name):
+            super().show_details()
+
+    def _on_grants(self, _: tuple[GrantView, ...]) -> None:
+        self._asked = None
+        self._ask()
+
+
+def _mark(tool: ToolView) -> str:
+    """Say in a word why the model does not have a tool."""
+    if tool.changed:
+        return "changed"
+    return "not offered" if tool.problem else ""

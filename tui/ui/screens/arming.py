@@ -5,11 +5,18 @@ from enum import Enum, auto
 from time import monotonic
 from typing import Final
 
+from textual.message_pump import MessagePump
+from textual.timer import Timer
+
+from tui.ui.bridge import MIN_WAIT
 from tui.ui.widgets.composer import WRITING_SECONDS
 
 ARMING_SECONDS: Final = 0.5
 """Seconds for which a question has stood on the screen, and the keyboard been quiet, before it
 takes an answer; where somebody is writing it is `WRITING_SECONDS`."""
+
+GATE_INTERVAL: Final = 0.1
+"""Seconds after which the gate is looked at again; keys put its opening off."""
 
 
 class KeyKind(Enum):
@@ -108,3 +115,52 @@ class ArmingGate:
             case KeyKind.TEXT | KeyKind.OTHER:
                 self._armed = False
         return self._armed
+
+
+class GateWatch:
+    """Looks at a gate until it opens, and tells its screen whether answers count.
+
+    Args:
+        owner: The screen, which owns the timer.
+        gate: The gate.
+        changed: Takes whether answers count, each time that was looked at.
+    """
+
+    def __init__(
+        self, owner: MessagePump, gate: ArmingGate, changed: Callable[[bool], None]
+    ) -> None:
+        self._owner = owner
+        self._gate = gate
+        self._changed = changed
+        self._timer: Timer | None = None
+
+    def begin(self, *, writing: bool = False) -> None:
+        """Begin the delay: the question has just been drawn.
+
+        Args:
+            writing: Whether the user was writing when it came.
+        """
+        self._gate.shown(writing=writing)
+        self.look()
+
+    def end(self) -> None:
+        """Take no answers until it begins anew."""
+        self._stop()
+        self._gate.hidden()
+        self._changed(False)
+
+    def look(self) -> None:
+        """Tell whether answers count, and come back where they do not yet."""
+        self._stop()
+        if self._gate.waits_for_drawing:
+            return
+        remaining = self._gate.remaining
+        self._changed(remaining == 0)
+        if remaining:
+            wait = min(max(remaining, MIN_WAIT), GATE_INTERVAL)
+            self._timer = self._owner.set_timer(wait, self.look)
+
+    def _stop(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.stop()

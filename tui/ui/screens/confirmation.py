@@ -1,7 +1,7 @@
 """Asks whether a tool may run, and shows all that would be sent.
 
-The frame, its title and its labels are gemdeck's own; what a server or the model wrote stands
-indented behind a label. No answer has an action name: only a key pressed here, or a button
+The frame, its title, its labels and its notes are gemdeck's own; what a server or the model wrote
+stands indented behind a label. No answer has an action name: only a key pressed here, or a button
 pressed here, can give one, and only once the question is armed.
 """
 
@@ -12,78 +12,36 @@ from typing import ClassVar, Final
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Vertical
-from textual.content import Content
 from textual.getters import query_one
 from textual.reactive import var
 from textual.screen import ModalScreen
-from textual.timer import Timer
-from textual.widgets import Button, Static
+from textual.widgets import Button
 
-from tui.model.consent import ConfirmationRequest, Decision, RequestId
+from tui.model.arguments import ArgumentsError
+from tui.model.consent import Choice, Decision, GrantScope
+from tui.model.requests import ConfirmationRequest
 from tui.store.commands import Commands
 from tui.ui import keymap
-from tui.ui.bridge import MIN_WAIT
-from tui.ui.screens.arming import ArmingGate, KeyKind
-from tui.ui.screens.dialog import DIALOG_STYLES
-from tui.ui.screens.question import (
-    ANSWERS,
-    Answer,
-    CallFacts,
-    Position,
-    coloured_arguments,
-    end_hint,
-    heading,
-)
+from tui.ui.screens import answers as a
+from tui.ui.screens import confirmation_rows as rows
+from tui.ui.screens.answers import Answer
+from tui.ui.screens.arming import ArmingGate, GateWatch, KeyKind
+from tui.ui.screens.confirmation_view import ArgumentsText, ConfirmationView
+from tui.ui.screens.draft import Draft
+from tui.ui.screens.question import CONFIRMATION_STYLES
+from tui.ui.screens.step import StepHolder
 from tui.ui.widgets.folded_text import FoldedText
-
-GATE_INTERVAL: Final = 0.1
-"""Seconds after which the gate is looked at again; keys put its opening off."""
+from tui.ui.widgets.json_area import MAX_EDITABLE
 
 REPEAT_SECONDS: Final = 3.0
 """Seconds within which the key of a lasting answer has to be pressed again."""
 
-TALL: Final = 24
-"""Rows from which the dialog has air and all its labels."""
-
-SHORT: Final = 15
-"""Rows from which it has any labels, and what the server says."""
-
-OTHER_ROWS: Final = 16
-"""Rows on a tall screen that are not arguments."""
-
-SHORT_OTHER_ROWS: Final = 12
-"""Rows on a short screen that are not arguments."""
-
-TINY_OTHER_ROWS: Final = 6
-"""Rows on the smallest screen that are not arguments."""
-
-NARROW: Final = 80
-"""Columns below which the buttons stand in three rows."""
-
-WORDY: Final = 92
-"""Columns from which the buttons have all their words."""
-
-SLIM: Final = 72
-"""Columns below which the last line has fewer words."""
-
-MORE_BUTTON_ROWS: Final = 2
-"""Rows that the buttons take besides the first where the screen is narrow."""
+REFUSAL_SECONDS: Final = 1.0
+"""Seconds after which edited arguments that were refused before count as refused again: the same
+complaint twice is no change of the state."""
 
 _SCROLL_KEYS: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
 _FOCUS_KEYS: Final = frozenset({"left", "right", "tab", "shift+tab"})
-
-_BY_BINDING: Final = {answer.binding.id: answer for answer in ANSWERS}
-_BY_BUTTON: Final = {answer.name: answer for answer in ANSWERS}
-
-_UNARMED_HINTS: Final = (
-    "One moment: keys count once you have stopped typing.",
-    "One moment: stop typing first.",
-)
-_ARMED_HINTS: Final = (
-    "↑↓ PageUp PageDown scroll the arguments · ← → Tab move · ↵ presses",
-    "↑↓ scroll the arguments · ↵ presses",
-)
 
 
 class ConfirmationScreen(ModalScreen[None]):
@@ -95,12 +53,17 @@ class ConfirmationScreen(ModalScreen[None]):
     """
 
     BINDING_GROUP_TITLE = "Confirmation"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-wide")]  # noqa: RUF012 - as the base
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (SHORT, "-short"), (TALL, "-tall")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (rows.NARROW, "-wide")]  # noqa: RUF012 - as the base
+    VERTICAL_BREAKPOINTS = [  # noqa: RUF012 - as the base
+        (0, "-tiny"),
+        (rows.SHORT, "-short"),
+        (rows.MIDDLING, "-middling"),
+        (rows.TALL, "-tall"),
+    ]
     HELP = "A tool wants to run. Nothing runs until you allow it."
-    CSS_PATH = DIALOG_STYLES
+    CSS_PATH = CONFIRMATION_STYLES
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(answer.binding for answer in ANSWERS),  # `on_key` finds them by their ids
+        *a.bindings(),  # `on_key` finds them by their ids
         *keymap.bindings(only=("app.help",)),
         Binding("up", "scroll(-1)", "Scroll up", show=False),
         Binding("down", "scroll(1)", "Scroll down", show=False),
@@ -115,10 +78,8 @@ class ConfirmationScreen(ModalScreen[None]):
     armed: var[bool] = var(False, toggle_class="-armed")
     """Whether answers count now; shown by the look of the buttons and the hint."""
 
-    facts = query_one(CallFacts)
-    arguments = query_one("#confirmation-arguments", FoldedText)
-    description = query_one("#confirmation-description", FoldedText)
-    hint = query_one("#confirmation-hint", Static)
+    view = query_one(ConfirmationView)
+    arguments = query_one(ArgumentsText)
     deny = query_one("#deny", Button)
 
     def __init__(self, commands: Commands, *, clock: Callable[[], float] = monotonic) -> None:
@@ -126,15 +87,18 @@ class ConfirmationScreen(ModalScreen[None]):
         self._commands = commands
         self._clock = clock
         self._gate = ArmingGate(clock)
+        self._watch = GateWatch(self, self._gate, self._on_gate)
         self._request: ConfirmationRequest | None = None
-        self._answered: RequestId | None = None
+        self._asked: ConfirmationRequest | None = None
+        self._draft = Draft()
+        self._steps = StepHolder(self)
         self._waiting = 0
-        self._timer: Timer | None = None
         self._obsolete = False
         self._writing = False
         self._covered = False
-        self._end_seen = False
+        self._offers_editor = False
         self._repeat: tuple[Answer, float] | None = None
+        self._said = ""
 
     @property
     def request(self) -> ConfirmationRequest | None:
@@ -142,18 +106,8 @@ class ConfirmationScreen(ModalScreen[None]):
         return self._request
 
     def compose(self) -> ComposeResult:
-        """Lay out the frame."""
-        with Vertical(id="confirmation") as dialog:
-            dialog.border_title = Content("A tool wants to run")
-            yield CallFacts()
-            yield Static("what the server says of it", markup=False, classes="heading")
-            yield FoldedText(wrap=True, id="confirmation-description")
-            yield Static("", markup=False, id="confirmation-heading", classes="heading")
-            yield FoldedText(id="confirmation-arguments")
-            with Container(id="confirmation-buttons"):
-                for answer in ANSWERS:
-                    yield Button(answer.button_label(short=False), id=answer.name, compact=True)
-            yield Static("", markup=False, id="confirmation-hint")
+        """Compose the dialog."""
+        yield ConfirmationView()
 
     def on_mount(self) -> None:
         """Show what was asked before the screen was there."""
@@ -164,6 +118,8 @@ class ConfirmationScreen(ModalScreen[None]):
     def show(self, request: ConfirmationRequest, waiting: int, *, writing: bool = False) -> None:
         """Ask a question, or count anew how many wait behind the one on the screen.
 
+        The same question asked again with a problem offers what the user wrote once more.
+
         Args:
             request: The question.
             waiting: How many wait in all, this one included.
@@ -171,18 +127,16 @@ class ConfirmationScreen(ModalScreen[None]):
         """
         self._writing = self._writing or writing
         self._waiting = waiting
-        is_shown = self._request is not None and request.id == self._request.id
-        if not is_shown and request.id != self._answered:
-            self._request = request
-            if self.is_mounted:
-                self._draw(request)
+        if request != self._asked:
+            self._ask(request)
         elif self.is_mounted:
-            self._show_count()
+            self.view.show_count(waiting)
 
     def close(self) -> None:
         """Go away; from under another dialog, as soon as that is closed."""
         self._obsolete = True
         self._request = None
+        self._steps.withdraw()
         if self.is_active:
             self.dismiss()
 
@@ -193,6 +147,8 @@ class ConfirmationScreen(ModalScreen[None]):
 
     def on_screen_resume(self) -> None:
         """Go away where that was asked while another dialog stood above, else begin anew."""
+        if not self.is_active:
+            return
         if self._obsolete:
             self.dismiss()
         elif self._covered and self._request is not None:
@@ -201,21 +157,21 @@ class ConfirmationScreen(ModalScreen[None]):
 
     def on_resize(self) -> None:
         """Give the arguments the rows that nothing else needs."""
-        self._fit()
+        self.view.fit(self.app.size)
         self.call_after_refresh(self._look)
 
     def on_key(self, event: events.Key) -> None:
         """Swallow keys until the question is armed; take an answer from then on."""
         active = self.active_bindings.get(event.key)
-        answer = _BY_BINDING.get(active.binding.id) if active is not None else None
-        repeat, self._repeat = self._repeat, None
+        answer = a.BY_BINDING.get(active.binding.id) if active is not None else None
+        repeat, self._repeat, self._said = self._repeat, None, ""
         again = (
             repeat is not None
             and repeat[0] is answer
             and self._clock() - repeat[1] <= REPEAT_SECONDS
         )
         counts = self._gate.typed(_kind(event, answer, again=again))
-        self._check_gate()
+        self._watch.look()
         if event.key in _SCROLL_KEYS or (counts and answer is None):
             return
         event.stop()
@@ -228,145 +184,201 @@ class ConfirmationScreen(ModalScreen[None]):
         event.stop()
         self._repeat = None
         self._gate.typed(KeyKind.TEXT)
-        self._check_gate()
+        self._watch.look()
 
     @on(Button.Pressed)
     def _press(self, event: Button.Pressed) -> None:
         event.stop()
         if self._gate.armed:
-            self._choose(_BY_BUTTON[event.button.id or "deny"], confirmed=True)
+            self._choose(a.BY_BUTTON[event.button.id or a.DENY.name], confirmed=True)
 
     def action_scroll(self, rows: int) -> None:
         """Scroll the arguments."""
-        self.arguments.scroll_relative(y=rows, animate=False)
+        self._scrolled.scroll_relative(y=rows, animate=False)
 
     def action_page(self, pages: int) -> None:
         """Scroll the arguments by pages."""
-        self.arguments.scroll_relative(y=pages * self.arguments.size.height, animate=False)
+        view = self._scrolled
+        view.scroll_relative(y=pages * view.size.height, animate=False)
 
     def action_edge(self, direction: int) -> None:
         """Scroll to the start or the end of the arguments."""
         if direction < 0:
-            self.arguments.scroll_home(animate=False)
+            self._scrolled.scroll_home(animate=False)
         else:
-            self.arguments.scroll_end(animate=False)
+            self._scrolled.scroll_end(animate=False)
 
     def watch_armed(self) -> None:
         """Say whether answers count."""
         self._show_hint()
 
+    @property
+    def _scrolled(self) -> FoldedText:
+        """The text that has the focus; the arguments where none has."""
+        return self.focused if isinstance(self.focused, FoldedText) else self.arguments
+
     def _choose(self, answer: Answer, *, confirmed: bool) -> None:
         """Take an answer, unless something has to come before it, which the hint then says."""
-        if answer.allows and not self._end_seen:
+        request = self._request
+        if request is None:
+            return
+        if answer.granted and not request.may_last:
+            reason = a.NOT_LASTING_SHORT if self.view.is_short else a.NOT_LASTING
+            self._say(f"Always: {reason}.")
+        elif answer.allows and not self.view.end_seen:
             self._show_hint()
         elif not confirmed:
-            self._repeat = (answer, self._clock())
-            self._show_hint()
-            self.set_timer(REPEAT_SECONDS, self._show_hint)
+            self._expect_again(answer)
+        elif answer.choice is not None:
+            self._answer(request, answer, answer.choice)
         else:
-            self._answer(answer)
+            self._take_step(request, answer)
 
-    def _answer(self, answer: Answer) -> None:
+    def _expect_again(self, answer: Answer) -> None:
+        self._repeat = (answer, self._clock())
+        self._show_hint()
+        self.set_timer(REPEAT_SECONDS, self._show_hint)
+
+    def _take_step(self, request: ConfirmationRequest, answer: Answer) -> None:
+        """Do what decides nothing yet."""
+        if answer is a.SCOPE:
+            self._draft = self._draft.with_next_scope()
+            self._repeat = (answer, self._clock())  # so that its key may follow itself at once
+            self.view.show_answers(self._draft)
+        elif answer is a.EDIT:
+            self._open_editor(request)
+        elif answer is a.WITH_WORD:
+            self._open_word(request)
+        elif self._draft.edit is None:
+            self._say("These are the model's arguments; you changed nothing.")
+        else:
+            self._draft = self._draft.turned()
+            self._disarm()
+            self.view.show_arguments(self._draft)
+            self.call_after_refresh(self._start_arming)
+
+    def _answer(
+        self, request: ConfirmationRequest, answer: Answer, choice: Choice, note: str = ""
+    ) -> None:
         """Give the one answer; the modal goes or changes when the state says it is settled."""
-        if self._request is None:
-            return
-        self._answered, self._request = self._request.id, None
+        self._request = None
         self._disarm()
-        self._commands.decide(self._answered, Decision(answer.choice))
+        edited = self._draft.sent if choice.allows else None
+        scope = self._draft.scope if answer.granted else GrantScope.SESSION
+        self._commands.decide(request.id, Decision(choice, note, scope, edited))
         if answer.stops:
             self._commands.cancel_turn()
+        if edited is not None and request.problem:
+            self.set_timer(REFUSAL_SECONDS, lambda: self._ask_again(request))
+
+    def _ask_again(self, request: ConfirmationRequest) -> None:
+        """Ask once more where an edit was refused with the same words as the one before."""
+        if self._request is None and self._asked is request and not self._obsolete:
+            self._ask(request)
+
+    def _open_editor(self, request: ConfirmationRequest, *, held: bool = False) -> None:
+        from tui.ui.screens.edit_arguments import EditArgumentsScreen  # noqa: PLC0415 - first use
+
+        text = self._draft.shown
+        if len(text) > MAX_EDITABLE:
+            self._say(f"Too long to edit here: more than {MAX_EDITABLE:,} characters.")
+            return
+        try:
+            editor = EditArgumentsScreen(request, text, held=held, clock=self._clock)
+        except ArgumentsError as error:
+            self._say(f"Cannot be edited: {error}")
+            return
+        self._disarm()
+        self._steps.open(editor, self._take_edit)
+
+    def _open_word(self, request: ConfirmationRequest) -> None:
+        from tui.ui.screens.deny_word import DenyWordScreen  # noqa: PLC0415 - on first use
+
+        self._disarm()
+        self._steps.open(
+            DenyWordScreen(request),
+            lambda note: self._answer(request, a.WITH_WORD, Choice.DENY, note),
+        )
+
+    def _take_edit(self, text: str) -> None:
+        """Show the arguments as edited."""
+        self._draft = self._draft.with_edit(text)
+        self.view.show_arguments(self._draft)
+
+    def _ask(self, request: ConfirmationRequest) -> None:
+        """Put a question on the screen; the same one again keeps what the user wrote."""
+        self._steps.withdraw()
+        is_again = self._asked is not None and request.id == self._asked.id
+        if not is_again:
+            self._draft = Draft(request.arguments)
+        elif request.problem and self._draft.edit is not None:
+            self._draft = self._draft.asked_again()
+            self._offers_editor = True
+        self._request = self._asked = request
+        if self.is_mounted:
+            self._draw(request)
 
     def _draw(self, request: ConfirmationRequest) -> None:
         self._disarm()
-        self._end_seen = False
-        self._fit()
-        self.facts.show(request)
-        self.description.show(request.description or "The server says nothing about this tool.")
-        self.arguments.show(coloured_arguments(request.arguments))
-        self._show_count()
+        self.view.show(request, self.app.size)
+        self.view.show_arguments(self._draft)
+        self.view.show_count(self._waiting)
         self.deny.focus()
-        self.call_after_refresh(self._start_arming)
+        if not self._covered:
+            self.call_after_refresh(self._start_arming)
 
-    def _fit(self) -> None:
-        """Bound the arguments, so that every choice is in sight whatever their length."""
-        width, height = self.app.size
-        others = SHORT_OTHER_ROWS if height >= SHORT else TINY_OTHER_ROWS
-        room = height - (OTHER_ROWS if height >= TALL else others)
-        self.arguments.styles.max_height = max(1, room - MORE_BUTTON_ROWS * (width < NARROW))
-        for answer in ANSWERS:
-            label = answer.button_label(short=width < WORDY)
-            self.query_one(f"#{answer.name}", Button).label = label
-
-    @property
-    def _position(self) -> Position:
-        view = self.arguments
-        first, rows, height = view.scroll_offset.y, view.row_count, view.size.height
-        return Position(first + 1, rows, fits=rows <= height)
+    @on(ArgumentsText.Resized)
+    def _on_arguments_resized(self, event: ArgumentsText.Resized) -> None:
+        event.stop()
+        self._look()
 
     def _look(self) -> None:
         """Take note of what of the arguments is in sight."""
         if self._request is None or self._gate.waits_for_drawing:
             return
-        position, height = self._position, self.arguments.size.height
-        self._end_seen = self._end_seen or position.first - 1 + height >= position.rows
-        words = heading(self._request.arguments, position)
-        self.query_one("#confirmation-heading", Static).update(words)
+        self.view.look()
+        self._show_hint()
+
+    def _say(self, words: str) -> None:
+        """Put a word into the last line, until the next key."""
+        self._said = words
         self._show_hint()
 
     def _show_hint(self) -> None:
         if self.is_mounted:
-            self.hint.update(Content(self._hint()))
+            self.view.say(self._hint())
 
     def _hint(self) -> str:
-        short = self.app.size.width < SLIM
         if not self.armed:
-            return _UNARMED_HINTS[short]
+            return self.view.unarmed_hint
+        if self._said:
+            return self._said
         if self._repeat is not None and self._clock() - self._repeat[1] < REPEAT_SECONDS:
             answer = self._repeat[0]
-            return f"Press {self._key_of(answer)} again: {answer.words}"
-        return _ARMED_HINTS[short] if self._end_seen else end_hint(self._position, short=short)
-
-    def _key_of(self, answer: Answer) -> str:
-        """Write the key of an answer as it is mapped now."""
-        keys = (
-            self.app.get_key_display(active.binding)
-            for active in self.active_bindings.values()
-            if active.binding.id == answer.binding.id
-        )
-        return next(keys, answer.keys[0])
-
-    def _show_count(self) -> None:
-        dialog = self.query_one("#confirmation", Vertical)
-        dialog.border_subtitle = Content(f"1 of {self._waiting}" if self._waiting > 1 else "")
+            if answer.lasting:
+                key = a.mapped_key(self, answer)
+                return answer.question(key, self._draft.scope, short=self.view.is_short)
+        return self.view.armed_hint
 
     def _start_arming(self) -> None:
         """Begin the delay now that the question has been drawn."""
-        if self._request is None:
+        request = self._request
+        if request is None or not self.is_active:
             return
-        self._gate.shown(writing=self._writing)
+        if self._offers_editor:
+            self._offers_editor = False
+            self._open_editor(request, held=True)
+            return
+        self._watch.begin(writing=self._writing)
         self._writing = False
         self._look()
-        self._check_gate()
 
-    def _check_gate(self) -> None:
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-        if self._gate.waits_for_drawing:
-            return
-        remaining = self._gate.remaining
-        self.armed = remaining == 0
-        if remaining:
-            wait = min(max(remaining, MIN_WAIT), GATE_INTERVAL)
-            self._timer = self.set_timer(wait, self._check_gate)
+    def _on_gate(self, armed: bool) -> None:
+        self.armed = armed
 
     def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-        self._gate.hidden()
         self._repeat = None
-        self.armed = False
+        self._watch.end()
 
 
 def _kind(event: events.Key, answer: Answer | None, *, again: bool) -> KeyKind:

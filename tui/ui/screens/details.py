@@ -6,12 +6,15 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
 
+from tui.model.catalog import ToolView
+from tui.model.consent import GrantView, ToolStanding
 from tui.model.servers import ServerId
+from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
 from tui.ui.screens.dialog import Dialog
-from tui.ui.widgets.describe import describe_server
+from tui.ui.widgets.describe import describe_server, describe_tool
 from tui.ui.widgets.plain import PlainText, one_line
 
 
@@ -57,3 +60,43 @@ class ServerDetailsScreen(DetailsScreen):
         if view is None:
             return Content("This server is no longer in the settings.")
         return describe_server(view, monotonic())
+
+
+class ToolDetailsScreen(DetailsScreen):
+    """Shows a tool with its whole schema and how it stands, and follows both.
+
+    Args:
+        bridge: Where they come from.
+        commands: Asked how the tool stands, and again whenever a rule changes.
+        server: The tool's server.
+        tool: The tool's name on its server.
+    """
+
+    def __init__(
+        self, bridge: StoreBridge, commands: Commands, server: ServerId, tool: str
+    ) -> None:
+        super().__init__(f"{server} · {tool}")
+        self._bridge = bridge
+        self._commands = commands
+        self._server = server
+        self._tool = tool
+
+    def on_mount(self) -> None:
+        """Follow the tool, and ask how it stands."""
+        self._bridge.watch(self, self._view, self._show)
+        self._bridge.watch(self, lambda state: state.grants, self._ask)
+
+    def _ask(self, _: tuple[GrantView, ...]) -> None:
+        self._commands.explain_tool(self._server, self._tool)
+
+    def _view(self, state: AppState) -> tuple[ToolView | None, ToolStanding | None]:
+        view = find_server(state, self._server)
+        tools = view.catalog.tools if view is not None else ()
+        return next((tool for tool in tools if tool.name == self._tool), None), state.standing
+
+    def _show(self, view: tuple[ToolView | None, ToolStanding | None]) -> None:
+        tool, standing = view
+        if tool is None:
+            self.update(Content("The server no longer has this tool."))
+        else:
+            self.update(describe_tool(self._server, tool, schema=True, standing=standing))

@@ -5,6 +5,7 @@ from typing import ClassVar, Final
 
 from textual.binding import BindingType
 from textual.screen import ModalScreen
+from textual.types import CSSPathType
 
 from tui.ui import keymap
 
@@ -15,7 +16,7 @@ DIALOG_STYLES: Final = Path(__file__).parent.parent / "styles" / "dialogs.tcss"
 class Dialog(ModalScreen[None]):
     """A page over the main screen that Esc closes."""
 
-    CSS_PATH = DIALOG_STYLES
+    CSS_PATH: ClassVar[CSSPathType | None] = DIALOG_STYLES
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("dialog.close",))
 
     def action_close(self) -> None:

@@ -6,7 +6,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.content import Content
 from textual.getters import query_one
 from textual.screen import Screen
 from textual.widget import Widget
@@ -21,9 +20,9 @@ from tui.ui.messages import (
     PaneName,
     SendPrompt,
     SendResource,
-    ShowDetails,
     ShowPane,
     ShowServer,
+    ShowTool,
 )
 from tui.ui.notices import NoticeBoard
 from tui.ui.panes.chat import ChatPane
@@ -126,6 +125,18 @@ class MainScreen(Screen[None]):
 
         self.app.push_screen(ServerDetailsScreen(self._bridge, server))
 
+    def show_tool(self, server: ServerId, tool: str) -> None:
+        """Show all there is to know about a tool."""
+        from tui.ui.screens.details import ToolDetailsScreen  # noqa: PLC0415 - on first use
+
+        self.app.push_screen(ToolDetailsScreen(self._bridge, self._commands, server, tool))
+
+    def action_grants(self) -> None:
+        """Show the rules on tools."""
+        from tui.ui.screens.grants import GrantsScreen  # noqa: PLC0415 - on first use
+
+        self.app.push_screen(GrantsScreen(self._bridge, self._commands))
+
     def choose_log_level(self, server: ServerId) -> None:
         """Ask from which level on a server should log."""
         from tui.ui.screens.log_level import LogLevelScreen  # noqa: PLC0415 - on first use
@@ -194,13 +205,7 @@ class MainScreen(Screen[None]):
         event.stop()
         self.show_server(event.server)
 
-    @on(ShowDetails)
-    def _on_show_details(self, event: ShowDetails) -> None:
+    @on(ShowTool)
+    def _on_show_tool(self, event: ShowTool) -> None:
         event.stop()
-        self.show_details(event.title, event.content)
-
-    def show_details(self, title: str, content: Content) -> None:
-        """Show content whole."""
-        from tui.ui.screens.details import DetailsScreen  # noqa: PLC0415 - on first use
-
-        self.app.push_screen(DetailsScreen(title, content))
+        self.show_tool(event.server, event.tool)

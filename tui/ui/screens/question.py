@@ -1,16 +1,20 @@
-"""What the question shows: the possible answers, the call, and what its last line says."""
+"""What the question shows of a call: whose it is, what is said of it, and its arguments."""
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from rich.cells import cell_len, set_cell_size
-from textual.binding import Binding
 from textual.content import Content, Span
 from textual.widgets import Static
 
-from tui.model.consent import Choice, ConfirmationRequest
+from tui.model.requests import ConfirmationRequest
 from tui.text import clip
+from tui.ui.widgets.plain import one_line
+
+CONFIRMATION_STYLES: Final = Path(__file__).parent.parent / "styles" / "confirmation.tcss"
+"""Read when the first question is asked, so that the first frame does not wait for it."""
 
 MAX_COLOURED: Final = 20_000
 """Characters of arguments that get colours; longer ones are shown plain, as complete."""
@@ -24,82 +28,10 @@ MAX_CLAIMS: Final = 8
 LABEL_WIDTH: Final = 9
 """Cells of the labels before names and claims."""
 
+MAX_NOTES: Final = 8
+"""Notes of gemdeck's own that are shown."""
+
 _BLANK_RUN: Final = re.compile(r"(?<=\S) {4,}")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One of the answers there are.
-
-    Attributes:
-        name: The id of its button, and the end of the id of its binding.
-        keys: Textual's names of its keys; the first one stands on the button.
-        choice: What is decided.
-        words: What it does, in help and hints.
-        label: The words on the button.
-        short: The same where columns are few.
-        lasting: Whether it also holds for calls to come.
-        stops: Whether the turn ends with it.
-    """
-
-    name: str
-    keys: str
-    choice: Choice
-    words: str
-    label: str
-    short: str
-    lasting: bool = False
-    stops: bool = False
-
-    @property
-    def allows(self) -> bool:
-        """Whether the tool may run."""
-        return self.choice is not Choice.DENY
-
-    @property
-    def binding(self) -> Binding:
-        """The binding of its keys; it names no action, so that only a key pressed here answers."""
-        binding_id = f"confirmation.{self.name}"
-        return Binding(self.keys, "none", self.words, id=binding_id, tooltip=self.words)
-
-    def button_label(self, *, short: bool) -> Content:
-        """Give the label of its button, the key first."""
-        words = self.short if short else self.label
-        return Content.assemble((self.keys[0], "bold underline"), f" {words}")
-
-
-ANSWERS: Final = (
-    Answer("once", "o", Choice.ONCE, "allow this call", "Once", "Once"),
-    Answer(
-        "always-tool",
-        "t",
-        Choice.ALWAYS_TOOL,
-        "always this tool",
-        "Always this tool",
-        "Always tool",
-        lasting=True,
-    ),
-    Answer(
-        "always-server",
-        "s",
-        Choice.ALWAYS_SERVER,
-        "always this server",
-        "Always this server",
-        "Always server",
-        lasting=True,
-    ),
-    Answer("deny", "d,escape", Choice.DENY, "deny this call", "Deny", "Deny"),
-    Answer(
-        "stop",
-        "x",
-        Choice.DENY,
-        "deny this and all further calls, and stop the turn",
-        "Stop the turn",
-        "Stop the turn",
-        stops=True,
-    ),
-)
-"""All answers, in the order of their buttons."""
 
 
 class CallFacts(Static):
@@ -140,9 +72,36 @@ def facts(request: ConfirmationRequest, width: int) -> Content:
     return Content("\n").join(lines)
 
 
+def call_line(request: ConfirmationRequest, width: int) -> Content:
+    """Name server and tool in one row of `width` cells."""
+    half = max(8, (width - 3) // 2)
+    server, tool = (both_ends(name, half) for name in (request.server, request.tool))
+    return Content.assemble((server, "bold"), (" · ", "$foreground-muted"), (tool, "bold"))
+
+
+def notes(request: ConfirmationRequest) -> tuple[str, ...]:
+    """Give what gemdeck itself has to say of a call, what went wrong before first."""
+    problem = (f"Not sent yet: {request.problem}",) if request.problem else ()
+    return (*problem, *request.notes)[:MAX_NOTES]
+
+
+def notes_content(said: tuple[str, ...]) -> Content:
+    """Write gemdeck's own notes, a line each, as nothing of a server's looks."""
+    lines = (Content.assemble(("!", "bold"), f" {one_line(note)}") for note in said)
+    return Content("\n").join(lines).stylize("$text-warning")
+
+
+def server_words(request: ConfirmationRequest) -> Content:
+    """Write what the server says of the tool: its title, then its description."""
+    if not request.title and not request.description:
+        return Content("The server says nothing about this tool.")
+    gap = "  " if request.title and request.description else ""
+    return Content.assemble((one_line(request.title), "bold"), gap, request.description)
+
+
 def both_ends(name: str, width: int) -> str:
     """Fit a name into `width` cells by leaving out its middle: names may differ at either end."""
-    name = clip(name, MAX_NAME)
+    name = clip(one_line(name), MAX_NAME)
     if cell_len(name) <= width:
         return name
     head = width // 2
@@ -152,20 +111,24 @@ def both_ends(name: str, width: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What of the arguments is in sight: the first row there, and how many there are."""
+    """What of a text is in sight: the first row there, and how many there are."""
 
     first: int
     rows: int
     fits: bool
 
 
-def heading(arguments: str, position: Position) -> Content:
-    """Say how much there is, and where in it the view stands."""
+def heading(arguments: str, position: Position, *, edited: bool = False) -> Content:
+    """Say how much there is, whose it is, and where in it the view stands."""
     if position.fits:
-        size = f"{arguments.count(chr(10)) + 1:,} lines"
+        lines = arguments.count("\n") + 1
+        size = "1 line" if lines == 1 else f"{lines:,} lines"
     else:
         size = f"line {position.first:,} of {position.rows:,}"
-    return Content(f"arguments, complete: {size}, {len(arguments):,} characters")
+    words = f"complete: {size}, {len(arguments):,} characters"
+    if edited:
+        return Content.assemble("arguments ", ("edited by you", "bold $text-warning"), f", {words}")
+    return Content(f"arguments, {words}")
 
 
 def end_hint(position: Position, *, short: bool) -> str:

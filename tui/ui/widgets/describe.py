@@ -1,6 +1,7 @@
 """What the details of a server, tool, prompt or resource say. Every word of theirs is literal."""
 
 from collections.abc import Iterable, Sequence
+from time import localtime, strftime
 from typing import Final
 
 from textual.content import Content
@@ -13,6 +14,7 @@ from tui.model.catalog import (
     ResourceView,
     ToolView,
 )
+from tui.model.consent import GrantView, ToolStanding
 from tui.model.events import ResourceRead
 from tui.model.servers import ServerId, ServerInfo, ServerView
 from tui.ui.widgets.plain import block, fit, one_line
@@ -30,9 +32,23 @@ NAME_WIDTH: Final = 18
 _MUTED: Final = "$foreground 60%"
 
 
-def describe_tool(server: ServerId, tool: ToolView, *, schema: bool) -> Content:
-    """Describe a tool: what its server says, what it takes, and why it may be out of use."""
+def describe_tool(
+    server: ServerId, tool: ToolView, *, schema: bool, standing: ToolStanding | None = None
+) -> Content:
+    """Describe a tool: what its server says, what it takes, and why it may be out of use.
+
+    Args:
+        server: Its server.
+        tool: The tool.
+        schema: Whether to show its whole schema.
+        standing: What happens when the model calls it; left out where it is another tool's.
+    """
     parts = [_heading(tool.title or tool.name), _muted(f"{server} · {tool.name}")]
+    if tool.changed:
+        words = "◌ changed: the model has it again once you accepted the change"
+        parts += [Content(), Content.styled(words, "$text-warning")]
+    if standing is not None and (standing.server, standing.tool) == (server, tool.name):
+        parts += [Content(), Content.assemble(("when called  ", _MUTED), one_line(standing.words))]
     if tool.problem:
         parts += [
             Content(),
@@ -137,6 +153,38 @@ def describe_server(view: ServerView, now: float) -> Content:
     if view.info is not None and view.info.instructions:
         parts += [Content(), _section("Instructions"), Content(block(view.info.instructions))]
     return _lines(parts)
+
+
+def describe_grant(grant: GrantView) -> Content:
+    """Describe a rule on tools: what it says, how far it reaches, and where it comes from."""
+    parts = [
+        _field("rule", grant.effect.value),
+        _field("server", grant.server),
+        _field("tool", "all of this server" if grant.tool == "*" else grant.tool),
+        _field("how far", grant.scope),
+        _field("from", grant.origin),
+        _field("given", moment(grant.granted_at, "%Y-%m-%d %H:%M", "nobody knows when")),
+        _field("last used", moment(grant.used_at, "%Y-%m-%d %H:%M", "never")),
+    ]
+    if not grant.revocable:
+        parts.append(_muted(f"It can be changed in {one_line(grant.origin)} only."))
+    return _lines(parts)
+
+
+def moment(seconds: float | None, form: str, none: str) -> str:
+    """Write a time in the user's zone.
+
+    Args:
+        seconds: Since the epoch.
+        form: As `time.strftime` takes it.
+        none: What to write where there is no time, or none that a calendar has.
+    """
+    if seconds is None:
+        return none
+    try:
+        return strftime(form, localtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return none
 
 
 def era(info: ServerInfo) -> str:

@@ -1,6 +1,6 @@
 """The one line at the top: which model, which folder, and how things stand."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,6 +9,8 @@ from textual.content import Content
 from textual.widget import Widget
 
 from tui.model.chat import BackendKind, Usage
+from tui.model.consent import UNASKED_GRANT
+from tui.model.trust import FolderTrust
 from tui.store.selectors import Discovery, discovery, ready_count
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
@@ -17,8 +19,29 @@ from tui.ui.widgets.plain import count, one_line
 NAME: Final = "gemdeck"
 """The title of the app; it never holds text from elsewhere."""
 
+UNASKED: Final = "tools run unasked"
+"""Stands in the header for as long as gemdeck runs with ``--yolo``."""
+
 GAP: Final = 3
 """Cells between two fields."""
+
+_MUTED: Final = "$foreground 60%"
+
+_UNSAID: Final = frozenset({FolderTrust.UNKNOWN, FolderTrust.NOTHING_TO_TRUST})
+"""What needs no word in the header."""
+
+_WARNED_OF: Final = frozenset({FolderTrust.UNTRUSTED, FolderTrust.CHANGED})
+"""What the user should look at."""
+
+Field = tuple[tuple[str, str], ...]
+"""One field of the line: pieces of text, each with its style."""
+
+_NAME_FIELD: Final[Field] = ((NAME, "bold"),)
+
+
+def trust_tone(trust: FolderTrust) -> str:
+    """Give the style for the word on a folder."""
+    return "$text-warning" if trust in _WARNED_OF else _MUTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +50,13 @@ class HeaderView:
 
     model: str
     workspace: str
+    trust: FolderTrust
     backend: BackendKind
     ready: int
     meant: int
     discovery: Discovery
     usage: Usage
+    unasked: bool = False
 
 
 def header_view(state: AppState) -> HeaderView:
@@ -40,6 +65,8 @@ def header_view(state: AppState) -> HeaderView:
     return HeaderView(
         model=state.model.name,
         workspace=state.workspace,
+        trust=state.folder_trust,
+        unasked=any(grant.id == UNASKED_GRANT for grant in state.grants),
         backend=state.model.backend,
         ready=ready,
         meant=meant,
@@ -51,40 +78,55 @@ def header_view(state: AppState) -> HeaderView:
 def header_content(view: HeaderView, width: int) -> Content:
     """Lay the header out in one line: who on the left, numbers on the right.
 
-    Where it gets narrow the folder goes first, then the model.
+    Where it gets narrow the path goes first, then the model; a folder that should be looked at
+    keeps its word longer than its path.
     """
-    left: list[tuple[str, str]] = [(NAME, "bold")]
-    if view.model:
-        left.append((one_line(view.model), ""))
-    if view.workspace:
-        left.append((one_line(view.workspace), "$foreground 60%"))
     right = _right(view)
-    while len(left) > 1 and _width(left) + _width(right) + GAP > width:
-        left.pop()
+    room = width - _width(right) - GAP
+    left = next((fields for fields in _lefts(view) if _width(fields) <= room), [_NAME_FIELD])
     space = max(1, width - _width(left) - _width(right))
     return Content.assemble(_joined(left), " " * space, _joined(right))
 
 
-def _right(view: HeaderView) -> list[tuple[str, str]]:
+def _lefts(view: HeaderView) -> Iterator[list[Field]]:
+    """List what can stand on the left, the fullest first."""
+    model: list[Field] = [((one_line(view.model), ""),)] if view.model else []
+    path: Field = ((one_line(view.workspace), _MUTED),) if view.workspace else ()
+    word = "" if view.trust in _UNSAID else view.trust.value
+    tone = trust_tone(view.trust)
+    if path:
+        yield [_NAME_FIELD, *model, (*path, (f" ({word})", tone)) if word else path]
+    if view.trust in _WARNED_OF:
+        yield [_NAME_FIELD, *model, ((word, tone),)]
+        if path:
+            yield [_NAME_FIELD, (*path, (f" ({word})", tone))]
+        yield [_NAME_FIELD, ((word, tone),)]
+    yield [_NAME_FIELD, *model]
+
+
+def _right(view: HeaderView) -> list[Field]:
     tokens = count(view.usage.prompt)
     if view.usage.context_limit:
         tokens += f"/{count(view.usage.context_limit)}"
-    fields = [
-        (f"servers {view.ready}/{view.meant}", ""),
-        (f"tokens {tokens}", ""),
-        (view.backend.value, "$foreground 60%"),
+    fields: list[Field] = [
+        ((f"servers {view.ready}/{view.meant}", ""),),
+        ((f"tokens {tokens}", ""),),
+        ((view.backend.value, _MUTED),),
     ]
     if view.discovery is Discovery.IN_PROGRESS:
-        fields.insert(0, ("◐ starting", "$text-warning"))
+        fields.insert(0, (("◐ starting", "$text-warning"),))
+    if view.unasked:
+        fields.insert(0, ((UNASKED, "$text-error bold"),))
     return fields
 
 
-def _width(fields: Sequence[tuple[str, str]]) -> int:
-    return sum(cell_len(text) for text, _ in fields) + GAP * max(0, len(fields) - 1)
+def _width(fields: Sequence[Field]) -> int:
+    texts = sum(cell_len(text) for field in fields for text, _ in field)
+    return texts + GAP * max(0, len(fields) - 1)
 
 
-def _joined(fields: Sequence[tuple[str, str]]) -> Content:
-    return Content(" " * GAP).join(Content.styled(text, style) for text, style in fields)
+def _joined(fields: Sequence[Field]) -> Content:
+    return Content(" " * GAP).join(Content.assemble(*field) for field in fields)
 
 
 class DeckHeader(Widget):

@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
-from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.model.servers import Failure, ServerId, ServerStatus, ServerView
 from tui.ui import keymap
 from tui.ui.widgets.plain import count, fit, ink, one_line, plain_label
 from tui.ui.widgets.status import GLYPHS, TONES, Tone, status_word
@@ -32,6 +32,9 @@ MAX_STDERR_ROWS: Final = 3
 
 ERA_BADGE: Final = " 2026"
 """Marks a connection that speaks revision 2026-07-28 of MCP, or a later one."""
+
+UNREVIEWED: Final = Failure("You have not trusted it yet.", "t shows what it would run.")
+"""What stands under an untrusted server of which nothing else is known."""
 
 _TROUBLED: Final = frozenset({ServerStatus.FAILED, ServerStatus.INVALID, ServerStatus.UNTRUSTED})
 
@@ -66,6 +69,8 @@ def child_rows(view: ServerView, width: int) -> list[TreeRow]:
 
 def _failure_rows(view: ServerView, width: int) -> Iterator[TreeRow]:
     failure = view.failure
+    if failure is None and view.status is ServerStatus.UNTRUSTED:
+        failure = UNREVIEWED
     if failure is None:
         return
     for kind, text in ((RowKind.REASON, failure.reason), (RowKind.ADVICE, failure.advice)):

@@ -1,0 +1,328 @@
+"""Edits the arguments of a call, in a form or as JSON. Nothing is sent from here."""
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Any, ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.getters import query_one
+from textual.widgets import Button, ContentSwitcher, Input
+
+from tui.model.arguments import ArgumentsError, canonical_json, read_arguments
+from tui.model.requests import ConfirmationRequest
+from tui.ui import keymap
+from tui.ui.screens.arming import ArmingGate, GateWatch, KeyKind
+from tui.ui.screens.question import call_line
+from tui.ui.screens.step import StepScreen
+from tui.ui.widgets.argument_form import ArgumentForm, fill
+from tui.ui.widgets.folded_text import FoldedText
+from tui.ui.widgets.json_area import MAX_EDITABLE, JsonArea
+from tui.ui.widgets.plain import PlainText
+
+TALL: Final = 24
+"""Rows from which the editor has air."""
+
+WORDY: Final = 72
+"""Columns from which the buttons have all their words."""
+
+REPEAT_SECONDS: Final = 3.0
+"""Seconds within which Esc has to be pressed again to drop what was changed."""
+
+INCOMPLETE: Final = "Not done yet: look at the marked fields."
+NO_FORM: Final = "These arguments have no form; they are edited as JSON."
+NO_FIT: Final = "The form cannot show these values; they stay JSON."
+NEXT_FIELD: Final = "Enter goes on to the next field."
+DROP: Final = "Press Esc again to drop what you changed."
+TOO_LONG: Final = f"No more than {MAX_EDITABLE:,} characters can be edited here."
+
+_LABELS: Final = {
+    "done": ("^S", "Back to the question", "Back"),
+    "leave": ("Esc", "Drop the changes", "Drop"),
+}
+
+
+class EditArgumentsScreen(StepScreen):
+    """Gives the arguments as edited, as canonical JSON, or None where they stay as they were.
+
+    Args:
+        request: The call; its `problem` stands above what is edited.
+        arguments: The JSON to begin with.
+        held: Whether it comes by itself, so that keys count only after a pause.
+        clock: Gives seconds.
+
+    Raises:
+        ArgumentsError: If the JSON to begin with cannot be read.
+    """
+
+    BINDING_GROUP_TITLE = "Arguments"
+    HELP = "Change the arguments of the call. Nothing is sent before you allow it."
+    AUTO_FOCUS = ""
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]  # noqa: RUF012 - as the base
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "ctrl+s",
+            "done",
+            "back to the question",
+            id="edit.done",
+            tooltip="Go back to the question with the arguments as they stand",
+            priority=True,
+        ),
+        Binding(
+            "ctrl+t",
+            "switch",
+            "form or JSON",
+            id="edit.switch",
+            tooltip="Switch between the form and JSON",
+            priority=True,
+        ),
+        Binding(
+            "escape",
+            "leave",
+            "drop the changes",
+            id="edit.leave",
+            tooltip="Go back to the question without the changes",
+        ),
+        *keymap.bindings(only=("app.help",)),
+    ]
+
+    area = query_one(JsonArea)
+    form = query_one(ArgumentForm)
+    switcher = query_one(ContentSwitcher)
+
+    def __init__(
+        self,
+        request: ConfirmationRequest,
+        arguments: str,
+        *,
+        held: bool = False,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        super().__init__()
+        self._request = request
+        self._begun_with = arguments
+        self._values = read_arguments(arguments)
+        self._clock = clock
+        self._gate = ArmingGate(clock)
+        self._watch = GateWatch(self, self._gate, self._on_gate)
+        self._held = held
+        self._leaving_at: float | None = None
+
+    def compose(self) -> ComposeResult:
+        """Compose the call, what was wrong, both ways to edit, and the buttons."""
+        begins_as = "edit-form" if fill(self._request.fields, self._values) else "edit-json"
+        with Vertical(classes="step -editor") as frame:
+            frame.border_title = Content("Edit the arguments")
+            yield PlainText(classes="step-facts")
+            problem = FoldedText(self._request.problem, wrap=True, classes="step-problem")
+            problem.display = bool(self._request.problem)
+            yield problem
+            with ContentSwitcher(initial=begins_as):
+                yield ArgumentForm(self._request.fields, self._values, id="edit-form")
+                yield JsonArea(self._begun_with, id="edit-json")
+            yield PlainText(classes="step-status")
+            with Horizontal(classes="step-buttons"):
+                for name in ("done", "switch", "leave"):
+                    yield Button(id=name, compact=True)
+
+    def on_mount(self) -> None:
+        """Begin at once, or after a pause where the editor came by itself."""
+        self._show_state()
+        if self._held:
+            self.call_after_refresh(self._watch.begin)
+        else:
+            self.call_after_refresh(self._focus_first)
+
+    def on_resize(self) -> None:
+        """Fit the words into the width."""
+        facts = self.query_one(".step-facts", PlainText)
+        facts.update(call_line(self._request, facts.size.width))
+        self._show_buttons()
+
+    def on_key(self, event: events.Key) -> None:
+        """Drop keys that were meant for what was there before."""
+        self._leaving_at = self._leaving_at if event.key == "escape" else None
+        if self._held:
+            self._gate.typed(KeyKind.OTHER)
+            event.stop()
+            event.prevent_default()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Drop what is pasted beside the text."""
+        event.stop()
+
+    def action_done(self) -> None:
+        """Go back with the arguments as they stand, where they can be read."""
+        text = None if self._held else self._finished()
+        if text is not None:
+            self.dismiss(text)
+
+    async def action_switch(self) -> None:
+        """Show the same arguments the other way; what is unfinished stays where it is."""
+        if self._held:
+            return
+        if self._shows_form:
+            if self.form.check() is not None:
+                self._say(INCOMPLETE, wrong=True)
+                return
+            self._write_form_as_json()
+            self.switcher.current = "edit-json"
+        elif not await self._fill_form():
+            return
+        else:
+            self.switcher.current = "edit-form"
+        self._show_state()
+        self._show_buttons()
+        self._focus_first()
+
+    def action_leave(self) -> None:
+        """Go back without the changes; where there are any, once it is asked for twice."""
+        now, before = self._clock(), self._leaving_at
+        is_again = before is not None and now - before <= REPEAT_SECONDS
+        if is_again or not self._is_changed():
+            self.dismiss(None)
+        else:
+            self._leaving_at = now
+            self._say(DROP)
+
+    @on(Button.Pressed)
+    async def _press(self, event: Button.Pressed) -> None:
+        event.stop()
+        match event.button.id:
+            case "done":
+                self.action_done()
+            case "switch":
+                await self.action_switch()
+            case _:
+                self.action_leave()
+
+    @on(Input.Submitted)
+    def _next_field(self, event: Input.Submitted) -> None:
+        """Enter goes on to the next field."""
+        event.stop()
+        self.focus_next()
+
+    @on(Input.Changed)
+    @on(JsonArea.SelectionChanged)
+    def _on_went_on(self) -> None:
+        """Whoever goes on does not leave."""
+        self._leaving_at = None
+
+    @on(JsonArea.Changed)
+    def _on_typed(self, event: JsonArea.Changed) -> None:
+        event.stop()
+        self._leaving_at = None
+        self._show_state()
+
+    @on(JsonArea.TooLong)
+    def _on_too_long(self, event: JsonArea.TooLong) -> None:
+        event.stop()
+        self._say(TOO_LONG, wrong=True)
+
+    @property
+    def _shows_form(self) -> bool:
+        return self.switcher.current == "edit-form"
+
+    def _finished(self) -> str | None:
+        """Give the arguments as canonical JSON, or point at what is wrong and give None."""
+        if self._shows_form:
+            row = self.form.check()
+            if row is not None:
+                self._say(INCOMPLETE, wrong=True)
+                row.control.focus()
+                return None
+            self._write_form_as_json()
+        try:
+            return canonical_json(self._read())
+        except ValueError as error:
+            self._say(str(error), wrong=True)
+            return None
+
+    def _read(self) -> dict[str, Any]:
+        """Read the JSON.
+
+        Raises:
+            ValueError: If it is none, or too long.
+        """
+        text = self.area.text
+        if len(text) > MAX_EDITABLE:
+            raise ValueError(TOO_LONG)
+        return read_arguments(text)
+
+    def _write_form_as_json(self) -> None:
+        """Put what the form holds into the JSON; unchanged, the JSON stays as it was written."""
+        values = self.form.values()
+        if values != self._values:
+            self._values = values
+            self.area.load_text(canonical_json(values))
+
+    async def _fill_form(self) -> bool:
+        """Put the JSON into the form, where it can be read and shown there."""
+        try:
+            values = self._read()
+        except ValueError as error:
+            self._say(str(error), wrong=True)
+            return False
+        if fill(self._request.fields, values) is None:
+            self._say(NO_FIT if self._request.fields else NO_FORM)
+            return False
+        self._values = values
+        await self.form.refill(values)
+        return True
+
+    def _is_changed(self) -> bool:
+        if self._held:
+            return False
+        if self._shows_form:
+            try:
+                if self.form.values() != self._values:
+                    return True
+            except ValueError:
+                return True
+        return self.area.text != self._begun_with
+
+    def _show_state(self) -> None:
+        """Say how the arguments stand."""
+        if self._shows_form:
+            left = self.form.left_out
+            self._say(f"{left} more are not in this form; ^T shows all." if left else NEXT_FIELD)
+            return
+        try:
+            self._read()
+        except ArgumentsError as error:
+            self._say(f"Not JSON yet: {error}", wrong=True)
+        except ValueError as error:
+            self._say(str(error), wrong=True)
+        else:
+            self._say("Complete JSON.")
+
+    def _say(self, words: str, *, wrong: bool = False) -> None:
+        line = self.query_one(".step-status", PlainText)
+        line.update(Content(words))
+        line.set_class(wrong, "-wrong")
+
+    def _show_buttons(self) -> None:
+        short = self.app.size.width < WORDY
+        for name, (key, words, few) in _LABELS.items():
+            self._label(name, key, few if short else words)
+        other = "JSON" if self._shows_form else "form"
+        self._label("switch", "^T", other.title() if short and other == "form" else other)
+        self.query_one("#switch", Button).display = bool(self._request.fields)
+
+    def _label(self, name: str, key: str, words: str) -> None:
+        label = Content.assemble((key, "bold underline"), f" {words}")
+        self.query_one(f"#{name}", Button).label = label
+
+    def _focus_first(self) -> None:
+        if self._shows_form and self.form.first is not None:
+            self.form.first.control.focus()
+        else:
+            self.area.focus()
+
+    def _on_gate(self, open_now: bool) -> None:
+        if open_now and self._held:
+            self._held = False
+            self._focus_first()

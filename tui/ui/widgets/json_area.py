@@ -1,0 +1,114 @@
+"""A text area for JSON, in which no character hides."""
+
+import re
+from typing import ClassVar, Final
+
+from rich.text import Text
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import TextArea
+from textual.widgets.text_area import Edit, EditResult
+
+from tui.model.arguments import reveal
+
+MAX_EDITABLE: Final = 20_000
+"""Characters that can be edited at once; every key lays the lines out anew."""
+
+MAX_COLOURED_LINE: Final = 2_000
+"""Characters of a line that gets colours."""
+
+_DECK_KEYS: Final = frozenset({"f6", "f7"})
+"""Keys of `TextArea` that the deck uses otherwise."""
+
+_TOKEN: Final = re.compile(
+    r"""
+    (?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))
+    | (?P<text>"(?:[^"\\]|\\.)*")
+    | (?P<number>-?\d[\d.eE+-]*)
+    | (?P<word>\b(?:true|false|null)\b)
+    """,
+    re.VERBOSE,
+)
+
+
+class JsonArea(TextArea, inherit_bindings=False):
+    """Edits JSON. Characters that do not show become escapes as they come in.
+
+    Args:
+        text: What is edited; without characters that do not show.
+        id: The widget's id.
+    """
+
+    BINDING_GROUP_TITLE = "JSON"
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "json-area--key",
+        "json-area--text",
+        "json-area--number",
+        "json-area--word",
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        binding
+        for binding in TextArea.BINDINGS
+        if isinstance(binding, Binding) and binding.key not in _DECK_KEYS
+    ]
+
+    class TooLong(Message):
+        """What was to be put in has no room."""
+
+    def __init__(self, text: str, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(
+            text,
+            id=id,
+            soft_wrap=True,
+            show_line_numbers=True,
+            highlight_cursor_line=False,
+            tab_behavior="focus",
+        )
+        self.cursor_blink = False  # a blink is a repaint twice a second, for ever
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Put text in, with escapes for what does not show."""
+        edit.text = reveal(edit.text)
+        return super().edit(edit)
+
+    def get_line(self, line_index: int) -> Text:
+        """Give a line with colours."""
+        line = super().get_line(line_index)
+        if len(line) <= MAX_COLOURED_LINE:
+            for token in _TOKEN.finditer(line.plain):
+                style = self.get_component_rich_style(f"json-area--{token.lastgroup}", partial=True)
+                line.stylize(style, *token.span())
+        return line
+
+    async def _on_key(self, event: events.Key) -> None:
+        """Move and delete here and now, in the order in which keys were pressed.
+
+        Left to the app, an action runs before or after letters that were typed in the same
+        moment. Where this is no such key, Textual goes on to the text area's own method.
+        """
+        if event.is_printable:
+            return
+        active = self.screen.active_bindings.get(event.key)
+        if active is not None and active.node is self:
+            event.stop()
+            event.prevent_default()
+            await self.run_action(active.binding.action)
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        """Take a paste whole or not at all."""
+        if self._has_room(event.text):
+            await super()._on_paste(event)
+        event.stop()
+        event.prevent_default()
+
+    def action_paste(self) -> None:
+        """Take what was copied here, whole or not at all."""
+        if self._has_room(self.app.clipboard):
+            super().action_paste()
+
+    def _has_room(self, text: str) -> bool:
+        if len(self.text) + len(reveal(text[: MAX_EDITABLE + 1])) <= MAX_EDITABLE:
+            return True
+        self.post_message(self.TooLong())
+        return False
