@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tui.model.consent import Decision, RequestId
+from tui.model.consent import Decision, GrantId, RequestId
 from tui.model.requests import Reply
 from tui.model.servers import ServerId
+from tui.model.trust import TrustAnswer
 
 
 @dataclass
@@ -25,6 +26,27 @@ class RecordingCommands:
 
     def decide(self, request: RequestId, decision: Decision) -> None:
         self.calls.append(("decide", (request, decision)))
+
+    def answer_trust(self, request: RequestId, answer: TrustAnswer) -> None:
+        self.calls.append(("answer_trust", (request, answer)))
+
+    def answer_tool_change(self, request: RequestId, *, accept: bool) -> None:
+        self.calls.append(("answer_tool_change", (request, accept)))
+
+    def review_folder(self) -> None:
+        self.calls.append(("review_folder", ()))
+
+    def forget_folder(self) -> None:
+        self.calls.append(("forget_folder", ()))
+
+    def review_tools(self, server: ServerId) -> None:
+        self.calls.append(("review_tools", (server,)))
+
+    def explain_tool(self, server: ServerId, tool: str) -> None:
+        self.calls.append(("explain_tool", (server, tool)))
+
+    def revoke_grant(self, grant: GrantId) -> None:
+        self.calls.append(("revoke_grant", (grant,)))
 
     def reply(self, request: RequestId, reply: Reply) -> None:
         self.calls.append(("reply", (request, reply)))

@@ -19,7 +19,8 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
-from tui.model.consent import ConfirmationRequest, RequestId
+from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolStanding
+from tui.model.requests import ConfirmationRequest
 from tui.model.servers import (
     Failure,
     Origin,
@@ -29,6 +30,7 @@ from tui.model.servers import (
     ServerView,
     Transport,
 )
+from tui.model.trust import FolderTrust
 from tui.store.reducer import reduce
 from tui.store.state import AppState
 
@@ -86,6 +88,7 @@ def one_of_each() -> dict[type, e.Event]:
     tool = ToolView(
         ToolId("add_note"), "add_note", parameters=(Parameter("text", "string", required=True),)
     )
+    grant = GrantView(GrantId("g1"), Effect.ALLOW, "notes", "add_note", "this session", "you")
     made: tuple[e.Event, ...] = (
         e.ServersConfigured((server_view("changed"),)),
         e.ServerStatusChanged(
@@ -117,5 +120,8 @@ def one_of_each() -> dict[type, e.Event]:
         e.SubscriptionChanged(SERVER, "notes://all", subscribed=True),
         e.ArgumentCompleted("token-1", ("home", "hello")),
         e.LogLevelChanged(SERVER, "warning"),
+        e.FolderTrustChanged(FolderTrust.TRUSTED),
+        e.GrantsChanged((grant,)),
+        e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),
     )
     return {type(event): event for event in made}

@@ -7,7 +7,8 @@ import anyio
 from textual.pilot import Pilot
 
 from tui.model.chat import EntryId, ModelText, ToolCall, ToolCallStatus, UserMessage
-from tui.model.consent import ConfirmationRequest, RequestId
+from tui.model.consent import RequestId
+from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId
 from tui.store.state import AppState, Transcript
 

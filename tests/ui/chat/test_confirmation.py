@@ -15,13 +15,18 @@ from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.chat.app import ChatApp
 from tests.ui.chat.support import Clock, request, until
 from tui.model import events as e
-from tui.model.consent import Choice, ConfirmationRequest, Decision, RequestId
+from tui.model.consent import Choice, Decision, RequestId
+from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId
+from tui.ui.screens.answers import ANSWERS, UNDO
 from tui.ui.screens.arming import ARMING_SECONDS
 from tui.ui.screens.confirmation import REPEAT_SECONDS, ConfirmationScreen
 from tui.ui.screens.question import coloured_arguments
 from tui.ui.screens.viewer import ViewerScreen
 from tui.ui.widgets.composer import WRITING_SECONDS
+
+SHOWN = tuple(answer.name for answer in ANSWERS if answer is not UNDO)
+"""The buttons that are always there."""
 
 
 def modal(app: App[None]) -> ConfirmationScreen:
@@ -73,7 +78,7 @@ async def test_every_choice_and_some_arguments_are_in_sight(
     async with app.run_test(size=size) as pilot:
         await ask(app, pilot, request(arguments=arguments))
         assert modal(app).arguments.size.height >= rows
-        for name in ("once", "always-tool", "always-server", "deny", "stop"):
+        for name in SHOWN:
             button = modal(app).query_one(f"#{name}")
             assert app.screen.region.contains_region(button.region)
             assert modal(app).query_one("#confirmation").region.contains_region(button.region)
@@ -139,7 +144,7 @@ async def test_enter_denies_and_never_allows_unless_the_focus_was_moved() -> Non
 
 
 def hint(app: ChatApp) -> str:
-    return str(modal(app).hint.render())
+    return str(modal(app).view.hint.render())
 
 
 @pytest.mark.parametrize("pace", [0.12, 0.62])
@@ -189,12 +194,12 @@ async def test_a_lasting_answer_needs_its_key_twice_and_soon() -> None:
         await ask(app, pilot)
         await arm(app, pilot, clock)
         await pilot.press("t")
-        assert hint(app) == "Press t again: always this tool"
+        assert hint(app) == "Press t again: always this tool, this session"
         clock.advance(REPEAT_SECONDS + 0.1)
         await pilot.press("t")
         clock.advance(1)
         await pilot.press("s")
-        assert hint(app) == "Press s again: always this server"
+        assert hint(app) == "Press s again: always this server, this session"
         clock.advance(1)
         await pilot.press("down", "s")
         assert decisions(app) == []
@@ -264,7 +269,7 @@ async def test_long_names_take_a_row_each_and_show_both_ends(size: tuple[int, in
             claims=("c" * 200,),
         )
         await ask(app, pilot, asked)
-        facts = modal(app).facts
+        facts = modal(app).view.facts
         await until(pilot, lambda: "…" in str(facts.render()))
         server, tool, claims = str(facts.render()).split("\n")
         assert server.endswith("server")

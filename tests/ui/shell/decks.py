@@ -41,6 +41,7 @@ from tui.model.servers import (
     ServerView,
     Transport,
 )
+from tui.model.trust import FolderTrust
 from tui.store.state import AppState
 from tui.store.store import Store
 
@@ -131,10 +132,10 @@ def new_commands() -> RecordingCommands:
     return RecordingCommands()
 
 
-def new_store(*, needs_setup: bool = False, workspace: str = "~/shop (trusted)") -> Store:
+def new_store(*, needs_setup: bool = False, workspace: str = "~/shop") -> Store:
     """Give the store of an app whose settings were not read yet."""
     model = ModelView("gemini-3.8-flash", BackendKind.DEMO, needs_setup=needs_setup)
-    return Store(AppState(workspace=workspace, model=model))
+    return Store(AppState(workspace=workspace, model=model, folder_trust=FolderTrust.TRUSTED))
 
 
 def configure(store: Store, *servers: ServerView) -> None:

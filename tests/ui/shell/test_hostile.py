@@ -98,7 +98,7 @@ async def test_hostile_text_everywhere_neither_crashes_nor_acts() -> None:
         await visit_everything(deck)
         assert deck.app.is_running
         assert deck.app.return_code is None
-        assert deck.commands.calls == []
+        assert {name for name, _ in deck.commands.calls} <= {"explain_tool"}
         assert not {c for c in deck.text if ord(c) < 32 or 127 <= ord(c) < 160} - {"\n"}
 
 
@@ -119,7 +119,7 @@ async def test_a_click_on_markup_runs_no_action() -> None:
         assert clicked > 3
         assert deck.app.is_running
         assert deck.app.return_code is None
-        assert deck.commands.calls == []
+        assert {name for name, _ in deck.commands.calls} <= {"explain_tool"}
 
 
 async def test_five_thousand_blank_lines_take_a_few_rows() -> None:

@@ -126,6 +126,13 @@ def read_report(directory: Path) -> tuple[Path, str]:
     return report, report.read_text()
 
 
+def test_the_newest_reports_are_kept_and_nothing_else_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "gemdeck.log").write_text("")
+    reports = [crash.write_report(ValueError("x"), tmp_path) for _ in range(crash.MAX_REPORTS + 5)]
+    assert sorted(tmp_path.glob("crash-*")) == reports[5:]
+    assert (tmp_path / "gemdeck.log").exists()
+
+
 def test_a_report_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")

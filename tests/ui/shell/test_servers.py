@@ -45,6 +45,9 @@ async def test_a_key_asks_the_engine_for_one_thing() -> None:
             (decks.GIT, "x", ("set_server_enabled", (decks.GIT, False))),
             (decks.LEGACY, "x", ("set_server_enabled", (decks.LEGACY, True))),
             (decks.GIT, "R", ("restart_all_servers", ())),
+            (decks.GIT, "t", ("review_folder", ())),
+            (decks.TEAM, "s", ("review_folder", ())),
+            (decks.TEAM, "t", ("review_folder", ())),
         ]:
             deck.commands.calls.clear()
             await go_to(deck, server)
@@ -54,7 +57,7 @@ async def test_a_key_asks_the_engine_for_one_thing() -> None:
 
 async def test_keys_that_do_not_apply_do_nothing() -> None:
     async with running(decks.full_store()) as deck:
-        for server, keys in [(decks.LEGACY, "rsa"), (decks.TEAM, "rsa"), (decks.GIT, "a")]:
+        for server, keys in [(decks.LEGACY, "rsa"), (decks.TEAM, "ra"), (decks.GIT, "a")]:
             await go_to(deck, server)
             await deck.press(*keys)
             assert deck.commands.calls == []

@@ -29,6 +29,7 @@ from tui.engine.auth.keystore import (
     checked_key,
 )
 from tui.engine.configuration import load_configuration
+from tui.engine.files import write_private
 from tui.model.chat import BackendKind
 
 KEY = "AIzaSyExampleExampleExample"
@@ -319,31 +320,40 @@ def test_a_moved_state_folder_keeps_the_key_out_of_the_keyring(
     assert ring.kept == {}
     file = tmp_path / "state" / "credentials.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert json.loads(file.read_text()) == {USER: KEY}
+    assert json.loads(file.read_text()) == {"version": 1, USER: KEY}
     assert KeyStore().get() == SecretStr(KEY)
     assert KEY not in store.place
 
 
 def test_the_file_keeps_what_else_is_in_it(tmp_path: Path) -> None:
     file = tmp_path / "credentials.json"
-    file.write_text('{"other": 1}')
+    write_private(file, b'{"version": 1, "other": 1}')
     store = file_store(file)
     store.set("one")
     store.set("two")
     store.delete()
-    assert json.loads(file.read_text()) == {"other": 1}
+    assert json.loads(file.read_text()) == {"version": 1, "other": 1}
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"gemini-api-key": 5}', '{"gemini-api-key": ""}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"gemini-api-key": "k"}',
+        '{"version": 1, "gemini-api-key": 5}',
+        '{"version": 1, "gemini-api-key": ""}',
+    ],
+)
 def test_a_file_without_a_usable_key_counts_as_no_key(tmp_path: Path, content: str) -> None:
     file = tmp_path / "credentials.json"
-    file.write_text(content)
+    write_private(file, content.encode())
     assert file_store(file).get() is None
 
 
 def test_a_stored_text_that_is_no_key_is_an_error_that_does_not_quote_it(tmp_path: Path) -> None:
     file = tmp_path / "credentials.json"
-    file.write_text(json.dumps({USER: "hunter2\nhunter2"}))
+    write_private(file, json.dumps({"version": 1, USER: "hunter2\nhunter2"}).encode())
     with pytest.raises(CredentialError, match="no API key") as caught:
         file_store(file).get()
     assert "hunter2" not in str(caught.value)

@@ -11,7 +11,6 @@ import pytest
 from tui.engine.files import (
     UnfitFileError,
     locked,
-    read_private_json,
     read_regular,
     write_private,
 )
@@ -82,37 +81,6 @@ def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
         done.set()
         reader.join()
     assert seen <= set(versions)
-
-
-def test_json_is_read_back(tmp_path: Path) -> None:
-    file = tmp_path / "state.json"
-    write_private(file, b'{"a": [1]}')
-    assert read_private_json(file) == {"a": [1]}
-
-
-def test_an_absent_file_is_nothing(tmp_path: Path) -> None:
-    assert read_private_json(tmp_path / "state.json") is None
-
-
-@pytest.mark.parametrize("content", [b"", b'{"a": ', b"\xff\xfe\x00", b"[" * 100_000])
-def test_a_corrupt_file_is_set_aside_with_its_bytes(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "state.json"
-    for _ in range(2):
-        file.write_bytes(content)
-        assert read_private_json(file) is None
-        assert not file.exists()
-    kept = sorted(tmp_path.iterdir())
-    assert len(kept) == 2
-    assert all(path.name.startswith("state.json.corrupt-") for path in kept)
-    assert [path.read_bytes() for path in kept] == [content, content]
-
-
-def test_a_file_that_others_can_read_is_made_private(tmp_path: Path) -> None:
-    file = tmp_path / "state.json"
-    file.write_text("{}")
-    file.chmod(0o644)
-    assert read_private_json(file) == {}
-    assert mode(file) == 0o600
 
 
 def test_only_regular_files_within_the_limit_are_read(tmp_path: Path) -> None:

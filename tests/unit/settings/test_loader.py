@@ -39,13 +39,14 @@ def test_layers_lie_where_gemini_cli_has_them() -> None:
     assert places("linux") == [
         (Origin.SYSTEM_DEFAULTS, "/etc/gemini-cli/system-defaults.json"),
         (Origin.USER, "/h/.gemini/settings.json"),
+        (Origin.PROJECT, "/p/.mcp.json"),
         (Origin.PROJECT, "/p/.gemini/settings.json"),
         (Origin.SYSTEM, "/etc/gemini-cli/settings.json"),
     ]
     mac = "/Library/Application Support/GeminiCli"
     assert places("darwin")[0][1] == f"{mac}/system-defaults.json"
-    assert places("darwin")[3][1] == f"{mac}/settings.json"
-    assert places("win32")[3][1].startswith(r"C:\ProgramData\gemini-cli")
+    assert places("darwin")[4][1] == f"{mac}/settings.json"
+    assert places("win32")[4][1].startswith(r"C:\ProgramData\gemini-cli")
 
 
 def test_the_home_folder_has_no_project_layer(machine: Machine) -> None:
@@ -235,12 +236,12 @@ def test_a_projects_servers_are_listed_and_not_trusted(machine: Machine) -> None
     assert servers["mine"].withheld is ServerStatus.UNTRUSTED
     assert servers["mine"].failure is not None
     assert "this folder" in servers["mine"].failure.reason
-    assert "~/shop/.gemini/settings.json" in servers["mine"].failure.advice
+    assert "Review this folder" in servers["mine"].failure.advice
     assert servers["off"].withheld is ServerStatus.UNTRUSTED
-    assert servers["bad"].withheld is ServerStatus.INVALID
+    assert servers["bad"].withheld is ServerStatus.UNTRUSTED
     found = messages(machine.load())
     assert any("mine.trust: has no effect" in message for message in found)
-    assert any("variables do not expand in a project's file" in message for message in found)
+    assert len(found) == 2
 
 
 @pytest.mark.parametrize("layer", ["defaults", "user", "system"])
@@ -258,7 +259,7 @@ def test_a_project_cannot_stand_in_for_a_server_of_the_user(machine: Machine, la
     ]
 
 
-def test_no_other_key_of_a_project_counts(machine: Machine) -> None:
+def test_nothing_of_a_project_counts_before_it_is_trusted(machine: Machine) -> None:
     machine.write("user", {"mcpServers": {"a": GOOD}})
     machine.write(
         "project",
@@ -273,7 +274,7 @@ def test_no_other_key_of_a_project_counts(machine: Machine) -> None:
     assert loaded.gemdeck == GemdeckSettings()
     assert [(server.id, server.withheld) for server in loaded.servers] == [("a", None)]
     (problem,) = loaded.problems
-    assert problem.message.endswith("ignored: gemdeck, mcp, model")
+    assert problem.message.endswith("ignored: model, mcp.serverCommand, gemdeck.model")
 
 
 def test_a_projects_servers_stay_untrusted_whatever_the_lists_say(machine: Machine) -> None:

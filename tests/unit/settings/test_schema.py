@@ -18,10 +18,14 @@ from tui.model.settings import (
     OAuthSettings,
     ServerSettings,
     Settings,
+    ToolPattern,
 )
 
 SAMPLE = Path(__file__).parents[3] / "settings.sample.json"
-SECTIONS = (Settings, ServerSettings, OAuthSettings, McpSettings, ModelSettings, GemdeckSettings)
+SECTIONS = (
+    *(Settings, ServerSettings, OAuthSettings, McpSettings, ModelSettings, GemdeckSettings),
+    ToolPattern,
+)
 NOT_SUPPORTED = {"tcp"}
 
 

@@ -15,11 +15,20 @@ from tui.engine.chat.arguments import ArgumentRules
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.gemini import GeminiBackend, create_gemini_backend
 from tui.engine.consent.broker import ConsentBroker
-from tui.engine.consent.protocol import Consent
+from tui.engine.consent.policy import Policy
+from tui.engine.consent.protocol import (
+    Answer,
+    Consent,
+    Edit,
+    Inquiry,
+    TurnRecord,
+    UnusableEditError,
+)
 from tui.engine.events import EventBus
 from tui.engine.tools import JsonObject, OfferedTool, TextPart, ToolCallError, ToolResult
+from tui.model.arguments import canonical_json, read_arguments
 from tui.model.catalog import ToolId, ToolView
-from tui.model.chat import BackendKind, ChatNotice, Entry, ModelText, Progress, ToolCall
+from tui.model.chat import BackendKind, ChatNotice, Entry, EntryId, ModelText, Progress, ToolCall
 from tui.model.consent import Choice, Decision
 from tui.model.events import Event, RequestRaised, TurnFinished
 from tui.model.servers import ServerId
@@ -46,7 +55,12 @@ async def open_backend(
 
 
 def make_tool(
-    name: str, server: str = "notes", *, definition_hash: str = "", trusted: bool = False
+    name: str,
+    server: str = "notes",
+    *,
+    definition_hash: str = "",
+    trusted: bool = False,
+    fingerprint: str | None = None,
 ) -> OfferedTool:
     """A tool that takes ``{"text": string}``."""
     schema = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -59,6 +73,36 @@ def make_tool(
         schema=schema,
         definition_hash=definition_hash or f"hash-of-{name}",
         trusted=trusted,
+        fingerprint=f"what {server} is" if fingerprint is None else fingerprint,
+    )
+
+
+async def read_any_edit(text: str) -> Edit:
+    """Read edited arguments of a tool that takes whatever there is."""
+    try:
+        arguments = read_arguments(text)
+    except ValueError as error:
+        raise UnusableEditError(str(error)) from error
+    return Edit(arguments, canonical_json(arguments))
+
+
+def make_inquiry(
+    tool: OfferedTool,
+    *others: OfferedTool,
+    arguments: JsonObject | None = None,
+    turn: TurnRecord | None = None,
+    call: str = "e1",
+) -> Inquiry:
+    """A call of a tool that was offered with others."""
+    arguments = arguments or {}
+    return Inquiry(
+        call=EntryId(call),
+        tool=tool,
+        arguments=arguments,
+        shown=canonical_json(arguments),
+        offered=(tool, *others),
+        turn=turn or TurnRecord(),
+        read_edit=read_any_edit,
     )
 
 
@@ -161,18 +205,23 @@ class Chat:
     def last_turn(self) -> TurnFinished:
         return self.all(TurnFinished)[-1]
 
-    async def decide(self, choice: Choice, note: str = "", *, count: int = 1) -> None:
+    async def decide(
+        self, choice: Choice, note: str = "", *, count: int = 1, arguments: str | None = None
+    ) -> None:
         """Answer the given question number, counted over the whole conversation."""
         asked = await self.wait_for(RequestRaised, count)
         assert self.broker is not None
-        self.broker.decide(asked.request.id, Decision(choice, note))
+        self.broker.decide(asked.request.id, Decision(choice, note, arguments=arguments))
 
 
 class AllowAll:
     """Consent that asks nobody."""
 
-    async def confirm(self, *_: object) -> Decision:
-        return Decision(Choice.ONCE)
+    def __init__(self) -> None:
+        self.policy = Policy()
+
+    async def confirm(self, _: Inquiry) -> Answer:
+        return Answer(allows=True, source="a test")
 
 
 @asynccontextmanager

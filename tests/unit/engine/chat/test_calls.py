@@ -14,13 +14,14 @@ from tui.engine.chat.arguments import ArgumentRules
 from tui.engine.consent.headless import HeadlessConsent
 from tui.engine.tools import JsonObject, OfferedTool, ToolCallError, ToolResult
 from tui.model.chat import ToolCallStatus
-from tui.model.consent import Choice, ConfirmationRequest
+from tui.model.consent import Choice
 from tui.model.events import (
     RequestRaised,
     RequestSettled,
     ToolCallChanged,
     ToolCallProgressed,
 )
+from tui.model.requests import ConfirmationRequest
 
 Script = list[tuple[Action, ...]]
 
@@ -328,6 +329,7 @@ async def test_a_server_that_goes_away_takes_its_questions_along_and_that_is_no_
         chat.conversation.send("x")
         asked = await chat.wait_for(RequestRaised)
         assert chat.broker is not None
+        assert isinstance(asked.request, ConfirmationRequest)
         chat.broker.withdraw_server(asked.request.server)
         await chat.wait_for(RequestRaised, 2)
         await chat.decide(Choice.ONCE)  # too late: nothing happens

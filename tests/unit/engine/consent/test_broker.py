@@ -3,17 +3,17 @@
 import asyncio
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.unit.engine.chat.support import make_tool
+from tests.unit.engine.chat.support import make_inquiry, make_tool
+from tests.unit.engine.servers.support import eventually
 from tui.engine.consent.broker import MAX_PENDING, ConsentBroker
-from tui.engine.consent.grants import Grant
-from tui.engine.consent.protocol import ConsentWithdrawnError
-from tui.engine.tools import OfferedTool
+from tui.engine.consent.patterns import Pattern
+from tui.engine.consent.protocol import Answer, ConsentWithdrawnError, TurnRecord
+from tui.engine.tools import JsonObject, OfferedTool
 from tui.model.chat import EntryId, ToolCallStatus
-from tui.model.consent import Choice, ConfirmationRequest, Decision, RequestId
+from tui.model.consent import Choice, Decision, RequestId
 from tui.model.events import Event, RequestRaised, RequestSettled, ToolCallChanged
+from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId
 
 CALL = EntryId("e1")
@@ -27,15 +27,24 @@ class Asked:
         self.broker = ConsentBroker(self.events.append)
 
     async def ask(
-        self, tool: OfferedTool, *others: OfferedTool
-    ) -> tuple["asyncio.Task[Decision]", RequestId | None]:
+        self,
+        tool: OfferedTool,
+        *others: OfferedTool,
+        arguments: JsonObject | None = None,
+        turn: TurnRecord | None = None,
+    ) -> tuple["asyncio.Task[Answer]", RequestId | None]:
         """Ask in a task; give it and the question, or None where nobody is asked."""
         before = len(self.requests)
-        offered = (tool, *others)
-        task = asyncio.create_task(self.broker.confirm(CALL, tool, "{}", offered))
+        inquiry = make_inquiry(tool, *others, arguments=arguments, turn=turn)
+        task = asyncio.create_task(self.broker.confirm(inquiry))
         await asyncio.sleep(0)
         new = self.requests[before:]
         return task, new[0].request.id if new else None
+
+    @property
+    def questions(self) -> list[ConfirmationRequest]:
+        found = (event.request for event in self.requests)
+        return [request for request in found if isinstance(request, ConfirmationRequest)]
 
     @property
     def requests(self) -> list[RequestRaised]:
@@ -45,7 +54,7 @@ class Asked:
     def settled(self) -> list[RequestId]:
         return [event.request for event in self.events if isinstance(event, RequestSettled)]
 
-    async def answer(self, tool: OfferedTool, choice: Choice, *others: OfferedTool) -> Decision:
+    async def answer(self, tool: OfferedTool, choice: Choice, *others: OfferedTool) -> Answer:
         task, request = await self.ask(tool, *others)
         assert request is not None
         self.broker.decide(request, Decision(choice))
@@ -61,7 +70,7 @@ class Asked:
 
 async def test_a_question_shows_server_tool_arguments_and_ends_with_its_answer() -> None:
     asked = Asked()
-    assert (await asked.answer(make_tool("go"), Choice.ONCE)).choice is Choice.ONCE
+    assert (await asked.answer(make_tool("go"), Choice.ONCE)).allows
     request = asked.requests[0].request
     assert isinstance(request, ConfirmationRequest)
     assert (request.server, request.tool, request.arguments) == ("notes", "go", "{}")
@@ -108,11 +117,11 @@ async def test_a_grant_settles_the_other_questions_it_covers() -> None:
     assert request is not None
     assert other is not None
     asked.broker.decide(request, Decision(Choice.ALWAYS_TOOL))
-    assert (await first).choice is Choice.ALWAYS_TOOL
-    assert (await second).choice is Choice.ONCE
+    assert (await first).source == "you: always this tool, this session"
+    assert "always this tool" in (await second).source
     assert not third.done()
     asked.broker.decide(other, Decision(Choice.DENY, "no"))
-    assert await third == Decision(Choice.DENY, "no")
+    assert await third == Answer(allows=False, source="you: deny", note="no")
     assert len(asked.settled) == 3
 
 
@@ -159,20 +168,111 @@ async def test_more_questions_than_anyone_answers_are_not_asked() -> None:
     await asyncio.wait(open_tasks)
 
 
-WORDS = st.text(st.sampled_from("ab._*"), min_size=1, max_size=4)
-
-
-@given(WORDS, WORDS, WORDS, WORDS)
-def test_two_different_tools_never_share_a_grant(
-    server: str, tool: str, other_server: str, other_tool: str
-) -> None:
-    grant = Grant.of(make_tool(tool, server, definition_hash="same"))
-    other = Grant.of(make_tool(other_tool, other_server, definition_hash="same"))
-    assert (grant == other) == ((server, tool) == (other_server, other_tool))
-
-
 @pytest.mark.parametrize("choice", list(Choice))
 async def test_every_choice_settles_its_question(choice: Choice) -> None:
     asked = Asked()
     await asked.answer(make_tool("go"), choice)
     assert len(asked.settled) == 1
+
+
+async def test_the_rest_of_a_turn_is_allowed_for_that_turn_only() -> None:
+    asked = Asked()
+    turn = TurnRecord()
+    first, request = await asked.ask(make_tool("go"), turn=turn)
+    waits, _ = await asked.ask(make_tool("other"), turn=turn)
+    foreign, _ = await asked.ask(make_tool("other"), turn=TurnRecord())
+    assert request is not None
+    asked.broker.decide(request, Decision(Choice.REST_OF_TURN))
+    assert (await first).allows
+    assert (await waits).allows
+    assert not foreign.done()
+    later, question = await asked.ask(make_tool("third"), turn=turn)
+    assert question is None
+    assert (await later).source == "you: all further calls of this turn"
+    assert not await asked.passes(make_tool("go"))
+    foreign.cancel()
+    await asyncio.wait({foreign})
+
+
+async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
+    asked = Asked()
+    turn = TurnRecord()
+    await asked.answer(make_tool("granted"), Choice.ALWAYS_TOOL)
+    first, request = await asked.ask(make_tool("go"), turn=turn)
+    waits, _ = await asked.ask(make_tool("other"), turn=turn)
+    assert request is not None
+    asked.broker.decide(request, Decision(Choice.DENY_REST_OF_TURN, "Enough."))
+    assert (await first).note.startswith("Enough. The user denied all further calls")
+    assert not (await waits).allows
+    granted, _ = await asked.ask(make_tool("granted"), turn=turn)
+    assert not (await granted).allows
+    assert await asked.passes(make_tool("granted"))
+
+
+async def test_a_rule_that_denies_wins_over_the_rest_of_the_turn() -> None:
+    asked = Asked()
+    asked.broker.policy.configure((), [Pattern("*", "evil")], ())
+    turn = TurnRecord(rest=Choice.REST_OF_TURN)
+    denied, question = await asked.ask(make_tool("evil"), turn=turn)
+    assert question is None
+    assert not (await denied).allows
+
+
+async def test_a_rule_that_came_up_while_the_user_decided_wins() -> None:
+    asked = Asked()
+    task, request = await asked.ask(make_tool("go"))
+    assert request is not None
+    asked.broker.policy.configure((), [Pattern("notes", "go")], ())
+    asked.broker.decide(request, Decision(Choice.ONCE))
+    assert not (await task).allows
+
+
+async def test_edited_arguments_come_back_as_they_will_be_sent() -> None:
+    asked = Asked()
+    task, request = await asked.ask(make_tool("go"), arguments={"text": "a"})
+    assert request is not None
+    asked.broker.decide(request, Decision(Choice.ALWAYS_TOOL, arguments='{"text": "b"}'))
+    answer = await task
+    assert answer.edit is not None
+    assert answer.edit.arguments == {"text": "b"}
+    assert await asked.passes(make_tool("go"))
+
+
+async def test_arguments_that_were_edited_back_count_as_unchanged() -> None:
+    asked = Asked()
+    task, request = await asked.ask(make_tool("go"), arguments={"text": "a"})
+    assert request is not None
+    asked.broker.decide(request, Decision(Choice.ONCE, arguments='{"text":\n"a"}'))
+    assert (await task).edit is None
+
+
+async def test_an_edit_that_cannot_be_used_asks_again_and_grants_nothing() -> None:
+    asked = Asked()
+    task, request = await asked.ask(make_tool("go"), arguments={"text": "a"})
+    assert request is not None
+    asked.broker.decide(request, Decision(Choice.ALWAYS_TOOL, arguments='{"a": 1, "a": 2}'))
+    await eventually(lambda: len(asked.questions) == 2)
+    first, again = asked.questions
+    assert (first.id, first.arguments) == (again.id, again.arguments)
+    assert "stands twice" in again.problem
+    assert asked.settled == []
+    assert not await asked.passes(make_tool("go"))
+    asked.broker.decide(request, Decision(Choice.DENY))
+    assert not (await task).allows
+
+
+async def test_a_form_is_filled_in_with_the_arguments() -> None:
+    asked = Asked()
+    task, _ = await asked.ask(make_tool("go"), arguments={"text": "a"})
+    [field] = asked.questions[0].fields
+    assert (field.key, field.default) == ("text", "a")
+    task.cancel()
+    await asyncio.wait({task})
+
+
+async def test_a_server_without_a_fingerprint_gets_no_lasting_answer() -> None:
+    asked = Asked()
+    tool = make_tool("go", fingerprint="")
+    assert (await asked.answer(tool, Choice.ALWAYS_TOOL)).allows
+    assert not asked.questions[0].may_last
+    assert not await asked.passes(tool)

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.engine.chat.support import make_tool
+from tests.unit.engine.chat.support import make_inquiry, make_tool
 from tui.engine.consent.headless import HeadlessConsent
-from tui.model.chat import EntryId
-from tui.model.consent import Choice
+from tui.engine.consent.patterns import Pattern
+from tui.engine.consent.policy import Policy
 
 Pair = tuple[str, str]
 
@@ -15,9 +15,9 @@ Pair = tuple[str, str]
 async def allows(patterns: list[str], pair: Pair, *others: Pair) -> bool:
     tool, *rest = (make_tool(name, server) for server, name in (pair, *others))
     consent = HeadlessConsent(patterns)
-    decision = await consent.confirm(EntryId("e"), tool, "{}", [tool, *rest])
-    assert bool(decision.note) == (decision.choice is Choice.DENY)
-    return decision.choice is Choice.ONCE
+    answer = await consent.confirm(make_inquiry(tool, *rest))
+    assert bool(answer.note) is not answer.allows
+    return answer.allows
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,28 @@ async def test_a_clear_pattern_still_counts_beside_an_unclear_one() -> None:
 
 async def test_a_trusted_server_needs_no_pattern() -> None:
     tool = make_tool("go", trusted=True)
-    decision = await HeadlessConsent([]).confirm(EntryId("e"), tool, "{}", [tool])
-    assert decision.choice is Choice.ONCE
+    assert (await HeadlessConsent([]).confirm(make_inquiry(tool))).allows
+
+
+async def test_a_rule_that_denies_wins_over_the_list_and_over_yolo() -> None:
+    tool = make_tool("go", trusted=True)
+    for allows_all in (False, True):
+        policy = Policy(allows_all=allows_all)
+        policy.configure((), [Pattern("notes", "g*")], ())
+        answer = await HeadlessConsent(["notes.go"], policy).confirm(make_inquiry(tool))
+        assert not answer.allows
+        assert "forbids" in answer.note
+
+
+async def test_yolo_allows_what_no_rule_denies() -> None:
+    consent = HeadlessConsent([], Policy(allows_all=True))
+    assert (await consent.confirm(make_inquiry(make_tool("go")))).allows
+
+
+def test_names_that_mean_nothing_or_two_things_are_told() -> None:
+    offered = [make_tool("c", "a.b"), make_tool("b.c", "a"), make_tool("status", "git")]
+    consent = HeadlessConsent(["git.statu", "a.b.c", "git", "git.status", "a.b"])
+    assert consent.unmatched(offered) == ("git.statu", "a.b.c")
 
 
 NAME = st.text(st.sampled_from("ab."), min_size=1, max_size=4)

@@ -52,7 +52,10 @@ def test_two_gemdecks_keep_each_others_choices(tmp_path: Path) -> None:
     assert not third.is_enabled(script("sample"))
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"disabled": {}}', '{"disabled": [1, {"a": 2}]}'])
+@pytest.mark.parametrize(
+    "content",
+    ["{", "[]", '{"version": 1, "disabled": {}}', '{"version": 1, "disabled": [1, {"a": 2}]}'],
+)
 def test_a_file_that_makes_no_sense_disables_nothing(tmp_path: Path, content: str) -> None:
     path = tmp_path / "disabled.json"
     path.write_text(content)

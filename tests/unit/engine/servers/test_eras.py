@@ -88,7 +88,8 @@ def test_the_file_does_not_grow_without_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["{", "[]", '{"eras": 5}', '{"eras": {"a": 1, "b": {"era": 2}}}']
+    "content",
+    ["{", "[]", '{"version": 1, "eras": 5}', '{"version": 1, "eras": {"a": 1, "b": {"era": 2}}}'],
 )
 def test_a_file_that_makes_no_sense_is_no_hindrance(tmp_path: Path, content: str) -> None:
     path = tmp_path / "eras.json"

@@ -1,0 +1,203 @@
+"""A whole engine with a screenless user, a fake Gemini and servers that turn on them."""
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import anyio
+import pytest
+
+from tests.fakes.gemini import KEY, FakeGemini
+from tests.fakes.gemini_script import Action, Call, Say
+from tests.unit.engine.servers.support import FOLDER, eventually
+from tui.engine.consent.broker import ConsentBroker
+from tui.engine.consent.policy import Policy
+from tui.engine.engine import Engine, EngineOptions
+from tui.engine.events import EventBus
+from tui.engine.requests import RequestDesk
+from tui.model.chat import ToolCall
+from tui.model.consent import Choice, Decision, GrantScope, ToolStanding
+from tui.model.events import Event, RequestRaised, ToolExplained
+from tui.model.requests import ConfirmationRequest, PendingRequest
+from tui.model.servers import ServerId, ServerStatus
+from tui.model.trust import ToolChangeRequest
+from tui.store.selectors import entries
+from tui.store.store import Store
+
+READY: Final = ServerStatus.READY
+R = TypeVar("R", bound=PendingRequest)
+Json = dict[str, Any]
+Script = list[Sequence[Action]]
+
+
+def tool(name: str, description: str = "", **more: object) -> Json:
+    """Define a tool that takes ``{"text": string}``."""
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    described = description or f"Does {name}."
+    return {"name": name, "description": described, "inputSchema": schema, **more}
+
+
+def calling(name: str, times: int = 1) -> Script:
+    """Let the model call a tool once a turn."""
+    steps: Script = []
+    for number in range(times):
+        steps += [[Call([(name, {"text": f"{number}"})])], [Say("done")]]
+    return steps
+
+
+@dataclass
+class Turncoat:
+    """A server of `tests/servers/turncoat.py`: its tools can be changed, its calls be read."""
+
+    name: str
+    folder: Path
+
+    def offer(self, *tools: Json) -> None:
+        """Let it list these tools from now on."""
+        self._tools.write_text(json.dumps(tools), encoding="utf-8")
+
+    @property
+    def calls(self) -> list[tuple[str, Json]]:
+        """What was called, in order, with the arguments that arrived."""
+        if not self._calls.exists():
+            return []
+        lines = self._calls.read_text(encoding="utf-8").splitlines()
+        return [(name, arguments) for name, arguments in map(json.loads, lines)]
+
+    @property
+    def entry(self) -> Json:
+        """Its entry in the settings."""
+        arguments = [str(FOLDER / "turncoat.py"), str(self._tools), str(self._calls)]
+        return {"command": sys.executable, "args": arguments}
+
+    @property
+    def _tools(self) -> Path:
+        return self.folder / f"{self.name}-tools.json"
+
+    @property
+    def _calls(self) -> Path:
+        return self.folder / f"{self.name}-calls.jsonl"
+
+
+def write_settings(settings: Json) -> None:
+    """Write the user's settings."""
+    folder = Path.home() / ".gemini"
+    folder.mkdir(exist_ok=True)
+    (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+
+
+@dataclass
+class Deck:
+    """A running engine and what it says; `broker` takes the user's answers."""
+
+    engine: Engine
+    broker: ConsentBroker
+    fake: FakeGemini
+    store: Store
+    events: list[Event] = field(default_factory=list)
+
+    async def ask(self, text: str = "go") -> None:
+        """Send a message and wait for the end of the turn."""
+        self.engine.send(text)
+        await self.idle()
+
+    async def idle(self) -> None:
+        """Wait for the end of the turn."""
+        with anyio.fail_after(20):
+            await self.engine.wait_idle()
+
+    async def pending(self, kind: type[R]) -> R:
+        """Wait for a question of a kind and give the first one that is open."""
+        await eventually(lambda: self._open(kind))
+        return self._open(kind)[0]
+
+    def _open(self, kind: type[R]) -> list[R]:
+        return [request for request in self.store.state.pending if isinstance(request, kind)]
+
+    def raised(self, kind: type[R]) -> list[R]:
+        """Give all questions of a kind that were ever put."""
+        found = (event.request for event in self.events if isinstance(event, RequestRaised))
+        return [request for request in found if isinstance(request, kind)]
+
+    async def decide(
+        self, choice: Choice, scope: GrantScope = GrantScope.SESSION, arguments: str | None = None
+    ) -> ConfirmationRequest:
+        """Answer the first open question about a call."""
+        request = await self.pending(ConfirmationRequest)
+        decision = Decision(choice, scope=scope, arguments=arguments)
+        self.broker.decide(request.id, decision)
+        return request
+
+    async def accept_changes(self) -> ToolChangeRequest:
+        """Accept the open question about changed tools."""
+        request = await self.pending(ToolChangeRequest)
+        self.engine.tool_review.answer(request.id, accept=True)
+        return request
+
+    async def restart(self, server: str) -> None:
+        """Restart a server and wait until it is ready again."""
+        self.engine.servers.restart(ServerId(server))
+        await eventually(lambda: self.status(server) is not ServerStatus.READY)
+        await eventually(lambda: self.status(server) is ServerStatus.READY)
+
+    def status(self, server: str) -> ServerStatus:
+        """Give the status of a server."""
+        return next(v.status for v in self.store.state.servers if v.id == server)
+
+    def offered(self) -> list[str]:
+        """Name what the model may call now."""
+        return [offered.name for offered in self.engine.servers.offered_tools()]
+
+    def explained(self, server: str, name: str) -> ToolStanding:
+        """Ask why a tool stands as it does."""
+        self.engine.explain_tool(ServerId(server), name)
+        return [e.standing for e in self.events if isinstance(e, ToolExplained)][-1]
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The rows of calls in the transcript."""
+        return [entry for entry in entries(self.store.state) if isinstance(entry, ToolCall)]
+
+    def seen(self, request: int = -1) -> str:
+        """Give all that the model got in a request, as text."""
+        return json.dumps(self.fake.requests[request].body)
+
+
+@asynccontextmanager
+async def deck(
+    fake: FakeGemini,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    servers: Sequence[Turncoat] = (),
+    settings: Json | None = None,
+    folder: Path | None = None,
+    policy: Policy | None = None,
+    ready: bool = True,
+) -> AsyncIterator[Deck]:
+    """Run an engine with these servers in the user's settings, until the block ends."""
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
+    own = {"mcpServers": {server.name: server.entry for server in servers}}
+    write_settings({**own, **(settings or {})})
+    bus, store = EventBus(), Store()
+    broker = ConsentBroker(bus.publish, policy)
+    place = folder or Path(os.environ["HOME"]) / "work"
+    place.mkdir(exist_ok=True)
+    events: list[Event] = []
+    bus.subscribe(store.dispatch)
+    bus.subscribe(events.append)
+    bus.subscribe(broker.heed)
+    options = EngineOptions(place, demo_without_key=False, follow_settings=False)
+    desk = RequestDesk(bus.publish)
+    async with Engine(options, bus.publish, broker, desk=desk) as engine:
+        await engine.start()
+        made = Deck(engine, broker, fake, store, events)
+        if ready:
+            names = {server.name for server in servers}
+            await eventually(lambda: all(made.status(name) is READY for name in names))
+        yield made

@@ -1,0 +1,137 @@
+"""An engine in an opened folder, with somebody before it who answers what is asked."""
+
+import json
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import servers
+from tests.fakes.gemini import KEY
+from tests.unit.engine.servers.support import eventually
+from tui.engine.consent.broker import ConsentBroker
+from tui.engine.engine import Engine, EngineOptions
+from tui.engine.events import EventBus
+from tui.engine.requests import RequestDesk
+from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest
+from tui.store.state import AppState
+from tui.store.store import Store
+
+CANARY = Path(servers.__file__).with_name("canary.py")
+
+
+@dataclass
+class Place:
+    """A home, and a folder in it as somebody else made it; with a canary that may sing."""
+
+    home: Path
+    folder: Path
+    songs_file: Path
+
+    def canary(self, *words: str, **more: object) -> dict[str, Any]:
+        """Define a server that tells that it was started, and with which words."""
+        return {"command": sys.executable, "args": [str(CANARY), str(self.songs_file), *words]} | (
+            dict(more)
+        )
+
+    def songs(self) -> list[dict[str, Any]]:
+        """Give what the canaries told, oldest first."""
+        if not self.songs_file.exists():
+            return []
+        return [json.loads(line) for line in self.songs_file.read_text("utf-8").splitlines()]
+
+    def words(self) -> list[str]:
+        """Give the words of all canaries that were started, oldest first."""
+        return [" ".join(song["words"]) for song in self.songs()]
+
+    def project(
+        self, content: str | Mapping[str, Any], name: str = ".gemini/settings.json"
+    ) -> Path:
+        """Write a file of the folder."""
+        return self._write(self.folder / name, content)
+
+    def user(self, content: str | Mapping[str, Any]) -> Path:
+        """Write the user's own settings."""
+        return self._write(self.home / ".gemini" / "settings.json", content)
+
+    def _write(self, path: Path, content: str | Mapping[str, Any]) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
+        return path
+
+
+@dataclass
+class Opened:
+    """A running engine and what it shows."""
+
+    engine: Engine
+    store: Store
+    place: Place
+    answered: list[TrustRequest] = field(default_factory=list)
+
+    @property
+    def state(self) -> AppState:
+        return self.store.state
+
+    def trust(self) -> FolderTrust:
+        """Give what the user says of the folder."""
+        return self.store.state.folder_trust
+
+    def questions(self) -> list[TrustRequest]:
+        """Give the questions that stand."""
+        return [request for request in self.state.pending if isinstance(request, TrustRequest)]
+
+    async def question(self) -> TrustRequest:
+        """Wait for a question; give the one that stands last."""
+        await eventually(self.questions)
+        return self.questions()[-1]
+
+    async def answer(self, answer: TrustAnswer) -> TrustRequest:
+        """Answer the question that stands, or the next one."""
+        question = await self.question()
+        self.engine.folder.answer(question.id, answer)
+        self.answered.append(question)
+        await eventually(lambda: question not in self.questions())
+        return question
+
+    def server(self, name: str) -> ServerView:
+        """Give a server as shown."""
+        return next(view for view in self.state.servers if view.id == ServerId(name))
+
+    def statuses(self) -> dict[str, ServerStatus]:
+        """Give the status of every server."""
+        return {view.id: view.status for view in self.state.servers}
+
+    async def reach(self, name: str, status: ServerStatus) -> None:
+        """Wait until a server has a status."""
+        await eventually(lambda: self.statuses().get(name) is status)
+
+
+@asynccontextmanager
+async def opened(place: Place, *trusted: Path, follow: bool = True) -> AsyncIterator[Opened]:
+    """Open the folder as the deck does."""
+    bus, store = EventBus(), Store(AppState())
+    broker = ConsentBroker(bus.publish)
+    bus.subscribe(store.dispatch)
+    options = EngineOptions(
+        place.folder, server_patience=0, follow_settings=follow, trusted_folders=trusted
+    )
+    desk = RequestDesk(bus.publish)
+    async with Engine(options, bus.publish, broker, desk=desk) as engine:
+        await engine.start()
+        yield Opened(engine, store, place)
+
+
+@pytest.fixture
+def place(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Make a home with a folder in it, and a key for a model that nobody asks."""
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    folder = home / "clone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return Place(home, folder, tmp_path / "songs")

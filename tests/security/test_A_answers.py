@@ -1,0 +1,252 @@
+"""The question about a folder, and what each answer to it comes to."""
+
+import json
+import sys
+
+import anyio
+import pytest
+
+from tests.security.listener import listening
+from tests.security.opened import Place, opened, place
+from tests.unit.engine.servers.support import eventually
+from tui.model.servers import ServerStatus
+from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
+
+__all__ = ["place"]
+
+T, S = FolderTrust, ServerStatus
+
+
+async def test_A01_nothing_is_contacted_before_the_yes(place: Place) -> None:
+    async with listening() as listener:
+        place.project(
+            {
+                "mcpServers": {"net": {"url": f"{listener.url}/mcp"}},
+                "gemdeck": {"baseUrl": listener.url},
+            }
+        )
+        place.project(f"GOOGLE_GEMINI_BASE_URL={listener.url}\nHTTP_PROXY={listener.url}\n", ".env")
+        async with opened(place) as deck:
+            await deck.answer(TrustAnswer.NOT_NOW)
+            assert deck.statuses() == {"net": S.UNTRUSTED}
+            assert listener.requests == []
+            deck.engine.folder.review()
+            await deck.answer(TrustAnswer.TRUST)
+            await eventually(lambda: listener.requests)
+
+
+async def test_A03_not_now_holds_for_this_run_and_asks_again_in_the_next(place: Place) -> None:
+    place.project({"mcpServers": {"it": place.canary("it")}})
+    for _ in range(2):
+        async with opened(place) as deck:
+            await deck.answer(TrustAnswer.NOT_NOW)
+            place.user({"mcpServers": {}})
+            deck.engine.servers.start(deck.server("it").id)
+            deck.engine.servers.restart_all()
+            deck.engine.servers.set_enabled(deck.server("it").id, enabled=True)
+            assert deck.trust() is T.UNTRUSTED
+            assert deck.statuses() == {"it": S.UNTRUSTED}
+            failure = deck.server("it").failure
+            assert failure is not None
+            assert "Review this folder" in failure.advice
+            assert deck.questions() == []
+    assert place.songs() == []
+
+
+async def test_a_trusted_folder_starts_its_servers_unasked_and_with_its_values(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWN", "own")
+    env = {"SEEN_A": "${OWN}", "SEEN_B": "${BROUGHT}"}
+    place.project({"mcpServers": {"it": place.canary("${OWN}", env=env)}})
+    place.project("BROUGHT=brought\nOWN=other\n", ".env")
+    async with opened(place) as deck:
+        question = await deck.answer(TrustAnswer.TRUST)
+        assert set(question.variables) == {"BROUGHT", "OWN"}
+        assert question.servers[0].references == ("OWN", "BROUGHT")
+        await deck.reach("it", S.READY)
+    async with opened(place) as deck:
+        await deck.reach("it", S.READY)
+        assert deck.questions() == []
+        assert deck.trust() is T.TRUSTED
+    assert [song["words"] for song in place.songs()] == [["own"], ["own"]]
+    assert place.songs()[0]["env"] == {"SEEN_A": "own", "SEEN_B": "brought"}
+
+
+async def test_forgetting_stops_the_folders_servers_and_asks_in_the_next_run(
+    place: Place,
+) -> None:
+    place.user({"mcpServers": {"mine": place.canary("mine")}})
+    place.project({"mcpServers": {"it": place.canary("it")}})
+    async with opened(place) as deck:
+        await deck.answer(TrustAnswer.TRUST)
+        await deck.reach("it", S.READY)
+        await deck.reach("mine", S.READY)
+        deck.engine.folder.forget()
+        await deck.reach("it", S.UNTRUSTED)
+        await eventually(lambda: deck.trust() is T.UNTRUSTED)
+        assert deck.statuses()["mine"] is S.READY
+        deck.engine.folder.review()
+        await deck.answer(TrustAnswer.TRUST)
+        await deck.reach("it", S.READY)
+        deck.engine.folder.forget()
+        await deck.reach("it", S.UNTRUSTED)
+    async with opened(place) as deck:
+        assert (await deck.question()).subject is TrustSubject.FOLDER
+
+
+async def test_never_holds_in_later_runs_until_the_user_reviews_the_folder(place: Place) -> None:
+    place.project({"mcpServers": {"it": place.canary("it")}})
+    async with opened(place) as deck:
+        await deck.answer(TrustAnswer.NEVER)
+        await eventually(lambda: deck.trust() is T.NEVER)
+        assert deck.statuses() == {}
+    async with opened(place) as deck:
+        assert deck.trust() is T.NEVER
+        assert deck.questions() == []
+        deck.engine.folder.review()
+        await deck.answer(TrustAnswer.TRUST)
+        await deck.reach("it", S.READY)
+        deck.engine.folder.review()
+        await deck.answer(TrustAnswer.NEVER)
+        await eventually(lambda: deck.statuses() == {})
+    assert place.words() == ["it"]
+
+
+async def test_A22_an_answer_counts_only_for_what_was_shown(place: Place) -> None:
+    place.project({"mcpServers": {"it": place.canary("shown")}})
+    async with opened(place, follow=False) as deck:
+        question = await deck.question()
+        place.project({"mcpServers": {"it": place.canary("swapped")}})
+        deck.engine.folder.answer(question.id, TrustAnswer.TRUST)
+        again = await deck.question()
+        assert again.id != question.id
+        assert [line.text for line in again.difference if line.sign == "+"] == ["argument swapped"]
+        deck.engine.folder.answer(question.id, TrustAnswer.TRUST)
+        assert deck.statuses() == {"it": S.UNTRUSTED}
+        place.project({"mcpServers": {"it": place.canary("shown")}})
+        await deck.answer(TrustAnswer.NOT_NOW)
+    assert place.songs() == []
+
+
+async def test_A22_a_question_that_is_outdated_while_it_stands_is_put_anew(place: Place) -> None:
+    place.project({"mcpServers": {"it": place.canary("one")}})
+    async with opened(place) as deck:
+        first = await deck.question()
+        place.project({"mcpServers": {"it": place.canary("two")}})
+        await eventually(lambda: [q.id for q in deck.questions()] not in ([first.id], []))
+        deck.engine.folder.answer(first.id, TrustAnswer.TRUST)
+        assert len(deck.questions()) == 1
+        place.project({})
+        await eventually(lambda: not deck.questions() and not deck.statuses())
+        assert deck.trust() is T.NOTHING_TO_TRUST
+    assert place.songs() == []
+
+
+async def test_A06_trust_with_children_covers_a_folder_below(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.project({"mcpServers": {"it": place.canary("above")}})
+    async with opened(place) as deck:
+        question = await deck.answer(TrustAnswer.TRUST_WITH_CHILDREN)
+        assert question.may_include_children
+        await deck.reach("it", S.READY)
+    below = Place(place.home, place.folder / "packages" / "a", place.songs_file)
+    below.project({"mcpServers": {"it": place.canary("below")}})
+    monkeypatch.chdir(below.folder)
+    async with opened(below) as deck:
+        await deck.reach("it", S.READY)
+        assert deck.questions() == []
+
+
+async def test_A23_forty_servers_are_one_question(place: Place) -> None:
+    place.project({"mcpServers": {f"s{n}": place.canary(str(n)) for n in range(40)}})
+    async with opened(place) as deck:
+        question = await deck.question()
+        assert len(deck.questions()) == 1
+        assert len(question.servers) == 40
+        assert set(deck.statuses().values()) == {S.UNTRUSTED}
+    assert place.songs() == []
+
+
+async def test_a_folder_that_cannot_be_trusted_says_why_and_a_yes_changes_nothing(
+    place: Place,
+) -> None:
+    place.project({"mcpServers": {"it": place.canary("it")}})
+    place.folder.chmod(0o777)
+    async with opened(place) as deck:
+        question = await deck.answer(TrustAnswer.TRUST)
+        assert "Everybody can write" in question.refusal
+        assert deck.statuses() == {"it": S.UNTRUSTED}
+    place.folder.chmod(0o755)
+    assert place.songs() == []
+
+
+async def test_a_folder_named_on_the_command_line_is_trusted_for_this_run_as_it_was(
+    place: Place,
+) -> None:
+    place.project({"mcpServers": {"it": place.canary("it")}})
+    async with opened(place, place.folder) as deck:
+        await deck.reach("it", S.READY)
+        assert deck.trust() is T.TRUSTED
+        place.project({"mcpServers": {"it": place.canary("evil")}})
+        await deck.answer(TrustAnswer.NOT_NOW)
+    async with opened(place) as deck:
+        await deck.answer(TrustAnswer.NOT_NOW)
+    assert place.words() == ["it"]
+
+
+async def headless(place: Place, *arguments: str) -> str:
+    """Run ``gemdeck -p`` in the folder with the demo; give what it says on standard error."""
+    with anyio.fail_after(60):
+        done = await anyio.run_process(
+            [sys.executable, "-m", "tui", "-p", "hello", "--demo", *arguments],
+            cwd=place.folder,
+            check=False,
+        )
+    assert done.returncode == 0
+    return done.stderr.decode()
+
+
+async def test_A08_without_a_screen_a_folder_counts_only_where_it_is_named(place: Place) -> None:
+    place.project({"mcpServers": {"lint": place.canary("lint")}})
+    async with opened(place) as deck:
+        await deck.answer(TrustAnswer.TRUST)
+        await deck.reach("lint", S.READY)
+    assert place.words() == ["lint"]
+    link = place.home / "link"
+    link.symlink_to(place.folder)
+    for arguments in (["--yolo"], ["--trust-folder", str(link), "--trust-folder", "."]):
+        said = await headless(place, *arguments)
+        assert "not trusted" in said
+        assert "lint" in said
+        assert "--trust-folder" in said
+    assert place.words() == ["lint"]
+    said = await headless(
+        place, "--trust-folder", "/elsewhere", "--trust-folder", str(place.folder)
+    )
+    assert "/elsewhere is not this folder" in said
+    assert "not trusted" not in said
+    assert place.words() == ["lint", "lint"]
+
+
+async def test_A08_never_holds_without_a_screen_too(place: Place) -> None:
+    place.project({"mcpServers": {"lint": place.canary("lint")}})
+    async with opened(place) as deck:
+        await deck.answer(TrustAnswer.NEVER)
+        await eventually(lambda: deck.trust() is T.NEVER)
+    said = await headless(place, "--trust-folder", str(place.folder), "--yolo")
+    assert "never to be trusted" in said
+    assert place.songs() == []
+
+
+async def test_a_home_that_is_opened_brings_nothing_of_its_own(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.user({"mcpServers": {"mine": place.canary("mine")}})
+    (place.home / ".mcp.json").write_text(json.dumps({"mcpServers": {"it": place.canary("it")}}))
+    monkeypatch.chdir(place.home)
+    async with opened(Place(place.home, place.home, place.songs_file)) as deck:
+        await deck.reach("mine", S.READY)
+        assert deck.trust() is T.NOTHING_TO_TRUST
+    assert place.words() == ["mine"]

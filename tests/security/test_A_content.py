@@ -1,0 +1,245 @@
+"""Trust and fingerprints stand for what would run; a change asks again, a name means nothing."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.security.folders import Reader, reader
+from tests.security.opened import place
+from tui.engine.servers.environment import server_environment, shown_program
+from tui.engine.servers.failures import ServerError
+from tui.engine.settings.programs import find_program, guarded_folders
+from tui.model.servers import ServerStatus
+from tui.model.trust import FolderTrust
+
+__all__ = ["place", "reader"]
+
+T = FolderTrust
+STDIO: Mapping[str, Any] = {"command": "true", "args": ["a"], "env": {"A": "1"}, "cwd": "sub"}
+HTTP: Mapping[str, Any] = {"url": "https://h.example/mcp", "headers": {"A": "1"}}
+
+
+def write(reader: Reader, **content: object) -> None:
+    reader.place.project(content)
+
+
+@pytest.mark.parametrize(
+    ("entry", "change"),
+    [
+        (STDIO, {"command": "false"}),
+        (STDIO, {"args": ["b"]}),
+        (STDIO, {"args": ["a", ""]}),
+        (STDIO, {"env": {"A": "2"}}),
+        (STDIO, {"env": {"A": "1", "B": "1"}}),
+        (STDIO, {"cwd": "other"}),
+        (HTTP, {"url": "https://h.example/mcp2"}),
+        (HTTP, {"headers": {"A": "2"}}),
+        (HTTP, {"type": "sse"}),
+        (HTTP, {"oauth": {"issuer": "https://evil.example"}}),
+    ],
+)
+def test_A09_each_change_of_what_runs_asks_again_and_going_back_does_not(
+    reader: Reader, entry: dict[str, Any], change: dict[str, Any]
+) -> None:
+    write(reader, mcpServers={"it": entry})
+    reader.say_yes()
+    before = reader.server()
+    write(reader, mcpServers={"it": entry | change})
+    assert reader.trust() is T.CHANGED
+    changed = reader.server()
+    assert changed.withheld is ServerStatus.UNTRUSTED
+    assert changed.fingerprint != before.fingerprint
+    assert {line.sign for line in reader.question().difference} >= {"+"}
+    write(reader, mcpServers={"it": entry})
+    assert reader.trust() is T.TRUSTED
+    assert reader.server() == before
+    write(reader, mcpServers={"it": entry | change})
+    reader.say_yes()
+    write(reader, mcpServers={"it": entry})
+    assert reader.trust() is T.TRUSTED
+
+
+def test_A09_what_runs_nothing_asks_nothing(reader: Reader) -> None:
+    write(reader, mcpServers={"it": STDIO})
+    reader.say_yes()
+    write(reader, mcpServers={"it": {**STDIO, "description": "x", "trust": True}}, ui={"theme": 1})
+    assert reader.trust() is T.TRUSTED
+    reader.place.project("UNUSED=1\n", ".env")
+    assert reader.trust() is T.TRUSTED
+
+
+def test_A09_a_server_that_did_not_change_keeps_running_beside_one_that_did(
+    reader: Reader,
+) -> None:
+    write(reader, mcpServers={"it": STDIO, "other": HTTP})
+    reader.say_yes()
+    write(reader, mcpServers={"it": {**STDIO, "args": ["b"]}, "more": STDIO})
+    assert reader.server("it").withheld is ServerStatus.UNTRUSTED
+    changes = {server.server: server.change for server in reader.question().servers}
+    assert changes == {"it": "changed", "more": "new", "other": "gone"}
+    write(reader, mcpServers={"it": STDIO, "more": STDIO})
+    assert reader.server("it").withheld is None
+    assert reader.server("more").withheld is ServerStatus.UNTRUSTED
+
+
+def test_A09_words_cut_elsewhere_make_another_server(reader: Reader) -> None:
+    prints = set()
+    for args in (["a b"], ["a", "b"], ["a", " b"], ["a b", ""], ['a","b']):
+        write(reader, mcpServers={"it": {"command": "true", "args": args}})
+        prints.add(reader.server().fingerprint)
+    assert len(prints) == 5
+
+
+def test_A10_the_same_name_elsewhere_is_another_server(reader: Reader) -> None:
+    one = reader.clone(reader.place.home / "one", it={"command": "true", "args": ["one"]})
+    two = reader.clone(reader.place.home / "two", it={"command": "true", "args": ["two"]})
+    same = reader.clone(reader.place.home / "same", it={"command": "true", "args": ["one"]})
+    reader.say_yes(one)
+    assert reader.trust(two) is T.UNTRUSTED
+    assert reader.trust(same) is T.UNTRUSTED
+    prints = {reader.server("it", folder).fingerprint for folder in (one, two, same)}
+    assert len(prints) == 3
+
+
+def test_A10_a_name_is_no_part_of_what_a_server_of_the_user_is(reader: Reader) -> None:
+    reader.place.user({"mcpServers": {"it": STDIO, "too": STDIO, "else": HTTP}})
+    prints = {str(one.id): one.fingerprint for one in reader.load().servers}
+    assert prints["it"] == prints["too"] != prints["else"]
+    reader.place.user({"mcpServers": {"it": {**STDIO, "timeout": 5, "includeTools": []}}})
+    assert reader.server().fingerprint == prints["it"]
+
+
+def test_A09_a_value_in_the_users_environment_is_part_of_the_users_server(reader: Reader) -> None:
+    reader.place.user({"mcpServers": {"it": {"command": "true", "env": {"A": "$TOKEN"}}}})
+    prints = []
+    for value in ("one", "two"):
+        reader.environ["TOKEN"] = value
+        prints.append(reader.server().fingerprint)
+    assert prints[0] != prints[1]
+    assert len(prints[0]) == 64
+
+
+@pytest.mark.parametrize("entry", [".", "", "{folder}/bin", "{folder}/../clone/bin", "bin"])
+def test_A14_the_opened_folder_puts_no_program_in_the_way(
+    reader: Reader, entry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = reader.place.folder
+    for fake in (folder / "true", folder / "bin" / "true"):
+        fake.parent.mkdir(exist_ok=True)
+        fake.write_text("#!/bin/sh\n")
+        fake.chmod(0o755)
+    path = f"{entry.format(folder=folder)}:/usr/bin:/bin"
+    reader.environ["PATH"] = path
+    monkeypatch.chdir(folder)
+    write(reader, mcpServers={"it": {"command": "true"}})
+    reader.place.user({"mcpServers": {"mine": {"command": "true"}}})
+    reader.say_yes()
+    assert os.path.realpath(reader.server().program) == os.path.realpath("/usr/bin/true")
+    assert reader.server("mine").program == reader.server().program
+    avoid = guarded_folders((folder,), reader.place.home)
+    assert server_environment({}, {"PATH": path}, avoid) == {"PATH": "/usr/bin:/bin"}
+    assert server_environment({}, {"PATH": path.partition(":")[0]}, avoid) == {}
+
+
+def test_A14_a_program_that_is_found_elsewhere_asks_again(reader: Reader, tmp_path: Path) -> None:
+    write(reader, mcpServers={"it": {"command": "true"}})
+    reader.say_yes()
+    other = tmp_path / "true"
+    other.write_text("#!/bin/sh\n")
+    other.chmod(0o755)
+    reader.environ["PATH"] = f"{tmp_path}:/usr/bin:/bin"
+    assert reader.trust() is T.CHANGED
+    assert reader.question().servers[0].program == str(other)
+
+
+def test_A14_programs_in_the_home_are_the_users_own(tmp_path: Path) -> None:
+    tool = tmp_path / ".local" / "bin" / "tool"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    avoid = guarded_folders((tmp_path, tmp_path.parent), tmp_path)
+    assert find_program("tool", {"PATH": str(tool.parent)}, tmp_path, avoid) == str(tool)
+
+
+def test_A20_a_reference_is_read_only_after_the_yes_and_is_named_before(reader: Reader) -> None:
+    reader.environ |= {"GEMINI_API_KEY": "hunter22", "PORT": "1"}
+    entry = {"url": "http://127.0.0.1:${PORT}/?k=${GEMINI_API_KEY}", "timeout": "$T"}
+    write(reader, mcpServers={"it": entry})
+    server = reader.server()
+    assert server.withheld is ServerStatus.UNTRUSTED
+    assert "hunter22" not in server.url
+    [shown] = reader.question().servers
+    assert shown.references == ("PORT", "GEMINI_API_KEY")
+    assert shown.url == entry["url"]
+    assert any("GEMINI_API_KEY" in warning for warning in shown.warnings)
+    reader.environ["T"] = "5000"
+    reader.say_yes()
+    assert reader.server().url == "http://127.0.0.1:1/?k=hunter22"
+    assert reader.server().timeout == 5
+    reader.environ["GEMINI_API_KEY"] = "${PORT}"
+    assert reader.server().url == "http://127.0.0.1:1/?k=${PORT}"
+
+
+def test_A20_a_variable_that_is_not_set_is_reported_and_not_emptied(reader: Reader) -> None:
+    write(reader, mcpServers={"it": {"command": "true", "args": ["${GONE}"]}})
+    assert reader.load().problems == ()
+    reader.say_yes()
+    assert reader.server().args == ("${GONE}",)
+    assert "GONE is not set" in str(reader.load().problems[0])
+
+
+def test_A02_a_dotenv_serves_the_folders_own_references_and_nothing_else(reader: Reader) -> None:
+    reader.environ["BOTH"] = "own"
+    reader.place.user({"mcpServers": {"mine": {"command": "true", "args": ["${TOKEN:-none}"]}}})
+    args = ["${TOKEN}", "${BOTH}", "${NESTED}"]
+    write(reader, mcpServers={"it": {"command": "true", "args": args}})
+    reader.place.project("TOKEN=wrong\n", ".env")
+    reader.place.project(
+        "TOKEN=brought\nBOTH=brought\nNESTED='${TOKEN}'\nGEMINI_API_KEY=x\n=bad\n", ".gemini/.env"
+    )
+    (reader.place.home / ".env").write_text("TOKEN=above\n")
+    assert reader.question().variables == ("TOKEN", "BOTH", "NESTED")
+    assert reader.server().args == tuple(args)
+    reader.say_yes()
+    assert reader.server().args == ("brought", "own", "${TOKEN}")
+    assert reader.server("mine").args == ("none",)
+    reader.place.project("TOKEN=other\nBOTH=brought\nNESTED='${TOKEN}'\n", ".gemini/.env")
+    assert reader.trust() is T.CHANGED
+    assert "brought" not in (reader.state / "trust.json").read_text()
+
+
+def test_A22_the_program_that_was_shown_is_the_one_that_starts(reader: Reader) -> None:
+    tool = reader.place.folder / "tool"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    write(reader, mcpServers={"it": {"command": "./tool"}})
+    reader.say_yes()
+    server = reader.server()
+    assert shown_program(server) == str(tool)
+    tool.write_text("#!/bin/sh\ntouch canary\n")
+    with pytest.raises(ServerError, match="has changed since it was shown"):
+        shown_program(server)
+    tool.unlink()
+    with pytest.raises(ServerError, match="has changed since it was shown"):
+        shown_program(server)
+
+
+def test_what_was_trusted_is_kept_without_secrets(reader: Reader) -> None:
+    token = "ghp_" + "a1" * 18
+    args = ["--token", "hunter22", f"--key={token}", "x" * 5_000]
+    entry = {"command": "true", "args": args, "env": {"PASSWORD": "hunter23"}}
+    write(reader, mcpServers={"it": entry, "net": {"url": "https://u:hunter24@h/?k=hunter25"}})
+    reader.say_yes()
+    kept = (reader.state / "trust.json").read_text()
+    for secret in ("hunter2", token):
+        assert secret not in kept
+    assert len(json.loads(kept)["folders"][0]["content"]["servers"]) == 2
+    args[1] = "hunter26"
+    write(reader, mcpServers={"it": entry})
+    lines = [line.text for line in reader.question().difference if line.sign == "+"]
+    assert len(lines) == 1
+    assert lines[0].startswith("argument *** #")

@@ -1,0 +1,125 @@
+"""The question on a folder: it shows everything, and no careless key gives the yes."""
+
+import string
+from dataclasses import replace
+
+import pytest
+
+from tests.ui.consent.disclosures import GIT, SEARCH, Disclosing, disclosing, trust
+from tui.model.servers import ServerId
+from tui.model.trust import TrustAnswer
+from tui.ui.widgets.labelled_text import LABEL_WIDTH
+
+KEY_REPEAT_SECONDS = 0.03
+"""How fast a held key comes."""
+
+HELD_KEYS = 25
+"""How often it comes here."""
+
+NO = {TrustAnswer.NOT_NOW}
+
+
+def answers(hands: Disclosing) -> set[object]:
+    return {arguments[1] for name, arguments in hands.calls if name == "answer_trust"}
+
+
+async def rows_seen_by_paging(hands: Disclosing) -> list[str]:
+    """Page through the text as a user does, and collect each row that was on the screen once."""
+    view = hands.modal.text
+    seen: dict[int, str] = {}
+    while True:
+        top = view.scroll_offset.y
+        box = view.content_region
+        lines = hands.text.splitlines()[box.y : box.bottom]
+        seen |= {
+            top + n: line[box.x : box.right].rstrip("▁▂▃▄▅▆▇█ ") for n, line in enumerate(lines)
+        }
+        await hands.press("pagedown")
+        if view.scroll_offset.y == top:
+            return [seen[row] for row in sorted(seen)]
+
+
+def value_after(rows: list[str], label: str) -> str:
+    """Give a text that begins behind a label and goes on in the rows below it."""
+    start = next(n for n, row in enumerate(rows) if row[:LABEL_WIDTH].strip() == label)
+    value = rows[start][LABEL_WIDTH:]
+    for row in rows[start + 1 :]:
+        if row[:LABEL_WIDTH].strip():
+            break
+        value += row[LABEL_WIDTH:]
+    return value
+
+
+async def test_A03_the_question_lists_every_server_before_any_answer_that_allows() -> None:
+    servers = tuple(replace(GIT, server=ServerId(f"server-{n}")) for n in range(12))
+    async with disclosing(trust(servers=(*servers, SEARCH))) as hands:
+        await hands.arm()
+        await hands.press("t", "c", "c")
+        assert hands.calls == []
+        rows = await rows_seen_by_paging(hands)
+        named = [row[LABEL_WIDTH:] for row in rows if row.startswith("server ")]
+        assert named == [*(server.server for server in servers), "search"]
+        assert sum(row.endswith("--repository") for row in rows) == len(servers)
+        await hands.press("t")
+        assert answers(hands) == {TrustAnswer.TRUST}
+
+
+async def test_A12_every_character_of_a_long_argument_can_be_reached() -> None:
+    noise = string.ascii_letters + string.digits
+    long = "".join(noise[n * n % 61] for n in range(64 * 1024))
+    server = replace(GIT, args=("-y", long, "--danger"))
+    async with disclosing(trust(servers=(server,)), (120, 60)) as hands:
+        await hands.arm()
+        rows = await rows_seen_by_paging(hands)
+        assert value_after(rows, "2") == long
+        assert value_after(rows, "3") == "--danger"
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    ["x" + " " * 300 + "; rm -rf ~", "x\n\n\nserver     harmless", "⟨U+202E⟩fdp.exe", "\tx\r\ny"],
+    ids=["blanks", "newlines", "bidi", "tabs"],
+)
+async def test_A12_nothing_in_an_argument_moves_the_rest_out_of_sight(hidden: str) -> None:
+    server = replace(GIT, args=("--first", hidden, "--last"))
+    async with disclosing(trust(servers=(server,))) as hands:
+        await hands.arm()
+        await hands.press("t")
+        assert hands.calls == []
+        rows = await rows_seen_by_paging(hands)
+        visible = hidden.replace("\n", "␊").replace("\t", "␉").replace("\r", "␍")
+        assert value_after(rows, "2").replace(" ", "") == visible.replace(" ", "")
+        assert value_after(rows, "3") == "--last"
+        assert [row for row in rows if row.startswith("server")] == ["server     git"]
+
+
+async def test_A12_five_hundred_arguments_stand_one_a_line_with_their_numbers() -> None:
+    server = replace(GIT, args=tuple(f"--option-{n}" for n in range(1, 501)))
+    async with disclosing(trust(servers=(server,)), (80, 60)) as hands:
+        await hands.arm()
+        rows = await rows_seen_by_paging(hands)
+        numbered = [row.split() for row in rows if "--option-" in row]
+        assert numbered == [[str(n), f"--option-{n}"] for n in range(1, 501)]
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 10)])
+async def test_A23_forty_servers_and_a_held_enter_trust_nothing(size: tuple[int, int]) -> None:
+    servers = tuple(replace(GIT, server=ServerId(f"server-{n}")) for n in range(40))
+    async with disclosing(trust(servers=servers), size) as hands:
+        for _ in range(HELD_KEYS):
+            hands.clock.advance(KEY_REPEAT_SECONDS)
+            await hands.pilot.press("enter")
+        await hands.arm()
+        for _ in range(HELD_KEYS):
+            hands.clock.advance(KEY_REPEAT_SECONDS)
+            await hands.pilot.press("enter")
+        await hands.pilot.pause()
+        assert answers(hands) <= NO
+
+
+async def test_A23_a_calm_enter_says_not_now_and_escape_does_the_same() -> None:
+    for key in ("enter", "escape"):
+        async with disclosing(trust()) as hands:
+            await hands.arm()
+            await hands.press("end", key)
+            assert answers(hands) == NO

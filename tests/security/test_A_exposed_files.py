@@ -1,0 +1,81 @@
+"""What grants something counts only where nobody else could have written it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tui.engine.files import write_private
+from tui.engine.state_file import StateFile, StateFileError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "trust.json"
+
+
+def loosen(path: Path) -> None:
+    path.chmod(0o620)
+
+
+def give_away(path: Path) -> None:
+    os.chown(path, 12_345, 12_345)
+
+
+def name_twice(path: Path) -> None:
+    path.with_name("other").hardlink_to(path)
+
+
+def lead_elsewhere(path: Path) -> None:
+    elsewhere = path.parent / "elsewhere"
+    elsewhere.mkdir()
+    path.rename(elsewhere / "trust.json")
+    path.symlink_to(elsewhere / "trust.json")
+
+
+def open_folder(path: Path) -> None:
+    path.parent.chmod(0o777)
+
+
+@pytest.mark.parametrize(
+    ("expose", "reason"),
+    [
+        (loosen, "others have permissions on it (620)"),
+        pytest.param(
+            give_away,
+            "belongs to another user",
+            marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away"),
+        ),
+        (name_twice, "second name"),
+        (lead_elsewhere, "link to another folder"),
+        (open_folder, "others can write to its folder"),
+    ],
+)
+def test_A07_what_others_could_have_written_grants_nothing_and_stays_as_it_is(
+    path: Path, expose: Callable[[Path], None], reason: str
+) -> None:
+    told = list[str]()
+    data = b'{"version": 1, "trusted": ["/"]}'
+    write_private(path, data)
+    expose(path)
+    file = StateFile(path, version=1, fails_closed=True, on_problem=told.append)
+    assert file.load() is None
+    assert reason in told.pop()
+    assert file.update(lambda _: {"mine": 1}) == {"mine": 1}
+    assert "this run only" in told.pop()
+    assert file.load() == {"mine": 1}
+    assert path.read_bytes() == data
+    with pytest.raises(StateFileError, match="is not used"):
+        file.save(lambda _: {"mine": 2})
+    assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("data", [b"", b"null", b"garbage", b'{"version": 1, "a": 1, "a": 2}'])
+def test_A07_garbage_grants_nothing_and_its_bytes_are_kept(path: Path, data: bytes) -> None:
+    told = list[str]()
+    write_private(path, data)
+    assert StateFile(path, version=1, fails_closed=True, on_problem=told.append).load() is None
+    [aside] = path.parent.glob("trust.json.corrupt-*")
+    assert aside.read_bytes() == data
+    assert "no longer counts" in told[0]

@@ -1,0 +1,207 @@
+"""Which folder is trusted: that one, as it lies on the disk, and no other."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.security.folders import Reader, reader
+from tests.security.opened import place
+from tui.engine.consent.identity import may_cover_children, reason_to_refuse
+from tui.model.servers import ServerStatus
+from tui.model.trust import FolderTrust
+
+__all__ = ["place", "reader"]
+
+T = FolderTrust
+
+
+@pytest.fixture
+def clone(reader: Reader) -> Path:
+    folder = reader.clone(reader.place.home / "work" / "shop")
+    reader.say_yes(folder)
+    assert reader.trust(folder) is T.TRUSTED
+    assert reader.server("it", folder).withheld is None
+    return folder
+
+
+def test_A04_nothing_that_lies_in_a_folder_makes_it_another_one(
+    reader: Reader, clone: Path
+) -> None:
+    other = reader.clone(reader.place.home / "other")
+    (other / ".git").write_text(f"gitdir: {clone}/.git/worktrees/x\n")
+    (clone / ".git" / "worktrees" / "x").mkdir(parents=True)
+    (clone / ".git" / "worktrees" / "x" / "gitdir").write_text(f"{other}/.git\n")
+    assert reader.trust(other) is T.UNTRUSTED
+
+
+def test_A05_a_path_that_only_begins_alike_is_not_trusted(reader: Reader, clone: Path) -> None:
+    reader.say_yes(clone, children=True)
+    assert reader.trust(reader.clone(clone.with_name("shop2"))) is T.UNTRUSTED
+    assert reader.trust(reader.clone(clone.with_name("SHOP"))) is T.UNTRUSTED
+
+
+def test_A05_other_spellings_of_the_path_lead_to_the_same_folder(
+    reader: Reader, clone: Path
+) -> None:
+    link = reader.place.home / "link"
+    link.symlink_to(clone)
+    for spelling in (link, clone / ".." / "shop", Path(f"{clone}/")):
+        assert reader.trust(spelling) is T.TRUSTED
+
+
+def test_A05_a_link_that_leads_elsewhere_since_is_not_trusted(reader: Reader, clone: Path) -> None:
+    link = reader.place.home / "link"
+    link.symlink_to(clone)
+    assert reader.trust(link) is T.TRUSTED
+    link.unlink()
+    link.symlink_to(reader.clone(reader.place.home / "evil"))
+    assert reader.trust(link) is T.UNTRUSTED
+
+
+def test_A05_a_folder_put_in_its_place_is_asked_about(reader: Reader, clone: Path) -> None:
+    copy = clone.with_name("copy")
+    shutil.copytree(clone, copy)
+    clone.rename(clone.with_name("away"))
+    copy.rename(clone)
+    loaded = reader.load(clone)
+    assert loaded.project.trust is T.CHANGED
+    assert loaded.servers[0].withheld is ServerStatus.UNTRUSTED
+    assert loaded.project.question is not None
+    assert loaded.project.question.difference[0].text.startswith("another folder")
+
+
+@pytest.mark.parametrize(
+    ("owner", "group", "mode", "word"),
+    [
+        (-1, -1, 0o777, "Everybody"),
+        (-1, -1, 0o1777, "Everybody"),
+        (-1, 12_345, 0o770, "group"),
+        (12_345, -1, 0o755, "another user"),
+    ],
+)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_A05_a_folder_that_others_can_change_is_refused(
+    reader: Reader, clone: Path, owner: int, group: int, mode: int, word: str
+) -> None:
+    os.chown(clone, owner, group)
+    clone.chmod(mode)
+    loaded = reader.load(clone)
+    assert loaded.project.trust is not T.TRUSTED
+    assert loaded.servers[0].withheld is ServerStatus.UNTRUSTED
+    assert loaded.project.question is not None
+    assert word in loaded.project.question.refusal
+    named = reader.load(clone, reader.word(clone, clone))
+    assert named.project.trust is not T.TRUSTED
+
+
+def test_A05_a_group_of_ones_own_is_no_reason_to_refuse(tmp_path: Path) -> None:
+    tmp_path.chmod(0o775)
+    assert reason_to_refuse(tmp_path) == ""
+
+
+def test_A06_trust_covers_the_folders_in_it_only_where_asked_for(
+    reader: Reader, clone: Path
+) -> None:
+    child = reader.clone(clone / "packages" / "a")
+    assert reader.trust(child) is T.UNTRUSTED
+    reader.say_yes(clone, children=True)
+    assert reader.trust(child) is T.TRUSTED
+    assert reader.server("it", child).withheld is None
+
+
+def test_A06_what_a_covered_folder_brings_is_pinned_when_it_is_first_seen(
+    reader: Reader, clone: Path
+) -> None:
+    reader.say_yes(clone, children=True)
+    child = reader.clone(clone / "a")
+    assert reader.trust(child) is T.TRUSTED
+    (child / ".gemini" / "settings.json").write_text('{"mcpServers": {"it": {"command": "id"}}}')
+    loaded = reader.load(child)
+    assert loaded.project.trust is T.CHANGED
+    assert loaded.project.question is not None
+    assert {line.text for line in loaded.project.question.difference if line.sign == "+"} == {
+        "command id",
+        "program /usr/bin/id",
+    }
+
+
+def test_A06_never_wins_below_the_folder_it_was_said_of(reader: Reader, clone: Path) -> None:
+    reader.say_yes(clone, children=True)
+    vendor = reader.clone(clone / "vendor")
+    reader.word(vendor).never()
+    assert reader.trust(vendor) is T.NEVER
+    assert reader.trust(reader.clone(vendor / "deep" / "er")) is T.NEVER
+    assert reader.trust(reader.clone(clone / "vendor2")) is T.TRUSTED
+
+
+def test_A06_a_covered_folder_that_is_forgotten_is_asked_about(reader: Reader, clone: Path) -> None:
+    reader.say_yes(clone, children=True)
+    child = reader.clone(clone / "a")
+    assert reader.trust(child) is T.TRUSTED
+    reader.word(child).forget()
+    assert reader.trust(child) is T.UNTRUSTED
+    reader.word(clone).forget()
+    assert reader.trust(clone) is T.UNTRUSTED
+
+
+def test_A06_a_parent_that_was_swapped_or_opened_to_others_covers_nothing(
+    reader: Reader, clone: Path
+) -> None:
+    reader.say_yes(clone, children=True)
+    child = reader.clone(clone / "a")
+    clone.chmod(0o777)
+    assert reader.trust(child) is T.UNTRUSTED
+    clone.chmod(0o755)
+    assert reader.trust(child) is T.TRUSTED
+
+
+def test_A06_some_folders_never_cover_those_in_them(reader: Reader, tmp_path: Path) -> None:
+    home = reader.place.home
+    for folder in (home, home.parent, Path("/"), Path("/tmp"), Path(tempfile.gettempdir())):
+        assert not may_cover_children(folder, home)
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    assert may_cover_children(shared, home)
+    shared.chmod(0o1777)
+    assert not may_cover_children(shared, home)
+
+
+def test_A02_a_folder_that_is_never_trusted_is_not_even_read(reader: Reader, clone: Path) -> None:
+    reader.word(clone).never()
+    (clone / ".gemini" / "settings.json").write_text("{")
+    loaded = reader.load(clone)
+    assert loaded.project.trust is T.NEVER
+    assert loaded.servers == ()
+    assert loaded.problems == ()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_text("garbage"),
+        lambda path: path.write_text("null"),
+        lambda path: path.chmod(0o666),
+        lambda path: path.write_text('{"version": 1, "folders": [{"path": "/"}, 7]}'),
+        lambda path: path.write_text('{"version": 99, "folders": []}'),
+        lambda path: path.symlink_to(path.rename(path.parent.parent / "elsewhere")),
+    ],
+)
+def test_A07_a_trust_store_that_cannot_be_relied_on_trusts_nothing(
+    reader: Reader, clone: Path, damage: object
+) -> None:
+    assert callable(damage)
+    file = reader.state / "trust.json"
+    assert file.stat().st_mode & 0o777 == 0o600
+    damage(file)
+    held = {path.read_bytes() for path in reader.state.glob("trust.json*") if path.is_file()}
+    assert reader.trust(clone) is not T.TRUSTED
+    kept = {path.read_bytes() for path in reader.state.glob("trust.json*") if path.is_file()}
+    assert held <= kept
+
+
+def test_A07_a_lost_salt_asks_about_everything_again(reader: Reader, clone: Path) -> None:
+    (reader.state / "salt.json").unlink()
+    assert reader.trust(clone) is T.CHANGED

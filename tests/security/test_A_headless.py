@@ -1,0 +1,68 @@
+"""Runs without a user: what nobody allowed does not run, and what is denied never does."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.cli.test_headless import notes_server, run, write_settings
+from tests.fakes.gemini import FakeGemini
+from tests.fakes.gemini_script import Call, Say
+
+
+@pytest.fixture
+async def gemini() -> AsyncIterator[FakeGemini]:
+    async with FakeGemini([[Call([("add_note", {"text": "milk"})])], [Say("done")]]) as fake:
+        yield fake
+
+
+def rules(**gemdeck: object) -> dict[str, object]:
+    return {"mcpServers": {"notes": notes_server()}, "gemdeck": gemdeck}
+
+
+ADD_NOTE = [{"server": "notes", "tool": "add_note"}]
+
+
+async def test_A08_yolo_runs_what_no_rule_denies(gemini: FakeGemini) -> None:
+    write_settings(rules())
+    result = await run("-p", "x", "-o", "json", "--yolo", gemini=gemini)
+    assert [call["status"] for call in result.json["tool_calls"]] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--yolo",),
+        ("--allowed-tools", "notes.add_note"),
+        ("--yolo", "--allowed-tools", "notes"),
+    ],
+)
+async def test_A08_a_rule_that_denies_holds_whatever_the_command_line_says(
+    gemini: FakeGemini, flags: tuple[str, ...]
+) -> None:
+    settings = rules(alwaysDeny=[{"server": "NOTES", "tool": "ADD_*"}], alwaysAllow=ADD_NOTE)
+    write_settings(settings)
+    result = await run("-p", "x", "-o", "json", *flags, gemini=gemini)
+    assert [call["status"] for call in result.json["tool_calls"]] == ["error"]
+    assert '"add_note"' not in str(gemini.requests[0].body.get("tools"))
+
+
+async def test_A08_a_rule_of_the_users_settings_allows_without_a_user(gemini: FakeGemini) -> None:
+    write_settings(rules(alwaysAllow=ADD_NOTE))
+    result = await run("-p", "x", "-o", "json", gemini=gemini)
+    assert [call["status"] for call in result.json["tool_calls"]] == ["ok"]
+
+
+async def test_A08_an_empty_list_allows_nothing(gemini: FakeGemini) -> None:
+    write_settings(rules(alwaysAllow=[]))
+    result = await run("-p", "x", "-o", "json", "--allowed-tools", "", gemini=gemini)
+    assert [call["status"] for call in result.json["tool_calls"]] == ["denied"]
+
+
+async def test_A08_a_name_that_matches_nothing_is_told(gemini: FakeGemini) -> None:
+    write_settings(rules())
+    result = await run(
+        "-p", "x", "-o", "json", "--allowed-tools", "notes.ad_note,notes", gemini=gemini
+    )
+    assert "notes.ad_note names no one tool or server" in result.stderr
+    assert result.stderr.count("--allowed-tools") == 1
+    assert [call["status"] for call in result.json["tool_calls"]] == ["ok"]

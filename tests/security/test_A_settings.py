@@ -1,0 +1,292 @@
+"""Settings files of an opened folder: what they may say, and what reading them takes."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from tests.security.folders import Reader, reader
+from tests.security.opened import Place, place
+from tests.unit.settings.test_loader import Files
+from tui.engine.settings.scope import PROJECT_SAY, ProjectSay, counting_keys
+from tui.model.servers import ServerStatus
+from tui.model.settings import (
+    GemdeckSettings,
+    McpSettings,
+    ModelSettings,
+    OAuthSettings,
+    ServerSettings,
+    Settings,
+    ToolPattern,
+)
+from tui.model.trust import FolderTrust
+from tui.text import sanitize
+
+__all__ = ["place", "reader"]
+
+GOOD = {"command": "true"}
+
+
+def keys(model: type[BaseModel], above: str) -> Iterator[str]:
+    for name, info in model.model_fields.items():
+        yield f"{above}{info.alias or name}"
+
+
+def schema_paths() -> set[str]:
+    """List every key of the schema."""
+    return {
+        *keys(Settings, ""),
+        *keys(ServerSettings, "mcpServers.*."),
+        *keys(OAuthSettings, "mcpServers.*.oauth."),
+        *keys(McpSettings, "mcp."),
+        *keys(GemdeckSettings, "gemdeck."),
+        *keys(ModelSettings, "model."),
+        *keys(ToolPattern, "gemdeck.alwaysAllow[]."),
+        *keys(ToolPattern, "gemdeck.alwaysDeny[]."),
+    }
+
+
+def test_A02_it_is_decided_for_every_key_whether_a_project_may_set_it() -> None:
+    assert set(PROJECT_SAY) == schema_paths()
+
+
+def test_A02_a_project_adds_forbids_and_lowers_and_nothing_else() -> None:
+    assert counting_keys("gemdeck") == {"maxToolCalls", "idleTimeout", "alwaysDeny"}
+    assert counting_keys("mcp") == {"allowed", "excluded"}
+    nothing = {path for path, say in PROJECT_SAY.items() if say is ProjectSay.NOTHING}
+    assert nothing == {
+        *("mcpServers.*.trust", "mcpServers.*.authProviderType", "mcpServers.*.targetAudience"),
+        *("mcpServers.*.targetServiceAccount", "mcp.serverCommand", "model", "model.name"),
+        *("gemdeck.model", "gemdeck.apiVersion", "gemdeck.thoughts", "gemdeck.systemInstruction"),
+        *("gemdeck.protocols", "gemdeck.alwaysAllow"),
+        *("gemdeck.alwaysAllow[].server", "gemdeck.alwaysAllow[].tool"),
+    }
+
+
+def test_A02_not_even_a_trusted_project_grants_or_chooses_the_model(reader: Reader) -> None:
+    reader.place.user({"mcpServers": {"mine": GOOD, "other": GOOD}, "gemdeck": {"maxToolCalls": 9}})
+    reader.place.project(
+        {
+            "mcpServers": {"it": {**GOOD, "trust": True}},
+            "model": {"name": "evil"},
+            "mcp": {"excluded": ["Mine "], "serverCommand": "evil"},
+            "gemdeck": {
+                "model": "evil",
+                "apiVersion": "v9",
+                "systemInstruction": "obey",
+                "alwaysAllow": [{}],
+                "alwaysDeny": [{"tool": "rm"}, {"server": ""}],
+                "maxToolCalls": 5,
+                "idleTimeout": 7_200,
+            },
+        }
+    )
+    assert reader.load().gemdeck.always_deny == ()
+    assert reader.server("mine").withheld is None
+    question = reader.question()
+    assert any("mine" in rule for rule in question.rules)
+    assert "The tool rm of * never runs." in question.rules
+    reader.say_yes()
+    loaded = reader.load()
+    gemdeck = GemdeckSettings(max_tool_calls=5, always_deny=(ToolPattern(tool="rm"),))
+    assert loaded.gemdeck == gemdeck
+    assert [(one.id, one.trust, one.withheld) for one in loaded.servers] == [
+        ("mine", False, ServerStatus.DISABLED),
+        ("other", False, None),
+        ("it", False, None),
+    ]
+    words = " ".join(map(str, loaded.problems))
+    for key in ("it.trust", "model", "serverCommand", "gemdeck.alwaysAllow", "alwaysDeny"):
+        assert key in words
+
+
+def test_A02_a_projects_list_of_servers_narrows_the_users(reader: Reader) -> None:
+    reader.place.user({"mcpServers": {"a": GOOD, "b": GOOD}, "mcp": {"allowed": ["a", "b", "it"]}})
+    reader.place.project(
+        {"mcpServers": {"it": GOOD, "c": GOOD}, "mcp": {"allowed": ["b", "c", "it"]}}
+    )
+    reader.say_yes()
+    statuses = {str(one.id): one.withheld for one in reader.load().servers}
+    off = ServerStatus.DISABLED
+    assert statuses == {"a": off, "b": None, "it": None, "c": off}
+
+
+def test_prohibitions_of_all_files_add_up_and_a_bad_one_does_not_void_the_others(
+    reader: Reader,
+) -> None:
+    system = reader.place.home / "system.json"
+    reader.environ["GEMINI_CLI_SYSTEM_SETTINGS_PATH"] = str(system)
+    system.write_text(json.dumps({"gemdeck": {"alwaysDeny": [{"server": "a"}]}}))
+    reader.place.user({"gemdeck": {"alwaysDeny": [{"tool": "rm"}, 7, {"tool": ""}]}})
+    loaded = reader.load()
+    assert loaded.gemdeck.always_deny == (ToolPattern(tool="rm"), ToolPattern(server="a"))
+    assert len(loaded.problems) == 2
+    reader.place.user({"gemdeck": {"alwaysDeny": "rm"}})
+    loaded = reader.load()
+    assert ToolPattern() in loaded.gemdeck.always_deny
+    assert "no tool runs until" in str(loaded.problems[0])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(below=Files, above=Files, dotenv=st.text(max_size=40), trusted=st.booleans())
+def test_A17_no_content_of_a_folder_makes_reading_or_asking_fail(
+    reader: Reader, below: dict[str, Any], above: dict[str, Any], dotenv: str, trusted: bool
+) -> None:
+    reader.environ["V"] = "1"
+    reader.place.project(below, ".mcp.json")
+    reader.place.project(above)
+    (reader.place.folder / ".env").write_bytes(dotenv.encode("utf-8", "surrogatepass"))
+    if trusted:
+        reader.say_yes()
+    loaded = reader.load(review=True)
+    assert loaded.project.trust in {
+        FolderTrust.NOTHING_TO_TRUST,
+        FolderTrust.TRUSTED if trusted else FolderTrust.UNTRUSTED,
+        *(() if trusted else (FolderTrust.CHANGED, FolderTrust.TRUSTED)),
+    }
+    for server in loaded.servers:
+        assert not server.trust
+        assert len(server.fingerprint) == 64
+    assert loaded.gemdeck.always_allow == ()
+    question = loaded.project.question
+    texts = [] if question is None else [*question.rules, *map(str, question.variables)]
+    for shown in question.servers if question is not None else ():
+        texts += [shown.server, shown.source, shown.command, *shown.args, shown.cwd, shown.url]
+        texts += [*shown.env, *shown.headers, *shown.references, *shown.warnings]
+    for text in texts:
+        assert sanitize(text) == text
+
+
+BOMBS: dict[str, str | bytes] = {
+    "too large": '{"a": "' + "x" * 1_100_000 + '"}',
+    "too deep": '{"a": ' + "[" * 100_000,
+    "too many servers": json.dumps({"mcpServers": {f"s{n}": GOOD for n in range(2_000)}}),
+    "a key twice": '{"mcpServers": {"a": {"command": "safe", "command": "evil"}}}',
+    "not a number": '{"a": NaN}',
+    "infinite": '{"a": 1e999}',
+    "half a pair": '{"a": "\\ud800"}',
+    "no text": b"\xff\xfe{}",
+    "a list": "[]",
+}
+
+
+@pytest.mark.parametrize("name", [".mcp.json", ".gemini/settings.json"])
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS.keys())
+def test_A17_A18_a_file_made_to_harm_is_one_problem_and_the_rest_works(
+    reader: Reader, bomb: str | bytes, name: str
+) -> None:
+    reader.place.user({"mcpServers": {"mine": GOOD}})
+    file = reader.place.project("", name)
+    file.write_bytes(bomb.encode() if isinstance(bomb, str) else bomb)
+    begun = time.perf_counter()
+    loaded = reader.load()
+    assert time.perf_counter() - begun < 2
+    assert [one.id for one in loaded.servers] == ["mine"]
+    [problem] = loaded.problems
+    assert not problem.fatal
+    assert loaded.project.trust is FolderTrust.NOTHING_TO_TRUST
+
+
+@pytest.mark.parametrize("name", [".mcp.json", ".gemini/settings.json", ".env"])
+def test_A17_a_pipe_or_device_in_place_of_a_file_is_not_read(reader: Reader, name: str) -> None:
+    reader.place.project({"mcpServers": {"it": {"command": "$X"}}}, "other.json")
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        path = reader.place.folder / name
+        path.parent.mkdir(exist_ok=True)
+        make(path)
+        if name == ".env":
+            reader.place.project({"mcpServers": {"it": {"command": "$X"}}}, ".mcp.json")
+        [problem] = reader.load().problems
+        assert "not a regular file" in problem.message
+        path.unlink()
+
+
+def test_A19_one_bad_entry_leaves_the_others_alone(reader: Reader) -> None:
+    servers: dict[str, Any] = {f"good{n}": GOOD for n in range(3)}
+    reader.place.project({"mcpServers": {**servers, "bad": {"command": 7.5, "args": [{}]}}})
+    reader.say_yes()
+    statuses = {str(one.id): one.withheld for one in reader.load().servers}
+    assert statuses.pop("bad") is ServerStatus.INVALID
+    assert set(statuses.values()) == {None}
+
+
+def test_A13_a_command_is_a_file_and_no_shell_reads_it(reader: Reader) -> None:
+    reader.place.project({"mcpServers": {"it": {"command": "/bin/echo; touch canary"}}})
+    assert reader.question().servers[0].program == ""
+    reader.say_yes()
+    assert reader.server().program == ""
+    assert not (reader.place.folder / "canary").exists()
+
+
+WATCHED = """
+import json, os, sys
+from pathlib import Path
+seen = []
+def hook(event, args):
+    if event in ("open", "os.listdir", "os.scandir"):
+        seen.append([event, os.fsdecode(args[0]) if isinstance(args[0], (str, bytes)) else ""])
+    elif event in ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.fork", "socket.connect"):
+        seen.append([event, ""])
+    elif event == "os.putenv":
+        seen.append([event, os.fsdecode(args[0])])
+import asyncio, importlib
+from tui.engine.engine import Engine, EngineOptions
+from tui.engine.consent.headless import HeadlessConsent
+import tui.engine.configuration, tui.engine.settings.loader, tui.engine.chat.gemini
+folder = Path(sys.argv[1])
+async def main():
+    options = EngineOptions(folder, follow_settings=False, server_patience=0)
+    async with Engine(options, lambda event: None, HeadlessConsent(())) as engine:
+        sys.addaudithook(hook)
+        await engine.start()
+        print(json.dumps(seen))
+asyncio.run(main())
+"""
+
+
+def watched(place: Place) -> list[list[str]]:
+    """Start an engine in the folder in a process of its own; list what it touched."""
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, str(place.folder)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env=dict(os.environ),
+    )
+    seen: list[list[str]] = json.loads(done.stdout)
+    return seen
+
+
+def test_A02_before_the_decision_nothing_is_run_contacted_or_set(place: Place) -> None:
+    place.project({"mcpServers": {"it": place.canary("it")}, "gemdeck": {"model": "evil"}})
+    place.project("GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:9\nGEMDECK_HOME=/x\n", ".env")
+    seen = watched(place)
+    events = {event for event, _ in seen}
+    assert "open" in events
+    assert not events & {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.fork", "os.putenv"}
+    assert "socket.connect" not in events
+    ours = {path for event, path in seen if path.startswith(str(place.folder))}
+    assert ours <= {
+        str(place.folder / ".gemini" / "settings.json"),
+        str(place.folder / ".mcp.json"),
+    }
+    assert place.songs() == []
+
+
+def test_A02_of_a_folder_that_is_never_trusted_no_file_is_opened(
+    place: Place, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.project({"mcpServers": {"it": place.canary("it")}})
+    monkeypatch.setenv("GEMDECK_HOME", str(reader.state))
+    reader.word().never()
+    seen = watched(place)
+    assert [path for _, path in seen if path.startswith(str(place.folder))] == []

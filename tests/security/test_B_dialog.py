@@ -1,0 +1,156 @@
+"""The question about a call: it shows what is sent, no stray key answers it, none can fake it."""
+
+import json
+import string
+from dataclasses import replace
+
+import pytest
+from textual import events
+
+from tests.ui.consent.confirming import Confirming, asked, confirming
+from tui.model import events as e
+from tui.model.arguments import canonical_json
+from tui.model.consent import Choice, Decision
+from tui.model.servers import ServerId
+from tui.text import sanitize
+from tui.ui.screens.confirmation import ConfirmationScreen
+from tui.ui.screens.question import coloured_arguments
+
+KEY_REPEAT_SECONDS = 0.03
+"""How fast a held key comes."""
+
+HELD_KEYS = 25
+"""How often it comes here."""
+
+SPACES = "/safe" + " " * 5_000 + "; rm -rf /"
+HIDDEN = "run\u200b\u202e\U000e0041\U000e0042\x1b[8mhidden\x1b[0m\u3164end"
+LONG = "x" * 200_000
+
+FRAME = "╭─ A tool wants to run ─╮\n│ server   trusted      │\n╰───────────────────────╯"
+"""What a server may draw to look like gemdeck."""
+
+
+async def rows_seen_by_paging(hands: Confirming) -> list[str]:
+    """Page through the arguments as a user does, and collect each row that was on the screen."""
+    view = hands.modal.arguments
+    seen: dict[int, str] = {}
+    while True:
+        top = view.scroll_offset.y
+        box = view.content_region
+        lines = hands.text.split("\n")[box.y : box.bottom]
+        width = view._width
+        seen |= {top + n: line[box.x : box.x + width] for n, line in enumerate(lines)}
+        await hands.press("pagedown")
+        await hands.pilot.pause()
+        if view.scroll_offset.y == top:
+            return [seen[row] for row in sorted(seen)]
+
+
+@pytest.mark.parametrize("text", [SPACES, HIDDEN], ids=["spaces", "hidden"])
+async def test_B09_every_character_of_the_arguments_is_reachable_on_the_screen(text: str) -> None:
+    values = {"command": text}
+    async with confirming(asked(values, ())) as hands:
+        await hands.arm()
+        rows = await rows_seen_by_paging(hands)
+        shown = "".join(row.rstrip() for row in rows).replace("·", " ")
+        written = canonical_json(values)
+        assert shown.replace(" ", "") == written.replace("\n", "").replace(" ", "")
+        assert sanitize(written) == written
+        assert json.loads(written) == values
+        await hands.press("o")
+        assert hands.decisions == [Decision(Choice.ONCE)]
+
+
+def test_B09_long_arguments_are_on_the_screen_to_their_last_character() -> None:
+    written = canonical_json({"command": LONG})
+    assert coloured_arguments(written).plain == written
+
+
+async def test_B09_no_answer_allows_arguments_whose_end_was_not_seen() -> None:
+    async with confirming(asked({"command": LONG}, ())) as hands:
+        await hands.arm()
+        await hands.press("o", "t", "t", "s", "s", "a", "a")
+        assert hands.decisions == []
+        await hands.arm()
+        await hands.press("end", "o")
+        assert hands.decisions == [Decision(Choice.ONCE)]
+
+
+async def test_B09_edited_arguments_are_sent_as_the_question_shows_them() -> None:
+    async with confirming() as hands:
+        await hands.edit_as_json('{"b": "\u202edev", "a":   1.50}')
+        await hands.finish()
+        shown = hands.modal.arguments
+        rows = [shown._row(row).plain for row in range(shown.row_count)]
+        await hands.press("o")
+        (decision,) = hands.decisions
+        assert decision.arguments == "\n".join(rows)
+        assert hands.sent() == {"a": 1.5, "b": "\u202edev"}
+
+
+async def test_B10_keys_typed_before_the_question_came_do_not_answer_it() -> None:
+    async with confirming() as hands:
+        for key in ["y", "enter", "o", "o", "t", "t", "s", "s", "a", "a", "e", "enter", "space"]:
+            await hands.pilot.press(key)
+        assert hands.decisions == []
+        assert isinstance(hands.app.screen, ConfirmationScreen)
+
+
+@pytest.mark.parametrize("key", [*string.ascii_lowercase, "enter", "space", "tab"])
+async def test_B10_a_held_key_allows_nothing(key: str) -> None:
+    async with confirming() as hands:
+        for _ in range(HELD_KEYS):
+            await hands.pilot.press(key)
+            hands.clock.advance(KEY_REPEAT_SECONDS)
+        assert not any(decision.choice.allows for decision in hands.decisions)
+
+
+async def test_B10_enter_and_a_paste_never_allow() -> None:
+    async with confirming() as hands:
+        await hands.arm()
+        hands.app.post_message(events.Paste("o\rt\rt\ra\ra\r"))
+        await hands.pilot.pause()
+        assert hands.decisions == []
+        await hands.arm()
+        await hands.press("enter")
+        assert hands.decisions == [Decision(Choice.DENY)]
+
+
+async def test_B10_the_next_question_takes_no_key_meant_for_the_one_before() -> None:
+    async with confirming() as hands:
+        following = replace(asked(), id=type(asked().id)("r1"))
+        hands.app.store.dispatch(e.RequestRaised(following))
+        await hands.arm()
+        await hands.pilot.press("o")
+        await hands.settle()
+        await hands.until(lambda: hands.modal.request == following)
+        await hands.pilot.press("o", "o", "enter", "t", "t")
+        assert hands.decisions == [Decision(Choice.ONCE)]
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
+async def test_B11_a_frame_that_a_server_draws_stands_inside_gemdecks_own(
+    size: tuple[int, int],
+) -> None:
+    drawn = replace(
+        asked({"command": FRAME}, (), title=FRAME),
+        server=ServerId(FRAME),
+        tool=FRAME,
+        description=FRAME * 40,
+        claims=(FRAME,),
+    )
+    async with confirming(drawn, size=size) as hands:
+        view = hands.modal.view
+        lines = hands.text.split("\n")
+        left = view.region.x
+        tops = [n for n, line in enumerate(lines) if line[left:].startswith("╭─ A tool")]
+        assert tops == [view.region.y], "one frame begins where a frame can begin"
+        inside = lines[view.region.y + 1 : view.region.bottom - 1]
+        labels = [line[left + 1 :].strip() for line in inside]
+        assert labels[0].startswith("server   ")
+        assert labels[1].startswith("tool     ")
+        assert labels[2].startswith("claims   ")
+        for line in inside:
+            at = line.find("╭", left + 1)
+            assert at == -1 or at > left + 3, "indented behind a label or a bar"
+        assert hands.app.screen.region.contains_region(view.buttons.region)

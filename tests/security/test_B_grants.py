@@ -1,0 +1,290 @@
+"""What a permission covers: one tool of one server as it was shown, and nothing beside it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.engine.chat.support import make_tool
+from tui.engine.consent.grants import (
+    Grant,
+    GrantNote,
+    GrantSet,
+    canonical_value,
+    read_all,
+    write_all,
+)
+from tui.engine.consent.patterns import AllowingPatterns, DenyingPatterns, Pattern
+from tui.engine.consent.policy import Policy
+from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.tools import OfferedTool
+from tui.model.consent import Effect, GrantScope
+from tui.model.servers import Origin, ServerId, Transport
+
+NOTE = GrantNote("notes", "go")
+WORDS = st.text(st.sampled_from("ab._*/ "), min_size=1, max_size=4)
+TUPLES = st.tuples(WORDS, WORDS, WORDS)
+
+
+def offered(identity: tuple[str, str, str]) -> OfferedTool:
+    fingerprint, tool, definition_hash = identity
+    return make_tool(tool, "s", fingerprint=fingerprint, definition_hash=definition_hash)
+
+
+def definition(name: str, origin: Origin = Origin.USER, *, trust: bool = False) -> ServerDefinition:
+    return ServerDefinition(ServerId(name), origin, Transport.STDIO, trust=trust)
+
+
+def judged(
+    tool: OfferedTool,
+    allow: list[Pattern] | None = None,
+    deny: list[Pattern] | None = None,
+    origin: Origin = Origin.USER,
+) -> Effect:
+    policy = Policy()
+    policy.configure(allow or (), deny or (), [definition(tool.server, origin)])
+    return policy.judge(tool, {}).effect
+
+
+@given(st.lists(TUPLES, max_size=6), TUPLES)
+def test_B01_different_tools_never_share_a_grant(
+    granted: list[tuple[str, str, str]], asked: tuple[str, str, str]
+) -> None:
+    policy = Policy()
+    for identity in granted:
+        policy.allow([offered(identity)], GrantScope.SESSION, "always this tool")
+    allowed = policy.judge(offered(asked), {}).effect is Effect.ALLOW
+    assert allowed == (asked in granted)
+
+
+def test_B01_names_with_dots_are_never_joined() -> None:
+    policy = Policy()
+    policy.allow([make_tool("c", "a.b", definition_hash="h")], GrantScope.SESSION, "always")
+    assert policy.judge(make_tool("c", "a.b", definition_hash="h")).effect is Effect.ALLOW
+    assert policy.judge(make_tool("b.c", "a", definition_hash="h")).effect is Effect.ASK
+
+
+def test_B02_a_grant_is_about_a_definition_and_a_server_not_about_their_names() -> None:
+    policy = Policy()
+    policy.allow([make_tool("go")], GrantScope.SESSION, "always this tool")
+    assert policy.judge(make_tool("go")).effect is Effect.ALLOW
+    assert policy.judge(make_tool("go", definition_hash="other")).effect is Effect.ASK
+    assert policy.judge(make_tool("go", fingerprint="another program")).effect is Effect.ASK
+    renamed = make_tool("go", "renamed", fingerprint="what notes is")
+    assert policy.judge(renamed).effect is Effect.ALLOW, "the same server under another name"
+
+
+def test_B02_nothing_lasting_is_granted_to_what_cannot_be_recognised() -> None:
+    policy = Policy()
+    policy.allow([make_tool("go", fingerprint="")], GrantScope.EVERYWHERE, "always this tool")
+    assert policy.judge(make_tool("go", fingerprint="")).effect is Effect.ASK
+    assert policy.views() == ()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("read_file", "read_fiIe"),
+        ("read_file", "READ_FILE"),
+        ("read_file", "re\u0430d_file"),
+        ("read_file", "\uff52\uff45\uff41\uff44\uff3f\uff46\uff49\uff4c\uff45"),
+        ("read_file", "read\u200b_file"),
+        ("read_*", "R\u0415AD_all"),
+        ("*", "anything at all \u202e"),
+    ],
+)
+def test_B04_a_rule_that_denies_catches_what_looks_like_its_name(pattern: str, name: str) -> None:
+    assert DenyingPatterns([Pattern("files", pattern)]).match("FILES", name)
+    assert judged(make_tool(name, "files"), deny=[Pattern("files", pattern)]) is Effect.DENY
+    assert name == pattern or not AllowingPatterns([Pattern("files", pattern)]).match("FILES", name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a" * 129, "a b", "re\u0430d", "read\n", "a/b", "⟨U+202E⟩", "read\u200b"]
+)
+def test_B04_a_rule_that_allows_takes_no_name_that_tools_may_not_have(name: str) -> None:
+    assert not AllowingPatterns([Pattern("*", "*")]).match("files", name)
+
+
+def test_B05_lists_without_entries_mean_nothing() -> None:
+    assert judged(make_tool("go"), allow=[], deny=[]) is Effect.ASK
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        (Pattern("notes", "go"), True),
+        (Pattern("notes", "g*"), True),
+        (Pattern("n*s", "*o"), True),
+        (Pattern("*", "*"), True),
+        (Pattern("notes", "g"), False),
+        (Pattern("notes", "o"), False),
+        (Pattern("note", "*"), False),
+        (Pattern("Notes", "go"), False),
+        (Pattern("notes.go", "*"), False),
+        (Pattern("notes", "notes.go"), False),
+        (Pattern("notes", "[g]o"), False),
+        (Pattern("notes", "g.*"), False),
+        (Pattern("notes", "go*go"), False),
+    ],
+)
+def test_B05_a_pattern_matches_whole_names_only(pattern: Pattern, *, matches: bool) -> None:
+    expected = Effect.ALLOW if matches else Effect.ASK
+    assert judged(make_tool("go"), allow=[pattern]) is expected
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize("denied", [True, False])
+@pytest.mark.parametrize("granted", [True, False])
+@pytest.mark.parametrize("yolo", [True, False])
+def test_B05_denying_wins_over_every_permission(
+    *, trusted: bool, allowed: bool, denied: bool, granted: bool, yolo: bool
+) -> None:
+    policy = Policy(allows_all=yolo)
+    rule = [Pattern("notes", "go")]
+    tool = make_tool("go", trusted=trusted)
+    policy.configure(rule if allowed else [], rule if denied else [], [definition("notes")])
+    if granted:
+        policy.allow([tool], GrantScope.SESSION, "always this tool")
+    effect = policy.judge(tool, {}).effect
+    any_permission = trusted or allowed or granted or yolo
+    assert effect is (Effect.DENY if denied else Effect.ALLOW if any_permission else Effect.ASK)
+
+
+def test_B05_a_project_cannot_name_its_server_into_a_permission() -> None:
+    rule = [Pattern("*", "*")]
+    assert judged(make_tool("go"), allow=rule, origin=Origin.PROJECT) is Effect.ASK
+    assert judged(make_tool("go"), deny=rule, origin=Origin.PROJECT) is Effect.DENY
+
+
+def conditional(name: str, value: object, effect: Effect = Effect.ALLOW) -> Grant:
+    condition = (name, canonical_value(value))
+    tool = make_tool("go")
+    return Grant(
+        effect,
+        tool.fingerprint,
+        tool.name,
+        tool.definition_hash,
+        GrantScope.SESSION,
+        conditions=(condition,),
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "git status; rm -rf ~",
+        "git status && id",
+        "git status\n",
+        " git status",
+        "git statuses",
+        "GIT STATUS",
+        "git",
+        "",
+        None,
+        ["git status"],
+        {"command": "git status"},
+        True,
+    ],
+)
+def test_B12_a_condition_takes_the_one_value_and_no_other(value: object) -> None:
+    grants = GrantSet()
+    grants.put(conditional("text", "git status"), NOTE)
+    tool = make_tool("go")
+    assert grants.find(tool, {"text": "git status", "more": 1}, "") != []
+    assert grants.find(tool, {"text": value}, "") == []
+    assert grants.find(tool, {}, "") == []
+    assert grants.find(tool, None, "") == []
+
+
+def test_B12_numbers_and_truth_values_are_not_mixed_up() -> None:
+    grants = GrantSet()
+    grants.put(conditional("n", 1), NOTE)
+    assert grants.find(make_tool("go"), {"n": 1}, "") != []
+    for other in (True, "1", [1], 1.5):
+        assert grants.find(make_tool("go"), {"n": other}, "") == []
+
+
+def test_B12_paths_are_compared_after_links_are_resolved(tmp_path: Path) -> None:
+    (tmp_path / "safe").mkdir()
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "safe")
+    grants = GrantSet()
+    grants.put(conditional("path", str(tmp_path / "safe")), NOTE)
+    tool = make_tool("go")
+    for way in ("safe", "link", "secret/../safe", "safe/"):
+        assert grants.find(tool, {"path": f"{tmp_path}/{way}"}, "") != []
+    for way in ("safe/../secret", "secret", "safe/more", "safes"):
+        assert grants.find(tool, {"path": f"{tmp_path}/{way}"}, "") == []
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    assert grants.find(tool, {"path": str(tmp_path / "link")}, "") == []
+
+
+GRANTS = st.builds(
+    Grant,
+    st.sampled_from(Effect),
+    WORDS,
+    WORDS | st.none() | st.just("\ud800"),
+    WORDS | st.just(""),
+    st.sampled_from([GrantScope.FOLDER, GrantScope.EVERYWHERE]),
+    st.sampled_from(["", "/work"]),
+    st.lists(st.tuples(WORDS, WORDS), max_size=2).map(tuple),
+)
+
+
+@given(st.lists(GRANTS, unique=True, max_size=5))
+def test_B01_what_is_saved_is_what_is_read(grants: list[Grant]) -> None:
+    valid = {grant: GrantNote("s", "t", "w", 1.0, None) for grant in grants if grant.is_valid}
+    text = json.dumps(write_all(valid))
+    assert read_all(json.loads(text)) == valid
+    assert len({grant.id for grant in valid}) == len(valid)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"effect": "permit"},
+        {"server": ""},
+        {"tool": None},
+        {"tool": 5},
+        {"tool": "not JSON"},
+        {"definition": ""},
+        {"scope": "SESSION"},
+        {"scope": "FOLDER"},
+        {"folder": "/work"},
+        {"arguments": [["text"]]},
+        {"arguments": "text"},
+    ],
+)
+def test_B05_a_record_that_says_less_than_it_must_allows_nothing(change: dict[str, object]) -> None:
+    entry = {
+        "effect": "allow",
+        "server": "f",
+        "tool": '"go"',
+        "definition": "h",
+        "scope": "EVERYWHERE",
+        "folder": "",
+        "arguments": [],
+    }
+    assert len(read_all([entry])) == 1
+    assert read_all([{**entry, **change}]) == {}
+
+
+def test_B05_a_saved_rule_may_deny_a_whole_server() -> None:
+    grants = GrantSet()
+    tool = make_tool("go")
+    grants.put(Grant(Effect.DENY, tool.fingerprint, None, "", GrantScope.EVERYWHERE), NOTE)
+    assert [grant.effect for grant in grants.find(tool, {}, "")] == [Effect.DENY]
+
+
+def test_B02_a_grant_for_a_folder_holds_in_no_other(tmp_path: Path) -> None:
+    tool = make_tool("go")
+    grant = Grant.allowing(tool, GrantScope.FOLDER, str(tmp_path))
+    assert grant.covers(tool, {}, str(tmp_path))
+    assert not grant.covers(tool, {}, f"{tmp_path}2")
+    assert not grant.covers(tool, {}, str(tmp_path / "child"))
+    assert not grant.covers(tool, {}, "")

@@ -1,0 +1,73 @@
+"""The program in terminals that are odd, tiny, torn or not there."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.terminal import Terminal
+
+DEMO = (sys.executable, "-m", "tui", "--demo")
+RESIZES = 60
+
+
+def test_D14_a_storm_of_resizes_neither_ends_the_app_nor_leaves_it_torn(tmp_path: Path) -> None:
+    sizes = random.Random(14)
+    with Terminal(DEMO, cwd=tmp_path) as terminal:
+        terminal.wait_for("servers 2/2")
+        for _ in range(RESIZES):
+            terminal.resize(sizes.randint(1, 200), sizes.randint(1, 60))
+        terminal.resize(1, 1)
+        terminal.resize(120, 36)
+        screen = terminal.wait_for("servers 2/2")
+        assert "Traceback" not in screen
+        terminal.type("still here")
+        terminal.wait_for("> still here")
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_exit() == 0
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"TERM": "dumb", "COLORTERM": ""},
+        {"TERM": "vt100", "NO_COLOR": "1"},
+    ],
+    ids=["a locale without UTF-8", "a dumb terminal", "no colours"],
+)
+def test_D19_an_odd_terminal_gets_the_deck_or_a_word(
+    environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    with Terminal(DEMO, cwd=tmp_path, env=environment) as terminal:
+        screen = terminal.wait_for("servers 2/2")
+        assert "Traceback" not in screen
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_exit() == 0
+
+
+def test_D19_without_a_terminal_it_says_how_to_go_on(tmp_path: Path) -> None:
+    done = subprocess.run(
+        DEMO, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 42
+    assert done.stderr.startswith("gemdeck needs a terminal; use -p TEXT")
+    assert done.stdout == ""
+
+
+def test_D19_a_reader_that_went_away_is_no_traceback(tmp_path: Path) -> None:
+    command = [*DEMO, "-p", "hello"]
+    running = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None
+    assert running.stderr is not None
+    running.stdout.close()
+    with running.stderr:
+        said = running.stderr.read()
+    running.wait(timeout=60)
+    assert "Traceback" not in said
+    assert "Exception ignored" not in said

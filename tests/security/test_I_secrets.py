@@ -1,0 +1,143 @@
+"""Secrets of a whole run: in no log, no output and no file but the ones that the user wrote."""
+
+import base64
+import json
+import logging
+import resource
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import pytest
+
+from tests import servers
+from tests.cli.test_headless import run
+from tests.fakes.gemini import KEY, FakeGemini
+from tests.fakes.gemini_script import Call, Fail, Say
+from tests.support.leaks import FIXTURE_SECRET
+from tui.engine.consent.headless import HeadlessConsent
+from tui.engine.engine import Engine, EngineOptions
+from tui.engine.logs import LOG_NAME, TALKATIVE
+from tui.engine.paths import log_dir
+from tui.engine.startup import prepare_process
+
+TOKEN: Final = FIXTURE_SECRET + "of a server/+"
+HEADER: Final = FIXTURE_SECRET + "of-a-header"
+QUERY: Final = FIXTURE_SECRET + "of-a-query"
+RAW: Final = str(Path(servers.__file__).parent / "raw.py")
+
+
+@pytest.fixture(autouse=True)
+def process() -> Iterator[None]:
+    """Put back what a run sets for its process."""
+    root, limits = logging.getLogger(), resource.getrlimit(resource.RLIMIT_CORE)
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.NOTSET)
+    logging.captureWarnings(capture=False)
+    resource.setrlimit(resource.RLIMIT_CORE, limits)
+
+
+@pytest.fixture
+async def gemini() -> AsyncIterator[FakeGemini]:
+    async with FakeGemini() as fake:
+        yield fake
+
+
+def write_settings(home: Path) -> None:
+    """Define servers that let their secrets slip in all they say, and one that is not there."""
+
+    def leaky(*behaviours: str) -> dict[str, object]:
+        return {"command": sys.executable, "args": [RAW, *behaviours], "env": {"RAW_TOKEN": TOKEN}}
+
+    settings = {
+        "mcpServers": {
+            "talks": leaky("leaky"),
+            "fails": leaky("leaky", "exit"),
+            "refuses": leaky("leaky", "unlistable"),
+            "web": {
+                "httpUrl": f"http://127.0.0.1:9/mcp?key={QUERY}",
+                "headers": {"Authorization": f"Bearer {HEADER}"},
+            },
+        }
+    }
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
+
+
+@pytest.mark.writes_secrets("settings.json")
+async def test_I05_no_secret_of_a_run_is_written_or_said(gemini: FakeGemini, home: Path) -> None:
+    """Not even with the most verbose log; the check after each test looks at every file."""
+    write_settings(home)
+    gemini.steps = [
+        [Call([("leak", {})])],
+        [Fail(400, f"API key {KEY} not valid; header was Bearer {KEY}.")],
+    ]
+    result = await run(
+        "-p", "hello", "--debug", "-o", "json", "--allowed-tools", "talks", gemini=gemini
+    )
+    [call] = result.json["tool_calls"]
+    assert "*** is not accepted" in call["result"]
+    assert "API key" in result.json["error"]["message"]
+    assert spoken(result.stdout + result.stderr) == []
+
+
+def spoken(text: str) -> list[str]:
+    """List the secrets that a text holds, in whatever form."""
+    return [
+        form
+        for secret in (KEY, TOKEN, HEADER, QUERY)
+        for form in (secret, quote(secret, safe=""), base64.b64encode(secret.encode()).decode())
+        if form in text
+    ]
+
+
+@pytest.mark.writes_secrets("settings.json")
+async def test_I05_what_libraries_log_loses_the_secrets_of_the_settings(
+    gemini: FakeGemini, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_settings(home)
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", gemini.url)
+    options = EngineOptions(tmp_path, follow_settings=False, server_patience=0)
+    redactor = prepare_process(verbose=True)
+    consent = HeadlessConsent(())
+    async with Engine(options, lambda _: None, consent, redactor=redactor) as engine:
+        await engine.start()
+        library = logging.getLogger("some.library")
+        for secret in (KEY, TOKEN, HEADER, QUERY):
+            encoded = base64.b64encode(f"user:{secret}".encode()).decode()
+            library.debug("%r at https://h/?x=%s", {"h": secret}, quote(secret, safe=""))
+            library.debug("Authorization: Basic %s", encoded)
+            try:
+                raise ValueError(secret)
+            except ValueError:
+                library.exception("failed")
+    log = (log_dir() / LOG_NAME).read_text()
+    assert log.count("some.library") == 12
+    assert spoken(log) == []
+    assert "fixture" not in log
+
+
+async def test_I05_without_being_asked_the_log_holds_no_chatter(gemini: FakeGemini) -> None:
+    gemini.steps = [[Say("Hello.")]]
+    result = await run("-p", "hello", gemini=gemini)
+    assert result.code == 0
+    log = Path.home().parent / "state" / "logs" / "gemdeck.log"
+    assert not log.exists() or log.read_bytes() == b""
+
+
+def test_I05_secrets_of_the_environment_are_known_before_anything_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SOME_API_TOKEN", TOKEN)
+    monkeypatch.setenv("SOME_AUTH", "true")
+    prepare_process()
+    logging.getLogger("some.library").warning("is it true that %s?", TOKEN)
+    [line] = (log_dir() / LOG_NAME).read_bytes().splitlines()
+    assert json.loads(line)["message"] == "is it true that ***?"

@@ -1,0 +1,262 @@
+"""Disks that are full, read-only, or not there at all: what was kept stays, and the run goes on."""
+
+import json
+import os
+import resource
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from click.testing import CliRunner
+
+from tests.security.unprivileged import as_somebody
+from tui.cli.main import main
+from tui.engine.auth.keystore import FilePlace
+from tui.engine.consent.audit import AuditLog
+from tui.engine.consent.headless import HeadlessConsent
+from tui.engine.engine import Engine, EngineOptions
+from tui.engine.paths import state_dir
+from tui.engine.preferences import load_theme, save_theme
+from tui.engine.servers.enablement import Enablement
+from tui.engine.state_file import StateFile
+from tui.model.events import Event, NoticeRaised
+
+IS_ROOT: Final = os.geteuid() == 0
+
+
+def setting(name: str, value: object) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda content: {**content, name: value}
+
+
+@contextmanager
+def mounted(folder: Path, options: str) -> Iterator[Path]:
+    """Mount a small disk in memory."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def fill(folder: Path) -> Callable[[], None]:
+    """Use up a small disk; give what makes room again."""
+    with suppress(OSError):
+        for number in range(100):
+            (folder / f"filler{number}").write_bytes(b"x" * 4_096)
+
+    def make_room() -> None:
+        for path in folder.glob("filler*"):
+            path.unlink()
+
+    return make_room
+
+
+def remount(folder: Path, option: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{option}", folder], check=True)
+
+
+def read_only(folder: Path) -> Callable[[], None]:
+    remount(folder, "ro")
+    return lambda: remount(folder, "rw")
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root can mount; the tests below need no mount")
+@pytest.mark.parametrize(
+    ("options", "make", "reason"),
+    [
+        ("size=64k", fill, "No space left on device"),
+        ("size=4m,nr_inodes=12", fill, "No space left on device"),
+        ("size=64k", read_only, "Read-only file system"),
+    ],
+    ids=["full", "no inodes", "read-only"],
+)
+def test_J04_on_a_disk_that_takes_nothing_the_old_state_stands_and_the_run_goes_on(
+    tmp_path: Path, options: str, make: Callable[[Path], Callable[[], None]], reason: str
+) -> None:
+    with mounted(tmp_path / "disk", options) as disk:
+        check_a_failing_disk(disk, make, reason)
+
+
+def check_a_failing_disk(
+    disk: Path, make: Callable[[Path], Callable[[], None]], reason: str
+) -> None:
+    """Keep something, let the disk fail, change it twice, mend the disk, change it again."""
+    told, path = list[str](), disk / "state.json"
+    file = StateFile(path, version=1, on_problem=told.append)
+    file.update(setting("old", "x" * 3_000))
+    save_theme(disk, "nord")
+    before = path.read_bytes()
+    mend = make(disk)
+    for number in range(2):
+        content = file.update(setting("new", "y" * 9_000 + str(number)))
+        assert content["new"] == "y" * 9_000 + str(number)
+    assert len(told) == 1
+    assert reason in told[0]
+    assert "this run only" in told[0]
+    assert path.read_bytes() == before
+    assert not list(disk.glob(".gemdeck-*"))
+    assert load_theme(disk) == "nord"
+    log = AuditLog(disk / "logs.jsonl", on_problem=told.append)
+    for _ in range(200):
+        log.record_trust("p" * 200, "c" * 64, decision="trust", source="you")
+    log.close(5)
+    assert len(told) == 2
+    assert "audit log cannot be written" in told[1]
+    mend()
+    content = file.update(setting("last", 1))
+    assert json.loads(path.read_bytes()) == {"version": 1} | content
+    assert content["new"] == "y" * 9_000 + "1"
+    assert len(told) == 2
+
+
+def test_J04_a_limit_on_the_size_of_files_is_met_the_same_way(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(_disk: Path) -> Callable[[], None]:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8_192, hard))
+        return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    try:
+        check_a_failing_disk(tmp_path, limit, "File too large")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+READ_ONLY_FOLDER: Final = """
+import json, sys
+from pathlib import Path
+from tui.engine.auth.keystore import CredentialError, FilePlace
+from tui.engine.preferences import append_message, load_messages, load_theme, save_theme
+from tui.engine.servers.enablement import Enablement
+from tui.engine.state_file import StateFile
+
+folder, told = Path(sys.argv[1]), []
+folder.chmod(0o700)
+StateFile(folder / "state.json", version=1, on_problem=told.append).update(lambda _: {"a": 1})
+FilePlace(folder / "credentials.json").set("a-key-of-no-worth")
+append_message(folder, "hello")
+save_theme(folder, "nord")
+assert told == []
+folder.chmod(0o500)
+for path in folder.glob("*.lock"):
+    path.chmod(0o400)
+state = StateFile(folder / "state.json", version=1, on_problem=told.append)
+result = {
+    "loaded": state.load(),
+    "updated": state.update(lambda content: {**content, "b": 2}),
+    "again": state.update(lambda content: {**content, "c": 3}),
+    "kept": json.loads((folder / "state.json").read_bytes()),
+    "told": told,
+    "key": FilePlace(folder / "credentials.json").get(),
+    "theme": load_theme(folder),
+}
+save_theme(folder, "other")
+append_message(folder, "lost")
+result["messages"] = list(load_messages(folder))
+try:
+    FilePlace(folder / "credentials.json").set("another-key")
+except CredentialError as error:
+    result["error"] = str(error)
+print(json.dumps(result))
+"""
+
+
+def test_J08_a_folder_that_cannot_be_written_can_still_be_read() -> None:
+    result = as_somebody(READ_ONLY_FOLDER)
+    assert result["loaded"] == {"a": 1}
+    assert result["updated"] == {"a": 1, "b": 2}
+    assert result["again"] == {"a": 1, "b": 2, "c": 3}
+    assert result["kept"] == {"version": 1, "a": 1}
+    [text] = result["told"]
+    assert "state.json cannot be written: Permission denied." in text
+    assert result["key"] == "a-key-of-no-worth"
+    assert "credentials.json cannot be written" in result["error"]
+    assert result["theme"] == "nord"
+    assert result["messages"] == ["hello"]
+
+
+async def test_J04_the_user_hears_of_it_as_a_notice(tmp_path: Path) -> None:
+    """A disk that fails while the engine runs; the thread that met it may not publish itself."""
+    events: list[Event] = []
+    (state_dir() / "disabled-servers.json").mkdir()
+    options = EngineOptions(tmp_path, demo=True, follow_settings=False, server_patience=0)
+    async with Engine(options, events.append, HeadlessConsent(())) as engine:
+        await engine.start()
+    notices = [event.notice.text for event in events if isinstance(event, NoticeRaised)]
+    assert any("disabled-servers.json" in text for text in notices)
+
+
+async def test_J06_a_run_leaves_the_users_settings_as_they_are(home: Path, tmp_path: Path) -> None:
+    settings = home / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('// mine\n{"theme": "x", "unknown": [1,\n 2,], /* here */ }\n')
+    before = settings.read_bytes(), settings.stat().st_mtime_ns
+    options = EngineOptions(tmp_path, demo=True, follow_settings=False, server_patience=0)
+    async with Engine(options, lambda _: None, HeadlessConsent(())) as engine:
+        await engine.start()
+    assert (settings.read_bytes(), settings.stat().st_mtime_ns) == before
+    assert [path.name for path in settings.parent.iterdir()] == ["settings.json"]
+
+
+def test_J07_a_link_to_a_state_file_elsewhere_stays_one(tmp_path: Path) -> None:
+    """As those have it who keep their settings in a repository."""
+    place, repository = tmp_path / "state", tmp_path / "dotfiles"
+    place.mkdir()
+    repository.mkdir()
+    (repository / "disabled.json").write_text('{"version": 1, "disabled": [], "own": 1}')
+    link = place / "disabled-servers.json"
+    link.symlink_to(repository / "disabled.json")
+    enablement = Enablement(link)
+    enablement.load()
+    enablement.save()
+    assert link.is_symlink()
+    assert json.loads((repository / "disabled.json").read_text())["own"] == 1
+    assert [path.name for path in repository.iterdir()] == ["disabled.json"]
+    FilePlace(place / "credentials.json").set("a-key-of-no-worth")
+
+
+def test_J11_without_a_home_there_is_a_clear_word_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nobody(_uid: int) -> None:
+        raise KeyError
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    for name in ("HOME", "GEMDECK_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name)
+    result = CliRunner().invoke(main, ["-p", "hello", "--demo"])
+    assert result.exit_code == 1
+    assert "there is no home folder" in result.output
+    assert "Set GEMDECK_HOME" in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_J11_a_relative_state_home_does_not_lead_into_the_opened_folder(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GEMDECK_HOME")
+    monkeypatch.setenv("XDG_STATE_HOME", "state")
+    place: Path | None = None
+    with suppress(OSError):  # older releases of platformdirs give the relative one
+        place = state_dir()
+    assert place in {None, home / ".local" / "state" / "gemdeck"}
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["loop", "file", "file/below"])
+def test_J11_a_state_folder_that_cannot_be_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("GEMDECK_HOME", str(tmp_path / name))
+    result = CliRunner().invoke(main, ["-p", "hello", "--demo"])
+    assert result.exit_code == 1
+    assert "the folder for its state cannot be used" in result.output
+    assert "Traceback" not in result.output

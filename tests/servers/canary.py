@@ -1,0 +1,47 @@
+"""A server that tells that it was started: ``canary.py FILE WORD…`` adds a line to a file.
+
+The line holds its words and the variables that tests name, as JSON. It then serves one tool.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+FILE, *WORDS = sys.argv[1:]
+
+
+def main() -> None:
+    """Tell, and serve until standard input ends."""
+    seen = {name: value for name, value in os.environ.items() if name.startswith("SEEN_")}
+    with Path(FILE).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"words": WORDS, "env": seen, "cwd": str(Path.cwd())}) + "\n")
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "id" in request:
+            sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], **reply(request)}))
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+
+
+def reply(request: dict[str, object]) -> dict[str, object]:
+    """Answer one request."""
+    match request["method"]:
+        case "initialize":
+            info = {"name": "canary", "version": "0"}
+            return {
+                "result": {
+                    "protocolVersion": "2025-06-18",
+                    "capabilities": {"tools": {}},
+                    "serverInfo": info,
+                }
+            }
+        case "tools/list":
+            return {"result": {"tools": [{"name": "sing", "inputSchema": {"type": "object"}}]}}
+        case "ping":
+            return {"result": {}}
+    return {"error": {"code": -32601, "message": "method not found"}}
+
+
+if __name__ == "__main__":
+    main()

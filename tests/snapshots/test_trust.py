@@ -1,0 +1,102 @@
+"""What the questions on folders and changed tools look like, and the list of grants."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from tests.fakes.commands import RecordingCommands
+from tests.snapshots.decks import HISTORIES, SIZES, pressing
+from tests.support.samples import SERVER, one_of_each
+from tests.ui.consent.disclosures import DIFFERENCE, GIT, SEARCH, changed_tools, trust
+from tests.ui.consent.test_grants import SAVED, SESSION, SETTING
+from tui.model import events as e
+from tui.model.catalog import Catalog
+from tui.model.consent import Effect, ToolStanding
+from tui.model.servers import Failure, ServerStatus
+from tui.model.trust import FolderTrust
+from tui.store.reducer import reduce
+from tui.store.state import AppState
+from tui.store.store import Store
+from tui.ui.app import GemdeckApp
+from tui.ui.preferences import UiPreferences
+
+SnapCompare = Callable[..., bool]
+
+_READY: Final = HISTORIES["ready"]
+_UNTRUSTED: Final = e.FolderTrustChanged(FolderTrust.UNTRUSTED)
+_CHANGED: Final = e.FolderTrustChanged(FolderTrust.CHANGED)
+_TRUSTED: Final = e.FolderTrustChanged(FolderTrust.TRUSTED)
+
+
+def _changed_catalog() -> e.CatalogChanged:
+    """Give the catalog of a server whose only tool changed."""
+    offered = one_of_each()[e.CatalogChanged]
+    assert isinstance(offered, e.CatalogChanged)
+    (tool,) = offered.catalog.tools
+    return e.CatalogChanged(SERVER, Catalog(tools=(replace(tool, changed=True),)))
+
+
+PICTURES: Final[dict[str, tuple[tuple[e.Event, ...], tuple[str, ...]]]] = {
+    "trust": ((*_READY, _UNTRUSTED, e.RequestRaised(trust())), ("end",)),
+    "trust-changed": (
+        (
+            *_READY,
+            _CHANGED,
+            e.RequestRaised(
+                trust(servers=(replace(GIT, change="changed"), SEARCH), difference=DIFFERENCE)
+            ),
+        ),
+        (),
+    ),
+    "trust-refused": (
+        (
+            *_READY,
+            _UNTRUSTED,
+            e.RequestRaised(trust(refusal="Anybody may write to this folder.", rules=())),
+        ),
+        (),
+    ),
+    "tool-changes": ((*_READY, _TRUSTED, e.RequestRaised(changed_tools())), ()),
+    "grants": (
+        (*_READY, _TRUSTED, e.GrantsChanged((SAVED, SESSION, SETTING))),
+        ("f2", "g"),
+    ),
+    "grants-empty": ((*_READY, _TRUSTED), ("f2", "g")),
+    "standing": (
+        (
+            *_READY,
+            _TRUSTED,
+            _changed_catalog(),
+            e.ToolExplained(
+                ToolStanding(SERVER, "add_note", Effect.ASK, "Asked: no rule allows it.")
+            ),
+        ),
+        ("f3",),
+    ),
+    "untrusted-server": (
+        (
+            *_READY,
+            _UNTRUSTED,
+            e.ServerStatusChanged(
+                SERVER,
+                ServerStatus.UNTRUSTED,
+                Failure("The folder is not trusted.", "t shows what it would run."),
+            ),
+        ),
+        ("f2",),
+    ),
+}
+"""For each picture what happened, and the keys pressed after it."""
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", PICTURES)
+def test_consent(snap_compare: SnapCompare, name: str, size: tuple[int, int]) -> None:
+    events, keys = PICTURES[name]
+    state = AppState(workspace="~/shop")
+    for event in events:
+        state = reduce(state, event)
+    app = GemdeckApp(Store(state), RecordingCommands(), preferences=UiPreferences())
+    assert snap_compare(app, terminal_size=size, run_before=pressing(*keys))

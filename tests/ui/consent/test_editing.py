@@ -1,0 +1,358 @@
+"""Arguments that the user changes before a call runs."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from textual import events
+from textual.widgets import Input, Select
+
+from tests.ui.chat.support import request
+from tests.ui.consent.confirming import VALUES, asked, confirming
+from tui.model import events as e
+from tui.model.arguments import canonical_json
+from tui.model.consent import Choice, Decision, GrantScope
+from tui.ui.screens.confirmation import REFUSAL_SECONDS, ConfirmationScreen
+from tui.ui.screens.edit_arguments import EditArgumentsScreen
+from tui.ui.screens.help import HelpScreen
+from tui.ui.widgets.json_area import MAX_EDITABLE, JsonArea
+
+DEV = '{"branch": "dev"}'
+
+
+async def test_a_form_changes_what_was_touched_and_nothing_is_sent_before_the_answer() -> None:
+    values = {**VALUES, "text": "two\nlines", "deep": {"list": [1, None]}}
+    async with confirming(asked(values)) as hands:
+        await hands.edit()
+        assert "2 more are not in this form" in hands.text
+        await hands.press("enter", "backspace", "4", "2")
+        await hands.finish()
+        assert hands.decisions == []
+        assert "edited by you" in hands.text
+        assert '"amount": 42' in hands.text
+        await hands.press("end", "o")
+        assert hands.sent() == {**values, "amount": 42}
+        (decision,) = hands.decisions
+        assert decision.arguments == canonical_json({**values, "amount": 42})
+
+
+@pytest.mark.parametrize(
+    ("keys", "choice", "scope"),
+    [
+        (["m", "t", "t"], Choice.ALWAYS_TOOL, GrantScope.FOLDER),
+        (["s", "s"], Choice.ALWAYS_SERVER, GrantScope.SESSION),
+        (["a", "a"], Choice.REST_OF_TURN, GrantScope.SESSION),
+    ],
+)
+async def test_lasting_answers_use_the_edited_arguments(
+    keys: list[str], choice: Choice, scope: GrantScope
+) -> None:
+    async with confirming() as hands:
+        await hands.edit_as_json(DEV)
+        await hands.finish()
+        await hands.press(*keys)
+        edited = canonical_json(json.loads(DEV))
+        assert hands.decisions == [Decision(choice, scope=scope, arguments=edited)]
+
+
+@pytest.mark.parametrize("key", ["d", "n", "x"])
+async def test_a_denial_sends_no_arguments(key: str) -> None:
+    async with confirming() as hands:
+        await hands.edit_as_json(DEV)
+        await hands.finish()
+        await hands.press(key)
+        assert [decision.arguments for decision in hands.decisions] == [None]
+
+
+async def test_what_is_on_the_screen_is_what_is_sent_the_models_or_the_users() -> None:
+    async with confirming() as hands:
+        await hands.edit_as_json(DEV)
+        await hands.finish()
+        assert '"branch": "dev"' in hands.text
+        await hands.press("u")
+        assert not hands.modal.armed, "what is shown changed"
+        await hands.arm()
+        assert '"branch": "main"' in hands.text
+        assert "your edit" not in hands.text
+        await hands.press("u")
+        await hands.arm()
+        assert '"branch": "dev"' in hands.text
+        await hands.press("u")
+        await hands.arm()
+        await hands.press("o")
+        assert hands.decisions == [Decision(Choice.ONCE)]
+
+
+async def test_an_edit_that_ends_where_it_began_is_none() -> None:
+    async with confirming() as hands:
+        await hands.edit_as_json(json.dumps(VALUES))
+        await hands.finish()
+        assert "your edit" not in hands.text
+        await hands.press("u")
+        assert "you changed nothing" in hands.hint
+        await hands.press("o")
+        assert hands.decisions == [Decision(Choice.ONCE)]
+
+
+async def test_the_end_of_edited_arguments_has_to_be_seen_too() -> None:
+    async with confirming() as hands:
+        await hands.edit_as_json(json.dumps({"branch": "dev", "list": list(range(100))}))
+        await hands.finish()
+        await hands.press("o")
+        assert hands.decisions == []
+        assert "Scroll to the end first" in hands.hint
+        await hands.press("end", "o")
+        assert len(hands.decisions) == 1
+
+
+async def test_text_is_kept_when_switching_between_form_and_json() -> None:
+    async with confirming() as hands:
+        await hands.edit()
+        hands.editor.form.query(Input).first().value = "feature"
+        await hands.press("ctrl+t")
+        area = hands.editor.area
+        assert json.loads(area.text) == {**VALUES, "branch": "feature"}
+        area.load_text('{ "branch": "other",\n\n "colour": "b", "extra": 1 }')
+        await hands.press("ctrl+t")
+        await hands.until(lambda: hands.editor._shows_form)
+        assert hands.editor.form.query(Input).first().value == "other"
+        assert hands.editor.form.query_one(Select).value == 2
+        await hands.press("ctrl+t")
+        assert area.text == '{ "branch": "other",\n\n "colour": "b", "extra": 1 }'
+
+
+async def test_json_says_where_it_is_wrong_as_it_is_typed_and_stays_open() -> None:
+    async with confirming() as hands:
+        area = await hands.edit_as_json('{\n  "branch": main\n}')
+        assert "line 2, column 13: expecting value" in hands.text
+        await hands.press("ctrl+t", "ctrl+s")
+        assert isinstance(hands.app.screen, EditArgumentsScreen)
+        assert area.text == '{\n  "branch": main\n}'
+        area.move_cursor((1, 12))
+        await hands.press('"', "end", '"')
+        assert "Complete JSON" in hands.text
+        await hands.finish()
+        await hands.press("o")
+        assert hands.sent() == {"branch": "main"}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[1]", "have to be an object"),
+        ('{"a": 1, "a": 2}', "stands twice"),
+        ('{"a": NaN}', "NaN is no number"),
+        ('{"a": 1e999}', "out of range"),
+        ('{"a": "\\ud800"}', "half a surrogate pair"),
+        ("", "line 1, column 1"),
+    ],
+)
+async def test_json_that_could_not_be_sent_as_it_reads_is_refused(text: str, reason: str) -> None:
+    async with confirming() as hands:
+        area = await hands.edit_as_json()
+        area.load_text(text)
+        await hands.press("ctrl+s")
+        assert reason in hands.text
+        assert isinstance(hands.app.screen, EditArgumentsScreen)
+
+
+async def test_values_that_the_form_cannot_show_are_edited_as_json() -> None:
+    async with confirming(asked({"branch": "two\nlines"})) as hands:
+        await hands.edit()
+        assert isinstance(hands.app.focused, JsonArea)
+        await hands.press("ctrl+t")
+        assert "The form cannot show these values" in hands.text
+        assert isinstance(hands.app.focused, JsonArea)
+
+
+async def test_arguments_without_a_form_are_edited_as_json() -> None:
+    async with confirming(asked(fields=())) as hands:
+        await hands.edit()
+        assert isinstance(hands.app.focused, JsonArea)
+        await hands.press("ctrl+t")
+        assert "have no form" in hands.text
+
+
+async def test_a_form_that_is_wrong_says_so_and_is_not_left() -> None:
+    async with confirming() as hands:
+        await hands.edit()
+        await hands.press("enter", "9", "9", "ctrl+s")
+        assert isinstance(hands.app.screen, EditArgumentsScreen)
+        assert "At most 50." in hands.text
+        await hands.press("ctrl+t")
+        assert hands.editor._shows_form
+
+
+async def test_characters_that_do_not_show_are_escapes_in_the_editor() -> None:
+    async with confirming(asked({"branch": "ma\u200bin"}, fields=())) as hands:
+        area = await hands.edit_as_json()
+        assert '"ma\\u200bin"' in area.text
+        area.select_all()
+        hands.app.post_message(events.Paste('{"branch": "\u202edev\U000e0041\u3164"}'))
+        await hands.pilot.pause()
+        assert area.text == '{"branch": "\\u202edev\\udb40\\udc41\\u3164"}'
+        await hands.finish()
+        await hands.press("o")
+        assert hands.sent() == {"branch": "\u202edev\U000e0041\u3164"}
+
+
+async def test_a_paste_that_is_too_long_is_refused_whole() -> None:
+    async with confirming() as hands:
+        area = await hands.edit_as_json()
+        before = area.text
+        hands.app.post_message(events.Paste("x" * MAX_EDITABLE))
+        await hands.pilot.pause(0.1)
+        assert area.text == before
+        assert "No more than 20,000 characters" in hands.text
+
+
+async def test_arguments_too_long_to_edit_stay_as_they_are() -> None:
+    async with confirming(asked({"branch": "x" * MAX_EDITABLE})) as hands:
+        await hands.arm()
+        await hands.press("e")
+        assert "Too long to edit here" in hands.hint
+        assert isinstance(hands.app.screen, ConfirmationScreen)
+
+
+async def test_esc_drops_changes_only_when_it_is_pressed_twice() -> None:
+    async with confirming() as hands:
+        area = await hands.edit_as_json(DEV)
+        await hands.press("escape")
+        assert "Press Esc again to drop" in hands.text
+        await hands.press("home", "escape")
+        assert area.text == DEV
+        await hands.press("escape")
+        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationScreen))
+        await hands.arm()
+        await hands.press("o")
+        assert hands.decisions == [Decision(Choice.ONCE)]
+
+
+async def test_keys_held_as_the_editor_closes_answer_nothing() -> None:
+    async with confirming() as hands:
+        await hands.edit_as_json(DEV)
+        await hands.pilot.press("ctrl+s", "o", "enter", "t", "t")
+        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationScreen))
+        await hands.pilot.press("o", "enter")
+        assert hands.decisions == []
+
+
+async def test_enter_held_in_the_form_or_the_json_sends_nothing() -> None:
+    async with confirming() as hands:
+        await hands.edit()
+        await hands.pilot.press(*["enter"] * 3)
+        hands.editor.area.focus()
+        await hands.pilot.press("ctrl+t", *["enter"] * 5)
+        assert hands.decisions == []
+
+
+async def test_an_edit_the_engine_refuses_is_offered_again_with_the_reason_above_it() -> None:
+    async with confirming() as hands:
+        await hands.edit_as_json(DEV)
+        await hands.finish()
+        await hands.press("o")
+        refused = asked(problem="branch: 'dev' is protected")
+        hands.app.store.dispatch(e.RequestRaised(refused))
+        await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
+        await hands.pilot.press("o", "o", "enter")
+        assert "branch: 'dev' is protected" in hands.text
+        hands.clock.advance(1)
+        await hands.until(lambda: hands.app.focused is not None)
+        assert json.loads(hands.editor.area.text) == {"branch": "dev"}
+        hands.editor.form.query(Input).first().value = "topic"
+        await hands.finish()
+        assert "! Not sent yet: branch: 'dev' is protected" in hands.text
+        await hands.press("o")
+        assert len(hands.decisions) == 2
+        assert json.loads(hands.decisions[1].arguments or "") == {"branch": "topic"}
+
+
+async def test_an_edit_refused_with_the_same_words_again_is_offered_again_too() -> None:
+    async with confirming() as hands:
+        await hands.edit_as_json(DEV)
+        await hands.finish()
+        await hands.press("o")
+        refused = asked(problem="branch: 'dev' is protected")
+        hands.app.store.dispatch(e.RequestRaised(refused))
+        await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
+        hands.clock.advance(1)
+        await hands.until(lambda: hands.app.focused is not None)
+        await hands.finish()
+        await hands.press("o")
+        assert len(hands.decisions) == 2
+        hands.app.store.dispatch(e.RequestRaised(refused))
+        await hands.pilot.pause(REFUSAL_SECONDS)
+        await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
+
+
+async def test_the_editor_goes_with_its_question_and_says_so() -> None:
+    async with confirming() as hands:
+        await hands.edit_as_json(DEV)
+        await hands.settle()
+        await hands.until(lambda: len(hands.app.screen_stack) == 1)
+        assert hands.decisions == []
+        assert any("went away" in notice.message for notice in hands.app._notifications)
+
+
+async def test_the_editor_under_the_help_goes_once_that_is_closed() -> None:
+    async with confirming() as hands:
+        await hands.edit()
+        await hands.app.push_screen(HelpScreen((), {}))
+        await hands.settle()
+        assert isinstance(hands.app.screen, HelpScreen)
+        await hands.press("escape")
+        await hands.until(lambda: len(hands.app.screen_stack) == 1)
+
+
+async def test_the_next_question_does_not_get_what_was_written_for_the_one_before() -> None:
+    async with confirming() as hands:
+        await hands.edit_as_json(DEV)
+        hands.app.store.dispatch(e.RequestRaised(request(1)))
+        await hands.settle()
+        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationScreen))
+        await hands.until(lambda: hands.modal.request == request(1))
+        await hands.arm()
+        assert "edited by you" not in hands.text
+        await hands.press("o")
+        assert hands.decisions == [Decision(Choice.ONCE)]
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+async def test_a_resize_keeps_what_was_written_and_every_button(as_json: bool) -> None:
+    async with confirming(size=(120, 36)) as hands:
+        if as_json:
+            await hands.edit_as_json(DEV)
+        else:
+            await hands.edit()
+            hands.editor.form.query(Input).first().value = "dev"
+        for size in ((40, 10), (80, 24), (120, 36), (40, 10)):
+            await hands.pilot.resize_terminal(*size)
+            await hands.pilot.pause(0.1)
+            for name in ("done", "switch", "leave"):
+                button = hands.editor.query_one(f"#{name}")
+                assert hands.app.screen.region.contains_region(button.region), (name, size)
+                assert button.size.width >= len(str(button.render())), (name, size)
+            assert hands.editor.switcher.size.height >= 3, size
+        await hands.finish()
+        await hands.press("end", "o")
+        assert hands.sent() == ({"branch": "dev"} if as_json else {**VALUES, "branch": "dev"})
+
+
+async def test_the_same_question_shown_again_leaves_the_editor_open() -> None:
+    async with confirming() as hands:
+        area = await hands.edit_as_json(DEV)
+        hands.app.store.dispatch(e.RequestRaised(replace(request(1))))
+        await hands.pilot.pause(0.1)
+        assert isinstance(hands.app.screen, EditArgumentsScreen)
+        assert area.text == DEV
+
+
+async def test_keys_of_one_burst_work_in_the_order_in_which_they_were_pressed() -> None:
+    async with confirming(asked({"branch": "main"}, ())) as hands:
+        area = await hands.edit_as_json()
+        burst = [("down", None), ("end", None), *[("backspace", None)] * 5]
+        for key, character in (*burst, *((letter, letter) for letter in "dev"), ('"', '"')):
+            hands.app.post_message(events.Key(key, character))
+        await hands.until(lambda: "dev" in area.text)
+        await hands.pilot.pause(0.1)
+        assert area.text == '{\n  "branch": "dev"\n}'

@@ -1,0 +1,211 @@
+"""How a tool and the folder stand: in the tools pane, the details, the header and the tree."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.ui.consent.test_grants import SAVED
+from tests.ui.shell import decks
+from tests.ui.shell.running import NARROW, WIDE, Running, running
+from tests.ui.shell.test_servers import go_to, row_of
+from tui.model.catalog import Catalog
+from tui.model.chat import BackendKind, Usage
+from tui.model.consent import Effect, ToolStanding
+from tui.model.events import CatalogChanged, FolderTrustChanged, GrantsChanged, ToolExplained
+from tui.model.servers import Failure, ServerStatus
+from tui.model.trust import FolderTrust
+from tui.store.selectors import Discovery
+from tui.store.store import Store
+from tui.ui.panes.tools import ToolsPane
+from tui.ui.screens.details import ToolDetailsScreen
+from tui.ui.screens.grants import GrantsScreen
+from tui.ui.widgets.header import HeaderView, header_content
+
+ASKED = ToolStanding(decks.GIT, "branch_list", Effect.ASK, "Asked: nothing allows it yet.")
+LIST, COMMIT = decks.GIT_TOOLS[:2]
+
+
+def store_with_a_changed_tool() -> Store:
+    store = decks.full_store()
+    changed = replace(COMMIT, changed=True)
+    store.dispatch(CatalogChanged(decks.GIT, Catalog(tools=(LIST, changed))))
+    return store
+
+
+def explained(deck: Running) -> list[tuple[object, ...]]:
+    return [arguments for name, arguments in deck.commands.calls if name == "explain_tool"]
+
+
+async def test_nothing_is_asked_before_the_user_looks() -> None:
+    async with running(decks.full_store()) as deck:
+        assert deck.commands.calls == []
+        await deck.press("f3")
+        assert explained(deck) == [(decks.GIT, "branch_list")]
+        await deck.press("down", "up")
+        assert explained(deck)[1:] == [(decks.GIT, "commit"), (decks.GIT, "branch_list")]
+
+
+async def test_the_details_say_how_the_tool_stands_and_follow_it() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f3")
+        deck.store.dispatch(ToolExplained(ASKED))
+        await deck.settle()
+        assert "when called  Asked: nothing" in deck.text
+        allowed = replace(ASKED, effect=Effect.ALLOW, words="Allowed: you said always.")
+        deck.store.dispatch(ToolExplained(allowed))
+        await deck.settle()
+        assert "when called  Allowed: you" in deck.text
+
+
+async def test_the_standing_of_another_tool_is_not_shown() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f3")
+        for other in (replace(ASKED, tool="commit"), replace(ASKED, server=decks.EVERYTHING)):
+            deck.store.dispatch(ToolExplained(other))
+            await deck.settle()
+            assert "nothing allows it yet" not in deck.text
+
+
+async def test_a_new_rule_asks_anew() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f3")
+        deck.store.dispatch(GrantsChanged((SAVED,)))
+        await deck.settle()
+        assert explained(deck) == [(decks.GIT, "branch_list")] * 2
+
+
+async def test_enter_shows_the_tool_with_its_standing() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        await deck.press("f3", "enter")
+        assert deck.on_top(ToolDetailsScreen)
+        assert explained(deck)[-1] == (decks.GIT, "branch_list")
+        deck.store.dispatch(
+            ToolExplained(replace(ASKED, effect=Effect.DENY, words="Refused by a rule."))
+        )
+        await deck.settle()
+        assert "when called  Refused by a rule." in deck.text
+        asked = len(explained(deck))
+        deck.store.dispatch(GrantsChanged((SAVED,)))
+        await deck.settle()
+        assert len(explained(deck)) > asked
+        deck.store.dispatch(CatalogChanged(decks.GIT, Catalog()))
+        await deck.settle()
+        assert "The server no longer has this tool." in deck.text
+
+
+async def test_a_changed_tool_is_marked_with_a_word_and_v_reviews_it() -> None:
+    async with running(store_with_a_changed_tool(), (140, 36)) as deck:
+        await deck.press("f3", "v")
+        pane = deck.one(ToolsPane)
+        assert "Schema" in str(pane.details.content)
+        assert "changed" in next(
+            line for line in deck.lines if "git  " in line and "commit" in line
+        )
+        await deck.press("v", "down")
+        assert pane.entries.shown[pane.entries.rows.cursor].item[1].name == "commit"
+        assert "◌ changed: the model has it again once" in deck.text
+        assert "v review" in deck.text
+        await deck.press("v")
+        assert deck.commands.calls[-1] == ("review_tools", (decks.GIT,))
+        assert "Schema" not in str(pane.details.content)
+
+
+async def test_g_opens_the_rules_from_the_tools() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f3", "g")
+        assert deck.on_top(GrantsScreen)
+        await deck.press("escape")
+        assert deck.one(ToolsPane).has_focus_within
+
+
+@pytest.mark.parametrize(
+    ("words", "call"),
+    [
+        ("review this folder", ("review_folder", ())),
+        ("forget this folder", ("forget_folder", ())),
+        ("review changed tools", ("review_tools", (decks.GIT,))),
+    ],
+)
+async def test_the_palette_reviews_and_forgets(
+    words: str, call: tuple[str, tuple[object, ...]]
+) -> None:
+    async with running(store_with_a_changed_tool()) as deck:
+        await deck.press("ctrl+p", *("space" if c == " " else c for c in words))
+        await deck.until(lambda: words in deck.text.lower())
+        await deck.press("enter")
+        await deck.until(lambda: deck.commands.calls == [call])
+
+
+async def test_the_palette_opens_the_rules() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("ctrl+p", *"grants")
+        await deck.until(lambda: "what may run" in deck.text)
+        await deck.press("enter")
+        await deck.until(lambda: deck.on_top(GrantsScreen))
+
+
+def header(trust: FolderTrust, width: int = 120) -> str:
+    view = HeaderView(
+        model="gemini-3.8-flash",
+        workspace="~/shop",
+        trust=trust,
+        backend=BackendKind.GEMINI,
+        ready=3,
+        meant=4,
+        discovery=Discovery.COMPLETED,
+        usage=Usage(prompt=12_400, context_limit=1_000_000),
+    )
+    return header_content(view, width).plain
+
+
+@pytest.mark.parametrize("trust", FolderTrust)
+def test_the_header_says_what_was_said_of_the_folder(trust: FolderTrust) -> None:
+    text = header(trust)
+    if trust in {FolderTrust.UNKNOWN, FolderTrust.NOTHING_TO_TRUST}:
+        assert "~/shop  " in text
+    else:
+        assert f"~/shop ({trust.value})" in text
+
+
+@pytest.mark.parametrize("trust", [FolderTrust.UNTRUSTED, FolderTrust.CHANGED])
+def test_a_narrow_header_keeps_the_warning_longer_than_the_path(trust: FolderTrust) -> None:
+    for width in range(72, 121):
+        text = header(trust, width)
+        assert trust.value in text
+        assert text.startswith("gemdeck")
+        assert text.endswith("servers 3/4   tokens 12.4k/1M   Gemini")
+        assert len(text) == width
+
+
+def test_the_warning_has_a_tone_of_its_own() -> None:
+    for trust, warned in [(FolderTrust.UNTRUSTED, True), (FolderTrust.TRUSTED, False)]:
+        view = header_content(
+            HeaderView("m", "~/s", trust, BackendKind.DEMO, 0, 0, Discovery.COMPLETED, Usage()), 99
+        )
+        spans = [span for span in view.spans if trust.value in view.plain[span.start : span.end]]
+        assert spans
+        assert ("$text-warning" in {str(span.style) for span in spans}) is warned
+
+
+async def test_the_header_follows_the_folder() -> None:
+    async with running(decks.full_store(), WIDE) as deck:
+        assert "~/shop (trusted)" in deck.lines[0]
+        deck.store.dispatch(FolderTrustChanged(FolderTrust.CHANGED))
+        await deck.settle()
+        assert "~/shop (changed since trusted)" in deck.lines[0]
+
+
+async def test_an_untrusted_server_names_the_key_that_reviews_it() -> None:
+    async with running(decks.full_store()) as deck:
+        await go_to(deck, decks.TEAM)
+        assert "t shows what it would" in row_of(deck, "t shows")
+        assert "s review" in deck.text
+
+
+async def test_the_reason_of_an_untrusted_server_comes_from_its_state() -> None:
+    store = decks.new_store()
+    view = decks.server(decks.TEAM, ServerStatus.UNTRUSTED, failure=Failure("Changed.", "t looks"))
+    decks.configure(store, view)
+    async with running(store) as deck:
+        assert "t looks" in deck.text
+        assert "t shows what" not in deck.text

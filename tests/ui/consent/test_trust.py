@@ -1,0 +1,291 @@
+"""The question whether a folder's settings, or the user's own changed ones, may run."""
+
+from dataclasses import replace
+
+import pytest
+from textual import events
+from textual.widgets import Button
+
+from tests.support.stalls import HANG_SECONDS, LoopWatch
+from tests.ui.chat.support import request as confirmation
+from tests.ui.chat.support import until
+from tests.ui.consent.disclosures import (
+    DIFFERENCE,
+    GIT,
+    SEARCH,
+    Disclosing,
+    disclosing,
+    trust,
+)
+from tui.model import events as e
+from tui.model.consent import RequestId
+from tui.model.servers import ServerId
+from tui.model.trust import Disclosure, TrustAnswer, TrustRequest, TrustSubject
+from tui.ui.screens.confirmation import ConfirmationScreen
+from tui.ui.screens.disclosure import REPEAT_SECONDS, DisclosureScreen
+
+ID = RequestId("trust-0")
+LARGE = (120, 40)
+
+
+def answered(answer: TrustAnswer) -> list[tuple[str, tuple[object, ...]]]:
+    return [("answer_trust", (ID, answer))]
+
+
+async def read_to_the_end(hands: Disclosing) -> None:
+    await hands.arm()
+    await hands.press("end")
+    assert "Scroll to the end first" not in hands.text
+
+
+async def test_all_that_would_run_is_listed_one_thing_a_line() -> None:
+    async with disclosing(trust(servers=(replace(GIT, change="new"), SEARCH))) as hands:
+        rows = hands.everything.splitlines()
+        for row in (
+            "folder     ~/shop",
+            "server     git",
+            "this is    new",
+            "stands in  ~/shop/.gemini/settings.json",
+            "command    uvx",
+            "would run  /usr/bin/uvx",
+            "        1  mcp-server-git",
+            "        2  --repository",
+            "        3  /home/ada/shop",
+            "in folder  ~/shop",
+            "sets       GIT_TRACE",
+            "reads      your variable GITHUB_TOKEN",
+            "server     search",
+            "address    https://search.example/mcp",
+            "sends      header Authorization",
+            "           header X-Team",
+            ".env sets  DATABASE_URL",
+            "rules      denies the tool push of git",
+        ):
+            assert row in rows
+        assert "! warning  unpinned: uvx fetches the newest" in hands.everything
+
+
+async def test_a_program_that_is_not_there_is_named_so() -> None:
+    async with disclosing(trust(servers=(replace(GIT, program="", args=()),))) as hands:
+        assert "would run  nothing: no such program was found" in hands.everything
+        assert "arguments  none" in hands.everything
+
+
+@pytest.mark.parametrize("size", [LARGE, (80, 24), (40, 10)])
+async def test_the_difference_is_in_sight_first(size: tuple[int, int]) -> None:
+    async with disclosing(trust(difference=DIFFERENCE), size) as hands:
+        assert "changes    since you trusted it" in hands.text
+        assert "-  git: --repository" in hands.text
+        if size[1] > 10:
+            assert "+  git: --repository /" in hands.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "title"),
+    [
+        ({}, "Do you trust this folder?"),
+        ({"difference": DIFFERENCE}, "The settings of this folder changed"),
+        ({"refusal": "anybody may write to it"}, "This folder cannot be trusted"),
+        ({"subject": TrustSubject.SETTINGS}, "Servers in your settings changed"),
+    ],
+)
+async def test_the_title_says_what_it_is_about(changes: dict[str, object], title: str) -> None:
+    async with disclosing(trust(0, **changes)) as hands:
+        assert title in hands.text
+
+
+@pytest.mark.parametrize("key", ["n", "escape", "enter"])
+async def test_not_now_has_the_focus_and_three_keys(key: str) -> None:
+    async with disclosing(trust()) as hands:
+        assert hands.focused == "not-now"
+        await hands.arm()
+        await hands.press(key)
+        assert hands.calls == answered(TrustAnswer.NOT_NOW)
+
+
+async def test_v_says_never() -> None:
+    async with disclosing(trust()) as hands:
+        await hands.arm()
+        await hands.press("v")
+        assert hands.calls == answered(TrustAnswer.NEVER)
+
+
+async def test_trust_counts_only_once_the_end_was_shown() -> None:
+    async with disclosing(trust()) as hands:
+        await hands.arm()
+        await hands.press("t")
+        assert hands.calls == []
+        assert "Scroll to the end first" in hands.text
+        await read_to_the_end(hands)
+        assert "denies the tool push of git" in hands.text
+        await hands.press("t")
+        assert hands.calls == answered(TrustAnswer.TRUST)
+
+
+async def test_what_fits_needs_no_scrolling() -> None:
+    async with disclosing(trust(), LARGE) as hands:
+        await hands.arm()
+        await hands.press("t")
+        assert hands.calls == answered(TrustAnswer.TRUST)
+
+
+async def test_trust_in_all_folders_needs_its_key_twice() -> None:
+    async with disclosing(trust()) as hands:
+        await read_to_the_end(hands)
+        await hands.press("c")
+        assert hands.calls == []
+        assert "Press c again: trust this and all folders in it" in hands.text
+        hands.clock.advance(REPEAT_SECONDS + 1)
+        await hands.press("c")
+        assert hands.calls == []
+        await hands.press("c")
+        assert hands.calls == answered(TrustAnswer.TRUST_WITH_CHILDREN)
+
+
+async def test_trust_in_all_folders_is_offered_only_where_it_can_be() -> None:
+    async with disclosing(trust(may_include_children=False)) as hands:
+        await read_to_the_end(hands)
+        await hands.press("c", "c")
+        assert hands.calls == []
+        assert "all folders" not in hands.text
+
+
+async def test_what_is_refused_cannot_be_trusted_by_any_key() -> None:
+    refusal = "Anybody may write to this folder."
+    async with disclosing(trust(refusal=refusal)) as hands:
+        await hands.arm()
+        assert f"! refused  {refusal}" in hands.text
+        await hands.press("end", "t", "c", "c")
+        shown = {button.id for button in hands.modal.query(Button) if button.display}
+        assert shown == {"not-now", "never"}
+        assert hands.calls == []
+        await hands.arm()
+        await hands.press("v")
+        assert hands.calls == answered(TrustAnswer.NEVER)
+
+
+async def test_enter_trusts_only_on_its_button_and_after_the_end() -> None:
+    async with disclosing(trust()) as hands:
+        await hands.arm()
+        await hands.press("right")
+        assert hands.focused == "trust"
+        await hands.press("enter")
+        assert hands.calls == []
+        button = hands.modal.query_one("#trust", Button)
+        await until(hands.pilot, lambda: not button.has_class("-active"))
+        await hands.press("end", "enter")
+        assert hands.calls == answered(TrustAnswer.TRUST)
+
+
+async def test_keys_before_it_is_armed_answer_nothing() -> None:
+    async with disclosing(trust(), LARGE) as hands:
+        await hands.pilot.press("t", "n", "v", "enter", "escape")
+        await hands.pilot.pause()
+        assert hands.calls == []
+        assert "One moment" in hands.text
+
+
+async def test_a_paste_answers_nothing_and_puts_the_answers_off() -> None:
+    async with disclosing(trust(), LARGE) as hands:
+        await hands.arm()
+        hands.modal.post_message(events.Paste("ttt"))
+        await until(hands.pilot, lambda: not hands.modal.armed)
+        await hands.pilot.press("t")
+        await hands.pilot.pause()
+        assert hands.calls == []
+
+
+async def test_one_question_takes_one_answer() -> None:
+    async with disclosing(trust(), LARGE) as hands:
+        await hands.arm()
+        await hands.press("t", "v", "n")
+        assert hands.calls == answered(TrustAnswer.TRUST)
+
+
+async def test_what_changes_while_it_is_asked_is_asked_from_the_beginning() -> None:
+    async with disclosing(trust()) as hands:
+        await read_to_the_end(hands)
+        changed = trust(servers=(GIT, replace(SEARCH, url="https://evil.example/mcp")))
+        await hands.ask(changed)
+        assert hands.modal.text.scroll_offset.y == 0
+        await hands.pilot.press("t")
+        await hands.pilot.pause()
+        assert hands.calls == []
+        await hands.arm()
+        await hands.press("t")
+        assert hands.calls == []
+        assert "evil.example" in hands.everything
+
+
+async def test_it_goes_when_the_state_says_that_it_is_settled() -> None:
+    async with disclosing(trust()) as hands:
+        hands.app.store.dispatch(e.RequestSettled(ID))
+        await until(hands.pilot, lambda: not isinstance(hands.app.screen, DisclosureScreen))
+        assert hands.calls == []
+
+
+async def test_questions_come_in_the_order_of_the_state_and_are_counted() -> None:
+    async with disclosing(trust()) as hands:
+        hands.app.store.dispatch(e.RequestRaised(confirmation()))
+        hands.app.store.dispatch(e.RequestRaised(trust(1)))
+        await until(hands.pilot, lambda: "1 of 3" in hands.text)
+        hands.app.store.dispatch(e.RequestSettled(ID))
+        await until(hands.pilot, lambda: isinstance(hands.app.screen, ConfirmationScreen))
+        hands.app.store.dispatch(e.RequestSettled(confirmation().id))
+        await until(hands.pilot, lambda: isinstance(hands.app.screen, DisclosureScreen))
+        assert hands.modal.request == trust(1)
+
+
+async def test_it_rings_where_nobody_looks() -> None:
+    async with disclosing(trust()) as hands:
+        assert hands.app.bells == 0
+        hands.app.app_focus = False
+        hands.app.store.dispatch(e.RequestRaised(trust(1)))
+        await until(hands.pilot, lambda: hands.app.bells == 1)
+
+
+async def test_the_smallest_screen_shows_every_answer() -> None:
+    async with disclosing(trust(), (40, 10)) as hands:
+        for words in ("n Not now", "t Trust", "c With folders", "v Never"):
+            assert words in hands.text
+        await read_to_the_end(hands)
+        await hands.press("t")
+        assert hands.calls == answered(TrustAnswer.TRUST)
+
+
+async def test_another_size_keeps_all_of_it_reachable() -> None:
+    async with disclosing(trust(), LARGE) as hands:
+        await hands.pilot.resize_terminal(40, 10)
+        await hands.pilot.pause()
+        assert "v Never" in hands.text
+        await hands.press("end")
+        assert ".env sets  DATABASE_URL" in hands.text
+        assert hands.everything.rstrip().endswith("of git")
+
+
+def _huge() -> TrustRequest:
+    servers = tuple(
+        Disclosure(
+            ServerId(f"s{number}"),
+            "~/shop/.mcp.json",
+            "stdio",
+            "uvx",
+            "/usr/bin/uvx",
+            args=tuple("x" * 2_000 for _ in range(32)),
+        )
+        for number in range(256)
+    )
+    return trust(servers=servers)
+
+
+async def test_sixteen_million_characters_open_without_a_stall(loop_watch: LoopWatch) -> None:
+    request = _huge()
+    async with disclosing(trust(1, servers=())) as hands:
+        loop_watch.clear()
+        hands.app.store.dispatch(e.RequestRaised(request))
+        hands.app.store.dispatch(e.RequestSettled(RequestId("trust-1")))
+        await until(hands.pilot, lambda: hands.modal.request == request)
+        await until(hands.pilot, lambda: not hands.modal._gate.waits_for_drawing)
+        await hands.press("end")
+        loop_watch.assert_smooth(HANG_SECONDS)
+        assert hands.modal.text.scroll_offset.y > 256 * 32 * 30

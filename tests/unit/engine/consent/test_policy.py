@@ -1,0 +1,224 @@
+"""The policy: what it says and why, what it keeps across runs, what it lists and takes back."""
+
+import asyncio
+import json
+import stat
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.unit.engine.chat.support import make_tool
+from tui.engine.consent import book as module
+from tui.engine.consent.book import VERSION, GrantBook
+from tui.engine.consent.grants import Grant, GrantNote
+from tui.engine.consent.patterns import Pattern
+from tui.engine.consent.policy import Policy
+from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.state_file import StateFile
+from tui.model.consent import Effect, GrantId, GrantScope
+from tui.model.events import Event, GrantsChanged
+from tui.model.servers import Origin, ServerId, Transport
+
+NOVEMBER = 1_795_219_200.0
+"""21 November 2026, 00:00 UTC, in seconds since the epoch."""
+
+
+@asynccontextmanager
+async def opened(
+    path: Path,
+    *,
+    folder: str = "/work",
+    events: list[Event] | None = None,
+    clock: Callable[[], float] = lambda: NOVEMBER,
+) -> AsyncIterator[Policy]:
+    """Open a policy whose grants are in a file."""
+    problems: list[str] = []
+    file = StateFile(path, version=VERSION, fails_closed=True, on_problem=problems.append)
+    policy = Policy()
+    policy.attach(GrantBook(file, clock), folder, (events if events is not None else []).append)
+    await policy.open()
+    yield policy
+    await policy.aclose()
+    assert problems == []
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    tmp_path.chmod(0o700)
+    return tmp_path / "grants.json"
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def spoil(path: Path) -> None:
+    """Put escape sequences into what a record shows."""
+    content = json.loads(path.read_text(encoding="ascii"))
+    content["grants"][0]["label"] = ["\x1b]0;x\x07", "\x1b[31m"]
+    content["grants"][0]["words"] = "\x1b[1m"
+    path.write_text(json.dumps(content), encoding="ascii")
+
+
+async def test_saved_grants_hold_in_later_runs_and_those_of_a_session_do_not(path: Path) -> None:
+    everywhere, here, now = make_tool("a"), make_tool("b"), make_tool("c")
+    async with opened(path) as policy:
+        policy.allow([everywhere], GrantScope.EVERYWHERE, "always this tool")
+        policy.allow([here], GrantScope.FOLDER, "always this tool")
+        policy.allow([now], GrantScope.SESSION, "always this tool")
+        assert policy.judge(now).effect is Effect.ALLOW
+    assert mode_of(path) == 0o600
+    async with opened(path) as policy:
+        effects = [policy.judge(tool).effect for tool in (everywhere, here, now)]
+        assert effects == [Effect.ALLOW, Effect.ALLOW, Effect.ASK]
+    async with opened(path, folder="/elsewhere") as policy:
+        effects = [policy.judge(tool).effect for tool in (everywhere, here)]
+        assert effects == [Effect.ALLOW, Effect.ASK]
+
+
+async def test_a_verdict_says_where_it_comes_from(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.engine.consent.views.time.localtime", time.gmtime)
+    async with opened(path) as policy:
+        policy.allow([make_tool("go")], GrantScope.FOLDER, "always this tool")
+        verdict = policy.judge(make_tool("go"))
+        asked = policy.judge(make_tool("other"))
+    assert verdict.words.startswith("Allowed: you chose always this tool on 21 Nov")
+    assert verdict.words.endswith(", for this folder.")
+    assert "no rule allows it" in asked.words
+
+
+async def test_what_is_revoked_is_asked_about_again_also_in_later_runs(path: Path) -> None:
+    events: list[Event] = []
+    async with opened(path, events=events) as policy:
+        policy.allow([make_tool("go")], GrantScope.EVERYWHERE, "always this tool")
+        [view] = policy.views()
+        policy.revoke(GrantId("no such grant"))
+        policy.revoke(view.id)
+        assert policy.judge(make_tool("go")).effect is Effect.ASK
+    lists = [event.grants for event in events if isinstance(event, GrantsChanged)]
+    assert [len(grants) for grants in lists] == [1, 0]
+    async with opened(path) as policy:
+        assert policy.views() == ()
+
+
+async def test_two_gemdecks_keep_each_others_grants_and_revocations(path: Path) -> None:
+    async with opened(path) as first:
+        first.allow([make_tool("gone")], GrantScope.EVERYWHERE, "always this tool")
+    async with opened(path) as first, opened(path) as second:
+        first.allow([make_tool("one")], GrantScope.EVERYWHERE, "always this tool")
+        second.revoke(second.views()[0].id)
+        second.allow([make_tool("two")], GrantScope.EVERYWHERE, "always this tool")
+        first.used(first.judge(make_tool("gone")))
+    async with opened(path) as later:
+        assert sorted(view.tool for view in later.views()) == ["one", "two"]
+
+
+async def test_the_last_use_is_kept_with_one_write_for_many_calls(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(path) as policy:
+        policy.allow([make_tool("go")], GrantScope.EVERYWHERE, "always this tool")
+    written: list[bytes] = []
+    original = StateFile.update
+
+    def update(self: StateFile, change: Callable[[dict[str, object]], dict[str, object]]) -> object:
+        written.append(b"")
+        return original(self, change)
+
+    monkeypatch.setattr(StateFile, "update", update)
+    async with opened(path, clock=lambda: NOVEMBER + 60) as policy:
+        for _ in range(1_000):
+            policy.used(policy.judge(make_tool("go")))
+        assert policy.views()[0].used_at == NOVEMBER + 60
+    assert len(written) == 1
+    async with opened(path) as policy:
+        [view] = policy.views()
+        assert (view.granted_at, view.used_at) == (NOVEMBER, NOVEMBER + 60)
+
+
+async def test_the_use_of_a_grant_is_shown_after_a_while(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SHOW_DELAY", 0.01)
+    shown = asyncio.Event()
+    uses: list[float | None] = []
+
+    def take(event: Event) -> None:
+        if isinstance(event, GrantsChanged) and event.grants and event.grants[0].used_at:
+            uses.append(event.grants[0].used_at)
+            shown.set()
+
+    async with opened(path) as policy:
+        policy.allow([make_tool("go")], GrantScope.SESSION, "always this tool")
+        policy.attach(policy._book, "/work", take)
+        for _ in range(100):
+            policy.used(policy.judge(make_tool("go")))
+        await asyncio.wait_for(shown.wait(), 5)
+    assert uses == [NOVEMBER]
+
+
+async def test_the_list_shows_all_rules_newest_first_and_which_can_be_revoked() -> None:
+    now = iter((1.0, 2.0))
+    policy = Policy(allows_all=True)
+    policy.attach(GrantBook(clock=lambda: next(now)), "/work", lambda _: None)
+    policy.allow([make_tool("old")], GrantScope.SESSION, "always this tool")
+    policy.allow([make_tool("new")], GrantScope.FOLDER, "always this server")
+    trusted = ServerDefinition(
+        ServerId("git"), Origin.USER, Transport.STDIO, trust=True, source="~/.gemini/settings.json"
+    )
+    policy.configure([Pattern("a", "b*")], [Pattern("*", "rm")], [trusted])
+    rows = [(v.effect, v.server, v.tool, v.scope, v.origin, v.revocable) for v in policy.views()]
+    settings = "while the settings say so"
+    assert rows == [
+        (Effect.ALLOW, "*", "*", "this session", "--yolo", False),
+        (Effect.ALLOW, "notes", "new", "saved for /work", "you: always this server", True),
+        (Effect.ALLOW, "notes", "old", "this session", "you: always this tool", True),
+        (Effect.DENY, "*", "rm", settings, "settings: gemdeck.alwaysDeny", False),
+        (Effect.ALLOW, "a", "b*", settings, "settings: gemdeck.alwaysAllow", False),
+        (Effect.ALLOW, "git", "*", settings, "trust: true in ~/.gemini/settings.json", False),
+    ]
+    assert len({view.id for view in policy.views()}) == len(rows)
+
+
+async def test_hostile_text_in_a_record_is_harmless_in_the_list(path: Path) -> None:
+    evil = "go\x1b[2J\u202e"
+    async with opened(path) as policy:
+        policy.allow([make_tool(evil)], GrantScope.EVERYWHERE, "always this tool")
+    spoil(path)
+    async with opened(path) as policy:
+        assert "\x1b" not in str(policy.views())
+        assert "\x1b" not in policy.judge(make_tool(evil)).words
+        assert policy.judge(make_tool(evil)).effect is Effect.ALLOW
+
+
+def test_a_rule_that_asks_wins_over_permission_but_not_over_yolo() -> None:
+    tool = make_tool("go", trusted=True)
+    asking = Grant(Effect.ASK, tool.fingerprint, None, "", GrantScope.EVERYWHERE)
+    for allows_all, effect in ((False, Effect.ASK), (True, Effect.ALLOW)):
+        policy = Policy(allows_all=allows_all)
+        book = GrantBook()
+        book.grants.put(asking, GrantNote("notes", ""))
+        policy.attach(book, "/work", lambda _: None)
+        assert policy.judge(tool).effect is effect
+
+
+def test_a_denied_server_hides_all_its_tools_until_that_is_revoked() -> None:
+    definition = ServerDefinition(
+        ServerId("git"), Origin.USER, Transport.STDIO, fingerprint="what git is"
+    )
+    book = GrantBook()
+    rule = Grant(Effect.DENY, "what git is", None, "", GrantScope.SESSION)
+    book.grants.put(rule, GrantNote("git", ""))
+    policy = Policy()
+    policy.attach(book, "/work", lambda _: None)
+    again: list[None] = []
+    policy.on_denials = lambda: again.append(None)
+    assert set(policy.hidden(definition, [("a", "h"), ("b", "h")])) == {"a", "b"}
+    policy.revoke(rule.id)
+    assert policy.hidden(definition, [("a", "h")]) == {}
+    assert again == [None]

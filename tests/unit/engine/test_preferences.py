@@ -1,0 +1,64 @@
+"""The theme and the messages of earlier runs."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tui.engine import preferences
+from tui.engine.files import locked
+from tui.engine.preferences import append_message, load_messages, load_theme, save_theme
+
+
+def test_a_theme_is_remembered_beside_what_else_is_kept(tmp_path: Path) -> None:
+    assert load_theme(tmp_path) == ""
+    save_theme(tmp_path, "nord")
+    assert load_theme(tmp_path) == "nord"
+    file = tmp_path / "ui.json"
+    file.write_text('{"version": 1, "theme": 5, "other": 1}')
+    assert load_theme(tmp_path) == ""
+    save_theme(tmp_path, "gemdeck-light")
+    assert json.loads(file.read_text()) == {"version": 1, "theme": "gemdeck-light", "other": 1}
+
+
+def test_messages_come_back_in_order_and_harmless(tmp_path: Path) -> None:
+    assert load_messages(tmp_path) == ()
+    for text in ("one\ntwo", "drei \u00fc", "\x1b[2Jfour"):
+        append_message(tmp_path, text)
+    assert load_messages(tmp_path) == ("one\ntwo", "drei \u00fc", "four")
+
+
+def test_many_messages_are_cut_back_to_the_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preferences, "MAX_MESSAGES", 3)
+    for number in range(7):
+        append_message(tmp_path, str(number))
+    with locked(tmp_path / preferences.MESSAGES):
+        assert load_messages(tmp_path) == ("4", "5", "6")
+    assert len((tmp_path / preferences.MESSAGES).read_bytes().splitlines()) == 7
+    assert load_messages(tmp_path) == ("4", "5", "6")
+    assert (tmp_path / preferences.MESSAGES).read_bytes() == b'"4"\n"5"\n"6"\n'
+
+
+def test_a_message_does_not_continue_a_line_that_was_cut_off(tmp_path: Path) -> None:
+    (tmp_path / preferences.MESSAGES).write_bytes(b'"one"\n"tw')
+    append_message(tmp_path, "three")
+    assert load_messages(tmp_path) == ("one", "three")
+
+
+def test_what_is_no_file_of_messages_is_moved_away(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / preferences.MESSAGES)
+    assert load_messages(tmp_path) == ()
+    assert (tmp_path / "messages.jsonl.old").is_fifo()
+    append_message(tmp_path, "hello")
+    assert load_messages(tmp_path) == ("hello",)
+
+
+def test_a_folder_that_is_gone_is_no_hindrance(tmp_path: Path) -> None:
+    folder = tmp_path / "missing"
+    append_message(folder, "hello")
+    save_theme(folder, "nord")
+    assert load_messages(folder) == ()
+    assert load_theme(folder) == ""

@@ -1,0 +1,76 @@
+"""Arguments as text: written so that nothing hides, read so that nothing is guessed."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.model.arguments import ArgumentsError, canonical_json, read_arguments, reveal
+from tui.text import sanitize
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), JSON))
+def test_what_is_written_is_read_back_as_the_same_object(arguments: dict[str, Any]) -> None:
+    assert read_arguments(canonical_json(arguments)) == arguments
+
+
+@given(st.text())
+def test_reading_gives_an_object_or_says_what_is_wrong(text: str) -> None:
+    try:
+        value: object = read_arguments(text)
+    except ArgumentsError as error:
+        value = {str(error): True}
+    assert isinstance(value, dict)
+    assert "" not in value or text
+
+
+@given(st.text())
+def test_a_revealed_text_has_nothing_to_hide_and_is_the_same_in_a_string(text: str) -> None:
+    shown = reveal(text)
+    assert sanitize(shown).replace("\n", "") == shown.replace("\n", "")
+    assert reveal(shown) == shown
+    if not set(text) & set('"\\\n\t'):
+        assert json.loads(f'"{shown}"') == text
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [('{"a": }', 1, 7), ('{\n  "a": 1\n  "b"\n}', 3, 3), ("", 1, 1), ('{"a": "\n"}', 1, 8)],
+)
+def test_a_fault_has_its_line_and_column(text: str, line: int, column: int) -> None:
+    with pytest.raises(ArgumentsError) as caught:
+        read_arguments(text)
+    assert (caught.value.line, caught.value.column) == (line, column)
+    assert str(caught.value).startswith(f"line {line}, column {column}: ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "null",
+        '{"a": NaN}',
+        '{"a": -Infinity}',
+        '{"a": 1e999}',
+        '{"a": {"b": 1, "b": 2}}',
+        '{"a": "\\udc00"}',
+        '{"\\ud800": 1}',
+        '{"a": ' + "9" * 5_000 + "}",
+        '{"a": ' + "[" * 100_000,
+    ],
+)
+def test_what_could_not_be_sent_as_it_reads_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentsError):
+        read_arguments(text)
