@@ -15,7 +15,7 @@ MAX_LINE: Final = 2_000
 """Longest one-line label that is kept, in characters."""
 
 MAX_COMBINING: Final = 8
-"""Combining marks kept on one base character (security.md D07: combining storms)."""
+"""Combining marks kept on one base character; a storm of them would cover the rows around."""
 
 MAX_REVEALED: Final = 8
 """Invisible characters spelled out one by one in a text; the rest is a count."""
