@@ -58,13 +58,20 @@ def load_messages(folder: Path) -> Sequence[str]:
     except FileNotFoundError:
         return ()
     except UnfitFileError:
-        path.rename(path.with_suffix(".jsonl.old"))
+        _set_aside(path)
         return ()
     except OSError as error:
         _log.warning("earlier messages could not be read: %s", error)
         return ()
     messages = (_message(line) for line in lines[-MAX_MESSAGES:])
     return tuple(message for message in messages if message)
+
+
+def _set_aside(path: Path) -> None:
+    try:
+        path.rename(path.with_suffix(".jsonl.old"))
+    except OSError as error:
+        _log.warning("earlier messages could not be set aside: %s", error)
 
 
 def append_message(folder: Path, text: str) -> None:

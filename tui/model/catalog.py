@@ -37,6 +37,8 @@ class ToolView:
         schema: Its whole input schema as indented JSON.
         claims: What the server claims of it, such as ``read-only``; never believed.
         problem: Why the model cannot be offered it, or nothing.
+        output_schema: The schema of its structured results as indented JSON, or nothing.
+        has_icons: Whether its server names icons for it; they are never fetched.
     """
 
     id: ToolId
@@ -47,6 +49,8 @@ class ToolView:
     schema: str = "{}"
     claims: tuple[str, ...] = ()
     problem: str = ""
+    output_schema: str = ""
+    has_icons: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class PromptView:
     title: str = ""
     description: str = ""
     arguments: tuple[PromptArgument, ...] = ()
+    has_icons: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,7 @@ class ResourceView:
     description: str = ""
     mime_type: str = ""
     size: int | None = None
+    has_icons: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,7 @@ class ResourceTemplateView:
     title: str = ""
     description: str = ""
     mime_type: str = ""
+    has_icons: bool = False
 
 
 @dataclass(frozen=True, slots=True)

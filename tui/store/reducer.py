@@ -16,6 +16,7 @@ from tui.model.chat import (
     Usage,
 )
 from tui.model.servers import ServerId, ServerView
+from tui.store.retention import forget_old
 from tui.store.state import MAX_LOG_LINES, MAX_NOTICES, AppState, Unsent
 
 
@@ -162,7 +163,7 @@ def _reduce_entry(
         case e.ChatNoticeAdded(notice):
             return _appended(state, notice)
         case e.ToolCallChanged(call_id, status, seconds, result):
-            return _with_entry(
+            changed = _with_entry(
                 state,
                 call_id,
                 lambda entry: (
@@ -171,6 +172,8 @@ def _reduce_entry(
                     else entry
                 ),
             )
+            kept = forget_old(changed.transcript) if result else changed.transcript
+            return changed if kept is changed.transcript else replace(changed, transcript=kept)
         case e.ToolCallProgressed(call_id, progress):
             return _with_entry(
                 state,
