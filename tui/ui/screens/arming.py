@@ -5,11 +5,19 @@ from enum import Enum, auto
 from time import monotonic
 from typing import Final
 
+from textual.reactive import var
+from textual.screen import ModalScreen
+from textual.timer import Timer
+
+from tui.ui.bridge import MIN_WAIT
 from tui.ui.widgets.composer import WRITING_SECONDS
 
 ARMING_SECONDS: Final = 0.5
 """Seconds for which a question has stood on the screen, and the keyboard been quiet, before it
 takes an answer; where somebody is writing it is `WRITING_SECONDS`."""
+
+GATE_INTERVAL: Final = 0.1
+"""Seconds after which the gate is looked at again; keys put its opening off."""
 
 
 class KeyKind(Enum):
@@ -108,3 +116,55 @@ class ArmingGate:
             case KeyKind.TEXT | KeyKind.OTHER:
                 self._armed = False
         return self._armed
+
+
+class ArmedScreen(ModalScreen[None]):
+    """A modal that takes answers only while its gate is open, and looks at the gate in time.
+
+    Args:
+        clock: Gives seconds that never run backwards.
+    """
+
+    armed: var[bool] = var(False, toggle_class="-armed")
+    """Whether answers count now; shown by the look of the buttons and the hint."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        super().__init__()
+        self._gate = ArmingGate(clock)
+        self._gate_timer: Timer | None = None
+
+    def start_arming(self, *, writing: bool) -> None:
+        """Begin the delay now that the question has been drawn.
+
+        Args:
+            writing: Whether the user was writing when it came.
+        """
+        self._gate.shown(writing=writing)
+        self.check_gate()
+
+    def disarm(self) -> None:
+        """Take no answer until the delay begins anew."""
+        self._stop_gate_timer()
+        self._gate.hidden()
+        self.armed = False
+
+    def check_gate(self) -> None:
+        """Look whether the gate is open; if not, look again when it may be."""
+        self._stop_gate_timer()
+        if self._gate.waits_for_drawing:
+            return
+        remaining = self._gate.remaining
+        self.armed = remaining == 0
+        if remaining:
+            wait = min(max(remaining, MIN_WAIT), GATE_INTERVAL)
+            self._gate_timer = self.set_timer(wait, self.check_gate)
+        else:
+            self.gate_open()
+
+    def gate_open(self) -> None:
+        """Act on an open gate; called at each look. By itself nothing follows."""
+
+    def _stop_gate_timer(self) -> None:
+        if self._gate_timer is not None:
+            self._gate_timer.stop()
+            self._gate_timer = None

@@ -15,16 +15,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.getters import query_one
-from textual.reactive import var
-from textual.screen import ModalScreen
-from textual.timer import Timer
 from textual.widgets import Button, Static
 
 from tui.model.consent import ConfirmationRequest, Decision, RequestId
 from tui.store.commands import Commands
 from tui.ui import keymap
-from tui.ui.bridge import MIN_WAIT
-from tui.ui.screens.arming import ArmingGate, KeyKind
+from tui.ui.screens.arming import ArmedScreen, KeyKind
 from tui.ui.screens.dialog import DIALOG_STYLES
 from tui.ui.screens.question import (
     ANSWERS,
@@ -36,9 +32,6 @@ from tui.ui.screens.question import (
     heading,
 )
 from tui.ui.widgets.folded_text import FoldedText
-
-GATE_INTERVAL: Final = 0.1
-"""Seconds after which the gate is looked at again; keys put its opening off."""
 
 REPEAT_SECONDS: Final = 3.0
 """Seconds within which the key of a lasting answer has to be pressed again."""
@@ -86,7 +79,7 @@ _ARMED_HINTS: Final = (
 )
 
 
-class ConfirmationScreen(ModalScreen[None]):
+class ConfirmationScreen(ArmedScreen):
     """One modal for all questions: it shows the first, and the next one in its place.
 
     Args:
@@ -112,9 +105,6 @@ class ConfirmationScreen(ModalScreen[None]):
         Binding("right", "app.focus_next", "Button after", show=False),
     ]
 
-    armed: var[bool] = var(False, toggle_class="-armed")
-    """Whether answers count now; shown by the look of the buttons and the hint."""
-
     facts = query_one(CallFacts)
     arguments = query_one("#confirmation-arguments", FoldedText)
     description = query_one("#confirmation-description", FoldedText)
@@ -122,14 +112,12 @@ class ConfirmationScreen(ModalScreen[None]):
     deny = query_one("#deny", Button)
 
     def __init__(self, commands: Commands, *, clock: Callable[[], float] = monotonic) -> None:
-        super().__init__()
+        super().__init__(clock)
         self._commands = commands
         self._clock = clock
-        self._gate = ArmingGate(clock)
         self._request: ConfirmationRequest | None = None
         self._answered: RequestId | None = None
         self._waiting = 0
-        self._timer: Timer | None = None
         self._obsolete = False
         self._writing = False
         self._covered = False
@@ -189,7 +177,7 @@ class ConfirmationScreen(ModalScreen[None]):
     def on_screen_suspend(self) -> None:
         """Take no answer while another dialog stands above."""
         self._covered = True
-        self._disarm()
+        self.disarm()
 
     def on_screen_resume(self) -> None:
         """Go away where that was asked while another dialog stood above, else begin anew."""
@@ -215,7 +203,7 @@ class ConfirmationScreen(ModalScreen[None]):
             and self._clock() - repeat[1] <= REPEAT_SECONDS
         )
         counts = self._gate.typed(_kind(event, answer, again=again))
-        self._check_gate()
+        self.check_gate()
         if event.key in _SCROLL_KEYS or (counts and answer is None):
             return
         event.stop()
@@ -228,7 +216,7 @@ class ConfirmationScreen(ModalScreen[None]):
         event.stop()
         self._repeat = None
         self._gate.typed(KeyKind.TEXT)
-        self._check_gate()
+        self.check_gate()
 
     @on(Button.Pressed)
     def _press(self, event: Button.Pressed) -> None:
@@ -271,13 +259,13 @@ class ConfirmationScreen(ModalScreen[None]):
         if self._request is None:
             return
         self._answered, self._request = self._request.id, None
-        self._disarm()
+        self.disarm()
         self._commands.decide(self._answered, Decision(answer.choice))
         if answer.stops:
             self._commands.cancel_turn()
 
     def _draw(self, request: ConfirmationRequest) -> None:
-        self._disarm()
+        self.disarm()
         self._end_seen = False
         self._fit()
         self.facts.show(request)
@@ -343,30 +331,14 @@ class ConfirmationScreen(ModalScreen[None]):
         """Begin the delay now that the question has been drawn."""
         if self._request is None:
             return
-        self._gate.shown(writing=self._writing)
+        self.start_arming(writing=self._writing)
         self._writing = False
         self._look()
-        self._check_gate()
 
-    def _check_gate(self) -> None:
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-        if self._gate.waits_for_drawing:
-            return
-        remaining = self._gate.remaining
-        self.armed = remaining == 0
-        if remaining:
-            wait = min(max(remaining, MIN_WAIT), GATE_INTERVAL)
-            self._timer = self.set_timer(wait, self._check_gate)
-
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-        self._gate.hidden()
+    def disarm(self) -> None:
+        """Take no answer, and forget one that waits for its second press."""
+        super().disarm()
         self._repeat = None
-        self.armed = False
 
 
 def _kind(event: events.Key, answer: Answer | None, *, again: bool) -> KeyKind:

@@ -10,7 +10,7 @@ from textual.content import Content, Span
 from textual.widgets import Static
 
 from tui.model.consent import Choice, ConfirmationRequest
-from tui.text import clip
+from tui.text import clip, counted
 
 MAX_COLOURED: Final = 20_000
 """Characters of arguments that get colours; longer ones are shown plain, as complete."""
@@ -162,10 +162,10 @@ class Position:
 def heading(arguments: str, position: Position) -> Content:
     """Say how much there is, and where in it the view stands."""
     if position.fits:
-        size = f"{arguments.count(chr(10)) + 1:,} lines"
+        size = counted(arguments.count("\n") + 1, "line")
     else:
         size = f"line {position.first:,} of {position.rows:,}"
-    return Content(f"arguments, complete: {size}, {len(arguments):,} characters")
+    return Content(f"arguments, complete: {size}, {counted(len(arguments), 'character')}")
 
 
 def end_hint(position: Position, *, short: bool) -> str:

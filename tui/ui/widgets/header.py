@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from tui.model.chat import BackendKind, Usage
-from tui.store.selectors import Discovery, discovery, ready_count
+from tui.store.selectors import Discovery, discovery, ready_count, waiting_text
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
 from tui.ui.widgets.plain import count, one_line
@@ -31,6 +31,7 @@ class HeaderView:
     ready: int
     meant: int
     discovery: Discovery
+    waiting: str
     usage: Usage
 
 
@@ -44,6 +45,7 @@ def header_view(state: AppState) -> HeaderView:
         ready=ready,
         meant=meant,
         discovery=discovery(state),
+        waiting=waiting_text(state),
         usage=state.usage,
     )
 
@@ -51,21 +53,23 @@ def header_view(state: AppState) -> HeaderView:
 def header_content(view: HeaderView, width: int) -> Content:
     """Lay the header out in one line: who on the left, numbers on the right.
 
-    Where it gets narrow the folder goes first, then the model.
+    Where it gets narrow the names of awaited servers go first, then the folder, then the model.
     """
     left: list[tuple[str, str]] = [(NAME, "bold")]
     if view.model:
         left.append((one_line(view.model), ""))
     if view.workspace:
         left.append((one_line(view.workspace), "$foreground 60%"))
-    right = _right(view)
+    right = _right(view, one_line(view.waiting))
+    if _width(left) + _width(right) + GAP > width:
+        right = _right(view)
     while len(left) > 1 and _width(left) + _width(right) + GAP > width:
         left.pop()
     space = max(1, width - _width(left) - _width(right))
     return Content.assemble(_joined(left), " " * space, _joined(right))
 
 
-def _right(view: HeaderView) -> list[tuple[str, str]]:
+def _right(view: HeaderView, waiting: str = "") -> list[tuple[str, str]]:
     tokens = count(view.usage.prompt)
     if view.usage.context_limit:
         tokens += f"/{count(view.usage.context_limit)}"
@@ -75,7 +79,7 @@ def _right(view: HeaderView) -> list[tuple[str, str]]:
         (view.backend.value, "$foreground 60%"),
     ]
     if view.discovery is Discovery.IN_PROGRESS:
-        fields.insert(0, ("◐ starting", "$text-warning"))
+        fields.insert(0, (f"◐ {waiting or 'starting'}", "$text-warning"))
     return fields
 
 
