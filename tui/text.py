@@ -76,6 +76,11 @@ def sanitize_line(text: str, limit: int = MAX_LINE) -> str:
     return clip(" ".join(sanitize(text, limit * 4).split()), limit)
 
 
+def counted(number: int, noun: str) -> str:
+    """Write a number of things: ``1 tool``, ``17 tools``, ``1,052 tools``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def clip(text: str, limit: int) -> str:
     """Cut a text to `limit` characters, the last of which then is an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

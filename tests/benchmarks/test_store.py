@@ -14,7 +14,7 @@ from tui.model.chat import EntryId, TurnPhase, Usage
 from tui.model.servers import ServerStatus
 from tui.store import selectors
 from tui.store.state import AppState
-from tui.store.store import Store
+from tui.store.store import Listener, Store
 from tui.ui.bridge import MIN_INTERVAL, StoreBridge
 
 SUBSCRIBERS: Final = 20
@@ -36,6 +36,22 @@ def stream() -> list[e.Event]:
     return made
 
 
+def on_change(
+    store: Store, question: Callable[[AppState], object], hear: Callable[[object], None]
+) -> Listener:
+    """Make a listener that hears of a part of the state only when it changed."""
+    last = question(store.state)
+
+    def listen(state: AppState) -> None:
+        nonlocal last
+        value = question(state)
+        if value is not last and value != last:
+            last = value
+            hear(value)
+
+    return listen
+
+
 def subscribe_panes(store: Store, hear: Callable[[object], None]) -> None:
     """Subscribe as the panes of a screen do."""
     questions: tuple[Callable[[AppState], object], ...] = (
@@ -46,12 +62,12 @@ def subscribe_panes(store: Store, hear: Callable[[object], None]) -> None:
         lambda state: state.pending,
         selectors.ready_count,
         selectors.discovery,
-        selectors.head_request,
+        lambda state: state.pending[:1],
         lambda state: state.notices,
         lambda state: selectors.server(state, SERVER),
     )
     for number in range(SUBSCRIBERS):
-        store.subscribe(questions[number % len(questions)], hear)
+        store.listen(on_change(store, questions[number % len(questions)], hear))
 
 
 def test_dispatching_costs_little_more_than_the_calls(measure: Measure) -> None:

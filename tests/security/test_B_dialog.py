@@ -38,7 +38,7 @@ async def rows_seen_by_paging(hands: Confirming) -> list[str]:
         top = view.scroll_offset.y
         box = view.content_region
         lines = hands.text.split("\n")[box.y : box.bottom]
-        width = view._width
+        width = view._shown.width
         seen |= {top + n: line[box.x : box.x + width] for n, line in enumerate(lines)}
         await hands.press("pagedown")
         await hands.pilot.pause()

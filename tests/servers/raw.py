@@ -94,9 +94,12 @@ def list_tools(request: Message) -> None:
         answer(request, {"tools": tools, **more})
     elif "cursor_loop" in BEHAVIOURS:
         answer(request, {"tools": [ECHO], "nextCursor": "again"})
-    elif "endless_pages" in BEHAVIOURS:
+    elif BEHAVIOURS & {"endless_pages", "fat_pages"}:
         page = int(cursor or 0)
-        answer(request, {"tools": [{**ECHO, "name": f"echo_{page}"}], "nextCursor": str(page + 1)})
+        tool = {**ECHO, "name": f"echo_{page}"}
+        if "fat_pages" in BEHAVIOURS:
+            tool["description"] = "x" * 7_000_000
+        answer(request, {"tools": [tool], "nextCursor": str(page + 1)})
     elif "malformed" in BEHAVIOURS:
         odd = [
             {"name": "no_schema", "inputSchema": None},
@@ -124,8 +127,10 @@ def list_tools(request: Message) -> None:
         answer(request, {"tools": [{**ECHO, "name": f"tool_{n}"} for n in range(1_200)]})
     else:
         names = ["echo", "environment", "die", "hang", "odd", "surrogate", "deep", "loose", "long"]
+        names += ["complex", "not_finite", "rows", "own_error"]
         names += ["sleep"] if "sleepy" in BEHAVIOURS else []
         names += ["leak"] if "leaky" in BEHAVIOURS else []
+        names += ["flood", "hurry"] if "flooding" in BEHAVIOURS else []
         answer(request, {"tools": [{**ECHO, "name": name} for name in names]})
 
 
@@ -140,10 +145,41 @@ def announce(*lists: str) -> None:
         send({"method": f"notifications/{name}/list_changed"})
 
 
+def pour(line: bytes) -> None:
+    """Write the same line as fast as it is taken, until nobody takes it any longer."""
+    lines = (line + b"\n") * 1_000
+    while True:
+        sys.stdout.buffer.write(lines)
+
+
+def hurry(request: Message) -> None:
+    """Report progress so often that nobody can follow, and give a result."""
+    params = {"progressToken": request["params"]["_meta"]["progressToken"], "progress": 10**400}
+    message = {"method": "notifications/progress", "params": params}
+    send(message)
+    params["progress"] = 1
+    line = json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
+    sys.stdout.buffer.write(line * 30_000)
+    give(request, text("done"))
+
+
+RAW_RESULTS: dict[str, Callable[[], bytes]] = {
+    "surrogate": lambda: b'{"content":[{"type":"text","text":"half \\ud800"}]}',
+    "deep": lambda: b'{"content":%b}' % (b"[" * 100_000 + b"]" * 100_000),
+    "complex": lambda: b'{"content":[%b0]}' % (b"[]," * 1_000_000),
+    "rows": lambda: b'{"structuredContent":{"rows":[%b{}]}}' % (b'{"id":1,"sub":[]},' * 60_000),
+    "not_finite": lambda: b'{"structuredContent":{"a":[NaN,1e999]}}',
+}
+"""Results as only a server without a JSON library writes them."""
+
+
 def call_tool(request: Message) -> None:
     """Run a tool."""
     params = request["params"]
-    call_id = request["id"]
+    if params["name"] in RAW_RESULTS:
+        result = RAW_RESULTS[params["name"]]()
+        write(b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (request["id"], result))
+        return
     match params["name"]:
         case "environment":
             give(request, text(json.dumps({"env": dict(os.environ), "cwd": str(Path.cwd())})))
@@ -158,16 +194,14 @@ def call_tool(request: Message) -> None:
             refuse(request, -32050, f"{TOKEN} is not accepted")
         case "odd":
             give(request, {"type": "hologram", "data": 1}, text("5"), "no block", isError=0)
-        case "surrogate":
-            write(
-                b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"\\ud800"}]}}'
-                % call_id
-            )
-        case "deep":
-            nested = b"[" * 100_000 + b"]" * 100_000
-            write(b'{"jsonrpc":"2.0","id":%d,"result":{"content":%s}}' % (call_id, nested))
+        case "own_error":
+            refuse(request, -32000, "no such row")
         case "sleep":
             time.sleep(60)
+        case "flood":
+            pour(params["arguments"]["text"].encode())
+        case "hurry":
+            hurry(request)
         case "storm":
             STATE["storms"] += 1
             announce(*["tools", "prompts"] * int(params["arguments"].get("text", "1")))

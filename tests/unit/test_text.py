@@ -14,6 +14,7 @@ from tui.text import (
     MAX_TEXT,
     clip,
     clip_middle,
+    counted,
     sanitize,
     sanitize_line,
 )
@@ -217,3 +218,11 @@ def test_clip_marks_what_it_cut() -> None:
 def test_clip_middle_keeps_both_ends() -> None:
     assert clip_middle("abcdef", 3, 3) == "abcdef"
     assert clip_middle("abcdefgh", 3, 3) == "abc\n… [2 characters left out] …\nfgh"
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(0, "0 tools"), (1, "1 tool"), (17, "17 tools"), (1_052, "1,052 tools")],
+)
+def test_a_count_agrees_with_its_noun(number: int, shown: str) -> None:
+    assert counted(number, "tool") == shown

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
@@ -65,6 +66,7 @@ class Offerings:
         self._rereading: asyncio.Task[None] | None = None
         self._completing: asyncio.Task[None] | None = None
         self._is_stale = False
+        self._subscribing: defaultdict[ServerId, asyncio.Lock] = defaultdict(asyncio.Lock)
         facilities.resource_updated = self._resource_updated
 
     async def __aenter__(self) -> "Offerings":
@@ -90,7 +92,7 @@ class Offerings:
         self._start(self._send_resource(server, uri, text))
 
     def subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
-        """Ask to be told of changes of a resource, or no longer."""
+        """Ask to be told of changes of a resource, or no longer; the last word counts."""
         self._start(self._subscribe(server, uri, subscribed=subscribed))
 
     def complete(
@@ -144,20 +146,21 @@ class Offerings:
         self._send(Message(f"{words}\n\n{shown}".strip(), parts, words, server))
 
     async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
-        wanted = self._facilities.subscriptions.setdefault(server, set())
-        try:
-            features = self._servers.features(server)
-            if subscribed:
-                await features.subscribe(uri)
-                wanted.add(uri)
-            else:
-                wanted.discard(uri)
-                await features.unsubscribe(uri)
-        except ServerCallError as error:
-            self._complain(f"Changes of {uri} of {server}: {error}")
-            if subscribed:
-                return
-        self._publish(SubscriptionChanged(server, uri, subscribed))
+        async with self._subscribing[server]:
+            wanted = self._facilities.subscriptions.setdefault(server, set())
+            try:
+                features = self._servers.features(server)
+                if subscribed:
+                    await features.subscribe(uri)
+                    wanted.add(uri)
+                else:
+                    wanted.discard(uri)
+                    await features.unsubscribe(uri)
+            except ServerCallError as error:
+                self._complain(f"Changes of {uri} of {server}: {error}")
+                if subscribed:
+                    return
+            self._publish(SubscriptionChanged(server, uri, subscribed))
 
     async def _complete(
         self,

@@ -3,7 +3,6 @@
 Losing it is no harm: where a file cannot be read or written, the run goes on without it.
 """
 
-import contextlib
 import json
 import logging
 from collections.abc import Sequence
@@ -68,14 +67,20 @@ def load_messages(folder: Path) -> Sequence[str]:
     except FileNotFoundError:
         return ()
     except UnfitFileError:
-        with contextlib.suppress(OSError):
-            path.rename(path.with_suffix(".jsonl.old"))
+        _set_aside(path)
         return ()
     except (OSError, ExposedFileError) as error:
         _log.warning("earlier messages could not be read: %s", error)
         return ()
     messages = (_message(line) for line in lines[-MAX_MESSAGES:])
     return tuple(message for message in messages if message)
+
+
+def _set_aside(path: Path) -> None:
+    try:
+        path.rename(path.with_suffix(".jsonl.old"))
+    except OSError as error:
+        _log.warning("earlier messages could not be set aside: %s", error)
 
 
 def append_message(folder: Path, text: str) -> None:

@@ -38,6 +38,8 @@ class ToolView:
         claims: What the server claims of it, such as ``read-only``; never believed.
         problem: Why the model cannot be offered it, or nothing.
         changed: Whether it is withheld until the user accepted that it has changed.
+        output_schema: The schema of its structured results as indented JSON, or nothing.
+        has_icons: Whether its server names icons for it; they are never fetched.
     """
 
     id: ToolId
@@ -49,6 +51,8 @@ class ToolView:
     claims: tuple[str, ...] = ()
     problem: str = ""
     changed: bool = False
+    output_schema: str = ""
+    has_icons: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class PromptView:
     title: str = ""
     description: str = ""
     arguments: tuple[PromptArgument, ...] = ()
+    has_icons: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,7 @@ class ResourceView:
     description: str = ""
     mime_type: str = ""
     size: int | None = None
+    has_icons: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,7 @@ class ResourceTemplateView:
     title: str = ""
     description: str = ""
     mime_type: str = ""
+    has_icons: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from tui.model.chat import (
     Usage,
 )
 from tui.model.servers import ServerId, ServerView
+from tui.store.retention import forget_old
 from tui.store.state import MAX_LOG_LINES, MAX_NOTICES, AppState, Unsent
 
 
@@ -175,8 +176,10 @@ def _reduce_entry(
             return _appended(state, call)
         case e.ChatNoticeAdded(notice):
             return _appended(state, notice)
-        case e.ToolCallChanged(call_id):
-            return _with_entry(state, call_id, lambda entry: _moved_on(entry, event))
+        case e.ToolCallChanged(call_id, result=result):
+            changed = _with_entry(state, call_id, lambda entry: _moved_on(entry, event))
+            kept = forget_old(changed.transcript) if result else changed.transcript
+            return changed if kept is changed.transcript else replace(changed, transcript=kept)
         case e.ToolCallProgressed(call_id, progress):
             return _with_entry(
                 state,

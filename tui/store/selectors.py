@@ -4,7 +4,6 @@ from enum import StrEnum
 from typing import Final
 
 from tui.model.chat import Entry
-from tui.model.requests import PendingRequest
 from tui.model.servers import SETTLED, ServerId, ServerStatus, ServerView
 from tui.store.state import AppState
 
@@ -34,17 +33,12 @@ def server(state: AppState, server_id: ServerId) -> ServerView | None:
     return next((view for view in state.servers if view.id == server_id), None)
 
 
-def starting(state: AppState) -> tuple[ServerId, ...]:
-    """Name the servers that are starting."""
-    return tuple(view.id for view in state.servers if view.status is ServerStatus.STARTING)
-
-
 def waiting_text(state: AppState) -> str:
     """Name the servers that are awaited: ``waiting for a, b, +2``; nothing if there are none."""
-    awaited = starting(state)
+    awaited = [view.id for view in state.servers if view.status is ServerStatus.STARTING]
     if not awaited:
         return ""
-    named = list(awaited[:MAX_NAMED])
+    named = awaited[:MAX_NAMED]
     more = [f"+{len(awaited) - MAX_NAMED}"] if len(awaited) > MAX_NAMED else []
     return f"waiting for {', '.join([*named, *more])}"
 
@@ -53,11 +47,6 @@ def ready_count(state: AppState) -> tuple[int, int]:
     """Count the ready servers and all that are meant to run."""
     meant = [view for view in state.servers if view.status is not ServerStatus.DISABLED]
     return sum(view.status is ServerStatus.READY for view in meant), len(meant)
-
-
-def head_request(state: AppState) -> PendingRequest | None:
-    """Give the question to show now."""
-    return state.pending[0] if state.pending else None
 
 
 def entries(state: AppState) -> tuple[Entry, ...]:

@@ -24,7 +24,7 @@ class Transcript:
     """The conversation.
 
     Attributes:
-        settled: Entries of turns that have ended; never changed again.
+        settled: Entries of turns that have ended; only old results are cut later on.
         live: Entries of the running turn, which is where all change happens, so that a
             text delta costs the length of the turn and not that of the conversation.
         epoch: Rises when a new conversation begins.

@@ -1,13 +1,11 @@
 """The store: holds the current snapshot, applies events to it, tells who listens."""
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from tui.model.events import Event
 from tui.store.reducer import reduce
 from tui.store.state import AppState
-
-T = TypeVar("T")
 
 Listener = Callable[[AppState], None]
 Unsubscribe = Callable[[], None]
@@ -62,23 +60,3 @@ class Store:
             self._listeners.pop(key, None)
 
         return unsubscribe
-
-    def subscribe(
-        self, selector: Callable[[AppState], T], callback: Callable[[T], None]
-    ) -> Unsubscribe:
-        """Call `callback` whenever what `selector` takes from the state changes.
-
-        Args:
-            selector: A pure function of the state. Its values are compared by ``==``.
-            callback: Called at once on dispatch with the new value, never with the current one.
-        """
-        last = selector(self._state)
-
-        def on_state(state: AppState) -> None:
-            nonlocal last
-            value = selector(state)
-            if value is not last and value != last:
-                last = value
-                callback(value)
-
-        return self.listen(on_state)

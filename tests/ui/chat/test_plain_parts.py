@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from textual.geometry import Size
 
 from tests.ui.chat.support import Clock, conversation
 from tui.model.catalog import Catalog, PromptArgument, PromptView, ResourceView
@@ -15,6 +16,7 @@ from tui.ui.screens.arming import ARMING_SECONDS, ArmingGate, KeyKind
 from tui.ui.widgets import links
 from tui.ui.widgets.completion import MAX_COMPLETIONS, complete
 from tui.ui.widgets.composer import WRITING_SECONDS
+from tui.ui.widgets.folded_text import FoldedText
 from tui.ui.widgets.history import MAX_HISTORY, HistoryStorage, MessageHistory
 from tui.ui.widgets.links import examine, is_plain_http, open_in_browser, opener_command
 from tui.ui.widgets.tool_call import duration
@@ -277,3 +279,21 @@ def test_a_question_after_one_that_was_written_into_waits_longer() -> None:
 )
 def test_durations_are_written_briefly(seconds: float, written: str) -> None:
     assert duration(seconds) == written
+
+
+async def test_a_text_is_folded_once_for_each_width_that_a_layout_asks_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folded: list[int] = []
+    make = FoldedText._make_fold
+
+    def make_fold(view: FoldedText, width: int) -> object:
+        folded.append(width)
+        return make(view, width)
+
+    monkeypatch.setattr(FoldedText, "_make_fold", make_fold)
+    view = FoldedText("a\n" * 5_000, wrap=True)
+    none = Size(0, 0)
+    for width in (60, 61, 60, 61, 60):
+        assert view.get_content_height(none, none, width) > 5_000 - 1
+    assert len(folded) == 2

@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Button, Input
 
 from tests.support.node import node_server
+from tests.unit.engine.servers.support import find_tool
 from tui.engine.consent.broker import ConsentBroker
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.events import EventBus
@@ -47,7 +48,7 @@ class Deck:
                 await self.pilot.pause(0.02)
 
     def call(self, name: str, **arguments: object) -> "asyncio.Task[ToolResult]":
-        tool = self.engine.servers.find_tool(name)
+        tool = find_tool(self.engine.servers, name)
         assert tool is not None, name
         return asyncio.create_task(
             self.engine.servers.call_tool(tool, arguments, self.progress.append)
@@ -86,7 +87,7 @@ async def everything(workspace: Path) -> AsyncIterator[Deck]:
             await deck.until(
                 lambda: [view.status for view in store.state.servers] == [ServerStatus.READY]
             )
-            await deck.until(lambda: engine.servers.find_tool("trigger-elicitation-request"))
+            await deck.until(lambda: find_tool(engine.servers, "trigger-elicitation-request"))
             yield deck
 
 

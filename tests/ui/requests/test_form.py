@@ -255,7 +255,44 @@ async def test_a_form_under_another_dialog_goes_when_that_closes() -> None:
         await until(hands.pilot, lambda: len(hands.app.screen_stack) == 1)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16)])
+async def test_a_complaint_goes_once_what_it_is_about_is_mended() -> None:
+    async with asking(form(), (120, 50)) as hands:
+        await hands.arm()
+        await fill(hands, "age", "17")
+        await hands.press("ctrl+s")
+        assert complaint(hands, "name") == "This is required."
+        assert complaint(hands, "age") == "At least 18."
+        await fill(hands, "name", "Ada")
+        assert complaint(hands, "name") == ""
+        assert hands.problem == INCOMPLETE, "the age is still wrong"
+        await fill(hands, "age", "18")
+        assert complaint(hands, "age") == ""
+        assert hands.problem == ""
+        assert hands.replies == []
+
+
+async def test_a_paste_of_several_lines_loses_none_of_them() -> None:
+    async with asking(form(), (120, 50)) as hands:
+        await hands.arm()
+        line = row(hands, "name").query_one(Input)
+        line.post_message(events.Paste("Ada\nLovelace\r\n\tof London\n"))
+        await until(hands.pilot, lambda: line.value == "Ada Lovelace of London")
+
+
+@pytest.mark.parametrize("size", [(60, 16), (40, 10)])
+async def test_another_size_leaves_the_field_that_is_filled_in_in_sight(
+    size: tuple[int, int],
+) -> None:
+    async with asking(form()) as hands:
+        await hands.arm()
+        last = row(hands, "password").query_one(Input)
+        last.focus()
+        await hands.pilot.resize_terminal(*size)
+        await until(hands.pilot, lambda: hands.modal.size == size)
+        await until(hands.pilot, lambda: hands.modal.body.region.contains_region(last.region))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16), (40, 10)])
 async def test_every_answer_is_in_sight_and_every_field_can_be_reached(
     size: tuple[int, int],
 ) -> None:
@@ -267,7 +304,8 @@ async def test_every_answer_is_in_sight_and_every_field_can_be_reached(
         last = row(hands, "password").query_one(Input)
         last.focus()
         await until(hands.pilot, lambda: hands.modal.body.region.contains_region(last.region))
-        assert PRIVATE_WARNING.split(".")[0] in hands.text
+        if size != (40, 10):
+            assert PRIVATE_WARNING.split(".")[0] in hands.text
 
 
 async def test_a_default_of_many_lines_is_sent_as_it_came_unless_it_is_changed() -> None:

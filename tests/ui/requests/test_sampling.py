@@ -92,7 +92,7 @@ async def test_an_answer_that_is_no_text_is_sent_as_it_is_or_refused(
         assert hands.replies == [reply]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16)])
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16), (40, 10)])
 async def test_many_messages_leave_every_answer_in_sight(size: tuple[int, int]) -> None:
     messages = tuple(SamplingMessage("user", f"message {i}\n" * 5) for i in range(60))
     async with asking(sampling(*messages), size) as hands:

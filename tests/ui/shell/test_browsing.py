@@ -7,12 +7,12 @@ from textual.widgets import TextArea
 
 from tests.ui.shell import decks
 from tests.ui.shell.running import NARROW, running
-from tui.model.catalog import Catalog
+from tui.model.catalog import Catalog, ResourceTemplateView
 from tui.model.events import CatalogChanged
 from tui.model.servers import ServerId
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.prompts import PromptsPane
-from tui.ui.panes.resources import mention
+from tui.ui.panes.resources import ResourcesPane, mention
 from tui.ui.panes.tools import ToolsPane
 from tui.ui.screens.arguments import ArgumentsScreen
 from tui.ui.screens.details import DetailsScreen
@@ -26,6 +26,22 @@ def many_tools(number: int = MANY) -> Catalog:
     return Catalog(
         tools=tuple(decks.tool(f"tool_{i}", f"Does the work of number {i}.") for i in range(number))
     )
+
+
+async def test_a_scrollbar_hides_nothing_of_a_row() -> None:
+    offered = tuple(
+        ResourceTemplateView(f"t://{number}/{{id}}", f"Template {number}") for number in range(99)
+    )
+    store = decks.full_store()
+    store.dispatch(CatalogChanged(decks.GIT, Catalog(templates=offered)))
+    async with running(store) as deck:
+        await deck.press("f5")
+        await deck.settle()
+        rows = deck.one(ResourcesPane).query_one(RowList)
+        assert rows.show_vertical_scrollbar
+        shown = [line for line in deck.lines if "Template 1" in line]
+        assert shown
+        assert all(" template " in line for line in shown)
 
 
 async def test_tools_of_all_servers_are_listed_with_the_details_of_one() -> None:

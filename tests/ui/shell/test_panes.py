@@ -1,17 +1,24 @@
 """The panes: how one gets to them, and what a narrow terminal shows."""
 
+import anyio
 import pytest
 from textual.widget import Widget
 from textual.widgets import TextArea
 
+from tests.ui.requests.samples import FORM_ID, form
 from tests.ui.shell import decks
 from tests.ui.shell.running import NARROW, running
+from tui.model.events import RequestRaised, RequestSettled
+from tui.model.servers import ServerId
 from tui.ui.messages import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.prompts import PromptsPane
 from tui.ui.panes.servers import ServersPane, ServersTree
 from tui.ui.panes.side import SidePane
+from tui.ui.screens.form import FormScreen
+from tui.ui.screens.help import HelpScreen
+from tui.ui.screens.main import MainScreen
 from tui.ui.widgets.filter_list import FilterLine
 from tui.ui.widgets.log_view import LogView
 from tui.ui.widgets.row_list import RowList
@@ -122,8 +129,62 @@ async def test_the_header_says_that_servers_are_starting_without_moving_the_rest
         decks.configure(store, decks.server(decks.GIT))
         decks.start(store, decks.GIT)
         await deck.settle()
-        assert "◐ starting" in deck.lines[0]
+        assert "◐ waiting for git   servers" in deck.lines[0]
         assert deck.lines[0].index("servers") == before
+
+
+async def test_where_the_header_is_narrow_it_says_starting_and_names_nobody() -> None:
+    store = decks.new_store()
+    names = [ServerId(f"number-{number}") for number in range(4)]
+    async with running(store) as deck:
+        decks.configure(store, *map(decks.server, names))
+        for name in names:
+            decks.start(store, name)
+        await deck.settle()
+        assert f"waiting for {names[0]}, {names[1]}, +2" in deck.lines[0]
+        await deck.pilot.resize_terminal(80, 24)
+        await deck.settle()
+        assert "◐ starting   servers" in deck.lines[0]
+
+
+async def test_over_a_question_the_key_bar_lists_the_keys_that_work_there() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        store.dispatch(RequestRaised(form()))
+        await deck.until(lambda: deck.on_top(FormScreen))
+        await deck.settle()
+        assert deck.lines[-1].split() == ["F1", "help", "^P", "palette", "^Q", "quit"]
+        await deck.press("f2")
+        assert deck.on_top(FormScreen)
+        await deck.press("f1")
+        assert deck.on_top(HelpScreen)
+        await deck.press("escape")
+        store.dispatch(RequestSettled(FORM_ID))
+        await deck.until(lambda: deck.on_top(MainScreen))
+        await deck.settle()
+        assert "F2 servers" in deck.lines[-1]
+
+
+async def test_the_part_asked_for_last_is_shown_whichever_is_made_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running(decks.full_store()) as deck:
+        side = deck.one(SidePane)
+        mount, go_on = side.mount, anyio.Event()
+
+        async def mount_late(part: Widget) -> None:
+            await mount(part)
+            if isinstance(part, PromptsPane):
+                await go_on.wait()
+
+        monkeypatch.setattr(side, "mount", mount_late)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(side.show, PaneName.PROMPTS)
+            await deck.until(lambda: bool(side.query(PromptsPane)))
+            await side.show(PaneName.ACTIVITY)
+            go_on.set()
+        shown = [part for part in side.children if part.display]
+        assert [type(part) for part in shown] == [ActivityPane]
 
 
 async def test_the_key_bar_shows_the_way_out_at_every_width() -> None:
@@ -158,5 +219,5 @@ async def test_remapped_keys_work_and_are_shown() -> None:
         await deck.press("z")
         assert deck.commands.calls == [("restart_server", (decks.GIT,))]
         assert "F9 servers" in deck.lines[-1]
-        await deck.press("f1")
-        assert "F9" in deck.text
+        await deck.press("f1", "pagedown")
+        await deck.until(lambda: "F9" in deck.text)

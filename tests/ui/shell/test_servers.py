@@ -116,6 +116,74 @@ async def test_a_dead_server_shows_why_with_its_last_stderr_lines() -> None:
         assert "No module named 'pandas'" in deck.text
 
 
+RETRY = ServerStatusChanged(
+    decks.GIT,
+    ServerStatus.RETRYING,
+    failure=Failure("exited with code 3", stderr_tail=("KeyError: 'SHOP_TOKEN'",)),
+    retry_at=monotonic() + 600,
+)
+
+
+async def test_a_server_that_is_tried_again_shows_when_and_why_without_a_key() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        assert "exited with code 3" not in deck.text
+        store.dispatch(RETRY)
+        await deck.settle()
+        for words in ("retry in", "exited with code 3", "SHOP_TOKEN"):
+            assert words in deck.text
+        decks.start(store, decks.GIT)
+        await deck.settle()
+        assert "starting" in row_of(deck, " git ")
+        assert "exited with code 3" in deck.text, "nothing newer is known"
+        store.dispatch(replace(RETRY, failure=Failure("it refused")))
+        await deck.settle()
+        assert "it refused" in deck.text
+        assert "SHOP_TOKEN" not in deck.text
+
+
+async def test_the_users_folding_stands_however_often_a_server_is_tried() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        store.dispatch(RETRY)
+        await deck.settle()
+        await go_to(deck, decks.GIT)
+        await deck.press("left")
+        assert "SHOP_TOKEN" not in deck.text
+        for status in (ServerStatus.STARTING, ServerStatus.RETRYING, ServerStatus.FAILED):
+            store.dispatch(replace(RETRY, status=status))
+            await deck.settle()
+            assert "SHOP_TOKEN" not in deck.text
+
+
+async def test_a_server_that_came_up_again_is_folded_as_it_was() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        tree = deck.one(ServersTree)
+        lines = tree.last_line
+        store.dispatch(RETRY)
+        await deck.settle()
+        assert tree.last_line > lines
+        decks.make_ready(store, decks.GIT, Catalog(tools=decks.GIT_TOOLS))
+        await deck.settle()
+        assert tree.last_line == lines
+
+
+async def test_a_server_that_comes_up_under_the_cursor_stays_unfolded() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        store.dispatch(RETRY)
+        await deck.settle()
+        tree = await go_to(deck, decks.GIT)
+        await deck.press("down")
+        decks.make_ready(store, decks.GIT, Catalog(tools=decks.GIT_TOOLS))
+        await deck.settle()
+        node = tree.cursor_node
+        assert node is not None
+        assert node.parent is not None
+        assert node.parent.is_expanded
+
+
 async def test_a_reason_is_wrapped_to_the_pane() -> None:
     async with running(decks.full_store()) as deck:
         width = deck.one(ServersPane).region.width
@@ -147,8 +215,9 @@ async def test_the_cursor_leaves_a_row_that_disappears_for_its_server() -> None:
     async with running(store, NARROW) as deck:
         tree = await go_to(deck, decks.WEATHER)
         await deck.press("down", "down")
-        store.dispatch(ServerStatusChanged(decks.WEATHER, ServerStatus.STARTING))
+        store.dispatch(ServerStatusChanged(decks.WEATHER, ServerStatus.STOPPED))
         await deck.settle()
+        assert "pandas" not in deck.text
         assert tree.current is not None
         assert tree.current.id == decks.WEATHER
         await deck.press("r")

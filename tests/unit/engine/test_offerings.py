@@ -129,6 +129,20 @@ async def test_the_shown_resource_follows_its_changes(era: ProtocolEra) -> None:
         assert at.stage.facilities.subscriptions[ASKING] == set()
 
 
+@pytest.mark.parametrize("era", ERAS)
+async def test_of_following_and_not_following_the_last_word_counts(era: ProtocolEra) -> None:
+    async with counter(era) as at:
+        for subscribed in (True, False, True, False):
+            at.offerings.subscribe(ASKING, COUNTER, subscribed=subscribed)
+
+        def told() -> list[bool]:
+            return [e.subscribed for e in at.stage.events if isinstance(e, SubscriptionChanged)]
+
+        await eventually(lambda: len(told()) == 4)
+        assert told() == [True, False, True, False]
+        assert at.stage.facilities.subscriptions[ASKING] == set()
+
+
 async def test_a_storm_of_changes_is_a_few_readings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REREAD_INTERVAL", 0.05)
     async with counter() as at:

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.settings.display import initial_view, shown_target
+from tui.engine.settings.display import shown_target
 from tui.engine.settings.secrets import MASK, is_secret_name, masked_address, masked_words
-from tui.model.servers import Failure, Origin, ServerId, ServerStatus, Transport
+from tui.model.servers import Origin, ServerId, Transport
 from tui.text import sanitize_line
 
 STDIO = ServerDefinition(ServerId("it"), Origin.USER, Transport.STDIO)
@@ -54,6 +54,12 @@ def test_secrets_in_a_command_line_are_masked(words: tuple[str, ...], expected: 
 def test_a_value_known_as_secret_is_masked_wherever_it_stands() -> None:
     secrets = frozenset({"s3cret", "s3cret-longer", "no"})
     assert command_line("s3cret", "a=s3cret-longer.", "no", secrets=secrets) == "*** a=***. no"
+
+
+def test_blanks_that_push_a_word_out_of_sight_are_counted_or_written_out() -> None:
+    shown = command_line("sh", "-c", "safe" + " " * 300 + "; rm -rf /", "a\nb", "c\td", "e\u3000f")
+    assert shown == "sh -c 'safe[300 blanks]; rm -rf /' 'a\\nb' 'c\\td' 'e\\u3000f'"
+    assert command_line("sh", "a \n\t b") == "sh 'a[4 blanks]b'"
 
 
 def test_words_with_spaces_or_nothing_in_them_are_quoted() -> None:
@@ -103,22 +109,6 @@ def test_a_hostile_word_costs_no_more_than_its_size(unit: str) -> None:
     masked_words([word, *["x"] * 50_000])
     masked_address(f"https://h/{word}")
     assert time.process_time() - started < 5
-
-
-def test_a_view_says_why_a_server_is_withheld() -> None:
-    failure = Failure("why")
-    definition = replace(
-        STDIO, command="x", withheld=ServerStatus.DISABLED, failure=failure, description="mine"
-    )
-    view = initial_view(definition)
-    assert (view.status, view.failure) == (ServerStatus.DISABLED, failure)
-    assert (view.id, view.target, view.description) == ("it", "x", "mine")
-
-
-def test_a_server_that_may_start_is_stopped_at_first() -> None:
-    view = initial_view(replace(STDIO, command="x"))
-    assert view.status is ServerStatus.STOPPED
-    assert view.failure is None
 
 
 def test_a_definition_does_not_show_what_may_be_secret_in_its_representation() -> None:

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.settings.conftest import Machine, messages
-from tui.engine.settings.display import initial_view
+from tui.engine.settings.display import shown_target
 from tui.engine.settings.loader import MAX_PROBLEMS, load_settings
 from tui.engine.settings.places import layer_files
 from tui.engine.settings.source import MAX_SERVERS
@@ -392,8 +392,8 @@ def test_no_content_makes_the_loader_raise(
     loaded = machine.load()
     assert len({server.id for server in loaded.servers}) == len(loaded.servers)
     for server in loaded.servers:
-        view = initial_view(server)
-        for shown in (view.id, view.target, view.description, str(view.failure)):
+        failure = str(server.failure)
+        for shown in (server.id, shown_target(server), server.description, failure):
             assert sanitize_line(shown) == shown
         if server.origin is Origin.PROJECT:
             assert server.withheld in {ServerStatus.UNTRUSTED, ServerStatus.INVALID}

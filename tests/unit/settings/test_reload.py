@@ -7,7 +7,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 from tests.support.measures import Measure
 from tests.unit.engine.servers.support import eventually
 from tests.unit.settings.conftest import Machine
+from tui.engine import reload
 from tui.engine.reload import SettingsReloader
 from tui.engine.settings import watcher
 from tui.engine.settings.loader import LoadedSettings, load_settings
@@ -126,6 +127,47 @@ async def test_folders_that_come_later_are_followed(stage: Stage) -> None:
         await stage.reach("late")
 
 
+async def test_a_folder_that_is_moved_away_and_replaced_is_followed(stage: Stage) -> None:
+    folder = stage.machine.files["user"].parent
+    stage.machine.write("user", {"mcpServers": {"old": SERVER}})
+    async with stage.following():
+        stage.machine.write("user", {"mcpServers": {"one": SERVER}})
+        await stage.reach("one")
+        folder.rename(folder.with_name("kept"))
+        await stage.reach()
+        folder.mkdir()
+        stage.machine.write("user", {"mcpServers": {"two": SERVER}})
+        await stage.reach("two")
+        folder.rename(folder.with_name("kept-as-well"))
+        folder.mkdir()
+        stage.machine.write("user", {"mcpServers": {"three": SERVER}})
+        await stage.reach("three")
+        stage.machine.write("user", {"mcpServers": {"four": SERVER}})
+        await stage.reach("four")
+
+
+async def test_a_folder_that_goes_just_before_it_is_watched_is_missed_by_nobody(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = stage.machine.files["user"].parent
+    plans: list[watcher.Plan] = []
+
+    def plan_and_remove(files: Iterable[Path], listed: Iterable[Path]) -> watcher.Plan:
+        plans.append(watcher.make_plan(files, listed))
+        if len(plans) == 1:
+            folder.rmdir()
+        return plans[-1]
+
+    monkeypatch.setattr(reload, "make_plan", plan_and_remove)
+    async with stage.following():
+        await eventually(lambda: len(plans) >= 2)
+        assert str(folder) in plans[0].folders - plans[1].folders
+        await asyncio.sleep(0)
+        folder.mkdir()
+        stage.machine.write("user", {"mcpServers": {"late": SERVER}})
+        await stage.reach("late")
+
+
 async def test_a_half_written_file_keeps_the_servers_and_is_told_once(stage: Stage) -> None:
     stage.machine.write("user", {"mcpServers": {"old": SERVER}})
     async with stage.following():
@@ -220,6 +262,7 @@ def test_following_does_not_keep_the_process_alive(machine: Machine) -> None:
     code = """
 import asyncio, sys
 from pathlib import Path
+from tui.engine import reload
 from tui.engine.reload import SettingsReloader
 from tui.engine.settings.loader import load_settings
 import os

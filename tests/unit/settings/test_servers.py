@@ -4,7 +4,7 @@ import pytest
 from pydantic import SecretStr
 
 from tests.unit.settings.conftest import Machine, messages
-from tui.engine.settings.display import initial_view
+from tui.engine.settings.display import shown_target
 from tui.model.servers import ServerStatus, Transport
 from tui.model.settings import ServerSettings
 
@@ -177,7 +177,7 @@ def test_no_message_quotes_a_value(machine: Machine) -> None:
 
 def test_an_invalid_server_can_still_be_recognised(machine: Machine) -> None:
     server = machine.server(command="npx", args=["-y", "pkg", 5], timeout=-1)
-    assert initial_view(server).target == "npx -y pkg"
+    assert shown_target(server) == "npx -y pkg"
 
 
 def test_an_address_and_an_older_address_together_work_with_a_warning(machine: Machine) -> None:
@@ -281,7 +281,7 @@ def test_values_that_are_secret_are_known_and_masked(machine: Machine) -> None:
         env={"API_KEY": "in-the-env", "LEVEL": "info-level"},
     )
     assert {"from-environment", "in-the-env"} <= server.secrets
-    assert initial_view(server).target == "run *** *** plain-value ***"
+    assert shown_target(server) == "run *** *** plain-value ***"
 
 
 def test_the_token_of_a_header_is_known_without_its_scheme(machine: Machine) -> None:
@@ -291,7 +291,7 @@ def test_the_token_of_a_header_is_known_without_its_scheme(machine: Machine) -> 
         oauth={"clientSecret": "client-secret"},
     )
     assert {"tok-in-header", "client-secret"} <= server.secrets
-    assert initial_view(server).target == "https://h/***"
+    assert shown_target(server) == "https://h/***"
 
 
 def test_bytes_of_the_environment_that_are_no_text_do_no_harm(machine: Machine) -> None:
@@ -304,7 +304,7 @@ def test_bytes_of_the_environment_that_are_no_text_do_no_harm(machine: Machine) 
         },
     )
     for server in machine.load().servers:
-        initial_view(server).target.encode()
+        shown_target(server).encode()
 
 
 def test_names_become_clean_and_distinct_ids(machine: Machine) -> None:

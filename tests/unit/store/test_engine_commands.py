@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.unit.engine.servers.support import eventually
+from tests.unit.engine.servers.support import eventually, find_tool
 from tui.engine.consent.broker import ConsentBroker
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.events import EventBus
@@ -84,7 +84,7 @@ async def test_prompts_resources_and_answers_go_through_the_commands(home: Path)
 
 
 async def answer_a_form(store: Store, commands: Commands, engine: Engine) -> None:
-    tool = engine.servers.find_tool("form")
+    tool = find_tool(engine.servers, "form")
     assert tool is not None
     said = ""
 

@@ -3,17 +3,14 @@
 import pytest
 
 from tests.support.samples import (
-    REQUEST,
     SERVER,
     TEXT,
     TURN,
-    confirmation,
     populated_state,
     server_view,
 )
 from tui.model import events as e
 from tui.model.chat import TurnOutcome
-from tui.model.consent import RequestId
 from tui.model.servers import ServerId, ServerStatus
 from tui.store import selectors
 from tui.store.reducer import reduce
@@ -44,22 +41,9 @@ def test_servers_are_found_by_id() -> None:
     assert selectors.server(state, ServerId("nobody")) is None
 
 
-def test_starting_servers_are_named_in_order() -> None:
-    state = with_statuses(ServerStatus.STARTING, ServerStatus.READY, ServerStatus.STARTING)
-    assert selectors.starting(state) == ("s0", "s2")
-
-
 def test_disabled_servers_do_not_count() -> None:
     state = with_statuses(ServerStatus.READY, ServerStatus.FAILED, ServerStatus.DISABLED)
     assert selectors.ready_count(state) == (1, 2)
-
-
-def test_the_oldest_question_comes_first() -> None:
-    state = reduce(populated_state(), e.RequestRaised(confirmation(RequestId("2"))))
-    head = selectors.head_request(state)
-    assert head is not None
-    assert head.id == REQUEST
-    assert selectors.head_request(AppState()) is None
 
 
 def test_entries_span_settled_and_live_turns() -> None:

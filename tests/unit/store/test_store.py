@@ -1,11 +1,10 @@
 """Who hears of what, and when."""
 
-from tests.support.samples import SERVER, log_line, one_of_each, populated_state
+from tests.support.samples import SERVER, one_of_each, populated_state
 from tui.model import events as e
 from tui.model.chat import Severity
 from tui.model.consent import RequestId
 from tui.model.servers import ServerStatus
-from tui.store.selectors import ready_count, server
 from tui.store.state import AppState
 from tui.store.store import Store
 
@@ -71,38 +70,6 @@ def test_a_listener_that_dispatches_does_not_turn_the_order_round() -> None:
     store.dispatch(notice("one"))
     assert heard == sorted(heard)
     assert heard[-1] == 2
-
-
-def test_a_subscriber_hears_only_of_what_it_selects() -> None:
-    store = Store(populated_state())
-    heard: list[tuple[int, int]] = []
-    store.subscribe(ready_count, heard.append)
-    store.dispatch(notice("unrelated"))
-    store.dispatch(e.ServerLogged(SERVER, (log_line(),)))
-    assert heard == []
-    store.dispatch(READY)
-    store.dispatch(READY)
-    assert heard == [(2, 2)]
-
-
-def test_a_subscriber_compares_by_value() -> None:
-    store = Store(populated_state())
-    heard: list[list[str]] = []
-
-    def names(state: AppState) -> list[str]:
-        return [view.id for view in state.servers]
-
-    store.subscribe(names, heard.append)
-    store.dispatch(READY)
-    assert heard == []
-
-
-def test_an_unsubscribed_subscriber_is_silent() -> None:
-    store = Store(populated_state())
-    heard: list[object] = []
-    store.subscribe(lambda state: server(state, SERVER), heard.append)()
-    store.dispatch(READY)
-    assert heard == []
 
 
 def test_every_event_can_be_dispatched() -> None:

@@ -13,8 +13,8 @@ class ArgumentRules:
     """The rules for arguments.
 
     Attributes:
-        coerce: Takes a schema and arguments; gives the arguments with integral floats made
-            integers where the schema says so.
+        coerce: Takes a schema and arguments; gives the arguments as the server takes them, with
+            its spelling of names and listed values, and integers where the schema says so.
         check: Takes a schema and arguments; gives what is wrong with them, one line each.
     """
 

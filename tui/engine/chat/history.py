@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tui.engine.chat.backend import WireContent, WirePart
+from tui.engine.chat.retention import forget_old
 from tui.engine.tools import MediaPart, TextPart
 from tui.text import clip_middle
 
@@ -60,7 +61,7 @@ class History:
     """The contents of a conversation, oldest first.
 
     Roles alternate, calls are answered in the content right after them, and the last content
-    is the model's unless a turn is running.
+    is the model's unless a turn is running. Of old results not all is kept (see `retention`).
 
     Attributes:
         contents: The wire form, ready to be sent.
@@ -71,6 +72,7 @@ class History:
     def add_user(self, parts: Iterable[TextPart | MediaPart]) -> None:
         """Begin a turn with the user's words and what goes with them."""
         self.contents.append({"role": "user", "parts": wire_parts(parts)})
+        forget_old(self.contents)
 
     def add_model(self, parts: Iterable[WirePart]) -> None:
         """Add what the model said in one step; nothing at all adds nothing."""
@@ -97,6 +99,7 @@ class History:
             responses.append({"functionResponse": response})
             beside.extend(siblings)
         self.contents.append({"role": "user", "parts": responses + beside})
+        forget_old(self.contents)
 
     def close_turn(self, note: str, said: Iterable[WirePart] = ()) -> None:
         """End a turn that broke off, so that the user may speak next.

@@ -188,7 +188,7 @@ class Notebook:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
-            except BaseException:
+            except BaseException:  # whatever ends it: no lock may outlive it
                 connection.execute("ROLLBACK")
                 raise
             connection.execute("COMMIT")
@@ -230,7 +230,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         _enter_wal_mode(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         _prepare(connection)
-    except BaseException:
+    except BaseException:  # whatever it is: the file is not to stay open
         connection.close()
         raise
     return connection
@@ -265,7 +265,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
             for text, tags in _SEEDS:
                 _insert(connection, text, tags, _now())
             connection.execute(f"PRAGMA user_version = {_VERSION}")
-    except BaseException:
+    except BaseException:  # whatever ends it: no lock may outlive it
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")

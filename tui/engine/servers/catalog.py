@@ -136,7 +136,7 @@ def read_offer(raw: RawOffer, definition: ServerDefinition) -> ServerOffer:
     """Read the raw lists of a server. A malformed item costs only itself."""
     return ServerOffer(
         tools=_read_tools(raw, definition),
-        prompts=tuple(_prompt(item) for item in _named(raw.prompts, "name")),
+        prompts=_read_prompts(raw.prompts),
         resources=tuple(_resource(item) for item in _named(raw.resources, "uri")),
         templates=tuple(_template(item) for item in _named(raw.templates, "uriTemplate")),
         spelling=read_spelling(raw.prompts, raw.resources, raw.templates, MAX_NAME),
@@ -189,13 +189,19 @@ def _read_tools(raw: RawOffer, definition: ServerDefinition) -> tuple[Tool, ...]
             problem = "the settings leave it out"
         seen.add(name)
         tools.append(_tool(item, problem))
+    if (left_out := len(raw.tools) - MAX_TOOLS) > 0:
+        problem = f"of one server {MAX_TOOLS:,} tools are taken"
+        tools.append(_placeholder(f"({left_out:,} more tools)", {}, problem))
     return tuple(tools)
 
 
 def _unnamed(item: object, position: int) -> Tool:
-    view = ToolView(
-        _NO_ID, f"(tool {position})", schema=_pretty(item), problem="it has no readable name"
-    )
+    return _placeholder(f"(tool {position})", item, "it has no readable name")
+
+
+def _placeholder(shown: str, item: object, problem: str) -> Tool:
+    """Stand in for what has no name of its own."""
+    view = ToolView(_NO_ID, shown, schema=_pretty(item), problem=problem)
     return Tool("", view, "", None, {}, definition_hash(item if isinstance(item, dict) else {}))
 
 
@@ -223,6 +229,8 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         schema=_pretty(schema),
         claims=_claims(_object(item.get("annotations"))),
         problem=problem,
+        output_schema=_pretty(output) if (output := _object(item.get("outputSchema"))) else "",
+        has_icons=_has_icons(item),
     )
     return Tool(
         name=item["name"],
@@ -281,22 +289,36 @@ def _claims(annotations: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(word for (key, value), word in words.items() if annotations.get(key) is value)
 
 
+def _read_prompts(items: Sequence[object]) -> tuple[PromptView, ...]:
+    """Read the prompts. Of several that look alike only the first one can be asked for."""
+    views: dict[str, PromptView] = {}
+    for item in _named(items, "name"):
+        view = _prompt(item)
+        if view.name:
+            views.setdefault(view.name, view)
+    return tuple(views.values())
+
+
 def _prompt(item: dict[str, Any]) -> PromptView:
-    arguments = item.get("arguments")
+    listed = item.get("arguments")
+    arguments = {
+        name: argument
+        for argument in reversed(_named(listed if isinstance(listed, list) else [], "name"))
+        if (name := sanitize_line(argument["name"], MAX_NAME))
+    }
     return PromptView(
         name=sanitize_line(item["name"], MAX_NAME),
         title=sanitize_line(_text(item, "title"), MAX_NAME),
         description=sanitize(_text(item, "description"), MAX_DESCRIPTION),
         arguments=tuple(
             PromptArgument(
-                name=sanitize_line(argument["name"], MAX_NAME),
+                name=name,
                 required=argument.get("required") is True,
                 description=sanitize_line(_text(argument, "description")),
             )
-            for argument in _named(arguments if isinstance(arguments, list) else [], "name")[
-                :MAX_ARGUMENTS
-            ]
+            for name, argument in list(reversed(arguments.items()))[:MAX_ARGUMENTS]
         ),
+        has_icons=_has_icons(item),
     )
 
 
@@ -309,6 +331,7 @@ def _resource(item: dict[str, Any]) -> ResourceView:
         description=sanitize(_text(item, "description"), MAX_DESCRIPTION),
         mime_type=sanitize_line(_text(item, "mimeType"), MAX_NAME),
         size=size if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None,
+        has_icons=_has_icons(item),
     )
 
 
@@ -319,6 +342,7 @@ def _template(item: dict[str, Any]) -> ResourceTemplateView:
         title=sanitize_line(_text(item, "title"), MAX_NAME),
         description=sanitize(_text(item, "description"), MAX_DESCRIPTION),
         mime_type=sanitize_line(_text(item, "mimeType"), MAX_NAME),
+        has_icons=_has_icons(item),
     )
 
 
@@ -338,6 +362,11 @@ def _text(item: Mapping[str, Any], key: str) -> str:
 
 def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _has_icons(item: Mapping[str, Any]) -> bool:
+    icons = item.get("icons")
+    return isinstance(icons, list) and bool(icons)
 
 
 def _pretty(value: object) -> str:

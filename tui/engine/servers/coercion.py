@@ -1,13 +1,19 @@
-"""Makes integral floats integers where a schema says integer: models write ``3.0`` for ``3``."""
+"""Brings the arguments of a model's call into the form that the server's schema asks for.
 
-from collections.abc import Iterator, Mapping
+Integral floats become integers where the schema says integer: models write ``3.0`` for ``3``.
+Names and listed values that the model knows in another writing get the server's (see `wording`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from tui.engine.servers.flattening import MAX_ENUM
 from tui.engine.servers.references import (
     RemoteReferenceError,
     UnresolvedReferenceError,
     resolve_reference,
 )
+from tui.engine.servers.wording import own_keys, own_value
 from tui.engine.tools import JsonObject
 
 MAX_STEPS: Final = 20_000
@@ -21,12 +27,15 @@ MAX_SAFE_INTEGER: Final = 2**53
 
 
 def coerce(schema: JsonObject, arguments: JsonObject) -> dict[str, Any]:
-    """Give the arguments with integral floats made integers where the schema says integer.
+    """Give the arguments as the server takes them: its spelling, and integers for whole floats.
 
     Nothing else is changed, and what is given is not.
+
+    Args:
+        schema: The input schema as the server wrote it.
+        arguments: The arguments as the model wrote them.
     """
-    coercer = _Coercer(schema)
-    return {name: coercer.coerce_property(schema, name, arguments[name], 0) for name in arguments}
+    return _Coercer(schema).coerce_object(schema, arguments, 0)
 
 
 class _Coercer:
@@ -34,15 +43,32 @@ class _Coercer:
         self._document = document
         self._steps = 0
 
-    def coerce_property(self, schema: JsonObject, name: str, value: object, depth: int) -> object:
-        """Coerce one property of an object that `schema` describes."""
+    def coerce_object(self, schema: JsonObject, value: JsonObject, depth: int) -> dict[str, Any]:
+        """Coerce the properties of an object that `schema` describes."""
         if depth > MAX_DEPTH:
-            return value
+            return dict(value)
+        properties = self._properties(schema)
+        others = schema.get("additionalProperties")
+        own: Mapping[str, str] = {} if value.keys() <= properties.keys() else own_keys(properties)
+        coerced: dict[str, Any] = {}
+        for name, item in value.items():
+            spelled = name if name in properties else own.get(name, name)
+            if spelled in value:  # both writings at once: neither is translated
+                spelled = name
+            coerced[spelled] = self._coerce(properties.get(spelled, others), item, depth)
+        return coerced
+
+    def _properties(self, schema: JsonObject) -> dict[str, object]:
+        """Gather the properties of a schema; one that is described in several places is any."""
+        found: dict[str, list[object]] = {}
         for option in self._options(schema, 0):
             properties = option.get("properties")
-            if isinstance(properties, Mapping) and name in properties:
-                return self._coerce(properties[name], value, depth)
-        return self._coerce(schema.get("additionalProperties"), value, depth)
+            for name, child in properties.items() if isinstance(properties, Mapping) else ():
+                found.setdefault(name, []).append(child)
+        return {
+            name: children[0] if len(children) == 1 else {"anyOf": children}
+            for name, children in found.items()
+        }
 
     def _coerce(self, schema: object, value: object, depth: int) -> object:
         resolved = self._resolve(schema)
@@ -51,16 +77,36 @@ class _Coercer:
         match value:
             case float() if value.is_integer() and abs(value) < MAX_SAFE_INTEGER:
                 return int(value) if self._is_integer(resolved) else value
+            case str():
+                return own_value(self._listed(resolved), value)
             case dict():
-                return {
-                    name: self.coerce_property(resolved, name, item, depth + 1)
-                    for name, item in value.items()
-                }
+                return self.coerce_object(resolved, value, depth + 1)
             case list() if depth <= MAX_DEPTH:
-                items = next((o["items"] for o in self._options(resolved, 0) if "items" in o), None)
-                return [self._coerce(items, item, depth + 1) for item in value]
+                first, rest = self._items(resolved)
+                schemas = [*first[: len(value)], *[rest] * (len(value) - len(first))]
+                pairs = zip(schemas, value, strict=True)
+                return [self._coerce(item_schema, item, depth + 1) for item_schema, item in pairs]
             case _:
                 return value
+
+    def _items(self, schema: JsonObject) -> tuple[Sequence[object], object]:
+        """Give the schemas of an array's first items, and the schema of all further ones."""
+        first: Sequence[object] = ()
+        rest: object = None
+        for option in self._options(schema, 0):
+            items, prefix = option.get("items"), option.get("prefixItems")
+            if isinstance(items, list):
+                items, prefix = option.get("additionalItems"), items
+            first = first or (prefix if isinstance(prefix, list) else ())
+            rest = items if rest is None else rest
+        return first, rest
+
+    def _listed(self, schema: JsonObject) -> Iterator[str]:
+        """Give the texts that are listed for a value."""
+        for option in self._options(schema, 0):
+            values = [option["const"]] if "const" in option else option.get("enum")
+            if isinstance(values, list) and len(values) <= MAX_ENUM:
+                yield from (value for value in values if isinstance(value, str))
 
     def _is_integer(self, schema: JsonObject) -> bool:
         """Tell whether a number must be an integer here."""

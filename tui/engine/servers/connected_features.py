@@ -23,6 +23,7 @@ from tui.engine.servers.inbound.sampling import REFUSED
 from tui.engine.servers.prompts import convert_prompt
 from tui.engine.servers.resources import convert_resource
 from tui.engine.servers.subscriptions import Subscriptions
+from tui.engine.servers.transport import OWN_CODES
 from tui.engine.servers.watchdog import CallTimeoutError, Watchdog
 from tui.model.events import LogLevelChanged, SubscriptionChanged
 from tui.model.servers import ServerId
@@ -235,6 +236,8 @@ def _call_error(error: MCPError) -> ServerCallError:
             return ServerCallError("The server does not know how to do that.")
         case code if code == REFUSED:
             return ServerCallError("The server needed a generation, which was refused.")
+        case code if code in OWN_CODES:
+            return ServerCallError(f"The server {sanitize_line(error.error.message)}.")
         case code:
             words = sanitize_line(error.error.message)
             return ServerCallError(f"The server refused: {words} (error {code})")

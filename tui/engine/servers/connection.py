@@ -37,6 +37,7 @@ from tui.engine.servers.log import ServerLog
 from tui.engine.servers.network.transport import NetworkTransport
 from tui.engine.servers.process import Launch
 from tui.engine.servers.progress import ProgressReporter
+from tui.engine.servers.sparing import restore
 from tui.engine.servers.stdio import StdioTransport
 from tui.engine.servers.transport import EXCHANGE_FAILED, SESSION_LOST, ServerTransport
 from tui.engine.servers.watchdog import CallTimeoutError, Watchdog
@@ -57,6 +58,9 @@ ENDING_GRACE: Final = 0.5
 
 MAX_TEXT_ON_LOOP: Final = 20_000
 """Characters of a result that are converted at once; a thread costs more than they do."""
+
+CLOSED: Final = "Connection closed"
+"""What the SDK says to a request whose connection has ended."""
 
 _SAMPLING: Final = types.SamplingCapability(tools=types.SamplingToolsCapability())
 
@@ -210,7 +214,7 @@ class Connection:
                         on_progress(progress)
 
                     with ProgressReporter(take) as report:
-                        result = await self._send_call(client, name, arguments, report)
+                        result = restore(await self._send_call(client, name, arguments, report))
         except CallTimeoutError as error:
             raise ToolCallError(
                 f"The tool gave {error}. It was told to stop; whether it had any effect is unknown."
@@ -223,7 +227,7 @@ class Connection:
             raise ToolCallError("The server asked for input too often in one call.") from error
         except RuntimeError as error:
             raise ToolCallError(self._clean(str(error))) from error
-        if text_size(result) <= MAX_TEXT_ON_LOOP:
+        if result.structured_content is None and text_size(result) <= MAX_TEXT_ON_LOOP:
             return convert_result(result)
         return await asyncio.to_thread(convert_result, result)
 
@@ -246,17 +250,14 @@ class Connection:
         if error.code in {EXCHANGE_FAILED, SESSION_LOST}:
             kind = CallNotTakenError if error.code == SESSION_LOST else ToolCallError
             return kind(f"The server {sanitize_line(error.error.message)}.")
-        if error.code == types.PARSE_ERROR:
-            return ToolCallError(
-                "The server's reply could not be read; whether the call had any effect is unknown."
-            )
         if error.code == types.URL_ELICITATION_REQUIRED:
             return ToolCallError(
                 "The call was not run: the server needs an address to be opened before it."
             )
         if error.code == REFUSED and self.info.is_stateless:
             return ToolCallError("The call ended because the text it wanted was refused.")
-        if error.code != types.CONNECTION_CLOSED:
+        if error.code != types.CONNECTION_CLOSED or error.error.message != CLOSED:
+            # Servers use the code of a closed connection for errors of their own, too.
             text = self._clean(error.error.message)
             return ToolCallError(f"The server refused the call: {text} (error {error.code})")
         reason = await self._reason_of_end()

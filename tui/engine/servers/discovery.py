@@ -1,5 +1,6 @@
 """Asks a connected server for all that it declares to offer, page by page."""
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
@@ -19,6 +20,12 @@ MAX_PAGES: Final = 100
 
 MAX_ITEMS: Final = 10_000
 """Items of one list that are read."""
+
+MAX_CHARS: Final = 24_000_000
+"""Characters of one list, over all pages, after which no further page is read."""
+
+VALUE_CHARS: Final = 16
+"""Characters that each value of a list counts for, beside those of a text or a name."""
 
 MAX_CURSOR_CHARS: Final = 8_192
 """Longest cursor that is sent back."""
@@ -100,6 +107,7 @@ async def _list_others(
 async def _list_all(client: Client, method: str, key: str, log: ServerLog) -> list[object]:
     """Follow the cursors of one list until it ends, repeats itself or exceeds a limit."""
     items: list[object] = []
+    size = 0
     cursor: str | None = None
     seen: set[str] = set()
     for _ in range(MAX_PAGES):
@@ -107,14 +115,33 @@ async def _list_all(client: Client, method: str, key: str, log: ServerLog) -> li
         found = page.get(key)
         if isinstance(found, list):
             items.extend(found)
+            size += await asyncio.to_thread(count_chars, found)
         cursor = page.get("nextCursor")
         if not isinstance(cursor, str):
             return items
         if cursor in seen or len(cursor) > MAX_CURSOR_CHARS:
             log.add("gemdeck", Severity.WARNING, f"{method} repeats a cursor; the list ends there")
             return items
-        if len(items) >= MAX_ITEMS:
+        if len(items) >= MAX_ITEMS or size >= MAX_CHARS:
             break
         seen.add(cursor)
     log.add("gemdeck", Severity.WARNING, f"{method} is too long; {len(items)} items were read")
     return items[:MAX_ITEMS]
+
+
+def count_chars(value: object) -> int:
+    """Estimate how long a JSON value is as text; takes its time for a large one."""
+    pending = [value]
+    size = 0
+    while pending:
+        current = pending.pop()
+        size += VALUE_CHARS
+        match current:
+            case str():
+                size += len(current)
+            case list():
+                pending += current
+            case dict():
+                size += sum(map(len, current))
+                pending += current.values()
+    return size

@@ -1,22 +1,30 @@
 """JSON-RPC messages as lines of text: one message a line, and what to do with any other line."""
 
-import json
+import asyncio
 import re
-from typing import Final, NewType
+import sys
+from typing import Final, NamedTuple, NewType
 
 import mcp_types as types
-from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest
+from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest
 from pydantic import ValidationError
-from pydantic_core import from_json
+
+from tui.engine.servers import json_text
+from tui.engine.servers.transport import EXCHANGE_FAILED, OWN_CODES
 
 Noise = NewType("Noise", str)
 """A line that is no message."""
 
+PROGRESS: Final = "notifications/progress"
+
 HEAD: Final = 300
 """Bytes at either end of an unreadable line that are searched for its id."""
 
-MAX_REPAIRED: Final = 256 * 1024
-"""Longest unreadable line that is parsed once more, with more tolerance, for its id."""
+MAX_UNASKED: Final = 50_000
+"""Structural characters of a request or notification; the SDK walks through it on the loop."""
+
+MAX_ON_LOOP: Final = 32 * 1024
+"""Longest line, in bytes, that is read on the event loop; a thread costs more than it does."""
 
 _ID: Final = rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")'
 _VERSION: Final = rb'"jsonrpc"\s*:\s*"2\.0"'
@@ -25,27 +33,66 @@ _ID_LAST: Final = re.compile(rb"[}\]]\s*,\s*" + _ID + rb"(?:\s*,\s*" + _VERSION 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
-def decode(line: bytes) -> JSONRPCMessage | Noise | None:
+class Reading(NamedTuple):
+    """What a line turned out to be, and how many structural characters it has."""
+
+    message: JSONRPCMessage | Noise | None
+    structure: int
+
+
+async def read(line: bytes, most: int = json_text.MAX_STRUCTURE) -> Reading:
+    """Read one line as `decode` does, a long one off the event loop."""
+    if len(line) <= MAX_ON_LOOP:
+        return _read(line, most)
+    return await asyncio.to_thread(_read, line, most)
+
+
+def decode(line: bytes, most: int = json_text.MAX_STRUCTURE) -> JSONRPCMessage | Noise | None:
     """Read one line.
 
-    Bytes that are no UTF-8 are replaced. A reply that cannot be read becomes an error reply, so
-    that whoever waits for it hears of it at once.
+    A reply that cannot be read becomes an error reply, so that whoever waits for it hears of it
+    at once. A server does not get to use the codes of our own such replies.
+
+    Args:
+        line: What to read.
+        most: Structural characters that a reply may have.
 
     Returns:
         The message; or the line's beginning, if it is none; or None for a blank line.
     """
+    return _read(line, most).message
+
+
+def _read(line: bytes, most: int) -> Reading:
+    count = json_text.structure(line)
+    return Reading(_decode(line, count, most), count)
+
+
+def _decode(line: bytes, count: int, most: int) -> JSONRPCMessage | Noise | None:
     line = line.removeprefix(_BYTE_ORDER_MARK).strip()
     if not line:
         return None
+    if not line.startswith(b"{"):
+        return _noise(line)
+    if count > most:
+        return _unreadable(line, _id_by_pattern(line), "is too complex to be read")
     # Parsing first and validating then costs a sixth of what validating the text would.
     try:
-        value = from_json(line.decode("utf-8", "replace"))
-    except ValueError:
-        return _unreadable(line, _id_in_text(line))
+        value = json_text.parse(line, count)
+    except json_text.UnreadableError as fault:
+        return _unreadable(line, _id_by_pattern(line), str(fault))
     try:
-        return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
+        message = types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
-        return _unreadable(line, _id_of_reply(value))
+        return _unreadable(line, _id_of_reply(value), "breaks the protocol")
+    if isinstance(message, JSONRPCError) and message.error.code in OWN_CODES:
+        error = message.error.model_copy(update={"code": types.INTERNAL_ERROR})
+        return message.model_copy(update={"error": error})
+    if isinstance(message, JSONRPCRequest | JSONRPCNotification) and (
+        count > MAX_UNASKED or _breaks_the_sdk(message)
+    ):
+        return _noise(line)
+    return message
 
 
 def encode(message: JSONRPCMessage) -> bytes:
@@ -67,12 +114,26 @@ def unsendable(message: JSONRPCMessage) -> JSONRPCError | None:
     return JSONRPCError(jsonrpc="2.0", id=message.id, error=problem)
 
 
-def _unreadable(line: bytes, reply_id: int | str | None) -> JSONRPCError | Noise:
+def _breaks_the_sdk(message: JSONRPCRequest | JSONRPCNotification) -> bool:
+    """Tell whether a report of progress holds a number that the SDK would fail to convert."""
+    if message.method != PROGRESS:
+        return False
+    params = message.params or {}
+    numbers = (params.get("progress"), params.get("total"))
+    return any(isinstance(number, int) and abs(number) > sys.float_info.max for number in numbers)
+
+
+def _noise(line: bytes) -> Noise:
+    return Noise(line[:HEAD].decode("utf-8", "replace"))
+
+
+def _unreadable(line: bytes, reply_id: int | str | None, reason: str) -> JSONRPCError | Noise:
     """Give an error reply in place of a reply that cannot be read, and noise for the rest."""
     if reply_id is None:
-        return Noise(line[:HEAD].decode("utf-8", "replace"))
+        return _noise(line)
     problem = types.ErrorData(
-        code=types.PARSE_ERROR, message="the server's reply could not be read"
+        code=EXCHANGE_FAILED,
+        message=f"sent a reply that {reason}; whether the request had any effect is unknown",
     )
     return JSONRPCError(jsonrpc="2.0", id=reply_id, error=problem)
 
@@ -88,17 +149,6 @@ def _id_of_reply(value: object) -> int | str | None:
             return reply_id
         case _:
             return None
-
-
-def _id_in_text(line: bytes) -> int | str | None:
-    """Find the id of what seems to be a reply and is no strict JSON."""
-    if len(line) > MAX_REPAIRED:
-        return _id_by_pattern(line)
-    try:
-        value = json.loads(line.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return _id_by_pattern(line)
-    return _id_of_reply(value)
 
 
 def _id_by_pattern(line: bytes) -> int | str | None:

@@ -1,6 +1,7 @@
 """gemdeck's end of the socket to a reaper, the process that guards one server on Linux."""
 
 import asyncio
+import errno
 import os
 import socket
 import sys
@@ -18,6 +19,7 @@ START_TIMEOUT: Final = 10.0
 """Seconds a reaper gets to start the server; it takes hundredths of one."""
 
 _MAX_ANSWER: Final = 64
+_PASSING: Final = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _LOADER_VARIABLE: Final = "LD_LIBRARY_PATH"
 
 
@@ -70,9 +72,7 @@ class Lifeline:
                 self._is_done = bool(rest)
                 return int(pid)
             case [b"failed", number]:
-                raise ServerError(
-                    f"could not be started: {os.strerror(int(number))}", permanent=True
-                )
+                raise start_error(int(number))
         raise ServerError("could not be started: its guard broke down")
 
     def terminate(self) -> None:
@@ -97,6 +97,12 @@ class Lifeline:
     def _tell(self, word: bytes) -> None:
         with suppress(OSError):  # it has ended, or was let go
             self._ours.send(word)
+
+
+def start_error(number: int) -> ServerError:
+    """Say why the system refuses to start a server, by the number of its error."""
+    reason = f"could not be started: {os.strerror(number)}"
+    return ServerError(reason, permanent=number not in _PASSING)
 
 
 def _request(arguments: Sequence[str], environment: Mapping[str, str]) -> bytes:

@@ -28,11 +28,16 @@ class LineSplitter:
         Raises:
             LineTooLongError: If a line exceeds the limit and is not to be cut.
         """
-        *complete, rest = data.split(b"\n")
-        lines = []
-        for piece in complete:
-            self._keep(piece)
-            lines.append(self._take())
+        if b"\n" not in data:
+            self._keep(data)
+            return []
+        first, *complete, rest = data.split(b"\n")
+        self._keep(first)
+        lines = [self._take()]
+        if len(data) <= self._limit:
+            lines += complete
+        else:
+            lines += map(self._fit, complete)
         self._keep(rest)
         return lines
 
@@ -41,14 +46,17 @@ class LineSplitter:
         return self._take()
 
     def _keep(self, piece: bytes) -> None:
-        room = self._limit - self._size
-        if len(piece) > room:
-            if not self._cut:
-                raise LineTooLongError
-            piece = piece[:room]
+        piece = self._fit(piece, self._limit - self._size)
         if piece:
             self._pieces.append(piece)
             self._size += len(piece)
+
+    def _fit(self, piece: bytes, room: int | None = None) -> bytes:
+        """Bring a piece down to the room there is for it: by default that of a whole line."""
+        room = self._limit if room is None else room
+        if len(piece) > room and not self._cut:
+            raise LineTooLongError
+        return piece[:room]
 
     def _take(self) -> bytes:
         line = b"".join(self._pieces)

@@ -134,7 +134,7 @@ class ServerManager:
                 continue
             if known is not None:
                 self._registry.forget(definition.id)
-            supervisor = self._add(definition, replaced=known)
+            supervisor = self._add(definition)
             self._supervisors[definition.id] = supervisor
             added.append(supervisor)
         for supervisor in before.values():
@@ -208,10 +208,6 @@ class ServerManager:
     def offered_tools(self) -> Sequence[OfferedTool]:
         """List what the model may call now, in settings order of the servers."""
         return self._registry.offered()
-
-    def find_tool(self, tool_id: str) -> OfferedTool | None:
-        """Find a tool by its name towards the model; a prefix that models add is no hindrance."""
-        return self._registry.find(tool_id)
 
     async def call_tool(
         self,
@@ -331,7 +327,7 @@ class ServerManager:
                 self._catalogs[server] = catalog
                 self._publish(CatalogChanged(server, catalog))
 
-    def _add(self, definition: ServerDefinition, replaced: Supervisor | None) -> Supervisor:
+    def _add(self, definition: ServerDefinition) -> Supervisor:
         log = ServerLog(definition.id, self._publish, definition.secrets)
         supervisor = Supervisor(
             definition,
@@ -342,10 +338,8 @@ class ServerManager:
             backoff=Backoff(self._retry),
             enabled=self._enablement.is_enabled(definition),
         )
-        predecessor = None
-        if replaced is not None:
-            replaced.close()
-            predecessor = self._tasks.get(replaced)
+        earlier = [task for known, task in self._tasks.items() if known.id == definition.id]
+        predecessor = earlier[-1] if earlier else None
         task = asyncio.create_task(
             _supervise(supervisor, predecessor, self._facilities.gate),
             name=f"server {definition.id}",

@@ -111,10 +111,11 @@ def without_model_prefix(name: str) -> str:
 
 def _free_name(server: str, tool: str, taken: set[str]) -> str:
     bare = sanitise_name(tool)
+    if _is_free(bare, taken):
+        return bare
     qualified = sanitise_name(f"{server}__{tool}")
-    for candidate in (bare, qualified):
-        if candidate.lower() not in taken and without_model_prefix(candidate) == candidate:
-            return candidate
+    if _is_free(qualified, taken):
+        return qualified
     counter = 0
     while True:
         digest = hashlib.sha256(f"{server}\0{tool}\0{counter}".encode()).hexdigest()[:_DIGEST]
@@ -122,3 +123,7 @@ def _free_name(server: str, tool: str, taken: set[str]) -> str:
         if candidate.lower() not in taken:
             return candidate
         counter += 1
+
+
+def _is_free(name: str, taken: set[str]) -> bool:
+    return name.lower() not in taken and not name.startswith(_MODEL_PREFIXES)

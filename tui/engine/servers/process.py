@@ -7,6 +7,7 @@ children are out of reach.
 """
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -20,8 +21,9 @@ from typing import Final, cast
 import anyio
 
 from tui.engine.servers.failures import ServerError
-from tui.engine.servers.lifeline import Lifeline
+from tui.engine.servers.lifeline import Lifeline, start_error
 from tui.engine.servers.lines import LineSplitter, LineTooLongError
+from tui.engine.servers.rationing import Ration
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """Longest line a server may write to its standard output."""
@@ -32,11 +34,8 @@ MAX_STDERR_LINE_BYTES: Final = 8 * 1024
 MAX_QUEUED_BYTES: Final = 4 * 1024 * 1024
 """Output that may wait to be taken before reading pauses."""
 
-STDERR_WINDOW: Final = 0.05
-"""Length of the window in which standard error is rationed, in seconds."""
-
-STDERR_WINDOW_BYTES: Final = 512 * 1024
-"""Standard error read in one window; a server that floods it is slowed down."""
+LINE_OVERHEAD: Final = 64
+"""Bytes that a line counts for beside its own, as it costs memory and time even if it is empty."""
 
 WRITE_TIMEOUT: Final = 30.0
 """Seconds a server may leave its standard input unread while messages wait."""
@@ -86,8 +85,9 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._errors = LineSplitter(MAX_STDERR_LINE_BYTES, cut=True)
         self._lines: deque[bytes] = deque()
         self._queued_bytes = 0
-        self._stderr_budget = STDERR_WINDOW_BYTES
-        self._stderr_paused = False
+        self._errors_ration = Ration(
+            lambda: self._pause_reading(2), lambda: self._resume_reading(2)
+        )
         self._arrived = asyncio.Event()
         self._writable = asyncio.Event()
         self._writable.set()
@@ -109,15 +109,15 @@ class ServerProcess(asyncio.SubprocessProtocol):
         Raises:
             ServerError: If the system refuses to start it.
         """
-        lifeline = Lifeline() if Lifeline.is_available() else None
+        lifeline: Lifeline | None = None
         try:
+            lifeline = Lifeline() if Lifeline.is_available() else None
             process = await cls._spawn(launch, on_stderr, lifeline)
         except BaseException as error:
             if lifeline is not None:
                 lifeline.close()
             if isinstance(error, OSError):
-                reason = error.strerror or type(error).__name__
-                raise ServerError(f"could not be started: {reason}", permanent=True) from error
+                raise start_error(error.errno or errno.EIO) from error
             if isinstance(error, ValueError):
                 raise ServerError(f"could not be started: {error}", permanent=True) from error
             raise
@@ -167,7 +167,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self._arrived.clear()
             await self._arrived.wait()
         line = self._lines.popleft()
-        self._queued_bytes -= len(line)
+        self._queued_bytes -= len(line) + LINE_OVERHEAD
         if self._queued_bytes < MAX_QUEUED_BYTES:
             self._resume_reading(1)
         return line
@@ -264,7 +264,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if not lines:
             return
         self._lines.extend(lines)
-        self._queued_bytes += sum(map(len, lines))
+        self._queued_bytes += sum(map(len, lines)) + LINE_OVERHEAD * len(lines)
         self._arrived.set()
         if self._queued_bytes >= MAX_QUEUED_BYTES:
             self._pause_reading(1)
@@ -272,18 +272,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
     def _take_errors(self, data: bytes) -> None:
         if lines := self._errors.feed(data):
             self._on_stderr(lines)
-        if self._stderr_budget == STDERR_WINDOW_BYTES:
-            asyncio.get_running_loop().call_later(STDERR_WINDOW, self._renew_stderr_budget)
-        self._stderr_budget -= len(data)
-        if self._stderr_budget <= 0:
-            self._stderr_paused = True
-            self._pause_reading(2)
-
-    def _renew_stderr_budget(self) -> None:
-        self._stderr_budget = STDERR_WINDOW_BYTES
-        if self._stderr_paused:
-            self._stderr_paused = False
-            self._resume_reading(2)
+        self._errors_ration.spend(len(data) + LINE_OVERHEAD * len(lines))
 
     def _end_output(self) -> None:
         self.output_ended.set()
@@ -292,6 +281,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
     def _end_errors(self) -> None:
         if not self.errors_ended.is_set():
             self.errors_ended.set()
+            self._errors_ration.stop()
             if rest := self._errors.finish():
                 self._on_stderr([rest])
 

@@ -62,6 +62,7 @@ class Reaper:
         for end in (self._signals, wake):
             os.set_blocking(end, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         for name in ("SIGCHLD", *_FORWARDED):
             signal.signal(getattr(signal, name), lambda _number, _frame: None)
 
@@ -86,7 +87,7 @@ class Reaper:
                 if descriptor == self._signals:
                     self._take_signals()
                     continue
-                match os.read(self._lifeline, 1):
+                match self._hear():
                     case b"T":
                         self._signal_group(signal.SIGTERM)
                     case b"K":
@@ -134,6 +135,13 @@ class Reaper:
         os.close(nothing)
         os.chdir("/")
         self._tell(b"started %d\n" % self._server)
+
+    def _hear(self) -> bytes:
+        """Read a word of gemdeck's; nothing once it is gone, also where it left ours unread."""
+        try:
+            return os.read(self._lifeline, 1)
+        except OSError:
+            return b""
 
     def _take_signals(self) -> None:
         """Reap who died, and pass on what was sent to us in the server's stead."""
@@ -190,7 +198,10 @@ def children() -> list[int]:
 
 def search_children(parent: int) -> list[int]:
     """List the processes with this parent by looking at all there are."""
-    everybody = os.listdir("/proc")  # noqa: PTH208 - a slow import
+    try:
+        everybody = os.listdir("/proc")  # noqa: PTH208 - a slow import
+    except OSError:  # it is not mounted; the server's group is killed without it
+        return []
     return [int(pid) for pid in everybody if pid.isdigit() and _parent(pid) == parent]
 
 
@@ -209,6 +220,7 @@ def _become(
     try:
         for number in _IGNORED_BY_PYTHON:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.setsid()
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() == parent:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tui.engine.servers.catalog import ServerOffer, Tool
-from tui.engine.servers.names import assign_names, assign_prompt_names, without_model_prefix
+from tui.engine.servers.names import assign_names, assign_prompt_names
 from tui.engine.servers.withholding import Gate, OpenGate, Withheld
 from tui.engine.settings.definitions import ServerDefinition
 from tui.engine.tools import OfferedTool
@@ -13,7 +13,7 @@ from tui.model.servers import ServerId
 
 
 class Registry:
-    """Knows what each server offers, and which name leads to which tool or prompt.
+    """Knows what each server offers, and under which names its tools and prompts go.
 
     A server's tools keep their names while it is down, so that a restart changes nothing.
 
@@ -29,7 +29,6 @@ class Registry:
         self._definitions: dict[ServerId, ServerDefinition] = {}
         self._offers: dict[ServerId, ServerOffer] = {}
         self._catalogs: dict[ServerId, Catalog] = {}
-        self._tools: dict[str, OfferedTool] = {}
         self._named: dict[tuple[ServerId, str], tuple[Tool, OfferedTool]] = {}
         self._renamed_prompts: dict[ServerId, dict[str, str]] = {}
 
@@ -71,12 +70,11 @@ class Registry:
 
     def offered(self) -> tuple[OfferedTool, ...]:
         """Give the tools of all ready servers, in settings order."""
-        return tuple(tool for tool in self._tools.values() if self._is_ready(tool.server))
-
-    def find(self, name: str) -> OfferedTool | None:
-        """Find a tool of a ready server by its name, a prefix that models add set aside."""
-        tool = self._tools.get(name) or self._tools.get(without_model_prefix(name))
-        return tool if tool is not None and self._is_ready(tool.server) else None
+        return tuple(
+            tool
+            for (server, name), (_, tool) in self._named.items()
+            if self._is_ready(server) and name not in self._withheld.get(server, {})
+        )
 
     def current(self, tool: OfferedTool) -> OfferedTool | None:
         """Give a tool as its server defines it now, whatever its name; none if it is withheld."""
@@ -100,13 +98,6 @@ class Registry:
         """Give the name by which a server knows a prompt; any other word comes back unchanged."""
         return self._renamed_prompts.get(server, {}).get(name, name)
 
-    def find_prompt(self, name: str) -> tuple[ServerId, str] | None:
-        """Find a prompt by its name towards the user: its server, and its name there."""
-        for server, catalog in self._catalogs.items():
-            if any(prompt.name == name for prompt in catalog.prompts):
-                return server, self.own_prompt_name(server, name)
-        return None
-
     def _judge(self, server: ServerId) -> None:
         definition = self._definitions[server]
         self._withheld[server] = self._gate.withhold(definition, self._offers[server].tools)
@@ -129,7 +120,10 @@ class Registry:
         self._renamed_prompts = {}
         for (server, offer), names in zip(ordered, named, strict=True):
             pairs = list(zip(offer.prompts, names, strict=True))
-            views[server] = tuple(replace(prompt, name=name) for prompt, name in pairs)
+            views[server] = tuple(
+                prompt if name == prompt.name else replace(prompt, name=name)
+                for prompt, name in pairs
+            )
             self._renamed_prompts[server] = {n: p.name for p, n in pairs if n != p.name}
         return views
 
@@ -161,11 +155,6 @@ class Registry:
                     views.append(tool.show(shown[id(tool)]))
             catalogs[server] = tuple(views)
         self._named = named
-        self._tools = {
-            offered.id: offered
-            for (server, name), (_, offered) in named.items()
-            if name not in self._withheld.get(server, {})
-        }
         return catalogs
 
     def _shown(self, tool: OfferedTool) -> ToolView:

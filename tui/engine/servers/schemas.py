@@ -2,8 +2,9 @@
 
 What Gemini refuses or mangles is expressed otherwise or left out: ``$schema``,
 ``additionalProperties``, ``$ref`` and ``$defs``, ``const``, ``oneOf``, ``allOf``, exclusive
-bounds, boolean schemas, lists of types, defaults beside ``anyOf``, and every unknown key. The
-result is a hint to the model; calls are checked against the server's own schema.
+bounds, boolean schemas, lists of types, defaults beside ``anyOf``, and every unknown key. All
+text in it passes the filter of the screen; names and listed values are written as in `wording`.
+The result is a hint to the model; calls are checked against the server's own schema.
 """
 
 import json
@@ -21,6 +22,7 @@ from tui.engine.servers.flattening import (
     Union,
 )
 from tui.engine.servers.references import RemoteReferenceError
+from tui.engine.servers.wording import shown_key, shown_value
 from tui.text import sanitize, sanitize_line
 
 GeminiSchema = dict[str, Any]
@@ -133,15 +135,20 @@ class _Converter:
             yield {}
 
     def _object(self, flat: Flat, depth: int) -> GeminiSchema:
-        properties = {}
+        properties: dict[str, GeminiSchema] = {}
         for name, child in flat.properties.items():
             converted = self._convert(child, depth + 1)
-            if converted is not None:
-                properties[name] = _without_echo(name, converted)
+            if converted is None:
+                continue
+            key = shown_key(name)
+            if key in properties:
+                raise UnusableSchemaError("two of its parameters look alike")
+            properties[key] = _without_echo(key, converted)
         schema: GeminiSchema = {"type": "object"}
         if properties or depth == 0:
             schema["properties"] = properties
-        required = [name for name in flat.required if name in properties]
+        keys = dict.fromkeys(map(shown_key, flat.required))
+        required = [key for key in keys if key in properties]
         return schema | ({"required": required} if required else {})
 
     def _array(self, flat: Flat, depth: int) -> GeminiSchema:
@@ -186,7 +193,7 @@ class _Converter:
         if words:
             schema["description"] = sanitize(words, MAX_DESCRIPTION_CHARS)
         if "anyOf" not in schema and flat.default and _is_default(flat.default[0], schema):
-            schema["default"] = flat.default[0]
+            schema["default"] = _shown_default(flat.default[0])
         return schema
 
 
@@ -245,8 +252,8 @@ def _enum_variants(flat: Flat) -> Iterator[GeminiSchema]:
             by_type.setdefault(kind, []).append(value)
     for kind, values in by_type.items():
         match kind:
-            case "string" if any(values):
-                yield {"type": kind, "enum": list(dict.fromkeys(v for v in values if v))}
+            case "string" if texts := [text for text in map(shown_value, values) if text]:
+                yield {"type": kind, "enum": list(dict.fromkeys(texts))}
             case "integer" | "number" if sendable := [v for v in values if abs(v) <= MAX_INTEGER]:
                 yield {"type": kind, "enum": list(dict.fromkeys(sendable))}
             case "object" | "array":
@@ -258,7 +265,7 @@ def _enum_variants(flat: Flat) -> Iterator[GeminiSchema]:
 def _scalar(kind: str, flat: Flat) -> GeminiSchema:
     schema: GeminiSchema = {"type": kind} | _bounds(kind, flat)
     if kind == "string":
-        if flat.pattern:
+        if flat.pattern and sanitize(flat.pattern) == flat.pattern:
             schema["pattern"] = flat.pattern
         for note in flat.notes:
             if _is_sent_format(note):
@@ -339,13 +346,21 @@ def _type_of(value: object) -> str:
 
 
 def _is_default(value: object, schema: GeminiSchema) -> bool:
-    """Tell whether a default is simple and of the schema's type."""
+    """Tell whether a default is simple, of the schema's type, and one the model can write."""
     kind = _type_of(value)
-    if kind in {"null", "array", "object"} or len(str(value)) > MAX_DEFAULT_CHARS:
+    if kind in {"null", "array", "object"}:
         return False
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, int | float) and not abs(value) <= MAX_INTEGER:  # NaN, too
         return False
+    if isinstance(value, str):
+        is_too_long = len(value) > MAX_DEFAULT_CHARS
+        if is_too_long or _shown_default(value) not in {value, *schema.get("enum", ())}:
+            return False
     return kind == schema.get("type") or (kind == "integer" and schema.get("type") == "number")
+
+
+def _shown_default(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    return shown_value(value) if isinstance(value, str) else value
 
 
 def _is_sent_format(note: str) -> bool:

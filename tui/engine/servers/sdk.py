@@ -16,6 +16,8 @@ from mcp.shared.dispatcher import CallOptions
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
+from tui.engine.servers import sparing
+
 JsonObject = dict[str, Any]
 
 MAX_BLOCKS: Final = 1_000
@@ -23,6 +25,11 @@ MAX_BLOCKS: Final = 1_000
 
 _CALL: Final = "tools/call"
 _COMPLETE: Final = "complete"
+_RAW: Final = frozenset(
+    {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
+)
+"""What is asked for by `request` alone, past the SDK's own reading."""
+
 _SDK_LOGGERS: Final = ("mcp", "client")
 _blocks: Final[TypeAdapter[types.ContentBlock]] = TypeAdapter(types.ContentBlock)
 
@@ -53,7 +60,9 @@ def adapt(client: Client) -> None:
         raw = await send(method, params, opts)
         if is_stateless(client):
             raw = {"resultType": _COMPLETE, **raw}
-        return mend_result(raw) if method == _CALL else raw
+        if method == _CALL and raw.get("resultType", _COMPLETE) == _COMPLETE:
+            return sparing.spare(mend_result(raw))
+        return raw if method in _RAW else sparing.check_weight(raw)
 
     async def accept(name: str, result: types.CallToolResult) -> None:
         del name, result

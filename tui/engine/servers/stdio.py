@@ -17,14 +17,11 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage
 
 from tui.engine.servers.failures import ServerError
-from tui.engine.servers.framing import decode, encode, unsendable
+from tui.engine.servers.framing import encode, unsendable
+from tui.engine.servers.intake import FloodError, Intake
 from tui.engine.servers.log import ServerLog
 from tui.engine.servers.process import EXIT_DRAIN, Launch, ServerProcess
 from tui.engine.servers.transport import Streams
-from tui.model.chat import Severity
-
-MAX_NOISE_LINES: Final = 20
-"""Lines that are no message and still shown in the server's log; further ones are counted."""
 
 OUTGOING_QUEUE: Final = 256
 """Messages that may wait for a server that is slow to read; then senders wait."""
@@ -53,7 +50,8 @@ class StdioTransport:
         self._log = log
         self._process: ServerProcess | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._noise = 0
+        self._intake = Intake(log)
+        self._flood: FloodError | None = None
         self.ended = asyncio.Event()
 
     async def __aenter__(self) -> Streams:
@@ -98,8 +96,8 @@ class StdioTransport:
         return process.broken or "closed its standard output"
 
     def problem(self) -> ServerError | None:
-        """Know nothing beyond `ending`: a process has no other way to refuse."""
-        return None
+        """Give the error of a server that was given up for good, or None."""
+        return self._flood
 
     def kill(self) -> None:
         """Kill the process and its group at once."""
@@ -109,14 +107,13 @@ class StdioTransport:
     async def _read(self, process: ServerProcess, to_session: ToSession) -> None:
         """Hand messages on until the output ends or the session has gone."""
         async with to_session:
-            while (line := await process.read_line()) is not None:
-                match decode(line):
-                    case None:
-                        continue
-                    case str() as noise:
-                        self._note_noise(noise)
-                    case message:
+            try:
+                while (line := await process.read_line()) is not None:
+                    if (message := await self._intake.take(line)) is not None:
                         await _deliver(to_session, message)
+            except FloodError as error:
+                self._flood = error
+                process.give_up(error.reason)
 
     async def _write(
         self, process: ServerProcess, from_session: FromSession, to_session: ToSession
@@ -124,6 +121,7 @@ class StdioTransport:
         """Write messages until the session closes or the server takes no more."""
         async with from_session:
             async for outgoing in from_session:
+                self._intake.note_sent(outgoing.message)
                 try:
                     await process.write(encode(outgoing.message))
                 except ValueError:
@@ -151,13 +149,6 @@ class StdioTransport:
         finally:
             for task in ends:
                 task.cancel()
-
-    def _note_noise(self, noise: str) -> None:
-        self._noise += 1
-        if self._noise <= MAX_NOISE_LINES:
-            self._log.add("gemdeck", Severity.WARNING, f"not a message, ignored: {noise}")
-        if self._noise == MAX_NOISE_LINES:
-            self._log.add("gemdeck", Severity.WARNING, "further such lines are ignored silently")
 
 
 def describe_exit(code: int) -> str:

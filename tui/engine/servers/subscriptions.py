@@ -41,7 +41,7 @@ class Subscriptions:
         self._listening: dict[str, asyncio.Task[None] | None] = {}
 
     async def add(self, uri: str) -> None:
-        """Subscribe; a second time does nothing.
+        """Subscribe; a second time does nothing, even while the first one is under way.
 
         Raises:
             ServerCallError: If there are too many, or the server does not announce changes.
@@ -51,19 +51,18 @@ class Subscriptions:
             return
         if len(self._listening) >= MAX_SUBSCRIPTIONS:
             raise ServerCallError(f"There are {MAX_SUBSCRIPTIONS} subscriptions already.")
-        if not sdk.is_stateless(self._client):
-            await self._client.subscribe_resource(uri)
-            self._listening[uri] = None
-            return
-        accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        task = asyncio.create_task(self._listen(uri, accepted), name=f"listen to {uri!r}")
         try:
-            await accepted
-        except BaseException:
-            task.cancel()
-            await asyncio.wait({task})
+            if sdk.is_stateless(self._client):
+                await self._open_stream(uri)
+            else:
+                self._listening[uri] = None
+                await self._client.subscribe_resource(uri)
+        except BaseException:  # cancelled or refused: what is not subscribed may be so later
+            task = self._listening.pop(uri, None)
+            if task is not None:
+                task.cancel()
+                await asyncio.wait({task})
             raise
-        self._listening[uri] = task
 
     async def remove(self, uri: str) -> None:
         """Subscribe no longer.
@@ -88,6 +87,19 @@ class Subscriptions:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+
+    async def _open_stream(self, uri: str) -> None:
+        """Begin to listen; return once the server has agreed."""
+        accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def give_up(_ended: "asyncio.Task[None]") -> None:
+            if not accepted.done():
+                accepted.set_exception(ServerCallError("It was given up meanwhile."))
+
+        task = asyncio.create_task(self._listen(uri, accepted), name=f"listen to {uri!r}")
+        task.add_done_callback(give_up)
+        self._listening[uri] = task
+        await accepted
 
     async def _listen(self, uri: str, accepted: "asyncio.Future[None]") -> None:
         """Listen for ever; only the first attempt may fail for good."""

@@ -18,6 +18,9 @@ Its message goes on from "The server" and says what became of the request.
 SESSION_LOST: Final = -31_002
 """The same where the server has forgotten the session: it did not execute the request."""
 
+OWN_CODES: Final = frozenset({EXCHANGE_FAILED, SESSION_LOST})
+"""Codes that are ours: a server does not get to say that a call was not executed."""
+
 Streams = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
 """The two halves of a connection as `mcp.Client` takes them."""
 

@@ -1,11 +1,19 @@
 """What the screen shows of a server definition: nothing secret, nothing raw."""
 
+import re
 import shlex
+from typing import Final
 
 from tui.engine.settings.definitions import ServerDefinition
 from tui.engine.settings.secrets import masked_address, masked_words
-from tui.model.servers import ServerStatus, ServerView, Transport
+from tui.model.servers import Transport
 from tui.text import sanitize_line
+
+_BLANK_RUN: Final = re.compile(r"\s{2,}")
+"""White space that could push the rest of a word out of sight."""
+
+_ODD_BLANK: Final = re.compile(r"[^\S ]")
+"""A line break, a tab or any other single blank that a line would show as a space."""
 
 
 def shown_target(definition: ServerDefinition) -> str:
@@ -18,20 +26,13 @@ def shown_target(definition: ServerDefinition) -> str:
     return sanitize_line(" ".join(map(_quoted, words)))
 
 
-def initial_view(definition: ServerDefinition) -> ServerView:
-    """Give the view of a server before anything happened: withheld, or stopped."""
-    return ServerView(
-        id=definition.id,
-        origin=definition.origin,
-        transport=definition.transport,
-        target=shown_target(definition),
-        description=definition.description,
-        status=definition.withheld or ServerStatus.STOPPED,
-        failure=definition.failure,
-    )
-
-
 def _quoted(word: str) -> str:
-    """Quote a word where its ends would not be seen otherwise."""
+    """Quote a word where its ends would not be seen otherwise; its blanks are made visible."""
     plain = word.isprintable() and not set(word) & set(" '\"")
-    return word if word and plain else shlex.quote(word)
+    return word if word and plain else _visible(shlex.quote(word))
+
+
+def _visible(text: str) -> str:
+    """Count blanks that come in a row, and write others than spaces as escapes."""
+    counted = _BLANK_RUN.sub(lambda run: f"[{len(run.group()):,} blanks]", text)
+    return _ODD_BLANK.sub(lambda blank: ascii(blank.group())[1:-1], counted)

@@ -43,8 +43,13 @@ class Plan:
 
     def concerns(self, change: Change, path: str) -> bool:
         """Tell whether a change counts."""
-        del change
-        return path in self.names or os.path.dirname(path) in self.listed  # noqa: PTH120 - hot
+        if path in self.names or os.path.dirname(path) in self.listed:  # noqa: PTH120 - hot
+            return True
+        return self.ends(change, path)
+
+    def ends(self, change: Change, path: str) -> bool:
+        """Tell whether a watched folder went: one in its place would not be watched."""
+        return change is Change.deleted and path in self.folders
 
 
 def settings_files(folder: Path, *, environ: Mapping[str, str], home: Path) -> Paths:
@@ -92,13 +97,16 @@ async def watch(find: Callable[[], Plan], on_change: Callable[[], None]) -> None
         try:
             await asyncio.sleep(0)  # from here on these folders are watched
             on_change()
-            plan = await watching
+            changed = await asyncio.to_thread(find)  # a folder that went before is not watched
+            if changed == plan or watching.done():
+                changed = await watching
+            plan = changed
         finally:
             watching.cancel()
 
 
 async def _wait(plan: Plan, on_change: Callable[[], None], find: Callable[[], Plan]) -> Plan:
-    """Tell of changes until something else is to be watched; give what."""
+    """Tell of changes until something else is to be watched, or the same anew; give what."""
     changes = awatch(
         *plan.folders,
         watch_filter=plan.concerns,
@@ -109,9 +117,9 @@ async def _wait(plan: Plan, on_change: Callable[[], None], find: Callable[[], Pl
         ignore_permission_denied=True,
     )
     async with aclosing(changes):
-        async for _ in changes:
+        async for batch in changes:
             changed = await asyncio.to_thread(find)
-            if changed != plan:
+            if changed != plan or any(plan.ends(change, path) for change, path in batch):
                 return changed
             on_change()
     return plan

@@ -28,7 +28,7 @@ class PromptsPane(BrowserPane[OwnedPrompt]):
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
         keymap.Place.PROMPTS, keymap.Place.INSERT
     )
-    NOUN = "prompts"
+    NOUN = "prompt"
     EMPTY = "No prompts.\n\nServers that offer prompt templates list them here."
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:

@@ -1,10 +1,8 @@
 """The resources and resource templates of all servers."""
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import ClassVar, Final
-from urllib.parse import quote
 
 from textual.binding import BindingType
 from textual.content import Content
@@ -12,6 +10,7 @@ from textual.content import Content
 from tui.model.catalog import Catalog, PromptArgument, ResourceTemplateView, ResourceView
 from tui.model.events import ResourceRead
 from tui.model.servers import ServerId, ServerInfo
+from tui.model.uri_templates import UriTemplate, UriTemplateError, parse_template
 from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
@@ -27,8 +26,7 @@ Resource = ResourceView | ResourceTemplateView
 OwnedResource = tuple[ServerId, Resource]
 Followed = frozenset[tuple[ServerId, str]]
 
-_VARIABLE: Final = re.compile(r"\{([A-Za-z0-9_.]+)\}")
-"""A variable of simple expansion (RFC 6570, 3.2.2)."""
+_LIST_NOTE: Final = "Several values are separated by commas."
 
 
 def address(resource: Resource) -> str:
@@ -44,22 +42,6 @@ def mention(server: ServerId, resource: Resource) -> str:
     return f"@{server}:{uri.partition('{')[0]}"
 
 
-def variables(template: str) -> tuple[str, ...] | None:
-    """Name the variables of a URI template, or None where it asks for more than those.
-
-    Only simple expansion, ``{name}``, is filled in here; operators such as ``{+path}`` and
-    ``{?query}`` are not.
-    """
-    if "{" in _VARIABLE.sub("", template):
-        return None
-    return tuple(dict.fromkeys(_VARIABLE.findall(template)))
-
-
-def expand(template: str, values: Mapping[str, str]) -> str:
-    """Fill the variables of a template in; what RFC 6570 does not let stand is escaped."""
-    return _VARIABLE.sub(lambda match: quote(values.get(match[1], ""), safe=""), template)
-
-
 def followed(state: AppState) -> Followed:
     """Take from the state which resources are followed."""
     return state.subscriptions
@@ -71,7 +53,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
         keymap.Place.RESOURCES, keymap.Place.INSERT
     )
-    NOUN = "resources"
+    NOUN = "resource"
     EMPTY = "No resources.\n\nServers that offer files, records or pages list them here."
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
@@ -134,14 +116,12 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         if isinstance(resource, ResourceView):
             self._ask_for(item, resource.uri)
             return
-        names = variables(resource.uri_template)
-        if names is None:
-            self.notify(
-                "This template has more than simple variables. i puts it into the message.",
-                markup=False,
-            )
+        try:
+            template = parse_template(resource.uri_template)
+        except UriTemplateError as error:
+            self._refuse(error)
             return
-        self._ask_for_variables(item, resource, names)
+        self._ask_for_variables(item, resource, template)
 
     def show_details(self) -> None:
         """Describe the entry under the cursor, and offer its keys."""
@@ -184,31 +164,44 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         self.show_details()
 
     def _ask_for_variables(
-        self, item: OwnedResource, resource: ResourceTemplateView, names: tuple[str, ...]
+        self, item: OwnedResource, resource: ResourceTemplateView, template: UriTemplate
     ) -> None:
         from tui.ui.screens.arguments import ArgumentsScreen  # noqa: PLC0415 - on first use
 
-        server, template = item[0], resource.uri_template
+        server = item[0]
         info = self._info(server)
 
         def ask(token: str, argument: str, value: str, context: Mapping[str, str]) -> None:
-            self._commands.complete_argument(token, server, template, argument, value, context)
+            target = resource.uri_template
+            self._commands.complete_argument(token, server, target, argument, value, context)
 
         screen = ArgumentsScreen(
             self._bridge,
             f"{server} · {resource.title or resource.name}",
             describe_resource(server, resource),
-            [PromptArgument(name, required=True) for name in names],
+            [
+                PromptArgument(v.name, v.required, _LIST_NOTE if v.is_list else "")
+                for v in template.variables
+            ],
             verb="read",
             complete=ask if info is not None and info.completions else None,
         )
         self.app.push_screen(screen, partial(self._read_filled_in, item, template))
 
     def _read_filled_in(
-        self, item: OwnedResource, template: str, values: dict[str, str] | None
+        self, item: OwnedResource, template: UriTemplate, values: dict[str, str] | None
     ) -> None:
-        if values is not None:
-            self._ask_for(item, expand(template, values))
+        if values is None:
+            return
+        try:
+            uri = template.expand(values)
+        except UriTemplateError as error:
+            self._refuse(error)
+        else:
+            self._ask_for(item, uri)
+
+    def _refuse(self, error: UriTemplateError) -> None:
+        self.notify(f"The template cannot be filled in: {error}.", markup=False)
 
     def _on_read(self, _read: ResourceRead | None) -> None:
         if self.awake:

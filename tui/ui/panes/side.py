@@ -84,14 +84,19 @@ class SidePane(Vertical):
         The first frame is drawn without it, so that it comes sooner.
 
         Returns:
-            The part, or None where the app ends before it was made.
+            The part, or None where the app ends, or another part was asked for, before it was
+            made.
         """
-        part = self._parts.get(self._active)
+        name = self._active
+        part = self._parts.get(name)
         if part is None:
             if not self.is_attached:
                 return None
-            part = self._parts[self._active] = self._make(self._active)
+            part = self._parts[name] = self._make(name)
             await self.mount(part)
+        if name is not self._active:
+            part.display = False
+            return None
         for other in self._parts.values():
             other.display = other is part
         part.wake()

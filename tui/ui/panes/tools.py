@@ -36,7 +36,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
     """Browses tools: what they do, what they take, what their servers claim of them."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.TOOLS)
-    NOUN = "tools"
+    NOUN = "tool"
     EMPTY = "No tools yet.\n\nThey appear as soon as a server is ready. F2 shows the servers."
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:

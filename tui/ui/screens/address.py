@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from tui.model.requests import Reply, ReplyAction, UrlRequest
-from tui.text import clip
+from tui.text import clip, counted
 from tui.ui.screens.server_question import QuestionScreen, section_heading, server_words
 from tui.ui.widgets.folded_text import FoldedText
 from tui.ui.widgets.plain import PlainText, one_line
@@ -22,7 +22,7 @@ class AddressScreen(QuestionScreen[UrlRequest]):
 
     TITLE_LINE = "A server asks you to open an address"
     HELP = "A server asks you to open an address. Nothing is opened or fetched until you say so."
-    ARMED_HINT = "← → Tab move · ↵ presses · what you do there is between you and the site"
+    ARMED_HINT = "← → Tab move · ↵ presses · gemdeck does not see what you do there"
     BUTTONS = (
         (ReplyAction.ACCEPT, "o", "Open"),
         (ReplyAction.DECLINE, "d", "Decline"),
@@ -58,7 +58,7 @@ class AddressScreen(QuestionScreen[UrlRequest]):
                 Content(clip(one_line(request.warning), MAX_WARNING)), classes="request-warning"
             )
         yield server_words(request.message or "The server does not say why.")
-        yield section_heading(f"address, complete: {len(request.url):,} characters")
+        yield section_heading(f"address, complete: {counted(len(request.url), 'character')}")
         yield FoldedText(request.url, classes="request-address")
 
     def reply(self, action: ReplyAction) -> Reply:

@@ -19,6 +19,7 @@ from tui.text import clip
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.screens.dialog import DIALOG_STYLES
+from tui.ui.widgets.form_fields import TypedLine
 from tui.ui.widgets.plain import PlainText, block, one_line
 
 MAX_ARGUMENTS: Final = 50
@@ -52,7 +53,7 @@ class ArgumentRow(Vertical):
     def __init__(self, argument: PromptArgument) -> None:
         super().__init__(classes="field")
         self.argument = argument
-        self.line = Input(max_length=MAX_VALUE, select_on_focus=False, compact=True)
+        self.line = TypedLine(max_length=MAX_VALUE, select_on_focus=False, compact=True)
         self.line.cursor_blink = False  # a blink is a repaint twice a second, for ever
         self.offered = OptionList(markup=False, compact=True, classes="offered")
         self.offered.can_focus = False
@@ -176,8 +177,10 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         self._bridge.watch(self, lambda state: state.completion, self._on_completed)
 
     def on_resize(self) -> None:
-        """Leave room for the buttons."""
+        """Leave room for the buttons, and keep the line that is filled in in sight."""
         self._fit()
+        if self.focused is not None:
+            self.call_after_refresh(self.focused.scroll_visible, animate=False)
 
     def action_send(self) -> None:
         """Give the arguments, unless one that is required is missing."""
@@ -237,7 +240,7 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
             self._timer = self.set_timer(COMPLETE_AFTER, lambda: self._ask(row))
 
     def _ask(self, row: ArgumentRow) -> None:
-        if self._complete is None:
+        if self._complete is None or not row.line.has_focus:
             return
         self._serial += 1
         token = f"{id(self)}-{self._serial}"

@@ -13,8 +13,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.getters import query_one
-from textual.reactive import var
-from textual.screen import ModalScreen
 from textual.widgets import Button
 
 from tui.model.arguments import ArgumentsError
@@ -25,7 +23,7 @@ from tui.ui import keymap
 from tui.ui.screens import answers as a
 from tui.ui.screens import confirmation_rows as rows
 from tui.ui.screens.answers import Answer
-from tui.ui.screens.arming import ArmingGate, GateWatch, KeyKind
+from tui.ui.screens.arming import ArmedScreen, KeyKind
 from tui.ui.screens.confirmation_view import ArgumentsText, ConfirmationView
 from tui.ui.screens.draft import Draft
 from tui.ui.screens.question import CONFIRMATION_STYLES
@@ -44,7 +42,7 @@ _SCROLL_KEYS: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "en
 _FOCUS_KEYS: Final = frozenset({"left", "right", "tab", "shift+tab"})
 
 
-class ConfirmationScreen(ModalScreen[None]):
+class ConfirmationScreen(ArmedScreen):
     """One modal for all questions: it shows the first, and the next one in its place.
 
     Args:
@@ -75,19 +73,14 @@ class ConfirmationScreen(ModalScreen[None]):
         Binding("right", "app.focus_next", "Button after", show=False),
     ]
 
-    armed: var[bool] = var(False, toggle_class="-armed")
-    """Whether answers count now; shown by the look of the buttons and the hint."""
-
     view = query_one(ConfirmationView)
     arguments = query_one(ArgumentsText)
     deny = query_one("#deny", Button)
 
     def __init__(self, commands: Commands, *, clock: Callable[[], float] = monotonic) -> None:
-        super().__init__()
+        super().__init__(clock)
         self._commands = commands
         self._clock = clock
-        self._gate = ArmingGate(clock)
-        self._watch = GateWatch(self, self._gate, self._on_gate)
         self._request: ConfirmationRequest | None = None
         self._asked: ConfirmationRequest | None = None
         self._draft = Draft()
@@ -143,7 +136,7 @@ class ConfirmationScreen(ModalScreen[None]):
     def on_screen_suspend(self) -> None:
         """Take no answer while another dialog stands above."""
         self._covered = True
-        self._disarm()
+        self.disarm()
 
     def on_screen_resume(self) -> None:
         """Go away where that was asked while another dialog stood above, else begin anew."""
@@ -171,7 +164,7 @@ class ConfirmationScreen(ModalScreen[None]):
             and self._clock() - repeat[1] <= REPEAT_SECONDS
         )
         counts = self._gate.typed(_kind(event, answer, again=again))
-        self._watch.look()
+        self.check_gate()
         if event.key in _SCROLL_KEYS or (counts and answer is None):
             return
         event.stop()
@@ -184,7 +177,7 @@ class ConfirmationScreen(ModalScreen[None]):
         event.stop()
         self._repeat = None
         self._gate.typed(KeyKind.TEXT)
-        self._watch.look()
+        self.check_gate()
 
     @on(Button.Pressed)
     def _press(self, event: Button.Pressed) -> None:
@@ -253,7 +246,7 @@ class ConfirmationScreen(ModalScreen[None]):
             self._say("These are the model's arguments; you changed nothing.")
         else:
             self._draft = self._draft.turned()
-            self._disarm()
+            self.disarm()
             self.view.show_arguments(self._draft)
             self.call_after_refresh(self._start_arming)
 
@@ -262,7 +255,7 @@ class ConfirmationScreen(ModalScreen[None]):
     ) -> None:
         """Give the one answer; the modal goes or changes when the state says it is settled."""
         self._request = None
-        self._disarm()
+        self.disarm()
         edited = self._draft.sent if choice.allows else None
         scope = self._draft.scope if answer.granted else GrantScope.SESSION
         self._commands.decide(request.id, Decision(choice, note, scope, edited))
@@ -288,13 +281,13 @@ class ConfirmationScreen(ModalScreen[None]):
         except ArgumentsError as error:
             self._say(f"Cannot be edited: {error}")
             return
-        self._disarm()
+        self.disarm()
         self._steps.open(editor, self._take_edit)
 
     def _open_word(self, request: ConfirmationRequest) -> None:
         from tui.ui.screens.deny_word import DenyWordScreen  # noqa: PLC0415 - on first use
 
-        self._disarm()
+        self.disarm()
         self._steps.open(
             DenyWordScreen(request),
             lambda note: self._answer(request, a.WITH_WORD, Choice.DENY, note),
@@ -319,7 +312,7 @@ class ConfirmationScreen(ModalScreen[None]):
             self._draw(request)
 
     def _draw(self, request: ConfirmationRequest) -> None:
-        self._disarm()
+        self.disarm()
         self.view.show(request, self.app.size)
         self.view.show_arguments(self._draft)
         self.view.show_count(self._waiting)
@@ -369,16 +362,14 @@ class ConfirmationScreen(ModalScreen[None]):
             self._offers_editor = False
             self._open_editor(request, held=True)
             return
-        self._watch.begin(writing=self._writing)
+        self.start_arming(writing=self._writing)
         self._writing = False
         self._look()
 
-    def _on_gate(self, armed: bool) -> None:
-        self.armed = armed
-
-    def _disarm(self) -> None:
+    def disarm(self) -> None:
+        """Take no answer, and forget one that waits for its second press."""
         self._repeat = None
-        self._watch.end()
+        super().disarm()
 
 
 def _kind(event: events.Key, answer: Answer | None, *, again: bool) -> KeyKind:

@@ -17,13 +17,11 @@ from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.getters import query_one
-from textual.reactive import var
-from textual.screen import ModalScreen
 from textual.widgets import Button
 
 from tui.model.trust import ToolChangeRequest, TrustRequest
 from tui.store.commands import Commands
-from tui.ui.screens.arming import ArmingGate, GateWatch, KeyKind
+from tui.ui.screens.arming import ArmedScreen, KeyKind
 from tui.ui.screens.disclosure_answers import SCROLL_KEYS, DisclosureAnswer, kind_of
 from tui.ui.screens.question import Position, end_hint
 from tui.ui.widgets.labelled_text import LabelledLine, LabelledText
@@ -59,7 +57,7 @@ _ARMED_HINTS: Final = (
 )
 
 
-class DisclosureScreen(ModalScreen[None], Generic[R]):
+class DisclosureScreen(ArmedScreen, Generic[R]):
     """A modal that shows what would be allowed, and asks.
 
     Args:
@@ -79,9 +77,6 @@ class DisclosureScreen(ModalScreen[None], Generic[R]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]  # noqa: RUF012
     CSS_PATH = CONSENT_STYLES
 
-    armed: var[bool] = var(False, toggle_class="-armed")
-    """Whether answers count now; shown by the look of the buttons and the hint."""
-
     frame = query_one(".disclosure", Vertical)
     heading = query_one(".disclosure-heading", PlainText)
     text = query_one(LabelledText)
@@ -90,12 +85,10 @@ class DisclosureScreen(ModalScreen[None], Generic[R]):
     def __init__(
         self, request: R, commands: Commands, *, clock: Callable[[], float] = monotonic
     ) -> None:
-        super().__init__()
+        super().__init__(clock)
         self._request = request
         self._commands = commands
         self._clock = clock
-        self._gate = ArmingGate(clock)
-        self._gate_watch = GateWatch(self, self._gate, self._arm)
         self._is_answered = False
         self._obsolete = False
         self._covered = False
@@ -178,7 +171,7 @@ class DisclosureScreen(ModalScreen[None], Generic[R]):
     def on_screen_suspend(self) -> None:
         """Take no answer while another dialog stands above."""
         self._covered = True
-        self._disarm()
+        self.disarm()
 
     def on_screen_resume(self) -> None:
         """Go away where that was asked while another dialog stood above, else begin anew."""
@@ -198,7 +191,7 @@ class DisclosureScreen(ModalScreen[None], Generic[R]):
             and self._clock() - repeat[1] <= REPEAT_SECONDS
         )
         counts = self._gate.typed(kind_of(event, answer, again=again))
-        self._gate_watch.look()
+        self.check_gate()
         if event.key in SCROLL_KEYS or (counts and answer is None):
             return
         event.stop()
@@ -211,7 +204,7 @@ class DisclosureScreen(ModalScreen[None], Generic[R]):
         event.stop()
         self._repeat = None
         self._gate.typed(KeyKind.TEXT)
-        self._gate_watch.look()
+        self.check_gate()
 
     @on(Button.Pressed)
     def _press(self, event: Button.Pressed) -> None:
@@ -259,11 +252,11 @@ class DisclosureScreen(ModalScreen[None], Generic[R]):
             self.set_timer(REPEAT_SECONDS, self._show_hint)
         else:
             self._is_answered = True
-            self._disarm()
+            self.disarm()
             self.give(answer)
 
     def _draw(self) -> None:
-        self._disarm()
+        self.disarm()
         self._is_answered = self._end_seen = False
         self.frame.border_title = Content(self.title_of(self._request))
         self._fit()
@@ -331,16 +324,14 @@ class DisclosureScreen(ModalScreen[None], Generic[R]):
         """Begin the delay now that the question has been drawn."""
         if self._is_answered:
             return
-        self._gate_watch.begin(writing=self._writing)
+        self.start_arming(writing=self._writing)
         self._writing = False
         self._look()
 
-    def _disarm(self) -> None:
-        self._gate_watch.end()
+    def disarm(self) -> None:
+        """Take no answer, and forget one that waits for its second press."""
+        super().disarm()
         self._repeat = None
-
-    def _arm(self, armed: bool) -> None:
-        self.armed = armed
 
 
 def _allows(answer: DisclosureAnswer) -> bool:

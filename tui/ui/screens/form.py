@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
-from textual.widgets import Input
+from textual.widgets import Input, Select, SelectionList
 
 from tui.model.requests import FormRequest, Reply, ReplyAction
 from tui.ui.screens.server_question import QuestionScreen, server_words
@@ -94,6 +94,18 @@ class FormScreen(QuestionScreen[FormRequest]):
             return None
         self.call_later(self.arm_again)
         return Reply(action, content={row.field.key: row.value() for row in self._rows})
+
+    @on(Input.Changed)
+    @on(Select.Changed)
+    @on(SelectionList.SelectedChanged)
+    def _look_again(
+        self, event: Input.Changed | Select.Changed | SelectionList.SelectedChanged[int]
+    ) -> None:
+        """Take a complaint back once what it was about is mended."""
+        event.stop()
+        rows = [row for row in self._rows if row.has_class("-wrong")]
+        if any(row.control is event.control and not row.check() for row in rows) and len(rows) == 1:
+            self.complain("")
 
     @on(Input.Submitted)
     def _next_field(self, event: Input.Submitted) -> None:

@@ -50,6 +50,7 @@ class MainScreen(Screen[None]):
     servers = query_one(ServersPane)
     chat = query_one(ChatPane)
     side = query_one(SidePane)
+    keys = query_one(KeyBar)
 
     def __init__(
         self, bridge: StoreBridge, commands: Commands, history: HistoryStorage | None = None
@@ -80,6 +81,14 @@ class MainScreen(Screen[None]):
         self._bridge.watch(self, needs_setup, self._ask_for_setup)
         self.bindings_updated_signal.subscribe(self, lambda _: self._show_hints())
 
+    def on_screen_suspend(self) -> None:
+        """Show which keys work in the dialog that covers the deck."""
+        self.keys.follow()
+
+    def on_screen_resume(self) -> None:
+        """Show the keys of the deck again."""
+        self.keys.follow()
+
     def on_resize(self, event: events.Resize) -> None:
         """Show one pane or three, as the width allows."""
         self._arrange(event.size.width)
@@ -92,10 +101,18 @@ class MainScreen(Screen[None]):
         if self.side.display:
             self.side.wake()
 
-    def _bring(self, pane: Widget) -> None:
-        """Bring a pane to the front, which matters where one is shown at a time."""
+    def _bring(self, pane: Widget, focus: Widget | None = None) -> None:
+        """Bring a pane to the front, which matters where one is shown at a time.
+
+        Args:
+            pane: The pane.
+            focus: What gets the focus in it. It gets it at once: `Widget.focus` comes later, and
+                until then word of an earlier focus would bring the pane of that to the front.
+        """
         self._in_front = pane
         self._arrange(self.size.width or self.app.size.width)
+        if focus is not None:
+            self.set_focus(focus)
 
     async def action_go(self, name: str) -> None:
         """Show a pane and give it the focus."""
@@ -110,10 +127,10 @@ class MainScreen(Screen[None]):
         """
         match name:
             case PaneName.SERVERS:
-                self._bring(self.servers)
+                self._bring(self.servers, self.servers.rows)
                 self.servers.focus_main()
             case PaneName.CHAT:
-                self._bring(self.chat)
+                self._bring(self.chat, self.chat.composer)
                 self.chat.focus_composer()
             case _:
                 self._bring(self.side)
@@ -179,20 +196,20 @@ class MainScreen(Screen[None]):
     @on(InsertText)
     def _on_insert_text(self, event: InsertText) -> None:
         event.stop()
-        self._bring(self.chat)
+        self._bring(self.chat, self.chat.composer)
         self.chat.insert(event.text)
         self.chat.focus_composer()
 
     @on(SendPrompt)
     def _on_send_prompt(self, event: SendPrompt) -> None:
         event.stop()
-        self._bring(self.chat)
+        self._bring(self.chat, self.chat.composer)
         self.chat.send_prompt(event.server, event.prompt, event.arguments)
 
     @on(SendResource)
     def _on_send_resource(self, event: SendResource) -> None:
         event.stop()
-        self._bring(self.chat)
+        self._bring(self.chat, self.chat.composer)
         self.chat.send_resource(event.server, event.uri)
 
     @on(ShowPane)

@@ -10,7 +10,7 @@ from textual.content import Content, Span
 from textual.widgets import Static
 
 from tui.model.requests import ConfirmationRequest
-from tui.text import clip
+from tui.text import clip, counted
 from tui.ui.widgets.plain import one_line
 
 CONFIRMATION_STYLES: Final = Path(__file__).parent.parent / "styles" / "confirmation.tcss"
@@ -121,11 +121,10 @@ class Position:
 def heading(arguments: str, position: Position, *, edited: bool = False) -> Content:
     """Say how much there is, whose it is, and where in it the view stands."""
     if position.fits:
-        lines = arguments.count("\n") + 1
-        size = "1 line" if lines == 1 else f"{lines:,} lines"
+        size = counted(arguments.count("\n") + 1, "line")
     else:
         size = f"line {position.first:,} of {position.rows:,}"
-    words = f"complete: {size}, {len(arguments):,} characters"
+    words = f"complete: {size}, {counted(len(arguments), 'character')}"
     if edited:
         return Content.assemble("arguments ", ("edited by you", "bold $text-warning"), f", {words}")
     return Content(f"arguments, {words}")

@@ -10,6 +10,7 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from tui.model.requests import Reply, ReplyAction, SamplingRequest, SamplingReview
+from tui.text import counted
 from tui.ui.screens.server_question import QuestionScreen, section_heading
 from tui.ui.widgets.composer import TEXT_KEYS
 from tui.ui.widgets.folded_text import FoldedText
@@ -68,12 +69,16 @@ class SamplingScreen(QuestionScreen[SamplingRequest]):
 
     TITLE_LINE = "A server wants to use your model"
     HELP = "A server asks the model to generate text. You may edit the prompt, or refuse."
-    ARMED_HINT = "Tab moves · ^S allows once from a text · you see the answer before it goes out"
+    ARMED_HINT = "Tab moves · ^S allows once from a text · you see the answer first"
     BUTTONS = (
         (ReplyAction.ACCEPT, "o", "Allow once"),
         (ReplyAction.ACCEPT_ALWAYS, "s", "Always this server"),
         (ReplyAction.DECLINE, "d", "Refuse"),
     )
+    SHORT_WORDS = {  # noqa: RUF012 - as the base
+        ReplyAction.ACCEPT: "Once",
+        ReplyAction.ACCEPT_ALWAYS: "Always",
+    }
     KEYS = {  # noqa: RUF012 - as the base
         "sampling.once": ReplyAction.ACCEPT,
         "sampling.once-from-text": ReplyAction.ACCEPT,
@@ -94,7 +99,7 @@ class SamplingScreen(QuestionScreen[SamplingRequest]):
         yield "server", request.server
         wishes = f"  (it would like {', '.join(request.hints)})" if request.hints else ""
         yield "model", f"{request.model}{wishes}"
-        yield "at most", f"{request.max_tokens:,} tokens"
+        yield "at most", counted(request.max_tokens, "token")
         if request.tools:
             yield "tools", ", ".join(request.tools)
 

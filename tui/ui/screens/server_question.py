@@ -12,13 +12,11 @@ from typing import ClassVar, Final, Generic, TypeVar
 
 from textual import events, on
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
 from textual.message import Message
-from textual.reactive import var
-from textual.screen import ModalScreen
-from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Button
 
@@ -32,8 +30,8 @@ from tui.model.requests import (
 )
 from tui.store.commands import Commands
 from tui.text import clip
-from tui.ui.bridge import MIN_WAIT
-from tui.ui.screens.arming import ArmingGate, KeyKind
+from tui.ui import keymap
+from tui.ui.screens.arming import ArmedScreen, KeyKind
 from tui.ui.screens.dialog import DIALOG_STYLES
 from tui.ui.widgets.folded_text import FoldedText
 from tui.ui.widgets.plain import PlainText, one_line
@@ -43,9 +41,6 @@ ServerRequest = FormRequest | UrlRequest | SamplingRequest | SamplingReview
 
 R = TypeVar("R", bound=ServerRequest)
 
-GATE_INTERVAL: Final = 0.1
-"""Seconds after which the gate is looked at again; keys put its opening off."""
-
 MAX_FACT: Final = 100
 """Characters of a fact, such as a server's name, in a dialog."""
 
@@ -54,6 +49,9 @@ MAX_HOST: Final = 255
 
 MAX_UNSCROLLED: Final = 200
 """Characters of a server's words that surely need no scrolling."""
+
+NARROW: Final = 60
+"""Columns below which the dialog has no air at its sides and the answers have fewer words."""
 
 TALL: Final = 24
 """Rows from which the dialog has air."""
@@ -87,7 +85,7 @@ class _Facts(PlainText):
         self.post_message(self.Resized())
 
 
-class QuestionScreen(ModalScreen[None], Generic[R]):
+class QuestionScreen(ArmedScreen, Generic[R]):
     """A modal for one request of a server.
 
     Args:
@@ -101,6 +99,9 @@ class QuestionScreen(ModalScreen[None], Generic[R]):
     BUTTONS: ClassVar[tuple[tuple[ReplyAction, str, str], ...]]
     """For each answer in order: what it means, its key as shown, its words."""
 
+    SHORT_WORDS: ClassVar[Mapping[ReplyAction, str]] = {}
+    """Fewer words for some of the answers, where the screen is narrow."""
+
     KEYS: ClassVar[Mapping[str, ReplyAction]]
     """Binding ids and what they answer."""
 
@@ -109,11 +110,10 @@ class QuestionScreen(ModalScreen[None], Generic[R]):
 
     AUTO_FOCUS = ""
     BINDING_GROUP_TITLE = "Request of a server"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-wide")]  # noqa: RUF012 - as the base
     VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL + 1, "-tall")]  # noqa: RUF012 - as the base
     CSS_PATH = DIALOG_STYLES
-
-    armed: var[bool] = var(False, toggle_class="-armed")
-    """Whether answers count now; shown by the look of the buttons and the hint."""
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("app.help",))
 
     frame = query_one(".request", Vertical)
     body = query_one(".request-body", VerticalScroll)
@@ -122,13 +122,12 @@ class QuestionScreen(ModalScreen[None], Generic[R]):
     def __init__(
         self, request: R, commands: Commands, *, clock: Callable[[], float] = monotonic
     ) -> None:
-        super().__init__()
+        super().__init__(clock)
         self._request = request
         self._commands = commands
-        self._gate = ArmingGate(clock)
-        self._timer: Timer | None = None
         self._is_answered = False
         self._obsolete = False
+        self._covered = False
         self._waiting = 1
         self._writing = False
 
@@ -159,7 +158,8 @@ class QuestionScreen(ModalScreen[None], Generic[R]):
             yield PlainText(classes="request-problem")
             with Container(classes="request-buttons"):
                 for action, key, words in self.BUTTONS:
-                    label = Content.assemble((key, "bold underline"), f" {words}")
+                    shown = self._words(action, words)
+                    label = Content.assemble((key, "bold underline"), f" {shown}")
                     yield Button(label, id=button_id(action), compact=True)
             yield PlainText(UNARMED_HINT, classes="request-hint")
 
@@ -211,10 +211,18 @@ class QuestionScreen(ModalScreen[None], Generic[R]):
         if self.is_active:
             self.dismiss()
 
+    def on_screen_suspend(self) -> None:
+        """Take no answer while another dialog stands above."""
+        self._covered = True
+        self.disarm()
+
     def on_screen_resume(self) -> None:
-        """Go away where that was asked while another dialog stood above."""
+        """Go away where that was asked while another dialog stood above, else begin anew."""
         if self._obsolete:
             self.dismiss()
+        elif self._covered:
+            self.call_after_refresh(self._begin)
+        self._covered = False
 
     def on_key(self, event: events.Key) -> None:
         """Swallow keys until the question is armed; take an answer from then on."""
@@ -222,7 +230,7 @@ class QuestionScreen(ModalScreen[None], Generic[R]):
         is_own = active is not None and active.node is self
         action = self.KEYS.get(active.binding.id or "") if active is not None and is_own else None
         counts = self._gate.typed(self._kind(event, action))
-        self._check_gate()
+        self.check_gate()
         if counts and action is None:
             return
         event.stop()
@@ -242,7 +250,7 @@ class QuestionScreen(ModalScreen[None], Generic[R]):
         """Drop text that is pasted beside the fields; it counts as typing."""
         event.stop()
         self._gate.typed(KeyKind.TEXT)
-        self._check_gate()
+        self.check_gate()
 
     @on(Button.Pressed)
     def _press(self, event: Button.Pressed) -> None:
@@ -286,31 +294,35 @@ class QuestionScreen(ModalScreen[None], Generic[R]):
         other = OTHER_ROWS if height > TALL else SHORT_OTHER_ROWS
         room = height - other - self.query_one(".request-facts").size.height
         self.body.styles.max_height = max(MIN_BODY_ROWS, room)
+        for action, key, words in self.BUTTONS:
+            button = self.query_one(f"#{button_id(action)}", Button)
+            shown = self._words(action, words)
+            button.label = Content.assemble((key, "bold underline"), f" {shown}")
+            button.refresh(layout=True)
+        self.call_after_refresh(self._keep_focus_in_sight)
+
+    def _words(self, action: ReplyAction, words: str) -> str:
+        """Choose the words of an answer for the width there is."""
+        return self.SHORT_WORDS.get(action, words) if self.app.size.width < NARROW else words
+
+    def _keep_focus_in_sight(self) -> None:
+        """Scroll to the field that is being filled in, where another size hid it."""
+        focused = self.focused
+        if focused is not None and self.body in focused.ancestors:
+            focused.scroll_visible(animate=False)
 
     def _show_count(self) -> None:
         self.frame.border_subtitle = Content(f"1 of {self._waiting}" if self._waiting > 1 else "")
 
     def _begin(self) -> None:
         """Begin the delay now that the question has been drawn."""
-        if self._timer is not None:
-            self._timer.stop()
-        self.armed = False
-        self._gate.shown(writing=self._writing)
+        self.disarm()
+        self.start_arming(writing=self._writing)
         self._writing = False
-        self._check_gate()
 
-    def _check_gate(self) -> None:
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-        if self._gate.waits_for_drawing:
-            return
-        remaining = self._gate.remaining
-        self.armed = remaining == 0
-        if remaining:
-            wait = min(max(remaining, MIN_WAIT), GATE_INTERVAL)
-            self._timer = self.set_timer(wait, self._check_gate)
-        elif self.focused is None:
+    def gate_open(self) -> None:
+        """Give something the focus, once keys count."""
+        if self.focused is None:
             widget = self.first_focus()
             if widget is not None:
                 widget.focus()

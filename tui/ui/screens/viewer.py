@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tui.text import clip
+from tui.text import clip, counted
 from tui.ui.screens.dialog import DIALOG_STYLES
 from tui.ui.widgets.folded_text import FoldedText
 
@@ -37,7 +37,9 @@ class ViewerScreen(ModalScreen[None]):
         lines = self._text.count("\n") + 1
         with Vertical(id="viewer") as dialog:
             dialog.border_title = Content(clip(self._title, MAX_TITLE))
-            dialog.border_subtitle = Content(f"{lines:,} lines · {len(self._text):,} characters")
+            dialog.border_subtitle = Content(
+                f"{counted(lines, 'line')} · {counted(len(self._text), 'character')}"
+            )
             yield FoldedText(self._text, wrap=True, id="viewer-text")
             yield Static("↑↓ PageUp PageDown move   c copies all   Esc closes", id="viewer-keys")
 

@@ -17,6 +17,7 @@ from tui.model.catalog import (
 from tui.model.consent import GrantView, ToolStanding
 from tui.model.events import ResourceRead
 from tui.model.servers import ServerId, ServerInfo, ServerView
+from tui.text import counted
 from tui.ui.widgets.plain import block, fit, one_line
 from tui.ui.widgets.status import GLYPHS, status_word
 
@@ -59,8 +60,12 @@ def describe_tool(
     if tool.claims:
         parts += [Content(), _muted("claims " + ", ".join(map(one_line, tool.claims)))]
     parts += _parameters(tool.parameters)
+    if tool.has_icons:
+        parts += [Content(), _muted("names icons, which are not fetched")]
     if schema:
         parts += [Content(), _section("Schema"), Content(block(tool.schema))]
+        if tool.output_schema:
+            parts += [Content(), _section("Output schema"), Content(block(tool.output_schema))]
     return _lines(parts)
 
 
@@ -79,7 +84,7 @@ def describe_resource(server: ServerId, resource: ResourceView | ResourceTemplat
     parts = [_heading(resource.title or resource.name)]
     if isinstance(resource, ResourceView):
         parts += [_muted(str(server)), Content(), Content(one_line(resource.uri))]
-        size = "" if resource.size is None else f"{resource.size:,} bytes"
+        size = "" if resource.size is None else counted(resource.size, "byte")
         facts = [fact for fact in (one_line(resource.mime_type), size) if fact]
     else:
         parts += [
@@ -107,7 +112,7 @@ def describe_content(uri: str, read: ResourceRead | None) -> Content:
     if read.failure:
         return _lines([_section("Not read"), Content.styled(block(read.failure), "$text-error")])
     content = read.content
-    size = f"{len(content.text):,} characters" if content.text else ""
+    size = counted(len(content.text), "character") if content.text else ""
     facts = " · ".join(fact for fact in (one_line(content.mime_type), size) if fact)
     parts = [_section("Content"), *([_muted(facts)] if facts else [])]
     parts += [_muted(one_line(blob)) for blob in content.blobs[:MAX_BLOBS]]
@@ -118,7 +123,7 @@ def describe_content(uri: str, read: ResourceRead | None) -> Content:
     elif not content.blobs:
         parts.append(_muted("it is empty"))
     if content.omitted:
-        parts.append(_muted(f"… {content.omitted:,} characters more"))
+        parts.append(_muted(f"… {counted(content.omitted, 'more character')}"))
     return _lines(parts)
 
 

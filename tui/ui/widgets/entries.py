@@ -10,6 +10,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from tui.model.chat import ChatNotice, Entry, ModelText, Severity, Thought, UserMessage
+from tui.text import counted
 from tui.ui.bridge import MIN_WAIT
 from tui.ui.widgets.block_view import BlockView
 from tui.ui.widgets.blocks import LINK, Block, IndentBlock, LineBlock, TextBlock, links_in, styled
@@ -97,7 +98,7 @@ def more_hint(left_out: int) -> list[Block]:
     """Say that a text goes on, where it does."""
     if not left_out:
         return []
-    text = f"… {left_out:,} more characters · Shift+Tab, then v shows the whole"
+    text = f"… {counted(left_out, 'more character')} · Shift+Tab, then v shows the whole"
     return [TextBlock(styled(text, ".entry-muted"), spaced=False)]
 
 

@@ -12,6 +12,7 @@ from textual.getters import query_one
 from textual.message import Message
 from textual.widgets import Input
 
+from tui.text import counted
 from tui.ui import keymap
 from tui.ui.widgets.plain import PlainText
 from tui.ui.widgets.row_list import Row, RowList
@@ -71,7 +72,7 @@ class FilterList(Vertical, Generic[T]):
     """Entries, a filter over them, and a word on what is shown.
 
     Args:
-        noun: What the entries are, in the plural.
+        noun: What one entry is.
         empty: What to say, and to do, when there are none.
     """
 
@@ -95,7 +96,7 @@ class FilterList(Vertical, Generic[T]):
 
     def compose(self) -> ComposeResult:
         """Compose the filter line, the list and the count."""
-        yield FilterLine(f"/ filter {self._noun}")
+        yield FilterLine(f"/ filter {self._noun}s")
         yield RowList()
         yield PlainText(self._empty, classes="empty")
         yield PlainText(classes="count")
@@ -203,5 +204,5 @@ class FilterList(Vertical, Generic[T]):
     def _count_line(self) -> str:
         shown, total = len(self._shown), len(self._entries)
         if shown == total:
-            return f"{total:,} {self._noun}"
-        return f"{shown:,} of {total:,} {self._noun}"
+            return counted(total, self._noun)
+        return f"{shown:,} of {counted(total, self._noun)}"

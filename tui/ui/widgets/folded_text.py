@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import ClassVar, Final
@@ -28,6 +29,18 @@ MAX_EXACT: Final = 10_000
 
 MAX_WRAPPED: Final = 20_000
 """Characters of a text that is wrapped at words where that is asked for."""
+
+MAX_FOLDS: Final = 3
+"""Widths for which the folding of a text is kept: a layout asks with a scrollbar and without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A text at a width: its lines, the row on which each begins, and the number of rows."""
+
+    width: int
+    lines: Sequence[str | Content] = ()
+    first_rows: Sequence[int] = (0,)
 
 
 class FoldedText(ScrollView, can_focus=True):
@@ -59,15 +72,14 @@ class FoldedText(ScrollView, can_focus=True):
         super().__init__(id=id, classes=classes)
         self._wrap = wrap
         self._text: str | Content = ""
-        self._lines: Sequence[str | Content] = ()
-        self._first_rows: list[int] = [0]
-        self._width = 0
+        self._folds: dict[int, Fold] = {}
+        self._shown = Fold(0)
         self._set(text)
 
     @property
     def row_count(self) -> int:
         """How many rows the text takes at the present width."""
-        return self._first_rows[-1]
+        return self._shown.first_rows[-1]
 
     def show(self, text: str | Content) -> None:
         """Show another text, from its beginning."""
@@ -78,8 +90,7 @@ class FoldedText(ScrollView, can_focus=True):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
         """Need as many rows as the text takes; the styles bound what is given."""
-        self._fold(max(1, width - self.scrollbar_size_vertical - GAP))
-        return self.row_count
+        return self._folded(max(1, width - self.scrollbar_size_vertical - GAP)).first_rows[-1]
 
     def render_line(self, y: int) -> Strip:
         """Draw one row in sight."""
@@ -116,18 +127,27 @@ class FoldedText(ScrollView, can_focus=True):
 
     def _set(self, text: str | Content) -> None:
         self._text = text if isinstance(text, Content) else text.expandtabs(TAB)
-        self._width = 0
+        self._folds.clear()
+        self._shown = Fold(0)
 
-    def _fold(self, width: int | None = None) -> None:
-        """Count the rows of each line at a width."""
-        width = width or self.scrollable_content_region.width - GAP
-        if width < 1 or width == self._width:
-            return
-        self._width = width
-        self._lines = self._lines_at(width)
-        counts = (self._rows_of(line) for line in self._lines)
-        self._first_rows = [0, *accumulate(counts)]
-        self.virtual_size = Size(width, self.row_count)
+    def _fold(self) -> None:
+        """Show the rows that the text takes at the present width."""
+        width = self.scrollable_content_region.width - GAP
+        if width >= 1 and width != self._shown.width:
+            self._shown = self._folded(width)
+            self.virtual_size = Size(width, self.row_count)
+
+    def _folded(self, width: int) -> Fold:
+        """Give the text at a width; what was asked for lately is not folded again."""
+        fold = self._folds.pop(width, None) or self._make_fold(width)
+        while len(self._folds) >= MAX_FOLDS:
+            del self._folds[next(iter(self._folds))]
+        self._folds[width] = fold
+        return fold
+
+    def _make_fold(self, width: int) -> Fold:
+        lines = self._lines_at(width)
+        return Fold(width, lines, first_rows(lines, width))
 
     def _lines_at(self, width: int) -> Sequence[str | Content]:
         text = self._text
@@ -137,25 +157,33 @@ class FoldedText(ScrollView, can_focus=True):
             return text.split("\n", allow_blank=True)
         return text.split("\n")
 
-    def _rows_of(self, line: str | Content) -> int:
-        plain = line if isinstance(line, str) else line.plain
-        step = _step(plain, self._width)
-        if step is None:
-            return len(_exact_cuts(plain, self._width)) - 1
-        return max(1, -(-len(plain) // step))
-
     def _row(self, row: int) -> Content:
         """Cut one row out of its line."""
-        index = bisect_right(self._first_rows, row) - 1
-        line = self._lines[index]
-        part = row - self._first_rows[index]
+        fold = self._shown
+        index = bisect_right(fold.first_rows, row) - 1
+        line = fold.lines[index]
+        part = row - fold.first_rows[index]
         plain = line if isinstance(line, str) else line.plain
-        step = _step(plain, self._width)
+        step = _step(plain, fold.width)
         if step is None:
-            start, end = _exact_cuts(plain, self._width)[part : part + 2]
+            start, end = _exact_cuts(plain, fold.width)[part : part + 2]
         else:
             start, end = part * step, (part + 1) * step
         return Content(line[start:end]) if isinstance(line, str) else line[start:end]
+
+
+def first_rows(lines: Sequence[str | Content], width: int) -> Sequence[int]:
+    """Give the row on which each line begins, and the number of rows at the end."""
+    return (0, *accumulate(_rows_of(line, width) for line in lines))
+
+
+def _rows_of(line: str | Content, width: int) -> int:
+    """Count the rows of one line."""
+    plain = line if isinstance(line, str) else line.plain
+    step = _step(plain, width)
+    if step is None:
+        return len(_exact_cuts(plain, width)) - 1
+    return max(1, -(-len(plain) // step))
 
 
 def _step(text: str, width: int) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -14,7 +15,7 @@ from textual.widgets import Input, Select, SelectionList
 from textual.widgets.selection_list import Selection
 
 from tui.model.requests import FieldKind, FormField, FormValue
-from tui.text import clip
+from tui.text import clip, counted
 from tui.ui.widgets.plain import PlainText, block, one_line
 
 MAX_TYPED: Final = 10_000
@@ -38,6 +39,16 @@ _HINTS: Final[Mapping[str, str]] = {
     FieldKind.INTEGER: "a whole number",
     FieldKind.NUMBER: "a number",
 }
+
+
+class TypedLine(Input):
+    """A line that keeps all of a paste of several lines, where Textual keeps the first."""
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Put the whole text in, its lines joined by spaces."""
+        event.stop()
+        event.prevent_default()
+        self.replace(" ".join(event.text.split()), *self.selection)
 
 
 class FieldRow(Vertical):
@@ -108,7 +119,7 @@ class TypedField(FieldRow):
     def make_control(self) -> Input:
         """Make a line that takes only what the kind allows."""
         field = self.field
-        control = Input(
+        control = TypedLine(
             self._begun_with(),
             placeholder=_HINTS.get(field.format or field.kind, ""),
             type=_input_type(field.kind),
@@ -214,15 +225,15 @@ def problem_of(field: FormField, value: FormValue) -> str:
         case int() | float():
             size, unit = value, ""
         case tuple():
-            size, unit = len(value), " options"
+            size, unit = len(value), "option"
         case str():
-            size, unit = len(value), " characters"
+            size, unit = len(value), "character"
     if field.kind is FieldKind.CHOICE:
         return ""
     if field.minimum is not None and size < field.minimum:
-        return f"At least {_short(field.minimum)}{unit}."
+        return f"At least {_bound(field.minimum, unit)}."
     if field.maximum is not None and size > field.maximum:
-        return f"At most {_short(field.maximum)}{unit}."
+        return f"At most {_bound(field.maximum, unit)}."
     return ""
 
 
@@ -261,9 +272,11 @@ def _number(text: str) -> float | None:
     return number
 
 
-def _short(number: float) -> str:
-    """Write a bound without a needless fraction."""
-    return f"{int(number):,}" if float(number).is_integer() else f"{number:g}"
+def _bound(number: float, unit: str) -> str:
+    """Write a bound with its unit, if it has one, and without a needless fraction."""
+    if not float(number).is_integer():
+        return f"{number:g}"
+    return counted(int(number), unit) if unit else f"{int(number):,}"
 
 
 def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from tui.model.chat import BackendKind, Usage
 from tui.model.consent import UNASKED_GRANT
 from tui.model.trust import FolderTrust
-from tui.store.selectors import Discovery, discovery, ready_count
+from tui.store.selectors import Discovery, discovery, ready_count, waiting_text
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
 from tui.ui.widgets.plain import count, one_line
@@ -56,6 +56,7 @@ class HeaderView:
     meant: int
     discovery: Discovery
     usage: Usage
+    waiting: str = ""
     unasked: bool = False
 
 
@@ -71,6 +72,7 @@ def header_view(state: AppState) -> HeaderView:
         ready=ready,
         meant=meant,
         discovery=discovery(state),
+        waiting=waiting_text(state),
         usage=state.usage,
     )
 
@@ -78,10 +80,12 @@ def header_view(state: AppState) -> HeaderView:
 def header_content(view: HeaderView, width: int) -> Content:
     """Lay the header out in one line: who on the left, numbers on the right.
 
-    Where it gets narrow the path goes first, then the model; a folder that should be looked at
-    keeps its word longer than its path.
+    Where it gets narrow the names of awaited servers go first, then the path, then the model; a
+    folder that should be looked at keeps its word longer than its path.
     """
-    right = _right(view)
+    right = _right(view, one_line(view.waiting))
+    if _width(next(_lefts(view))) + _width(right) + GAP > width:
+        right = _right(view)
     room = width - _width(right) - GAP
     left = next((fields for fields in _lefts(view) if _width(fields) <= room), [_NAME_FIELD])
     space = max(1, width - _width(left) - _width(right))
@@ -104,7 +108,7 @@ def _lefts(view: HeaderView) -> Iterator[list[Field]]:
     yield [_NAME_FIELD, *model]
 
 
-def _right(view: HeaderView) -> list[Field]:
+def _right(view: HeaderView, waiting: str = "") -> list[Field]:
     tokens = count(view.usage.prompt)
     if view.usage.context_limit:
         tokens += f"/{count(view.usage.context_limit)}"
@@ -114,7 +118,7 @@ def _right(view: HeaderView) -> list[Field]:
         ((view.backend.value, _MUTED),),
     ]
     if view.discovery is Discovery.IN_PROGRESS:
-        fields.insert(0, (("◐ starting", "$text-warning"),))
+        fields.insert(0, ((f"◐ {waiting or 'starting'}", "$text-warning"),))
     if view.unasked:
         fields.insert(0, ((UNASKED, "$text-error bold"),))
     return fields

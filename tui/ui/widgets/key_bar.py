@@ -105,7 +105,10 @@ def hint_line(entries: Sequence[Hint], width: int) -> Content:
 
 
 class KeyBar(Widget):
-    """Shows the keys that work in every pane; a click on one presses it."""
+    """Shows the keys that work in every pane; a click on one presses it.
+
+    Behind a dialog it shows those that still work there.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,13 +119,30 @@ class KeyBar(Widget):
         self.screen.bindings_updated_signal.subscribe(self, self._update)
         self._update(self.screen)
 
+    def follow(self) -> None:
+        """Look again which keys work; called when the screen is covered and uncovered."""
+        self._update(self.screen)
+
     def _update(self, screen: Screen[Any]) -> None:
         if not self.is_attached:
             return
         found = hints(self.app, screen.active_bindings, (screen, self.app))
+        if self.app.screen is not screen:
+            at_work = self._at_work_over(screen)
+            found = tuple(hint for hint in found if hint.id in at_work)
         if found != self._hints:
             self._hints = found
             self.refresh()
+
+    def _at_work_over(self, screen: Screen[Any]) -> set[str | None]:
+        """Name the bindings that work in the dialog: its own, and those that come before all."""
+        own = self.app.screen.active_bindings.values()
+        before_all = (
+            active
+            for active in screen.active_bindings.values()
+            if active.node is self.app and active.binding.priority
+        )
+        return {active.binding.id for active in (*own, *before_all) if active.enabled}
 
     def render(self) -> Content:
         """Draw the keys."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
-from tui.ui.widgets.folded_text import GAP, FoldedText
+from tui.ui.widgets.folded_text import Fold, FoldedText, first_rows
 
 LABEL_WIDTH: Final = 11
 """Cells of the column of labels."""
@@ -38,6 +38,13 @@ class LabelledLine:
     wraps: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _LabelledFold(Fold):
+    """The texts at the width beside the labels; `sources` are the lines they belong to."""
+
+    sources: Sequence[LabelledLine] = ()
+
+
 class LabelledText(FoldedText):
     """Shows lines to their last character; what does not fit into a row goes on in the next.
 
@@ -48,38 +55,36 @@ class LabelledText(FoldedText):
     """
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
         self._source: Sequence[LabelledLine] = ()
-        self._shown: list[LabelledLine] = []
+        super().__init__(id=id)
 
     def show_lines(self, lines: Sequence[LabelledLine]) -> None:
         """Show other lines, from the first."""
         self._source = lines
         self.show("")
 
-    def _fold(self, width: int | None = None) -> None:
-        whole = width or self.scrollable_content_region.width - GAP
-        if whole > LABEL_WIDTH:
-            super()._fold(whole - LABEL_WIDTH)
-
-    def _lines_at(self, width: int) -> Sequence[str | Content]:
+    def _make_fold(self, width: int) -> "_LabelledFold":
+        room = max(1, width - LABEL_WIDTH)
         texts: list[str] = []
-        self._shown = []
+        sources: list[LabelledLine] = []
         for line in self._source:
             text = line.text.translate(_VISIBLE)
             if line.wraps and len(text) <= MAX_WRAPPED:
-                rows = wrap(text, width) or [""]
+                rows = wrap(text, room) or [""]
                 texts += rows
-                self._shown += [line, *[replace(line, label="")] * (len(rows) - 1)]
+                sources += [line, *[replace(line, label="")] * (len(rows) - 1)]
             else:
                 texts.append(text)
-                self._shown.append(line)
-        return texts
+                sources.append(line)
+        return _LabelledFold(room, texts, first_rows(texts, room), sources)
 
     def _row(self, row: int) -> Content:
-        index = bisect_right(self._first_rows, row) - 1
-        line = self._shown[index]
-        label = line.label if row == self._first_rows[index] else ""
+        fold = self._shown
+        if not isinstance(fold, _LabelledFold):
+            return super()._row(row)
+        index = bisect_right(fold.first_rows, row) - 1
+        line = fold.sources[index]
+        label = line.label if row == fold.first_rows[index] else ""
         text = super()._row(row)
         return Content.assemble(
             (label[: LABEL_WIDTH - 1].ljust(LABEL_WIDTH), line.label_style),

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tui.text import clip
+from tui.text import clip, counted
 
 MAX_BLOCK_LINES: Final = 400
 """Lines of one text that a view shows; what exceeds them is counted."""
@@ -65,7 +65,7 @@ def block(text: str) -> str:
         else:
             left_out += 1
     if left_out:
-        lines.append(f"… {left_out} more lines")
+        lines.append(f"… {counted(left_out, 'more line')}")
     return "\n".join(lines)
 
 

@@ -24,11 +24,11 @@ from tui.ui.widgets.status import GLYPHS, TONES, Tone, status_word
 STATUS_WIDTH: Final = 13
 """Cells of the status column; the longest word, ``needs sign-in``, fills it."""
 
-MAX_REASON_ROWS: Final = 3
+MAX_REASON_ROWS: Final = 4
 """Rows that a reason, and an advice, may take."""
 
 MAX_STDERR_ROWS: Final = 3
-"""Last lines of standard error that stand under a failed server."""
+"""Last lines of standard error that stand under a server that failed or is tried again."""
 
 ERA_BADGE: Final = " 2026"
 """Marks a connection that speaks revision 2026-07-28 of MCP, or a later one."""
@@ -36,7 +36,18 @@ ERA_BADGE: Final = " 2026"
 UNREVIEWED: Final = Failure("You have not trusted it yet.", "t shows what it would run.")
 """What stands under an untrusted server of which nothing else is known."""
 
-_TROUBLED: Final = frozenset({ServerStatus.FAILED, ServerStatus.INVALID, ServerStatus.UNTRUSTED})
+_TROUBLED: Final = frozenset(
+    {
+        ServerStatus.RETRYING,
+        ServerStatus.FAILED,
+        ServerStatus.INVALID,
+        ServerStatus.UNTRUSTED,
+    }
+)
+"""Statuses whose reason is shown without a key."""
+
+_UNDECIDED: Final = frozenset({ServerStatus.STARTING, ServerStatus.STOPPING})
+"""Statuses that neither begin a trouble nor end one."""
 
 
 class RowKind(StrEnum):
@@ -62,17 +73,23 @@ class TreeRow:
     view: ServerView | None = None
 
 
-def child_rows(view: ServerView, width: int) -> list[TreeRow]:
-    """List the rows under a server, wrapped to `width` cells."""
-    return [*_failure_rows(view, width), *_catalog_rows(view)]
+def child_rows(view: ServerView, width: int, trouble: Failure | None = None) -> list[TreeRow]:
+    """List the rows under a server, wrapped to `width` cells.
 
-
-def _failure_rows(view: ServerView, width: int) -> Iterator[TreeRow]:
-    failure = view.failure
+    Args:
+        view: The server.
+        width: Cells of a row.
+        trouble: Why the attempt before this one failed; shown while nothing newer is known, so
+            that the reason stays in sight while a server is tried again and again.
+    """
+    failure = view.failure or trouble
     if failure is None and view.status is ServerStatus.UNTRUSTED:
         failure = UNREVIEWED
-    if failure is None:
-        return
+    reasons = _failure_rows(view, failure, width) if failure is not None else ()
+    return [*reasons, *_catalog_rows(view)]
+
+
+def _failure_rows(view: ServerView, failure: Failure, width: int) -> Iterator[TreeRow]:
     for kind, text in ((RowKind.REASON, failure.reason), (RowKind.ADVICE, failure.advice)):
         lines = wrap(
             one_line(text),
@@ -134,6 +151,8 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
         self.guide_depth = 2
         self.auto_expand = False
         self._rows_by_server: dict[ServerId, TreeNode[TreeRow]] = {}
+        self._troubles: dict[ServerId, Failure | None] = {}
+        self._unfolded: set[ServerId] = set()
 
     @property
     def current(self) -> ServerView | None:
@@ -162,13 +181,16 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
     def _rebuild(self, servers: Sequence[ServerView]) -> None:
         """Begin anew with other servers; the cursor stays on its server."""
         kept = self.current
+        there = {view.id for view in servers}
+        self._unfolded &= there
+        self._troubles = {key: why for key, why in self._troubles.items() if key in there}
         unfolded = {server for server, node in self._rows_by_server.items() if node.is_expanded}
         self.clear()
         self._rows_by_server = {
             view.id: self.root.add(
                 plain_label(view.id),
                 TreeRow(RowKind.SERVER, view.id, view.id, view=view),
-                expand=view.id in unfolded or view.status in _TROUBLED,
+                expand=view.id in unfolded,
             )
             for view in servers
         }
@@ -184,12 +206,30 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
         node.data = TreeRow(RowKind.SERVER, view.id, view.id, view=view)
         if before is not view:
             node.refresh()
-            if before is not None and view.status in _TROUBLED and before.status not in _TROUBLED:
-                node.expand()
+        self._fold_by_trouble(node, view)
         self._update_children(node, view)
 
+    def _fold_by_trouble(self, node: TreeNode[TreeRow], view: ServerView) -> None:
+        """Unfold a server when its trouble begins, and fold it again once that is over.
+
+        Within one trouble the user's own folding stands, however often the server is tried. One
+        that has come up stays unfolded where the cursor is on one of its rows.
+        """
+        if view.status in _TROUBLED:
+            if view.id not in self._troubles and not node.is_expanded:
+                self._unfolded.add(view.id)
+                node.expand()
+            self._troubles[view.id] = view.failure
+        elif view.status not in _UNDECIDED:
+            self._troubles.pop(view.id, None)
+            if view.id in self._unfolded:
+                self._unfolded.discard(view.id)
+                if self.cursor_node is None or self.cursor_node.parent is not node:
+                    node.collapse()
+
     def _update_children(self, node: TreeNode[TreeRow], view: ServerView) -> None:
-        rows = child_rows(view, self.size.width - self.guide_depth)
+        trouble = self._troubles.get(view.id)
+        rows = child_rows(view, self.size.width - self.guide_depth, trouble)
         node.allow_expand = bool(rows)
         children = tuple(node.children)
         for child, row in zip(children, rows, strict=False):

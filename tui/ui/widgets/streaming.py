@@ -37,11 +37,6 @@ class GrowingMarkdown:
         """What there is to draw."""
         return [*self._committed, *self._tail]
 
-    @property
-    def committed_text(self) -> str:
-        """The part of the text that will not be parsed again while it grows."""
-        return self.text[: self._offset]
-
     def update(self, text: str, *, complete: bool) -> None:
         """Take in a longer text.
 

@@ -15,7 +15,7 @@ from tui.engine.servers.backoff import RetryPolicy
 from tui.engine.servers.lifeline import REAPER
 from tui.engine.servers.manager import ServerManager
 from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.tools import ToolResult
+from tui.engine.tools import OfferedTool, ToolResult
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress
 from tui.model.events import CatalogChanged, Event, ServerLogged, ServerStatusChanged
@@ -145,6 +145,11 @@ async def running(
         yield manager, watcher
 
 
+def find_tool(manager: ServerManager, name: str) -> OfferedTool | None:
+    """Find what is offered under a name towards the model."""
+    return next((tool for tool in manager.offered_tools() if tool.id == name), None)
+
+
 async def call(
     manager: ServerManager,
     name: str,
@@ -152,6 +157,6 @@ async def call(
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> ToolResult:
     """Call a tool by its name towards the model."""
-    tool = manager.find_tool(name)
+    tool = find_tool(manager, name)
     assert tool is not None, [tool.id for tool in manager.offered_tools()]
     return await manager.call_tool(tool, arguments or {}, on_progress)

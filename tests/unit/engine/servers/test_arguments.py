@@ -201,6 +201,35 @@ def test_integral_floats_become_integers_where_integers_are_meant() -> None:
     assert type(arguments["count"]) is float
 
 
+def test_names_and_values_that_the_model_knows_otherwise_get_the_servers_spelling() -> None:
+    hidden = "a\u200b"
+    point = {
+        "anyOf": [
+            {"properties": {hidden: {"const": "x\u202e"}}},
+            {"properties": {hidden: {"const": "y\u202e"}}},
+        ]
+    }
+    schema = of(
+        listed={"type": "array", "prefixItems": [{"enum": ["p\u200b"]}], "items": point},
+        plain={"type": "string"},
+    )
+    arguments = {
+        "listed": ["p⟨U+200B⟩", {"a⟨U+200B⟩": "y⟨U+202E⟩"}, {"a⟨U+200B⟩": "x⟨U+202E⟩"}],
+        "plain": "p⟨U+200B⟩",
+        "free": {"a⟨U+200B⟩": 1},
+    }
+    assert coerce(schema, arguments) == {
+        "listed": ["p\u200b", {hidden: "y\u202e"}, {hidden: "x\u202e"}],
+        "plain": "p⟨U+200B⟩",
+        "free": {"a⟨U+200B⟩": 1},
+    }
+
+
+def test_a_name_in_both_spellings_at_once_is_left_as_it_is() -> None:
+    arguments = {"a\u200b": 1, "a⟨U+200B⟩": 2}
+    assert coerce(of(**{"a\u200b": {}}), arguments) == arguments
+
+
 def test_a_schema_with_types_that_are_none_coerces_nothing() -> None:
     schema = of(a={"type": [["integer"]]}, b={"type": {}})
     assert type(coerce(schema, {"a": 3.0, "b": 3.0})["a"]) is float

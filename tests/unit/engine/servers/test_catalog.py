@@ -91,8 +91,36 @@ def test_text_of_a_server_is_sanitised_and_its_raw_name_kept_for_calls() -> None
     assert tool.view.description == tool.description == "ab"
 
 
-def test_at_most_a_thousand_tools_are_read() -> None:
-    assert len(read(*({**ECHO, "name": f"t{n}"} for n in range(1_200))).tools) == 1_000
+def test_at_most_a_thousand_tools_are_read_and_the_rest_is_told() -> None:
+    tools = read(*({**ECHO, "name": f"t{n}"} for n in range(1_200))).tools
+    assert [tool.name for tool in tools if tool.is_usable] == [f"t{n}" for n in range(1_000)]
+    [rest] = [tool.view for tool in tools if not tool.is_usable]
+    assert (rest.name, rest.problem) == ("(200 more tools)", "of one server 1,000 tools are taken")
+
+
+def test_output_schemas_and_the_presence_of_icons_are_kept() -> None:
+    icons = [{"src": "http://127.0.0.1:9/icon.png"}]
+    output = {"type": "object", "properties": {"n\u202e": {}}}
+    offer = read(
+        {**ECHO, "outputSchema": output, "icons": icons},
+        {**ECHO, "name": "plain", "outputSchema": 5, "icons": "x"},
+        prompts=[{"name": "p", "icons": icons}],
+        resources=[{"uri": "memo://1", "icons": icons}, {"uri": "memo://2", "icons": []}],
+        templates=[{"uriTemplate": "memo://{day}", "icons": icons}],
+    )
+    first, second = (tool.view for tool in offer.tools)
+    assert '"n⟨U+202E⟩": {}' in first.output_schema
+    assert (first.has_icons, second.has_icons, second.output_schema) == (True, False, "")
+    assert [resource.has_icons for resource in offer.resources] == [True, False]
+    assert offer.prompts[0].has_icons
+    assert offer.templates[0].has_icons
+
+
+def test_numbers_that_no_float_holds_cost_no_tool() -> None:
+    schema = {"type": "integer", "minimum": 10**400, "multipleOf": 10**400, "default": 10**400}
+    tools = read({**ECHO, "inputSchema": {"properties": {"n": schema}}}, ECHO).tools
+    assert tools[0].parameters == {"type": "object", "properties": {"n": {"type": "integer"}}}
+    assert len(tools) == 2
 
 
 @pytest.mark.parametrize(
@@ -144,6 +172,23 @@ def test_the_hash_does_not_depend_on_order_or_on_what_is_not_shown() -> None:
         '"name":"echo","outputSchema":null,"title":null}'
     )
     assert definition_hash(ECHO) == hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def test_of_prompts_and_arguments_that_look_alike_the_first_ones_count() -> None:
+    who = {"name": "who", "required": True, "description": "first"}
+    alike = {"name": "w\x1b[0mho", "description": "second"}
+    offer = read(
+        prompts=[
+            {"name": "greet", "arguments": [{"name": "a"}, who, alike, {"name": "z"}]},
+            {"name": "gr\x1b[1meet", "title": "hidden"},
+            {"name": "\x1b[1m"},
+        ]
+    )
+    [prompt] = offer.prompts
+    assert (prompt.name, prompt.title) == ("greet", "")
+    assert [argument.name for argument in prompt.arguments] == ["a", "who", "z"]
+    assert prompt.arguments[1] == PromptArgument("who", required=True, description="first")
+    assert offer.spelling.argument("greet", "who") == "who"
 
 
 def test_prompts_resources_and_templates_are_read_and_odd_ones_left_out() -> None:

@@ -137,6 +137,31 @@ async def test_changes_of_a_subscribed_resource_are_announced(era: ProtocolEra) 
         assert len(heard) == 1
 
 
+@pytest.mark.parametrize("era", ERAS)
+async def test_subscribing_twice_at_once_hears_of_each_change_once(era: ProtocolEra) -> None:
+    async with asking(era) as stage:
+        heard = listen(stage)
+        features = stage.features()
+        await asyncio.gather(*(features.subscribe(COUNTER) for _ in range(3)))
+        await call(stage.manager, "bump")
+        await eventually(lambda: heard)
+        await features.unsubscribe(COUNTER)
+        await call(stage.manager, "bump")
+        assert json.loads((await call(stage.manager, "counts")).display)["value"] == 2
+        assert heard == [(ASKING, COUNTER)]
+
+
+async def test_a_subscription_given_up_while_it_begins_ends_at_once() -> None:
+    async with asking(ProtocolEra.STATELESS) as stage:
+        features = stage.features()
+        subscribing = asyncio.create_task(features.subscribe(COUNTER))
+        await asyncio.sleep(0)
+        await features.unsubscribe(COUNTER)
+        with anyio.fail_after(5), pytest.raises(ServerCallError, match="given up"):
+            await subscribing
+        await features.subscribe(COUNTER)
+
+
 async def test_a_subscription_that_is_refused_says_so() -> None:
     async with asking(ProtocolEra.HANDSHAKE) as stage:
         with pytest.raises(ServerCallError):

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.measures import Measure
 from tests.support.stalls import LoopWatch
-from tests.unit.engine.servers.support import call, eventually, running, script
+from tests.unit.engine.servers.support import call, eventually, find_tool, running, script
 from tui.engine.servers import refresh
 from tui.engine.servers.refresh import Changes, ListKind
 from tui.model.events import CatalogChanged
@@ -84,7 +84,7 @@ async def test_a_changed_list_is_listed_anew_and_named_uniquely(tmp_path: Path) 
         await eventually(lambda: watcher.catalog("raw").prompts)
         await call(manager, "other__storm")
         await eventually(lambda: "other__after_0" in watcher.tools("other"))
-        assert manager.find_tool("after_0") is not None
+        assert find_tool(manager, "after_0") is not None
         ids = [tool.id for tool in manager.offered_tools()]
         assert len(ids) == len(set(ids)) == 6
         assert requests(record)["initialize"] == 1
@@ -121,7 +121,7 @@ async def test_a_list_that_breaks_leaves_the_old_one(tmp_path: Path) -> None:
         words = "its tools changed and could not list its tools: the list is broken"
         await eventually(lambda: any(line.startswith(words) for line in watcher.log("raw")))
         assert watcher.last("raw").status is S.READY
-        assert manager.find_tool("storm") is not None
+        assert find_tool(manager, "storm") is not None
 
 
 @pytest.mark.usefixtures("quick")
@@ -147,7 +147,7 @@ async def test_ten_thousand_tools_hold_nothing_up(measure: Measure, loop_watch: 
         await watcher.until("good", S.READY)
         loop_watch.clear()
         await watcher.until("raw", S.READY)
-        assert len(watcher.catalog("raw").tools) == 1_000
+        assert watcher.catalog("raw").tools[1_000].name == "(9,000 more tools)"
         assert (await call(manager, "echo", {"text": "hi"})).display == "hi"
         longest = max((stall.cpu_seconds for stall in loop_watch.stalls), default=0.0)
         measure(

@@ -152,6 +152,8 @@ def test_what_is_entered_gets_the_type_of_the_schema(
         ({"type": "string", "format": "date"}, "2026-02-30", "no date"),
         ({"type": "string", "format": "date"}, "20260228", "no date"),
         ({"type": "string", "format": "date-time"}, "2026-02-28T09:00:00", "no date and time"),
+        ({"type": "string", "format": "date-time"}, "2026-W09-6T09:00:00Z", "no date and time"),
+        ({"type": "string", "format": "date-time"}, "2026-02-28T09Z", "no date and time"),
         ({"type": "string", "pattern": "^[a-z]+$"}, "ABC", "does not match ^[a-z]+$"),
         ({"type": "integer"}, "7.5", "no whole number"),
         ({"type": "integer"}, True, "no whole number"),

@@ -1,7 +1,8 @@
 import pytest
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from tui.engine.servers.framing import decode, encode, unsendable
+from tui.engine.servers.framing import MAX_ON_LOOP, decode, encode, read, unsendable
+from tui.engine.servers.transport import EXCHANGE_FAILED, SESSION_LOST
 
 
 def test_a_message_is_read_with_mark_and_carriage_return() -> None:
@@ -29,6 +30,8 @@ def test_a_blank_line_is_nothing(line: bytes) -> None:
         b'{"jsonrpc":"2.0","method":5}',
         b'{"jsonrpc":"2.0","id":true,"result":5}',
         b'{"a":{"id":7,"result":',
+        b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1%s}}'
+        % (b"0" * 400),
     ],
 )
 def test_any_other_line_is_noise(line: bytes) -> None:
@@ -40,7 +43,7 @@ def test_any_other_line_is_noise(line: bytes) -> None:
 @pytest.mark.parametrize(
     ("line", "reply_id"),
     [
-        (b'{"jsonrpc":"2.0","id":7,"result":{"t":"\\ud800"}}', 7),
+        (b'{"jsonrpc":"2.0","id":7,"result":{"t":"a\tb"}}', 7),
         (b'{"jsonrpc":"2.0","id":"a7","result":5}', "a7"),
         (b'{"jsonrpc":"2.0","id":7,"error":"text"}', 7),
         (b'{"jsonrpc":"2.0","id":7,"result":{"n":' + b"1" * 10_000 + b"}}", 7),
@@ -55,7 +58,41 @@ def test_a_reply_that_cannot_be_read_fails_the_call_it_answers(
     message = decode(line)
     assert isinstance(message, JSONRPCError)
     assert message.id == reply_id
-    assert message.error.code == -32700
+    assert message.error.code == EXCHANGE_FAILED
+    assert "whether the request had any effect is unknown" in message.error.message
+
+
+async def test_a_reply_of_too_many_values_fails_its_call_as_too_complex() -> None:
+    line = b'{"jsonrpc":"2.0","id":7,"result":{"n":[' + b"[]," * 600_000 + b"0]}}"
+    message, _ = await read(line)
+    assert isinstance(message, JSONRPCError)
+    assert (message.id, message.error.code) == (7, EXCHANGE_FAILED)
+    assert "too complex" in message.error.message
+
+
+async def test_a_long_line_is_read_as_a_short_one_is() -> None:
+    line = b'{"jsonrpc":"2.0","id":1,"result":{"t":"%s"}}' % (b"x" * MAX_ON_LOOP)
+    assert (await read(line)).message == decode(line)
+    assert isinstance(decode(line), JSONRPCResponse)
+
+
+@pytest.mark.parametrize("code", [EXCHANGE_FAILED, SESSION_LOST])
+def test_a_server_cannot_say_in_our_name_that_a_call_was_not_executed(code: int) -> None:
+    message = decode(b'{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"m"}}' % code)
+    assert isinstance(message, JSONRPCError)
+    assert (message.error.code, message.error.message) == (-32603, "m")
+
+
+@pytest.mark.parametrize("head", [b"", b'"id":1,'])
+def test_what_a_server_says_unasked_may_not_be_of_many_values(head: bytes) -> None:
+    words = b'{"jsonrpc":"2.0",%b"method":"m","params":{"a":[%b0]}}'
+    assert isinstance(decode(words % (head, b"0," * 60_000)), str)
+    assert not isinstance(decode(words % (head, b"0," * 40_000)), str)
+
+
+def test_a_reply_with_half_a_surrogate_pair_is_kept() -> None:
+    message = decode(b'{"jsonrpc":"2.0","id":7,"result":{"t":"a\\ud800b"}}')
+    assert message == JSONRPCResponse(jsonrpc="2.0", id=7, result={"t": "a\ufffdb"})
 
 
 def test_a_message_is_one_line() -> None:

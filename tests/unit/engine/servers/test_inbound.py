@@ -196,7 +196,7 @@ async def test_a_tool_of_the_server_may_be_called_in_what_is_generated(era: Prot
         assert prompt.tools == ("look up!",)
         review = await stage.asked(SamplingReview)
         assert not review.editable
-        assert review.text == 'Let me see.\n[call of look_up_] {"word": "x"}'
+        assert review.text == 'Let me see.\n[call of look up!] {"word": "x"}'
         stage.desk.reply(review.id, Reply(ReplyAction.ACCEPT, text="something else"))
         answer = await result(calling)
         assert answer["stopReason"] == "toolUse"

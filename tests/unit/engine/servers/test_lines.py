@@ -28,6 +28,26 @@ def test_a_line_over_the_limit_can_be_cut() -> None:
     assert splitter.feed(b"9\nab\n") == [b"678", b"ab"]
 
 
+@given(st.lists(st.text("ab\n", max_size=20).map(str.encode)))
+def test_lines_are_cut_alike_however_the_stream_is_cut(chunks: list[bytes]) -> None:
+    splitter = LineSplitter(3, cut=True)
+    lines = [line for chunk in chunks for line in splitter.feed(chunk)]
+    whole = b"".join(chunks).split(b"\n")
+    assert [*lines, splitter.finish()] == [line[:3] for line in whole]
+
+
+@pytest.mark.parametrize("data", [b"123456\n", b"1\n123456\n2", b"1\n123456"])
+def test_a_line_over_the_limit_is_an_error_wherever_it_stands(data: bytes) -> None:
+    with pytest.raises(LineTooLongError):
+        LineSplitter(5).feed(data)
+
+
+def test_empty_lines_by_the_hundred_thousand_cost_little() -> None:
+    began = time.perf_counter()
+    assert len(LineSplitter(16 * 2**20).feed(b"\n" * 2**20)) == 2**20
+    assert time.perf_counter() - began < 1
+
+
 def test_a_long_line_costs_its_length() -> None:
     splitter = LineSplitter(64 * 1024 * 1024)
     chunk = b"x" * 4_096

@@ -20,6 +20,7 @@ from tests.unit.engine.servers.support import (
     call,
     children,
     eventually,
+    find_tool,
     is_alive,
     running,
     script,
@@ -193,15 +194,41 @@ async def test_bad_bytes_and_noise_between_messages_disturb_nothing() -> None:
         assert any("\ufffd" in line for line in log)
 
 
-@pytest.mark.parametrize("tool", ["surrogate", "deep"])
-async def test_a_reply_that_cannot_be_read_fails_its_call_at_once(tool: str) -> None:
+@pytest.mark.parametrize(
+    ("tool", "reason"),
+    [("deep", "sent a reply that cannot be read"), ("complex", "sent a reply that is too complex")],
+)
+async def test_a_reply_that_cannot_be_read_fails_its_call_at_once(tool: str, reason: str) -> None:
     async with running(script("raw")) as (manager, watcher):
         await watcher.until("raw", S.READY)
         began = time.perf_counter()
-        with pytest.raises(ToolCallError, match="could not be read"):
+        with pytest.raises(ToolCallError, match=f"The server {reason}.*effect is unknown"):
             await call(manager, tool)
         assert time.perf_counter() - began < 1
         assert (await call(manager, "echo", {"text": "on"})).display == "on"
+
+
+async def test_half_a_surrogate_pair_and_odd_numbers_do_not_lose_a_result() -> None:
+    async with running(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        assert (await call(manager, "surrogate")).display == "half \ufffd"
+        assert json.loads((await call(manager, "not_finite")).display) == {"a": ["NaN", "inf"]}
+
+
+async def test_a_large_structured_result_holds_nothing_up(loop_watch: LoopWatch) -> None:
+    async with running(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        loop_watch.clear()
+        result = await call(manager, "rows")
+        assert result.display.startswith('{\n  "rows": [\n    {')
+        loop_watch.assert_smooth()
+
+
+async def test_an_error_of_the_server_is_not_taken_for_the_end_of_the_connection() -> None:
+    async with running(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        with pytest.raises(ToolCallError, match=r"refused the call: no such row \(error -32000\)"):
+            await call(manager, "own_error")
 
 
 async def test_results_that_are_partly_odd_are_used_as_far_as_they_go() -> None:
@@ -254,7 +281,11 @@ async def test_all_pages_are_read() -> None:
 
 @pytest.mark.parametrize(
     ("behaviour", "count", "word"),
-    [("cursor_loop", 1, "repeats a cursor"), ("endless_pages", 100, "is too long")],
+    [
+        ("cursor_loop", 1, "repeats a cursor"),
+        ("endless_pages", 100, "is too long"),
+        ("fat_pages", 4, "is too long"),
+    ],
 )
 async def test_pages_without_end_end(behaviour: str, count: int, word: str) -> None:
     async with running(script("raw", behaviour)) as (manager, watcher):
@@ -449,7 +480,7 @@ async def test_a_server_that_reads_nothing_is_given_up(monkeypatch: pytest.Monke
 async def test_a_tool_that_changed_since_it_was_offered_is_not_run(tmp_path: Path) -> None:
     async with running(script("raw", "changing", cwd=tmp_path)) as (manager, watcher):
         await watcher.until("raw", S.READY)
-        shown = manager.find_tool("echo")
+        shown = find_tool(manager, "echo")
         assert shown is not None
         (tmp_path / "changed").touch()
         manager.restart(ServerId("raw"))
@@ -461,10 +492,10 @@ async def test_a_tool_that_changed_since_it_was_offered_is_not_run(tmp_path: Pat
 async def test_a_stopped_server_is_not_called() -> None:
     async with running(script("raw")) as (manager, watcher):
         await watcher.until("raw", S.READY)
-        tool = manager.find_tool("echo")
+        tool = find_tool(manager, "echo")
         assert tool is not None
         manager.stop(ServerId("raw"))
-        assert manager.find_tool("echo") is None
+        assert find_tool(manager, "echo") is None
         with pytest.raises(ToolCallError, match="cannot be called: it is stopping"):
             await manager.call_tool(tool, {}, lambda _: None)
 

@@ -1,5 +1,7 @@
 """The process in front of each server on Linux: what it passes on and what it leaves behind."""
 
+import asyncio
+import errno
 import json
 import os
 import signal
@@ -27,7 +29,7 @@ from tests.unit.engine.servers.support import (
 )
 from tui.engine.servers import reaper as reaper_module
 from tui.engine.servers.failures import ServerError
-from tui.engine.servers.lifeline import REAPER, Lifeline
+from tui.engine.servers.lifeline import REAPER, Lifeline, _request
 from tui.engine.servers.process import Launch, ServerProcess
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
@@ -264,3 +266,58 @@ async def test_what_a_reaper_costs(measure: Measure) -> None:
         f"{extra:.0f} ms at the start of a server"
     )
     assert extra < 250
+
+
+async def test_nothing_is_left_when_gemdeck_goes_before_it_has_heard_of_the_start(
+    tmp_path: Path,
+) -> None:
+    mark = uuid.uuid4().hex
+    lifeline = Lifeline()
+    process = await asyncio.create_subprocess_exec(
+        *lifeline.command,
+        cwd=tmp_path,
+        pass_fds=(lifeline.theirs,),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+    words = _request((sys.executable, str(FOLDER / "raw.py"), "daemon"), {"GUARDED_BY_TEST": mark})
+    lifeline._ours.sendall(words)
+    await eventually(lambda: len(marked(mark)) == 2)
+    lifeline.close()
+    await eventually(lambda: marked(mark) == [])
+    assert process.stdin is not None
+    process.stdin.close()
+    await process.wait()
+
+
+async def test_a_server_starts_with_no_signal_blocked() -> None:
+    code = "print(open('/proc/self/status').read().partition('SigBlk:')[2].split()[0])"
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGCHLD})
+    try:
+        process = await started("-c", code)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert await process.read_line() == b"0" * 16
+    await process.close()
+
+
+def test_descendants_are_not_looked_for_where_the_system_shows_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(path: str) -> list[str]:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr("os.listdir", refuse)
+    assert reaper_module.search_children(os.getpid()) == []
+
+
+async def test_a_server_for_which_there_is_no_descriptor_left_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse() -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("socket.socketpair", refuse)
+    with pytest.raises(ServerError, match="could not be started: Too many open files") as caught:
+        await started("-c", "pass")
+    assert not caught.value.permanent

@@ -1,3 +1,9 @@
+import time
+from collections.abc import Iterable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tui.engine.servers.catalog import RawOffer, ServerOffer, read_offer
 from tui.engine.servers.registry import Registry
 from tui.engine.settings.definitions import ServerDefinition
@@ -41,7 +47,6 @@ def test_only_tools_of_ready_servers_are_offered_and_names_stay() -> None:
     made.update(SVN, offer(SVN, "log"))
     ready.remove(GIT)
     assert [tool.id for tool in made.offered()] == ["svn__log"]
-    assert made.find("log") is None
     assert [tool.id for tool in made.catalog(GIT).tools] == ["log"]
 
 
@@ -56,13 +61,6 @@ def test_a_declaration_is_what_gemini_takes() -> None:
     }
     assert tool.name == "log all"
     assert tool.trusted
-
-
-def test_a_tool_is_found_with_the_prefix_that_models_add() -> None:
-    made = registry({GIT})
-    made.update(GIT, offer(GIT, "log"))
-    assert made.find("default_api.log") is made.find("default_api:log") is made.find("log")
-    assert made.find("other") is None
 
 
 def test_a_tool_that_cannot_be_offered_has_an_id_of_its_own_and_takes_no_name() -> None:
@@ -99,7 +97,7 @@ def prompts(*names: object) -> ServerOffer:
     return read_offer(RawOffer(prompts=[{"name": name} for name in names]), definition(GIT))
 
 
-def test_prompts_that_clash_get_their_servers_name_and_are_found_both_ways() -> None:
+def test_prompts_that_clash_get_their_servers_name_and_lead_back() -> None:
     made = registry({GIT, SVN})
     assert made.update(SVN, prompts("log", "review")) == {}
     assert made.update(GIT, prompts("log", "blame")) == {}
@@ -108,9 +106,7 @@ def test_prompts_that_clash_get_their_servers_name_and_are_found_both_ways() -> 
     assert made.own_prompt_name(SVN, "svn_log") == "log"
     assert made.own_prompt_name(SVN, "review") == "review"
     assert made.own_prompt_name(SVN, "memo://{day}") == "memo://{day}"
-    assert made.find_prompt("svn_log") == (SVN, "log")
-    assert made.find_prompt("log") == (GIT, "log")
-    assert made.find_prompt("gone") is None
+    assert made.own_prompt_name(GIT, "log") == "log"
 
 
 def test_a_prompt_that_gets_another_name_is_told_once() -> None:
@@ -128,7 +124,46 @@ def test_prompts_are_a_bijection_whatever_they_are_called() -> None:
     made.update(GIT, prompts("a", "a", "git_a", "svn_a", "svn_a_2"))
     made.update(SVN, prompts("a", "svn_a", "a"))
     names = [prompt.name for server in (GIT, SVN) for prompt in made.catalog(server).prompts]
-    assert len(set(names)) == len(names) == 8
+    assert names == ["a", "git_a", "svn_a", "svn_a_2", "svn_a_3", "svn_svn_a"]
+
+
+def test_ten_thousand_prompts_of_one_name_are_one() -> None:
+    made = registry({GIT, SVN})
+    began = time.perf_counter()
+    made.update(GIT, prompts(*(["same"] * 10_000)))
+    assert [prompt.name for prompt in made.catalog(GIT).prompts] == ["same"]
+    assert time.perf_counter() - began < 2
+
+
+names = st.lists(st.sampled_from(["a", "A", "a b", "a_b", "git_a", "git__a", "svn__a", "hg_a"]))
+
+
+@given(st.tuples(names, names, names), st.permutations(range(3)))
+def test_whoever_connects_first_each_name_leads_to_the_same_tool_and_prompt(
+    listed: tuple[list[str], list[str], list[str]], order: list[int]
+) -> None:
+    servers = (GIT, SVN, ServerId("hg"))
+    definitions = [definition(server) for server in servers]
+
+    def connected(in_order: Iterable[int]) -> Registry:
+        made = Registry(lambda _: True)
+        made.configure(definitions)
+        for index in in_order:
+            raw: list[object] = [{"name": name, "inputSchema": {}} for name in listed[index]]
+            offered = read_offer(RawOffer(tools=raw, prompts=raw), definitions[index])
+            made.update(servers[index], offered)
+        return made
+
+    made, other = connected(range(3)), connected(order)
+    assert made.offered() == other.offered()
+    assert [made.catalog(s) for s in servers] == [other.catalog(s) for s in servers]
+    tools = {(tool.server, tool.name): tool.id for tool in made.offered()}
+    expected = {(s, name) for s, given in zip(servers, listed, strict=True) for name in given}
+    assert set(tools) == expected
+    assert len(set(tools.values())) == len(tools)
+    shown = [(s, prompt.name) for s in servers for prompt in made.catalog(s).prompts]
+    assert len({name for _, name in shown}) == len(shown)
+    assert {(s, made.own_prompt_name(s, name)) for s, name in shown} == expected
 
 
 def test_a_prompts_own_name_returns_when_the_other_server_leaves() -> None:

@@ -6,6 +6,7 @@ import mcp_types as types
 import pytest
 
 from tests.fakes.gemini_rules import check_request
+from tui.engine.chat.history import FunctionCall
 from tui.engine.servers.inbound.grants import SamplingGrants
 from tui.engine.servers.inbound.sampling_prompt import (
     MAX_MESSAGES,
@@ -101,10 +102,45 @@ def test_calls_and_their_results_keep_their_names() -> None:
     ]
     assert prompt.messages[1].text == 'I look.\n[call of look up!] {"word": "x"}'
     assert prompt.messages[2].text == "[result of look_up_] a word"
-    assert prompt.tool_names == {"look_up_": "look up!", "other": "other"}
+    assert prompt.own_call(FunctionCall("look_up_", {"word": "y"})).name == "look up!"
+    assert prompt.own_call(FunctionCall("missing", {"word": "y"})).name == "missing"
     broken = prompt_of(message("assistant", use), message("user", failed))
     part = contents_of(broken)[2]["parts"][0]["functionResponse"]
     assert part["response"] == {"error": '{"why": "no"}'}
+
+
+def test_hidden_text_in_calls_and_schemas_is_shown_to_the_model_and_spelled_back() -> None:
+    use = {"type": "tool_use", "id": "c\u200b1", "name": "t", "input": {"k\u202e": ["\U000e0041"]}}
+    found = {"type": "tool_result", "toolUseId": "c\u200b1", "content": [text("found")]}
+    prompt = prompt_of(
+        message("user", text("go")),
+        message("assistant", use),
+        message("user", found),
+        tools=[tool("t", properties={"k\u202e": {"enum": ["v\u200b"]}})],
+    )
+    request = prompt.request(None, None)
+    assert request.contents[1]["parts"] == [
+        {
+            "functionCall": {
+                "id": "c⟨U+200B⟩1",
+                "name": "t",
+                "args": {"k⟨U+202E⟩": ["⟨U+E0041⟩"]},
+            }
+        }
+    ]
+    assert request.contents[2]["parts"][0]["functionResponse"]["id"] == "c⟨U+200B⟩1"
+    [declared] = request.declarations
+    assert declared["parametersJsonSchema"]["properties"] == {
+        "k⟨U+202E⟩": {"type": "string", "enum": ["v⟨U+200B⟩"]}
+    }
+    call = prompt.own_call(FunctionCall("t", {"k⟨U+202E⟩": "v⟨U+200B⟩"}))
+    assert call.arguments == {"k\u202e": "v\u200b"}
+
+
+def test_a_call_too_long_to_be_shown_whole_is_refused() -> None:
+    use = {"type": "tool_use", "id": "c", "name": "t", "input": {"k": "x" * MAX_PROMPT}}
+    with pytest.raises(UnusablePromptError, match="longer than"):
+        prompt_of(message("assistant", use))
 
 
 def test_tools_are_declared_unless_none_may_be_called() -> None:

@@ -30,7 +30,7 @@ def test_what_is_shown_otherwise_leads_back_to_the_servers_spelling() -> None:
     )
     offer = read_offer(raw, DEFINITION)
     spelling = offer.spelling
-    first, _, third = offer.prompts
+    first, third = offer.prompts
     assert first.name == "ab"
     assert spelling.prompt("ab") == "a\x1b[31mb"
     assert spelling.argument("ab", first.arguments[0].name) == "x  y"

@@ -53,8 +53,7 @@ class Elicitor:
                 address = check_address(params.url)
             except AddressError as error:
                 return _invalid(f"The address is refused: {error}.")
-            action = await self._visit(address, params.message, params.elicitation_id)
-            return _result(action)
+            return _result(await self._visit(address, params, anyio.Event()))
         try:
             form = read_form(params.requested_schema)
         except UnusableFormError as error:
@@ -72,14 +71,12 @@ class Elicitor:
             Whether the call may be made again: the user agreed to each address, and then said
             that all is done, or the server did.
         """
-        required = _required(error)
-        addresses = [(params, check_address(params.url)) for params in required]
-        for params, address in addresses:
-            if await self._visit(address, params.message, params.elicitation_id) != "accept":
+        waits: list[anyio.Event] = []
+        for params in _required(error):
+            waits.append(anyio.Event())
+            if await self._visit(check_address(params.url), params, waits[-1]) != "accept":
                 return False
-        return bool(addresses) and await self._wait_until_done(
-            [params.elicitation_id for params in required if params.elicitation_id], tool
-        )
+        return bool(waits) and await self._wait_until_done(waits, tool)
 
     def complete(self, elicitation_id: str) -> None:
         """Take the server's word that what an opened address was for is done."""
@@ -112,12 +109,17 @@ class Elicitor:
             return _result(reply.action.value)
         return types.ElicitResult(action="accept", content=answer)
 
-    async def _visit(self, address: Address, message: str, elicitation_id: str | None) -> str:
-        """Ask whether to open an address, and open it then. Gives the user's action."""
+    async def _visit(
+        self, address: Address, params: types.ElicitRequestURLParams, done: anyio.Event
+    ) -> str:
+        """Ask whether to open an address, and open it then. Gives the user's action.
+
+        `done` is set when the server says afterwards that what it is for is done.
+        """
         request = UrlRequest(
             id=self._facilities.desk.new_id(),
             server=self._server,
-            message=sanitize(message, MAX_MESSAGE),
+            message=sanitize(params.message, MAX_MESSAGE),
             url=address.url,
             host=address.host,
             shown_host=address.shown_host,
@@ -126,10 +128,10 @@ class Elicitor:
         reply = await self._facilities.desk.ask(request)
         if reply.action not in _ACCEPTING:
             return reply.action.value
-        if elicitation_id:
+        if params.elicitation_id:
             while len(self._opened) >= MAX_OPENED:
                 self._opened.pop(next(iter(self._opened)))
-            self._opened[elicitation_id] = (address, anyio.Event())
+            self._opened[params.elicitation_id] = (address, done)
         if not await self._facilities.open_url(address.url):
             self._notify(
                 Severity.WARNING,
@@ -138,9 +140,10 @@ class Elicitor:
             )
         return ReplyAction.ACCEPT.value
 
-    async def _wait_until_done(self, elicitation_ids: Sequence[str], tool: str) -> bool:
+    async def _wait_until_done(self, waits: Sequence[anyio.Event], tool: str) -> bool:
         """Wait until the server or the user says that everything at the addresses is done."""
-        waits = [self._opened[key][1] for key in elicitation_ids if key in self._opened]
+        if all(wait.is_set() for wait in waits):
+            return True
         request = FormRequest(
             id=self._facilities.desk.new_id(),
             server=self._server,
@@ -157,8 +160,7 @@ class Elicitor:
                 is_done = True
                 group.cancel_scope.cancel()
 
-            if waits and len(waits) == len(elicitation_ids):
-                group.start_soon(hear)
+            group.start_soon(hear)
             reply = await self._facilities.desk.ask(request)
             is_done = is_done or reply.action in _ACCEPTING
             group.cancel_scope.cancel()
@@ -175,7 +177,7 @@ def _required(error: MCPError) -> list[types.ElicitRequestURLParams]:
         required = UrlElicitationRequiredError.from_error(error.error).elicitations
         for params in required:
             check_address(params.url)
-    except (ValidationError, ValueError, TypeError, AddressError):
+    except (ValidationError, AttributeError, ValueError, TypeError, AddressError):
         return []
     return required if len(required) <= MAX_REQUIRED else []
 

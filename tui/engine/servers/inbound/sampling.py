@@ -1,7 +1,7 @@
 """Sampling: servers let our model generate text, under the eyes of the user."""
 
 import uuid
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import mcp_types as types
@@ -66,12 +66,13 @@ class Sampler:
             return types.ErrorData(
                 code=types.INTERNAL_ERROR, message="The model could not answer the prompt."
             )
+        generation = replace(generation, calls=tuple(map(prompt.own_call, generation.calls)))
         reviewed = await self._review(generation)
         if reviewed is None:
             return _REFUSAL
         words = f"was given {len(reviewed)} characters that {generation.model} generated for it"
         self._log.add("gemdeck", Severity.INFO, words)
-        return _result(reviewed, generation, prompt.tool_names, with_tools=bool(params.tools))
+        return _result(reviewed, generation, with_tools=bool(params.tools))
 
     async def _admit(self, prompt: SamplingPrompt, model: str) -> Reply:
         """Ask whether a prompt may go to the model, unless the user has answered for all."""
@@ -117,7 +118,7 @@ class Sampler:
 
 
 def _result(
-    text: str, generation: Generation, tool_names: Mapping[str, str], *, with_tools: bool
+    text: str, generation: Generation, *, with_tools: bool
 ) -> types.CreateMessageResult | types.CreateMessageResultWithTools:
     """Give the answer in the form that the request calls for."""
     stop = "toolUse" if generation.calls else "maxTokens" if generation.is_cut else "endTurn"
@@ -135,7 +136,7 @@ def _result(
         types.ToolUseContent(
             type="tool_use",
             id=call.id or f"call_{uuid.uuid4().hex}",
-            name=tool_names.get(call.name, call.name),
+            name=call.name,
             input=call.arguments,
         )
         for call in generation.calls

@@ -9,6 +9,7 @@ import mcp_types as types
 
 from tui.engine.chat.backend import ModelRequest, WireContent, WirePart
 from tui.engine.chat.history import FunctionCall, wire_parts
+from tui.engine.servers.coercion import coerce
 from tui.engine.servers.content import convert_block
 from tui.engine.servers.names import assign_names
 from tui.engine.servers.schemas import UnusableSchemaError, to_gemini
@@ -33,6 +34,9 @@ MAX_TOKENS: Final = 16_384
 
 MAX_DESCRIPTION: Final = 2_048
 """Characters of a tool's description that go to the model."""
+
+MAX_CALL_ID: Final = 128
+"""Characters of the id of a tool call that go to the model."""
 
 MAX_HINTS: Final = 10
 """Hints at models that are shown."""
@@ -66,14 +70,13 @@ class SamplingPrompt:
         max_tokens: The most tokens the answer may have.
         hints: Models the server would like, best first.
         tools: The names of its tools, as shown.
-        tool_names: For each name towards the model, the name as the server spells it.
     """
 
     system: str
     max_tokens: int
     hints: tuple[str, ...]
     tools: tuple[str, ...]
-    tool_names: Mapping[str, str]
+    _own_tools: Mapping[str, types.Tool]
     _messages: tuple[_Message, ...]
     _declarations: tuple[Mapping[str, Any], ...]
     _must_call: bool
@@ -109,6 +112,13 @@ class SamplingPrompt:
             must_call=self._must_call,
         )
 
+    def own_call(self, call: FunctionCall) -> FunctionCall:
+        """Give a call of the model in the server's spelling."""
+        tool = self._own_tools.get(call.name)
+        if tool is None:
+            return call
+        return FunctionCall(tool.name, coerce(tool.input_schema, call.arguments), call.id)
+
 
 def read_prompt(params: types.CreateMessageRequestParams) -> SamplingPrompt:
     """Read a request for a generation.
@@ -125,8 +135,8 @@ def read_prompt(params: types.CreateMessageRequestParams) -> SamplingPrompt:
         raise UnusablePromptError(f"there must be 1 to {MAX_MESSAGES} messages")
     if sum(len(message.content_as_list) for message in params.messages) > MAX_BLOCKS:
         raise UnusablePromptError(f"there may be {MAX_BLOCKS} content blocks at most")
-    tool_names, declarations = _declare(params)
-    spelled = {raw: name for name, raw in tool_names.items()}
+    own_tools, declarations = _declare(params)
+    spelled = {tool.name: name for name, tool in own_tools.items()}
     calls: dict[str, str] = {}
     messages = tuple(_message(message, spelled, calls) for message in params.messages)
     system = sanitize(params.system_prompt or "")
@@ -139,7 +149,7 @@ def read_prompt(params: types.CreateMessageRequestParams) -> SamplingPrompt:
         max_tokens=min(params.max_tokens, MAX_TOKENS),
         hints=tuple(sanitize_line(hint.name, 80) for hint in hints[:MAX_HINTS] if hint.name),
         tools=tuple(sanitize_line(tool.name, 128) for tool in params.tools or ()),
-        tool_names=tool_names,
+        _own_tools=own_tools,
         _messages=messages,
         _declarations=declarations,
         _must_call=params.tool_choice is not None and params.tool_choice.mode == "required",
@@ -148,19 +158,19 @@ def read_prompt(params: types.CreateMessageRequestParams) -> SamplingPrompt:
 
 def _declare(
     params: types.CreateMessageRequestParams,
-) -> tuple[dict[str, str], tuple[Mapping[str, Any], ...]]:
-    """Give the tools names that Gemini allows, and their declarations."""
+) -> tuple[dict[str, types.Tool], tuple[Mapping[str, Any], ...]]:
+    """Give the tools by names that Gemini allows, and their declarations."""
     tools = params.tools or []
     if len(tools) > MAX_TOOLS:
         raise UnusablePromptError(f"there may be {MAX_TOOLS} tools at most")
     if len({tool.name for tool in tools}) < len(tools):
         raise UnusablePromptError("two tools have the same name")
     given = assign_names([("", [tool.name for tool in tools])])
-    names = {str(given["", tool.name]): tool.name for tool in tools}
+    named = {str(given["", tool.name]): tool for tool in tools}
     if params.tool_choice is not None and params.tool_choice.mode == "none":
-        return names, ()
+        return named, ()
     declarations = []
-    for name, tool in zip(names, tools, strict=True):
+    for name, tool in named.items():
         try:
             schema = to_gemini(tool.input_schema)
         except UnusableSchemaError as error:
@@ -169,7 +179,7 @@ def _declare(
         declarations.append(
             {"name": name, "description": description, "parametersJsonSchema": schema}
         )
-    return names, tuple(declarations)
+    return named, tuple(declarations)
 
 
 def _message(
@@ -183,7 +193,8 @@ def _message(
         match block:
             case types.ToolUseContent():
                 calls[block.id] = name = spelled.get(block.name, "unknown")
-                parts.append({"functionCall": {"id": block.id, "name": name, "args": block.input}})
+                call = {"id": _call_id(block.id), "name": name, "args": _sanitised(block.input)}
+                parts.append({"functionCall": call})
                 lines.append(shown_call(FunctionCall(block.name, block.input)))
             case types.ToolResultContent():
                 part, beside, line = _tool_result(block, calls.get(block.tool_use_id, "unknown"))
@@ -207,16 +218,37 @@ def _tool_result(block: types.ToolResultContent, name: str) -> tuple[WirePart, l
     if not texts and block.structured_content is not None:
         texts = [sanitize(json.dumps(block.structured_content, ensure_ascii=False))]
     key = "error" if block.is_error else "output"
-    response = {"id": block.tool_use_id, "name": name, "response": {key: "\n".join(texts)}}
+    response = {
+        "id": _call_id(block.tool_use_id),
+        "name": name,
+        "response": {key: "\n".join(texts)},
+    }
     media = wire_parts(part for part, _ in converted if isinstance(part, MediaPart))
     line = f"[result of {sanitize_line(name, 128)}] " + "\n".join(line for _, line in converted)
     return {"functionResponse": response}, list(media), line
 
 
 def shown_call(call: FunctionCall) -> str:
-    """Show a call of a tool in one line."""
+    """Show a call of a tool in one line; one too long for a prompt stays too long."""
     arguments = sanitize(json.dumps(call.arguments, ensure_ascii=False), MAX_PROMPT)
-    return clip(f"[call of {sanitize_line(call.name, 128)}] {arguments}", MAX_PROMPT)
+    return clip(f"[call of {sanitize_line(call.name, 128)}] {arguments}", MAX_PROMPT + 1)
+
+
+def _call_id(given: str) -> str:
+    return sanitize_line(given, MAX_CALL_ID)
+
+
+def _sanitised(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Make all text in a JSON value presentable, names included."""
+    match value:
+        case str():
+            return sanitize(value)
+        case list():
+            return [_sanitised(item) for item in value]
+        case dict():
+            return {sanitize(str(name)): _sanitised(item) for name, item in value.items()}
+        case _:
+            return value
 
 
 def _append(contents: list[WireContent], role: str, parts: Sequence[WirePart]) -> None:

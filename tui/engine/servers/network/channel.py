@@ -16,8 +16,14 @@ CANCELLED: Final = "notifications/cancelled"
 class Inlet(Protocol):
     """The side towards the session, as a channel sees it."""
 
+    async def take(self, data: bytes) -> JSONRPCMessage | None:
+        """Read what the server sent as a message, at a bearable pace; None if it is none."""
+
+    async def take_lines(self, count: int) -> None:
+        """Count lines of a stream, so that one that only keeps us busy is slowed down."""
+
     async def deliver(self, message: JSONRPCMessage) -> None:
-        """Hand on what the server sent."""
+        """Hand on a message of the server."""
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Let something run for as long as the connection lasts."""

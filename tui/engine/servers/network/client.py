@@ -159,7 +159,7 @@ async def read_body(response: httpx2.Response) -> bytes:
     size = 0
     async for piece in read_pieces(response):
         size += len(piece)
-        if size > MAX_BODY:
+        if max(size, response.num_bytes_downloaded) > MAX_BODY:
             raise _too_large()
         pieces.append(piece)
     return b"".join(pieces)
@@ -168,7 +168,8 @@ async def read_body(response: httpx2.Response) -> bytes:
 async def read_pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
     """Read a body piece by piece, unpacked in small steps where it comes packed.
 
-    We ask for plain bodies; what stands before a server may pack them all the same.
+    We ask for plain bodies; what stands before a server may pack them all the same. A piece is
+    empty where what came unpacks to nothing yet.
 
     Raises:
         ExchangeError: If it is packed in a way we do not know, is damaged, or breaks off.
@@ -188,15 +189,24 @@ async def read_pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
         async for packed in response.aiter_raw():
             rest, piece = packed, b""
             while rest or len(piece) == UNPACKED_PIECE:
-                try:
-                    piece = unpacker.decompress(rest, UNPACKED_PIECE)
-                except zlib.error as error:
-                    raise ExchangeError(ServerError("sent an answer that is damaged")) from error
+                piece = _unpack(unpacker, rest)
                 rest = unpacker.unconsumed_tail
-                if piece:
-                    yield piece
+                yield piece
     if not unpacker.eof:
         raise cut_error(response.status_code)
+
+
+def _unpack(unpacker: "zlib._Decompress", packed: bytes) -> bytes:
+    """Unpack one piece; whatever follows the end is damage, and is not kept."""
+    if unpacker.eof and packed:
+        raise _damaged()
+    try:
+        piece = unpacker.decompress(packed, UNPACKED_PIECE)
+    except zlib.error as error:
+        raise _damaged() from error
+    if unpacker.unused_data:
+        raise _damaged()
+    return piece
 
 
 async def discard(response: httpx2.Response) -> None:
@@ -279,6 +289,10 @@ def _is_same_place(origin: httpx2.URL, target: httpx2.URL) -> bool:
 
 def _too_large() -> ExchangeError:
     return ExchangeError(ServerError(f"sent an answer of more than {MAX_BODY // 2**20} MiB"))
+
+
+def _damaged() -> ExchangeError:
+    return ExchangeError(ServerError("sent an answer that is damaged"))
 
 
 def _keepalive_options() -> list[tuple[int, int, int]]:

@@ -10,7 +10,6 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp.shared.message import SessionMessage
 from mcp_types import (
-    INTERNAL_ERROR,
     UNSUPPORTED_PROTOCOL_VERSION,
     ErrorData,
     JSONRPCError,
@@ -22,6 +21,7 @@ from mcp_types import (
 
 from tui.engine.servers.failures import ServerError, SessionLostError, SignInError
 from tui.engine.servers.framing import unsendable
+from tui.engine.servers.intake import FloodError, Intake
 from tui.engine.servers.log import ServerLog
 from tui.engine.servers.network.channel import CANCELLED, INITIALIZED, Channel
 from tui.engine.servers.network.client import HttpClient
@@ -55,7 +55,6 @@ MAX_REMARKS: Final = 20
 ToSession = MemoryObjectSendStream[SessionMessage | Exception]
 FromSession = MemoryObjectReceiveStream[SessionMessage]
 
-_OWN_CODES: Final = frozenset({EXCHANGE_FAILED, SESSION_LOST})
 _SAYS_NOTHING_OF_TRANSPORT: Final = frozenset({401, 403, 407, 408, 429})
 
 
@@ -91,6 +90,7 @@ class Courier:
         self._http = http
         self._to_session = to_session
         self._log = log
+        self._intake = Intake(log)
         self._tries_sse = tries_sse
         self._channel: Channel = StreamableHttp(http, self)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -115,6 +115,7 @@ class Courier:
         """Send what the session says until it closes; answers come as they come."""
         async with from_session:
             async for outgoing in from_session:
+                self._intake.note_sent(outgoing.message)
                 match outgoing.message:
                     case JSONRPCRequest() as request:
                         await self._begin_request(outgoing, request)
@@ -145,12 +146,24 @@ class Courier:
         for task in self._tasks:
             task.cancel()
 
+    async def take(self, data: bytes) -> JSONRPCMessage | None:
+        """Read what the server sent as a message, at a bearable pace; None if it is none."""
+        try:
+            return await self._intake.take(data)
+        except FloodError as error:
+            await self.end(error)
+            raise ExchangeError(error) from error
+
+    async def take_lines(self, count: int) -> None:
+        """Count lines of a stream, so that one that only keeps us busy is slowed down."""
+        try:
+            await self._intake.take_lines(count)
+        except FloodError as error:
+            await self.end(error)
+            raise ExchangeError(error) from error
+
     async def deliver(self, message: JSONRPCMessage) -> None:
-        """Hand on what the server sent."""
-        if isinstance(message, JSONRPCError) and message.error.code in _OWN_CODES:
-            # These codes are ours: a server does not get to say that a call was not executed.
-            error = message.error.model_copy(update={"code": INTERNAL_ERROR})
-            message = message.model_copy(update={"error": error})
+        """Hand on a message of the server."""
         await self._hand_on(message)
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:

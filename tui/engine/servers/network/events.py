@@ -1,6 +1,6 @@
 """Server-sent events as the messages they carry, bounded in size, with what resumes a stream."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +20,9 @@ MIN_RETRY: Final = 0.5
 
 MAX_RETRY: Final = 60.0
 """Longest such pause, in seconds."""
+
+CountLines = Callable[[int], Awaitable[None]]
+"""Takes the number of lines that came, and waits where they are too many."""
 
 
 @dataclass(slots=True)
@@ -43,9 +46,13 @@ class Place:
 
 
 async def read_events(
-    response: httpx2.Response,
+    response: httpx2.Response, count_lines: CountLines
 ) -> AsyncGenerator[httpx2.ServerSentEvent, None]:
     """Read the events of an answer until it ends.
+
+    Args:
+        response: The answer, its body unread.
+        count_lines: Hears of all lines, also of those that make no event.
 
     Raises:
         ExchangeError: If it is no stream of events, breaks off, or an event is too large.
@@ -55,7 +62,7 @@ async def read_events(
     plain = httpx2.Response(
         response.status_code,
         headers={"content-type": f"{EVENT_STREAM}; charset=utf-8"},
-        stream=_Pieces(response),
+        stream=_Pieces(response, count_lines),
         request=response.request,
     )
     with told(response.url, response.status_code):
@@ -72,12 +79,15 @@ async def read_events(
 class _Pieces(httpx2.AsyncByteStream):
     """The body of another response, unpacked."""
 
-    def __init__(self, response: httpx2.Response) -> None:
+    def __init__(self, response: httpx2.Response, count_lines: CountLines) -> None:
         self._response = response
+        self._count_lines = count_lines
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in read_pieces(self._response):
-            yield piece
+            if piece:
+                yield piece
+            await self._count_lines(piece.count(b"\n") + piece.count(b"\r"))
 
 
 def _is_header_text(text: str) -> bool:

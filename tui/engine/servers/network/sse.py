@@ -11,7 +11,7 @@ import httpx2
 from mcp.shared.message import SessionMessage
 
 from tui.engine.servers.failures import ServerError
-from tui.engine.servers.framing import decode, encode
+from tui.engine.servers.framing import encode
 from tui.engine.servers.network.channel import Inlet
 from tui.engine.servers.network.client import HttpClient, discard
 from tui.engine.servers.network.errors import (
@@ -71,7 +71,7 @@ class ServerSentEvents:
             await discard(response)
             if response.status_code == 404:
                 raise session_error(404)
-            if response.status_code >= 400:
+            if response.status_code >= 300:
                 raise status_error(response)
 
     def cancels_by_abort(self) -> bool:
@@ -86,9 +86,9 @@ class ServerSentEvents:
         headers = {"accept": EVENT_STREAM, "cache-control": "no-store"}
         try:
             async with self._http.exchange("GET", self._http.url, headers) as response:
-                if response.status_code >= 400:
+                if response.status_code >= 300:
                     raise status_error(response)
-                async with aclosing(read_events(response)) as events:
+                async with aclosing(read_events(response, self._inlet.take_lines)) as events:
                     async for event in events:
                         await self._take(event, response.url)
             raise cut_error()
@@ -107,13 +107,8 @@ class ServerSentEvents:
             return
         if event.event != "message" or not event.data:
             return
-        match decode(event.data.encode()):
-            case None:
-                pass
-            case str() as noise:
-                self._inlet.remark(f"not a message, ignored: {noise}")
-            case message:
-                await self._inlet.deliver(message)
+        if (message := await self._inlet.take(event.data.encode())) is not None:
+            await self._inlet.deliver(message)
 
 
 def _resolve(place: str, base: httpx2.URL) -> httpx2.URL:

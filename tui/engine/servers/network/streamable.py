@@ -23,7 +23,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from tui.engine.servers.failures import ServerError, SessionLostError, SignInError
-from tui.engine.servers.framing import decode, encode
+from tui.engine.servers.framing import encode
 from tui.engine.servers.network.channel import INITIALIZED, Inlet, is_notification
 from tui.engine.servers.network.client import HttpClient, discard, read_body
 from tui.engine.servers.network.errors import (
@@ -135,7 +135,7 @@ class StreamableHttp:
         status = response.status_code
         reply: JSONRPCError | None = None
         if media_type(response) == _JSON:
-            decoded = decode(await read_body(response))
+            decoded = await self._inlet.take(await read_body(response))
             if isinstance(decoded, JSONRPCError) and isinstance(message, JSONRPCRequest):
                 reply = decoded.model_copy(update={"id": message.id})
             elif isinstance(decoded, JSONRPCError):
@@ -186,7 +186,7 @@ class StreamableHttp:
         self, request_id: RequestId, response: httpx2.Response, place: Place
     ) -> bool:
         """Deliver the events of a stream up to the answer. Gives whether the answer came."""
-        async with aclosing(read_events(response)) as events:
+        async with aclosing(read_events(response, self._inlet.take_lines)) as events:
             async for event in events:
                 place.note(event)
                 if await self._take_event(event, request_id):
@@ -266,7 +266,7 @@ class StreamableHttp:
             yield response
 
     async def _take_all(self, response: httpx2.Response, place: Place) -> None:
-        async with aclosing(read_events(response)) as events:
+        async with aclosing(read_events(response, self._inlet.take_lines)) as events:
             async for event in events:
                 place.note(event)
                 await self._take_event(event, None)
@@ -280,11 +280,8 @@ class StreamableHttp:
 
     async def _take(self, data: bytes, request_id: RequestId | None) -> bool:
         """Deliver one message. Gives whether it answers this request."""
-        match decode(data):
+        match await self._inlet.take(data):
             case None:
-                return False
-            case str() as noise:
-                self._inlet.remark(f"not a message, ignored: {noise}")
                 return False
             case JSONRPCError(id=None) if request_id is None:
                 self._inlet.remark("an error that answers no request, ignored")

@@ -14,6 +14,7 @@ from tests.support.measures import Measure
 from tests.support.stalls import LoopWatch
 from tests.unit.engine.servers.network.support import WEB, connected, define, reason
 from tests.unit.engine.servers.support import call, eventually, running
+from tui.engine.servers import intake
 from tui.engine.servers.manager import ServerManager
 from tui.engine.tools import TextPart, ToolCallError
 from tui.model.servers import ServerStatus as S
@@ -74,6 +75,53 @@ async def test_a_packed_bomb_fails_its_call_and_fills_no_memory(
         assert grown < 100
         loop_watch.assert_smooth()
         await lives(manager, server)
+
+
+@pytest.mark.parametrize(
+    ("piece", "reason"),
+    [(b"x" * 2**16, "damaged"), (b"\x00\x00\x00\xff\xff" * 2**13, "more than 16 MiB")],
+    ids=["after its end", "of nothing"],
+)
+async def test_a_packed_answer_without_end_ends_at_the_limit(piece: bytes, reason: str) -> None:
+    whole = gzip.compress(b"{}")
+    head = whole if reason == "damaged" else whole[:10]
+
+    async def pour(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type=JSON, content_encoding="gzip")
+        await exchange.write(head)
+        while not exchange.writer.is_closing():
+            await exchange.write(piece)
+            await asyncio.sleep(0)
+
+    async with RawServer() as server, connected(server.url) as (manager, _):
+        server.on["tools/call"] = pour
+        with pytest.raises(ToolCallError, match=reason):
+            await call(manager, "echo")
+        await lives(manager, server)
+
+
+async def test_a_stream_of_nothing_but_comments_is_slowed_down_and_stopped(
+    monkeypatch: pytest.MonkeyPatch, measure: Measure, loop_watch: LoopWatch
+) -> None:
+    monkeypatch.setattr(intake, "MAX_EXCESS", 1.0)
+    sent = 0
+
+    async def chat(exchange: Exchange) -> None:
+        nonlocal sent
+        await exchange.begin(200, content_type=STREAM)
+        while not exchange.writer.is_closing():
+            await exchange.write(b":\n" * 2**15)
+            sent += 2**15
+
+    async with RawServer() as server, connected(server.url) as (manager, watcher):
+        server.on["tools/call"] = chat
+        loop_watch.clear()
+        with pytest.raises(ToolCallError, match="sent more than 1,000 messages"):
+            await call(manager, "echo")
+        await watcher.until(WEB, S.READY, S.FAILED)
+        loop_watch.assert_smooth()
+    measure(f"an event stream of comments: stopped after {sent:,} lines")
+    assert sent < 10_000_000
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "x\x1b[31m"])

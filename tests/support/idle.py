@@ -1,0 +1,47 @@
+"""Tells when an event loop has nothing left to do.
+
+Textual's own `wait_for_idle` sleeps for at least a fiftieth of a second and takes the process for
+idle once it used next to no processor time in it. On a busy machine, and beside a screen that
+draws a countdown, that takes up to a second for every key. The loop itself knows better.
+"""
+
+import asyncio
+from time import monotonic
+from typing import Any, Final
+
+from textual.constants import MAX_FPS
+
+FRAME: Final = 1 / MAX_FPS + 0.001
+"""Seconds within which what is due belongs to what was set off before: Textual draws in frames."""
+
+MAX_ROUNDS: Final = 10_000
+"""Turns of the loop after which one that is never idle is left alone."""
+
+
+async def wait_for_idle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
+    """Wait until no callback is ready to run and none is due within a frame.
+
+    Args:
+        min_sleep: Seconds to wait in any case.
+        max_sleep: Seconds after which a loop that is never idle is left alone.
+    """
+    loop: Any = asyncio.get_running_loop()
+    begun = monotonic()
+    await asyncio.sleep(min_sleep)
+    for _ in range(MAX_ROUNDS):
+        if monotonic() - begun > max_sleep:
+            return
+        await asyncio.sleep(0)
+        if loop._ready:
+            continue
+        due = _next_due(loop)
+        if due is None or due > FRAME:
+            return
+        await asyncio.sleep(max(0.0, due))
+
+
+def _next_due(loop: Any) -> float | None:  # noqa: ANN401 - the base loop's own schedule
+    """Give the seconds until the next scheduled callback, or None where there is none."""
+    whens = (handle.when() for handle in loop._scheduled if not handle.cancelled())
+    next_when = min(whens, default=None)
+    return None if next_when is None else next_when - loop.time()

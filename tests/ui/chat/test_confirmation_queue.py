@@ -1,0 +1,103 @@
+"""Questions after each other, and who else may settle one."""
+
+import functools
+
+from textual import events
+
+from tests.ui.chat.app import ChatApp
+from tests.ui.chat.confirming import arm, ask, decisions, modal, shows
+from tests.ui.chat.support import Clock, request, until
+from tui.model import events as e
+from tui.model.consent import Choice, Decision, RequestId
+from tui.ui.screens.confirmation import ConfirmationScreen
+from tui.ui.screens.viewer import ViewerScreen
+
+
+async def test_ten_questions_are_one_modal_after_another_each_armed_anew() -> None:
+    clock = Clock()
+    app = ChatApp(clock=clock)
+    async with app.run_test() as pilot:
+        for number in range(10):
+            app.store.dispatch(e.RequestRaised(request(number)))
+        for number in range(10):
+            await until(pilot, lambda: isinstance(app.screen, ConfirmationScreen))
+            await until(pilot, functools.partial(shows, app, number))
+            assert len(app.screen_stack) == 2
+            left = 10 - number
+            subtitle = str(modal(app).query_one("#confirmation").border_subtitle or "")
+            assert subtitle == (f"1 of {left}" if left > 1 else "")
+            await pilot.press("o")
+            assert len(decisions(app)) == number, "not armed for the next question"
+            await arm(app, pilot, clock)
+            await pilot.press("o")
+            assert decisions(app)[-1] == (RequestId(f"r{number}"), Decision(Choice.ONCE))
+            app.store.dispatch(e.RequestSettled(RequestId(f"r{number}")))
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+
+
+async def test_a_question_settled_elsewhere_goes_and_the_next_takes_its_place() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        await ask(app, pilot)
+        app.store.dispatch(e.RequestRaised(request(1)))
+        app.store.dispatch(e.RequestSettled(RequestId("r0")))
+        await until(pilot, lambda: shows(app, 1))
+        app.store.dispatch(e.RequestSettled(RequestId("r1")))
+        await until(pilot, lambda: not isinstance(app.screen, ConfirmationScreen))
+        assert decisions(app) == []
+        assert app.focused is app.chat.composer
+
+
+async def test_an_answered_question_is_not_asked_again_while_the_engine_settles_it() -> None:
+    clock = Clock()
+    app = ChatApp(clock=clock)
+    async with app.run_test() as pilot:
+        await ask(app, pilot)
+        await arm(app, pilot, clock)
+        await pilot.press("o")
+        app.store.dispatch(e.RequestRaised(request(1)))
+        await pilot.pause(0.1)
+        assert modal(app).request is None
+        clock.advance(1)
+        await pilot.press("o")
+        assert len(decisions(app)) == 1
+
+
+async def test_a_question_under_another_dialog_goes_when_that_closes() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        await ask(app, pilot)
+        await app.push_screen(ViewerScreen("title", "text"))
+        app.store.dispatch(e.RequestSettled(RequestId("r0")))
+        await pilot.pause(0.1)
+        assert isinstance(app.screen, ViewerScreen)
+        await pilot.press("escape")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+
+
+async def test_the_bell_rings_for_a_question_only_while_the_user_is_elsewhere() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        await ask(app, pilot)
+        assert app.bells == 0
+        app.post_message(events.AppBlur())
+        await pilot.pause()
+        app.store.dispatch(e.RequestRaised(request(1)))
+        await until(pilot, lambda: app.bells == 1)
+        app.store.dispatch(e.RequestSettled(RequestId("r0")))
+        await until(pilot, lambda: shows(app, 1))
+        assert app.bells == 1
+
+
+async def test_quitting_works_over_the_question_and_deck_keys_do_not_reach_behind() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        await pilot.press("f2")
+        assert app.leaks == 1
+        await ask(app, pilot)
+        await pilot.press("f2", "f6", "f7")
+        assert app.leaks == 1
+        await pilot.press("ctrl+q")
+        await pilot.pause()
+        assert not app.is_running
+    assert decisions(app) == []

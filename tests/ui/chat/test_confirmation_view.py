@@ -1,0 +1,126 @@
+"""What the question whether a tool may run shows, whatever it is about."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from textual.widgets import Static
+
+from tests.support.stalls import HANG_SECONDS, LoopWatch
+from tests.ui.chat.app import ChatApp
+from tests.ui.chat.confirming import arm, ask, modal
+from tests.ui.chat.support import Clock, request, until
+from tui.model import events as e
+from tui.model.consent import RequestId
+from tui.model.requests import ConfirmationRequest
+from tui.model.servers import ServerId
+from tui.ui.screens.answers import ANSWERS, UNDO
+from tui.ui.screens.question import coloured_arguments
+
+SHOWN = tuple(answer.name for answer in ANSWERS if answer is not UNDO)
+"""The buttons that are always there."""
+
+
+async def test_the_question_shows_server_tool_claims_and_all_arguments() -> None:
+    app = ChatApp()
+    arguments = json.dumps({"message": "hello", "deep": {"list": list(range(100))}}, indent=2)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await ask(app, pilot, request(arguments=arguments))
+        facts = str(modal(app).query_one("#confirmation-facts", Static).render())
+        assert "git" in facts
+        assert "commit0" in facts
+        assert "read-only  (claimed, not checked)" in facts
+        shown = modal(app).arguments
+        rows = [shown._row(row).plain for row in range(shown.row_count)]
+        assert "\n".join(rows) == arguments
+
+
+@pytest.mark.parametrize(
+    ("size", "rows"), [((80, 24), 6), ((120, 36), 6), ((50, 16), 2), ((40, 10), 1)]
+)
+async def test_every_choice_and_some_arguments_are_in_sight(
+    size: tuple[int, int], rows: int
+) -> None:
+    app = ChatApp()
+    arguments = json.dumps(list(range(100)), indent=2)
+    async with app.run_test(size=size) as pilot:
+        await ask(app, pilot, request(arguments=arguments))
+        assert modal(app).arguments.size.height >= rows
+        for name in SHOWN:
+            button = modal(app).query_one(f"#{name}")
+            assert app.screen.region.contains_region(button.region)
+            assert modal(app).query_one("#confirmation").region.contains_region(button.region)
+            assert button.size.width >= len(str(button.render())), name
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 10)])
+async def test_long_names_take_a_row_each_and_show_both_ends(size: tuple[int, int]) -> None:
+    app = ChatApp()
+    async with app.run_test(size=size) as pilot:
+        asked = replace(
+            request(),
+            server=ServerId("s" * 194 + "server"),
+            tool="rm" + "t" * 194 + "last",
+            claims=("c" * 200,),
+        )
+        await ask(app, pilot, asked)
+        facts = modal(app).view.facts
+        await until(pilot, lambda: "…" in str(facts.render()))
+        server, tool, claims = str(facts.render()).split("\n")
+        assert server.endswith("server")
+        assert tool.startswith("tool     rmt")
+        assert tool.endswith("last")
+        assert claims.endswith("(claimed, not checked)")
+        assert max(map(len, (server, tool))) <= facts.size.width
+        assert app.screen.region.contains_region(facts.region)
+        assert facts.size.height >= 2
+
+
+async def test_arguments_scroll_with_the_keys_to_their_last_line() -> None:
+    clock = Clock()
+    app = ChatApp(clock=clock)
+    arguments = json.dumps(list(range(1_000)), indent=2)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await ask(app, pilot, request(arguments=arguments))
+        await arm(app, pilot, clock)
+        view = modal(app).arguments
+        await pilot.press("down", "pagedown")
+        await until(pilot, lambda: view.scroll_y > 1)
+        await pilot.press("end")
+        await until(pilot, lambda: view.scroll_y == view.max_scroll_y)
+        assert view.row_count == arguments.count("\n") + 1
+        assert app.focused is modal(app).deny
+
+
+def test_runs_of_blanks_are_made_visible_and_nothing_is_lost() -> None:
+    text = json.dumps({"path": "/safe" + " " * 5_000 + "; rm -rf /", "indent": {"x": 1}}, indent=2)
+    shown = coloured_arguments(text).plain
+    assert len(shown) == len(text)
+    assert " " * 5 not in shown.split('"indent"')[0]
+    assert shown.replace("·", " ") == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[/x] [@click=app.quit]q[/]", "\n" * 5_000, "x" * 1_000_000, "漢" * 300_000],
+    ids=["markup", "blank", "long", "wide"],
+)
+async def test_hostile_questions_neither_crash_nor_hold_up_the_loop(
+    text: str, loop_watch: LoopWatch
+) -> None:
+    app = ChatApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await ask(app, pilot, request(arguments='{"warm": "up"}'))
+        loop_watch.clear()
+        hostile = ConfirmationRequest(
+            RequestId("h"), request().call, request().server, text, text, text, (text, text)
+        )
+        app.store.dispatch(e.RequestRaised(hostile))
+        app.store.dispatch(e.RequestSettled(RequestId("r0")))
+        await until(pilot, lambda: modal(app).request == hostile)
+        await pilot.pause(0.05)
+        modal(app).action_edge(1)
+        await pilot.pause(0.05)
+        loop_watch.assert_smooth(HANG_SECONDS)
+        assert app.is_running
+        assert app.screen.region.contains_region(modal(app).deny.region)

@@ -1,0 +1,148 @@
+"""The part of a conversation that is mounted: opening, scrolling, following and walking it."""
+
+from time import monotonic
+
+from tests.ui.chat.app import ChatApp
+from tests.ui.chat.support import call, conversation, until
+from tui.model import events as e
+from tui.model.chat import (
+    EntryId,
+)
+from tui.store.state import Transcript
+from tui.ui.widgets.entries import EntryView
+from tui.ui.widgets.window import MAX_ENTRIES, MAX_MOUNTED
+
+
+async def test_ten_thousand_entries_open_quickly_and_mount_a_window() -> None:
+    app = ChatApp(conversation(10_000))
+    began = monotonic()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: len(app.chat.transcript.views) > 0)
+        assert monotonic() - began < 3, "a bound for a busy machine; about 0.4 s is measured"
+        transcript = app.chat.transcript
+        assert len(transcript.views) <= MAX_ENTRIES
+        assert len(list(app.screen.walk_children())) < MAX_ENTRIES + 30
+        assert transcript.views[-1].entry.id == "e9999"
+        assert transcript.scroll_y == transcript.max_scroll_y
+        await pilot.press("h", "i")
+        assert app.chat.composer.text == "hi"
+
+
+async def test_page_up_at_the_top_brings_in_earlier_entries_and_end_returns() -> None:
+    app = ChatApp(conversation(400))
+    async with app.run_test(size=(100, 30)) as pilot:
+        transcript = app.chat.transcript
+        await until(pilot, lambda: transcript.max_scroll_y > 0)
+        first = transcript.views[0]
+        transcript.scroll_home(animate=False)
+        await pilot.pause()
+        top = first.region.y
+        assert transcript.load_earlier()
+        await until(pilot, lambda: transcript.views[0] is not first and first.region.y == top)
+        for _ in range(20):
+            transcript.load_earlier()
+            await pilot.pause()
+            assert len(transcript.views) <= MAX_MOUNTED
+        assert transcript.views[0].entry.id == "e0"
+        assert not transcript.load_earlier()
+        await pilot.press("ctrl+end")
+        await until(pilot, lambda: transcript.views[-1].entry.id == "e399")
+        await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y)
+        assert len(transcript.views) <= MAX_ENTRIES
+
+
+async def test_a_page_up_key_in_the_composer_scrolls_and_loads() -> None:
+    app = ChatApp(conversation(300))
+    async with app.run_test(size=(100, 20)) as pilot:
+        transcript = app.chat.transcript
+        await until(pilot, lambda: transcript.max_scroll_y > 0)
+        before = transcript.views[0]
+        for _ in range(40):
+            await pilot.press("pageup")
+            if transcript.views[0] is not before:
+                break
+        assert transcript.views[0] is not before
+        assert app.focused is app.chat.composer
+
+
+async def test_the_end_is_followed_until_the_user_scrolls_up_and_then_nothing_moves() -> None:
+    app = ChatApp(conversation(30))
+    async with app.run_test(size=(100, 20)) as pilot:
+        transcript = app.chat.transcript
+        app.start_turn()
+        await until(pilot, lambda: len(transcript.views) == 31)
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "line\n\n" * 30))
+        await until(pilot, lambda: len(transcript.views) == 32)
+        await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y)
+        transcript.scroll_relative(y=-15, animate=False)
+        await pilot.pause()
+        position = transcript.scroll_y
+        views = {view: view.region for view in transcript.views}
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "more\n\n" * 50))
+        app.store.dispatch(e.ToolCallRequested(call()))
+        app.store.dispatch(e.EntryCompleted(EntryId("m")))
+        await until(pilot, lambda: len(transcript.views) == 33)
+        await pilot.pause(0.1)
+        assert transcript.scroll_y == position
+        last = transcript.views[-2]
+        assert all(view.region == region for view, region in views.items() if view is not last)
+        await pilot.press("ctrl+end")
+        await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y)
+
+
+async def test_following_keeps_the_number_of_mounted_entries_bounded() -> None:
+    app = ChatApp(conversation(100))
+    async with app.run_test(size=(100, 30)) as pilot:
+        transcript = app.chat.transcript
+        app.start_turn()
+        await until(pilot, lambda: len(transcript.views) > 1)
+        for number in range(200):
+            app.store.dispatch(e.ToolCallRequested(call(number)))
+            if number % 10 == 0:
+                await pilot.pause(0.04)
+        await until(pilot, lambda: transcript.views[-1].entry.id == "call199")
+        assert len(transcript.views) <= MAX_ENTRIES
+        await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y)
+
+
+async def test_a_burst_of_entries_while_scrolled_up_waits_below_the_window() -> None:
+    app = ChatApp(conversation(100))
+    async with app.run_test(size=(100, 30)) as pilot:
+        transcript = app.chat.transcript
+        await until(pilot, lambda: transcript.max_scroll_y > 0)
+        app.start_turn()
+        transcript.scroll_home(animate=False)
+        await pilot.pause()
+        for number in range(300):
+            app.store.dispatch(e.ToolCallRequested(call(number)))
+        await until(pilot, lambda: transcript.later.display)
+        assert len(transcript.views) <= MAX_MOUNTED
+        transcript.focus()
+        await pilot.press("end")
+        await until(pilot, lambda: transcript.views[-1].entry.id == "call299")
+
+
+async def test_another_conversation_takes_the_place_of_the_first() -> None:
+    app = ChatApp(conversation(40))
+    async with app.run_test() as pilot:
+        transcript = app.chat.transcript
+        await until(pilot, lambda: len(transcript.views) == 40)
+        transcript.show(Transcript(settled=conversation(3).transcript.settled, epoch=1))
+        await until(pilot, lambda: len(transcript.views) == 3)
+        assert len(transcript.query(EntryView)) == 3
+
+
+async def test_the_cursor_walks_entries_and_copies_their_text() -> None:
+    app = ChatApp(conversation(6))
+    async with app.run_test() as pilot:
+        transcript = app.chat.transcript
+        await until(pilot, lambda: len(transcript.views) == 6)
+        transcript.focus()
+        await pilot.pause()
+        assert transcript.cursor is transcript.views[-1]
+        await pilot.press("up")
+        assert transcript.cursor is transcript.views[-2]
+        await pilot.press("c")
+        assert app.clipboard == "question 4"
+        await pilot.press("escape")
+        await until(pilot, lambda: app.focused is app.chat.composer)

@@ -1,0 +1,62 @@
+"""What becomes of a server whose definition changes, goes and comes back while it closes."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.engine.servers.support import Watcher, eventually
+from tests.unit.engine.servers.test_supervisor import Pretended, definition
+from tui.engine.servers.live import Attempt, Host
+from tui.engine.servers.log import ServerLog
+from tui.engine.servers.manager import ServerManager
+from tui.engine.settings.definitions import ServerDefinition
+from tui.model.servers import ServerStatus as S
+
+ONE = definition()
+TWO, THREE = replace(ONE, command="two"), replace(ONE, command="three")
+
+
+class Connections:
+    """Makes pretended connections and keeps them, with the definitions they are for."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[ServerDefinition, Pretended]] = []
+
+    def connect(self, given: ServerDefinition, log: ServerLog, host: Host) -> Attempt:
+        """Make one more."""
+        del log, host
+        self.made.append((given, Pretended()))
+        return self.made[-1][1]
+
+    @property
+    def definitions(self) -> list[ServerDefinition]:
+        """What was connected to, in order."""
+        return [given for given, _ in self.made]
+
+
+@pytest.mark.parametrize("edits", [[[], [ONE]], [[TWO], [THREE]], [[TWO], [], [THREE]]])
+async def test_a_server_starts_again_only_once_it_has_let_go(
+    edits: list[list[ServerDefinition]], tmp_path: Path
+) -> None:
+    connections, watcher = Connections(), Watcher()
+    manager = ServerManager(
+        watcher, workspace=tmp_path, client_version="0.1", connect=connections.connect
+    )
+    async with manager:
+        manager.configure([ONE])
+        await watcher.until("s", S.READY)
+        first = connections.made[0][1]
+        first.may_close.clear()
+        for edit in edits:
+            manager.configure(edit)
+            await asyncio.sleep(0)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert connections.definitions == [ONE]
+        first.may_close.set()
+        await eventually(lambda: len(connections.made) == 2)
+        await eventually(lambda: watcher.statuses("s")[-1] is S.READY)
+        assert connections.definitions == [ONE, edits[-1][0]]
+        assert first.closed == 1

@@ -1,0 +1,112 @@
+"""Addresses that a call needs opened first (error -32042), without a server around them."""
+
+import asyncio
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import MCPError
+from mcp.shared.exceptions import UrlElicitationRequiredError
+
+from tests.unit.engine.servers.support import eventually
+from tui.engine.requests import RequestDesk
+from tui.engine.servers.facilities import Facilities
+from tui.engine.servers.inbound.elicitation import Elicitor
+from tui.model.events import Event, RequestRaised
+from tui.model.requests import FormRequest, Reply, ReplyAction, UrlRequest
+from tui.model.servers import ServerId
+
+
+class Stage:
+    """An elicitor whose addresses open, and what it asks."""
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+        self.events: list[Event] = []
+        self.desk = RequestDesk(self.events.append)
+        facilities = Facilities(self.events.append, self.desk, open_url=self._open)
+        self.elicitor = Elicitor(ServerId("s"), facilities)
+
+    async def _open(self, url: str) -> bool:
+        self.opened.append(url)
+        await anyio.lowlevel.checkpoint()
+        return True
+
+    @property
+    def asked(self) -> list[FormRequest | UrlRequest]:
+        """What was put to the user, oldest first."""
+        raised = [event.request for event in self.events if isinstance(event, RequestRaised)]
+        return [request for request in raised if isinstance(request, FormRequest | UrlRequest)]
+
+    async def accept(self, number: int) -> None:
+        """Accept the question of this number, once it is there."""
+        await eventually(lambda: len(self.asked) >= number)
+        self.desk.reply(self.asked[number - 1].id, Reply(ReplyAction.ACCEPT))
+
+    def call(self, error: MCPError) -> "asyncio.Task[bool]":
+        """Let the user open what a call needs."""
+        return asyncio.create_task(self.elicitor.open_required(error, "pay"))
+
+
+def needing(*elicitation_ids: str | None) -> MCPError:
+    """Make the error of a call that needs an address opened for each of these."""
+    return UrlElicitationRequiredError(
+        [
+            types.ElicitRequestURLParams(
+                message="Open it", url=f"https://x.test/{number}", elicitation_id=elicitation_id
+            )
+            for number, elicitation_id in enumerate(elicitation_ids)
+        ]
+    )
+
+
+async def test_what_the_server_completes_while_another_address_is_asked_about_counts() -> None:
+    stage = Stage()
+    call = stage.call(needing("one", "two"))
+    await stage.accept(1)
+    await eventually(lambda: len(stage.asked) == 2)
+    stage.elicitor.complete("one")
+    await stage.accept(2)
+    await eventually(lambda: len(stage.asked) == 3)
+    assert isinstance(stage.asked[2], FormRequest)
+    assert not call.done()
+    stage.elicitor.complete("two")
+    with anyio.fail_after(5):
+        assert await call
+    assert stage.opened == ["https://x.test/0", "https://x.test/1"]
+
+
+async def test_a_completion_of_another_elicitation_changes_nothing() -> None:
+    stage = Stage()
+    call = stage.call(needing("one"))
+    await eventually(lambda: len(stage.asked) == 1)
+    stage.elicitor.complete("one")
+    await stage.accept(1)
+    await eventually(lambda: len(stage.asked) == 2)
+    stage.elicitor.complete("other")
+    assert not call.done()
+    await stage.accept(2)
+    with anyio.fail_after(5):
+        assert await call
+
+
+async def test_an_address_that_names_no_elicitation_is_done_when_the_user_says_so() -> None:
+    stage = Stage()
+    call = stage.call(needing("one", None))
+    await stage.accept(1)
+    await stage.accept(2)
+    await eventually(lambda: len(stage.asked) == 3)
+    stage.elicitor.complete("one")
+    assert not call.done()
+    await stage.accept(3)
+    with anyio.fail_after(5):
+        assert await call
+
+
+@pytest.mark.parametrize("data", [None, [], "x", {"elicitations": 5}, {"elicitations": [{}]}])
+async def test_an_error_that_names_no_address_asks_nothing(data: object) -> None:
+    stage = Stage()
+    error = MCPError(types.URL_ELICITATION_REQUIRED, "open", data)
+    with anyio.fail_after(5):
+        assert not await stage.call(error)
+    assert stage.asked == []

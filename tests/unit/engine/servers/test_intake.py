@@ -1,0 +1,182 @@
+"""How much a server may send, by a clock of the test and with servers that flood."""
+
+import asyncio
+import time
+
+import pytest
+from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
+
+from tests.support.measures import Measure
+from tests.support.stalls import LoopWatch
+from tests.unit.engine.servers.support import Watcher, call, running, script
+from tui.engine.servers import intake as intake_module
+from tui.engine.servers.intake import (
+    BURST,
+    MAX_EXCESS,
+    MAX_NOISE_LINES,
+    PIECE,
+    RATE,
+    FloodError,
+    Intake,
+)
+from tui.engine.servers.log import ServerLog
+from tui.engine.tools import ToolCallError
+from tui.model.servers import ServerId
+from tui.model.servers import ServerStatus as S
+
+CHANGED = b'{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}'
+PROGRESS = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}'
+REPLY = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+
+
+class Time:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.slept = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+        self.slept += seconds
+
+
+@pytest.fixture
+def clock() -> Time:
+    """Give a clock that stands still."""
+    return Time()
+
+
+@pytest.fixture
+def watcher() -> Watcher:
+    """Record what is logged."""
+    return Watcher()
+
+
+@pytest.fixture
+def intake(clock: Time, watcher: Watcher) -> Intake:
+    """Give the intake of a server."""
+    return Intake(ServerLog(ServerId("s"), watcher), clock, clock.sleep)
+
+
+async def test_a_burst_is_taken_without_a_pause(intake: Intake, clock: Time) -> None:
+    for _ in range(int(BURST * 0.9)):
+        assert await intake.take(CHANGED) is not None
+    assert clock.slept == 0
+
+
+async def test_beyond_the_burst_messages_are_taken_at_the_rate(intake: Intake, clock: Time) -> None:
+    count = int(BURST + 5 * RATE)
+    for _ in range(count):
+        assert await intake.take(CHANGED) is not None
+    assert 4.9 < clock.slept < 5.2
+
+
+async def test_bytes_count_too(intake: Intake, clock: Time) -> None:
+    message = REPLY.replace(b"{}", b'{"t":"%b"}' % (b"x" * 16 * 2**20))
+    for _ in range(5):
+        await intake.take(message)
+    assert clock.slept == 0
+    for _ in range(4):
+        await intake.take(message)
+    assert clock.slept == pytest.approx((8 * (len(message) / PIECE + 1) - BURST) / RATE, abs=0.1)
+
+
+async def test_a_server_that_never_rests_is_given_up(intake: Intake, clock: Time) -> None:
+    async def flood() -> None:
+        while True:
+            await intake.take(CHANGED)
+
+    with pytest.raises(FloodError, match="1,000 messages or 16 MiB a second") as caught:
+        await flood()
+    assert caught.value.permanent
+    assert MAX_EXCESS < clock.slept < MAX_EXCESS + 1
+
+
+async def test_a_rest_makes_an_excess_forgotten(intake: Intake, clock: Time) -> None:
+    for _ in range(5):
+        for _ in range(int(BURST + 0.8 * MAX_EXCESS * RATE)):
+            await intake.take(CHANGED)
+        clock.now += 6
+
+
+async def test_reports_are_dropped_first_and_replies_never(
+    intake: Intake, clock: Time, watcher: Watcher
+) -> None:
+    taken = [await intake.take(PROGRESS) for _ in range(20_000)]
+    assert BURST * 0.4 < sum(message is not None for message in taken) < BURST * 0.6
+    assert clock.slept == 0
+    assert await intake.take(REPLY) is not None
+    await asyncio.sleep(0.06)
+    [line] = watcher.log("s")
+    assert "some of them are left out" in line
+    clock.now += 5
+    assert await intake.take(PROGRESS) is not None
+
+
+async def test_noise_is_shown_to_a_limit_and_paced(
+    intake: Intake, clock: Time, watcher: Watcher
+) -> None:
+    for _ in range(200_000):
+        assert await intake.take(b"noise") is None
+    assert 4 < clock.slept < 7
+    await asyncio.sleep(0.06)
+    assert len(watcher.log("s")) == MAX_NOISE_LINES + 1
+
+
+async def test_the_answer_of_a_handshake_may_not_be_of_many_values(intake: Intake) -> None:
+    reply = REPLY.replace(b"{}", b'{"a":[%b0]}' % (b"0," * 60_000))
+    for method in ("initialize", "server/discover"):
+        intake.note_sent(JSONRPCRequest(jsonrpc="2.0", id=1, method=method))
+        assert isinstance(await intake.take(reply), JSONRPCError)
+    intake.note_sent(JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list"))
+    assert isinstance(await intake.take(reply), JSONRPCResponse)
+
+
+async def test_lines_that_make_no_event_are_paced(intake: Intake, clock: Time) -> None:
+    await intake.take_lines(500_000)
+    assert 4.9 < clock.slept < 5.1
+
+
+@pytest.mark.parametrize("line", ["", "x", CHANGED.decode()], ids=["blank", "noise", "changes"])
+async def test_a_server_that_floods_without_end_is_stopped_and_the_others_are_not(
+    line: str,
+    monkeypatch: pytest.MonkeyPatch,
+    measure: Measure,
+    loop_watch: LoopWatch,
+) -> None:
+    monkeypatch.setattr(intake_module, "MAX_EXCESS", 1.5)
+    definitions = script("raw", "flooding"), script("raw", server="good")
+    async with running(*definitions) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        await watcher.until("good", S.READY)
+        loop_watch.clear()
+        began, cpu_began = time.monotonic(), time.process_time()
+        with pytest.raises(ToolCallError, match="sent more than 1,000 messages") as caught:
+            await call(manager, "flood", {"text": line})
+        spent = (time.process_time() - cpu_began) / (time.monotonic() - began)
+        assert "whether it had any effect is unknown" in str(caught.value)
+        measure(f"a flood of {line[:1]!r}…: {spent * 100:.0f} % of a core until it was stopped")
+        assert spent < 0.8
+        failed = await watcher.until("raw", S.READY, S.FAILED)
+        assert failed.failure is not None
+        assert failed.failure.reason.startswith("sent more than 1,000 messages")
+        assert watcher.last("good").status is S.READY
+        loop_watch.assert_smooth()
+
+
+async def test_a_result_behind_a_flood_of_progress_arrives(
+    measure: Measure, loop_watch: LoopWatch
+) -> None:
+    async with running(script("raw", "flooding")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        began = time.monotonic()
+        assert (await call(manager, "hurry")).display == "done"
+        seconds = time.monotonic() - began
+        measure(f"a result behind 30,000 reports of progress: after {seconds:.1f} s")
+        assert watcher.last("raw").status is S.READY
+        loop_watch.assert_smooth()

@@ -1,0 +1,155 @@
+import asyncio
+import json
+import math
+import time
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.measures import Measure
+from tests.support.stalls import HANG_SECONDS
+from tui.engine.servers import framing, json_text
+from tui.engine.servers.json_text import UnreadableError, parse, structure
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+MIB = 2**20
+
+
+def structural(value: object) -> int:
+    """Count the structural characters that a value is written with, the slow way."""
+    match value:
+        case dict():
+            inner = sum(1 + structural(item) for item in value.values())
+            return 1 + inner + max(0, len(value) - 1)
+        case list():
+            return 1 + sum(map(structural, value)) + max(0, len(value) - 1)
+        case _:
+            return 0
+
+
+@given(VALUES, st.booleans())
+def test_both_ways_of_reading_give_what_was_written(value: Any, ascii_only: bool) -> None:  # noqa: ANN401
+    text = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "replace")
+    expected = json.loads(text)
+    assert parse(text) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_text, "EASY_STRUCTURE", -1)
+        assert parse(text) == expected
+
+
+@given(VALUES)
+def test_structure_is_counted_outside_of_strings(value: object) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_text, "FEW", -1)
+        patch.setattr(json_text, "_STRINGS_AT_A_TIME", 2)
+        assert structure(json.dumps(value).encode()) == structural(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (rb'"a\ud800b"', "a\ufffdb"),
+        (rb'"\uDC00\ud800"', "\ufffd\ufffd"),
+        (rb'"\ud83d\ude00\ud83d"', "\U0001f600\ufffd"),
+        (rb'["\\ud800", "\ud800"]', ["\\ud800", "\ufffd"]),
+        (rb'{"\ud800": 1}', {"\ufffd": 1}),
+        (b'"\xff"', "\ufffd"),
+        (b"[NaN, Infinity, -Infinity]", ["NaN", "Infinity", "-Infinity"]),
+        (b"1e999", math.inf),
+    ],
+)
+def test_what_servers_write_amiss_is_mended(text: bytes, value: object) -> None:
+    assert parse(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"[1,]",
+        b"[" * 100_000 + b"]" * 100_000,
+        b"[NaN," + b"[" * 200 + b"]" * 200 + b"]",
+        b"9" * 5_000,
+        b"[NaN, " + b"9" * 100_000 + b"]",
+    ],
+    ids=["nothing", "open", "comma", "deep", "deep and odd", "long number", "longer and odd"],
+)
+def test_what_cannot_be_read_is_refused(text: bytes) -> None:
+    with pytest.raises(UnreadableError, match="cannot be read"):
+        parse(text)
+
+
+@pytest.mark.parametrize("piece", [b"[],", b"{},", b'"",', b"1,"])
+def test_too_many_values_are_refused_before_they_are_read(piece: bytes) -> None:
+    with pytest.raises(UnreadableError, match="too complex"):
+        parse(b"[" + piece * (16 * MIB // len(piece)) + b"0]")
+
+
+def test_a_long_text_is_not_mistaken_for_many_values() -> None:
+    words = 'a,b,"c",{1},[2]\\\n' * (4 * MIB // 16)
+    assert parse(json.dumps({"text": words}).encode()) == {"text": words}
+
+
+async def longest_gap(work: Awaitable[object]) -> tuple[float, float]:
+    """Give how long the loop did not get a turn at most while some work went on, and the whole."""
+    began = last = time.perf_counter()
+    longest = 0.0
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        await asyncio.sleep(0.001)
+        longest = max(longest, time.perf_counter() - last)
+        last = time.perf_counter()
+    await task
+    return longest, last - began
+
+
+@pytest.mark.usefixtures("settled_heap")
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"[" + b"[]," * 280_000 + b"0]",
+        b"[" + b'{"id":1,"name":"row"},' * 110_000 + b"0]",
+        b"[" + b"0," * 550_000 + b"0]",
+    ],
+    ids=["lists", "rows", "numbers"],
+)
+async def test_the_loop_gets_its_turns_while_many_values_are_read(
+    value: bytes, measure: Measure
+) -> None:
+    line = b'{"jsonrpc":"2.0","id":1,"result":{"v":%b}}' % value
+    gap, took = await longest_gap(framing.read(line))
+    size = len(line) / MIB
+    measure(f"{size:.1f} MiB of JSON: read in {took * 1000:.0f} ms, loop held {gap * 1000:.0f} ms")
+    # A parser that keeps the interpreter to itself would hold the loop for all of its time.
+    assert gap < took / 2
+
+
+@pytest.mark.usefixtures("settled_heap")
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"[" + b"[]," * 5_500_000 + b"0]",
+        b'"' + b"A" * (16 * MIB - 100) + b'"',
+        b'"' + b"line\\n" * (2 * MIB) + b'"',
+        b'"' + b"\\\\" * (7 * MIB) + b'"',
+    ],
+    ids=["too many lists", "one string", "escapes", "backslashes"],
+)
+async def test_what_is_read_or_refused_at_once_is_quick(value: bytes, measure: Measure) -> None:
+    line = b'{"jsonrpc":"2.0","id":1,"result":{"v":%b}}' % value
+    gap, took = await longest_gap(framing.read(line))
+    size = len(line) / MIB
+    measure(f"{size:.1f} MiB of JSON: done in {took * 1000:.0f} ms, loop held {gap * 1000:.0f} ms")
+    assert took < HANG_SECONDS

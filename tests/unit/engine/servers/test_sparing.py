@@ -1,0 +1,62 @@
+from typing import Any
+
+import pytest
+from mcp import MCPError
+from mcp_types import CallToolResult
+
+from tui.engine.servers.sparing import MAX_META_VALUES, check_weight, is_light, restore, spare
+from tui.engine.servers.transport import EXCHANGE_FAILED
+
+
+def read(raw: dict[str, Any]) -> CallToolResult:
+    """Read a result as the SDK does."""
+    result = CallToolResult.model_validate(raw, by_name=False)
+    result.model_dump(by_alias=True, mode="json")
+    return result
+
+
+def test_structured_content_passes_the_sdk_as_it_is() -> None:
+    structured = {"rows": [{"held": 1}] * 10}
+    spared = spare({"content": [], "structuredContent": structured})
+    assert is_light(spared, 5)
+    restored = restore(read(spared)).structured_content
+    assert restored is structured
+
+
+@pytest.mark.parametrize("structured", [None, {}, {"held": "text"}])
+def test_any_structured_content_comes_back(structured: dict[str, Any] | None) -> None:
+    raw: dict[str, Any] = {"content": []}
+    if structured is not None:
+        raw["structuredContent"] = structured
+    assert restore(read(spare(raw))).structured_content == structured
+    assert restore(read(raw)).structured_content == structured
+
+
+def test_blocks_keep_what_is_used_of_them() -> None:
+    meta = {"a": [0] * 10}
+    blocks = [
+        {"type": "text", "text": "t", "_meta": meta, "annotations": {"priority": 1}},
+        {"type": "image", "data": "AA==", "mimeType": "image/png", "odd": meta},
+        {"type": "resource", "resource": {"uri": "a:b", "text": "r", "_meta": meta}},
+        {"type": "resource_link", "uri": "a:b", "name": "n", "title": "t", "icons": []},
+    ]
+    assert spare({"content": blocks})["content"] == [
+        {"type": "text", "text": "t"},
+        {"type": "image", "data": "AA==", "mimeType": "image/png"},
+        {"type": "resource", "resource": {"uri": "a:b", "text": "r"}},
+        {"type": "resource_link", "uri": "a:b", "name": "n", "title": "t"},
+    ]
+
+
+def test_only_a_small_meta_is_kept() -> None:
+    small, large = {"a": 1}, {"a": [0] * MAX_META_VALUES}
+    assert spare({"content": [], "_meta": small})["_meta"] == small
+    assert "_meta" not in spare({"content": [], "_meta": large})
+
+
+def test_another_reply_of_many_values_fails_its_request() -> None:
+    light = {"contents": [{"text": "x" * 1_000_000}]}
+    assert check_weight(light) is light
+    with pytest.raises(MCPError, match="too complex") as caught:
+        check_weight({"contents": [{"a": [[]] * 100} for _ in range(1_000)]})
+    assert caught.value.code == EXCHANGE_FAILED

@@ -1,0 +1,190 @@
+"""URI templates: the examples of RFC 6570, and what hostile ones cost."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp import InvalidUriTemplate
+from mcp import UriTemplate as SdkTemplate
+
+from tui.model.uri_templates import (
+    MAX_TEMPLATE,
+    MAX_URI,
+    MAX_VARIABLES,
+    UriTemplateError,
+    Variable,
+    parse_template,
+)
+
+VALUES = {
+    "var": "value",
+    "hello": "Hello World!",
+    "half": "50%",
+    "base": "http://example.com/home/",
+    "path": "/foo/bar",
+    "list": "red,green,blue",
+    "v": "6",
+    "x": "1024",
+    "y": "768",
+    "empty": "",
+    "who": "fred",
+    "dub": "me/too",
+    "pct": "a%20b%",
+    "name.first": "Zoë",
+}
+
+EXAMPLES = {
+    # RFC 6570, 3.2.2: simple string expansion
+    "{var}": "value",
+    "{hello}": "Hello%20World%21",
+    "{half}": "50%25",
+    "O{empty}X": "OX",
+    "O{undef}X": "OX",
+    "{x,y}": "1024,768",
+    "{x,hello,y}": "1024,Hello%20World%21,768",
+    "?{x,empty}": "?1024,",
+    "?{x,undef}": "?1024",
+    "?{undef,y}": "?768",
+    "{var:3}": "val",
+    "{var:30}": "value",
+    "{list*}": "red,green,blue",
+    # 3.2.3: reserved expansion
+    "{+var}": "value",
+    "{+hello}": "Hello%20World!",
+    "{+half}": "50%25",
+    "{base}index": "http%3A%2F%2Fexample.com%2Fhome%2Findex",
+    "{+base}index": "http://example.com/home/index",
+    "O{+empty}X": "OX",
+    "{+path}/here": "/foo/bar/here",
+    "here?ref={+path}": "here?ref=/foo/bar",
+    "up{+path}{var}/here": "up/foo/barvalue/here",
+    "{+x,hello,y}": "1024,Hello%20World!,768",
+    "{+path,x}/here": "/foo/bar,1024/here",
+    "{+path:6}/here": "/foo/b/here",
+    "{+pct}": "a%20b%25",
+    # 3.2.4: fragment expansion
+    "{#var}": "#value",
+    "{#hello}": "#Hello%20World!",
+    "foo{#empty}": "foo#",
+    "foo{#undef}": "foo",
+    "{#path,x}/here": "#/foo/bar,1024/here",
+    "{#list*}": "#red,green,blue",
+    # 3.2.5: label expansion
+    "{.who}": ".fred",
+    "{.who,who}": ".fred.fred",
+    "{.half,who}": ".50%25.fred",
+    "X{.empty}": "X.",
+    "X{.undef}": "X",
+    "X{.var:3}": "X.val",
+    "www{.list*}": "www.red.green.blue",
+    # 3.2.6: path segments
+    "{/who}": "/fred",
+    "{/who,who}": "/fred/fred",
+    "{/half,who}": "/50%25/fred",
+    "{/who,dub}": "/fred/me%2Ftoo",
+    "{/var,empty}": "/value/",
+    "{/var,undef}": "/value",
+    "{/var,x}/here": "/value/1024/here",
+    "{/var:1,var}": "/v/value",
+    "{/list*}": "/red/green/blue",
+    # 3.2.7: path-style parameters
+    "{;who}": ";who=fred",
+    "{;empty}": ";empty",
+    "{;v,empty,who}": ";v=6;empty;who=fred",
+    "{;v,undef,who}": ";v=6;who=fred",
+    "{;hello:5}": ";hello=Hello",
+    "{;list*}": ";list=red;list=green;list=blue",
+    # 3.2.8 and 3.2.9: form-style queries
+    "{?who}": "?who=fred",
+    "{?x,y,empty}": "?x=1024&y=768&empty=",
+    "{?x,y,undef}": "?x=1024&y=768",
+    "{?undef}": "",
+    "{?var:3}": "?var=val",
+    "{?list*}": "?list=red&list=green&list=blue",
+    "?fixed=yes{&x}": "?fixed=yes&x=1024",
+    "{&x,y,empty}": "&x=1024&y=768&empty=",
+    "{&list*}": "&list=red&list=green&list=blue",
+    # literals and names
+    "file:///ä b%20c/{name.first}": "file:///%C3%A4%20b%20c/Zo%C3%AB",
+    "plain://x?y=[1]#z": "plain://x?y=[1]#z",
+}
+
+
+@pytest.mark.parametrize("template", EXAMPLES)
+def test_a_template_is_filled_in_as_the_standard_says(template: str) -> None:
+    assert parse_template(template).expand(VALUES) == EXAMPLES[template]
+
+
+def test_variables_are_named_once_with_what_a_form_has_to_know() -> None:
+    template = parse_template("x://{id}{/path*}{?q,id,tags*}{+rest:9}")
+    assert template.variables == (
+        Variable("id", required=True, is_list=False),
+        Variable("path", required=False, is_list=True),
+        Variable("q", required=False, is_list=False),
+        Variable("tags", required=False, is_list=True),
+        Variable("rest", required=True, is_list=False),
+    )
+    assert parse_template("memo://all").variables == ()
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{", "}", "a{b", "a}b", "{}", "{a}}", "{{a}}", "{a{b}}", "{,}", "{a,}", "{a b}", "{a:0}",
+        "{a:12345}", "{a:}", "{a**}", "{a*:3}", "{=a}", "{!a}", "{|a}", "{a..b}", "{.}", "{ä}",
+        "{%zz}", "x" * (MAX_TEMPLATE + 1),
+        "".join(f"{{v{n}}}" for n in range(MAX_VARIABLES + 1)),
+    ],
+)  # fmt: skip
+def test_what_is_no_template_is_refused(template: str) -> None:
+    with pytest.raises(UriTemplateError):
+        parse_template(template)
+
+
+def test_a_uri_that_would_be_too_long_is_refused() -> None:
+    template = parse_template("{a}" * 2)
+    assert len(template.expand({"a": "x" * (MAX_URI // 2)})) == MAX_URI
+    with pytest.raises(UriTemplateError, match="longer"):
+        template.expand({"a": "x" * (MAX_URI // 2 + 1)})
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["{" + "a" * 1_990 + "!}", "{" + "a." * 990 + "}", "{" + "%41" * 600 + "%}", "{+a}" * 490],
+)
+def test_a_hostile_template_costs_no_more_than_its_size(template: str) -> None:
+    began = time.process_time()
+    for _ in range(20):
+        try:
+            parse_template(template).expand({"a": "%" * 30})
+        except UriTemplateError:
+            continue
+    assert time.process_time() - began < 1
+
+
+names = st.sampled_from(["a", "b_c", "d.e"])
+operators = st.sampled_from(["", "+", "#", ".", "/", ";", "?", "&"])
+expressions = st.builds(
+    lambda operator, listed: "{" + operator + ",".join(listed) + "}",
+    operators,
+    st.lists(names, min_size=1, max_size=3, unique=True),
+)
+templates = st.lists(
+    expressions | st.text(st.characters(categories=["L", "Nd"]), max_size=3), max_size=5
+).map("".join)
+
+
+@given(templates, st.dictionaries(names, st.text()))
+def test_whatever_the_sdk_can_fill_in_comes_out_the_same(
+    template: str, values: dict[str, str]
+) -> None:
+    values = {name: value.encode(errors="replace").decode() for name, value in values.items()}
+    try:
+        expected = SdkTemplate.parse(template).expand(values)
+    except InvalidUriTemplate:
+        expected = None
+    filled_in = parse_template(template).expand(values)
+    assert filled_in.isascii()
+    if expected is not None and template.isascii():
+        assert filled_in == expected

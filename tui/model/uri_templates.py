@@ -1,0 +1,209 @@
+"""URI templates (RFC 6570): which variables one has, and the URI it becomes when filled in.
+
+All operators, prefixes and lists are known, so that every template a server may offer can be
+filled in. Reading and filling in take time linear in the lengths, which are limited.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+MAX_TEMPLATE: Final = 1_999
+"""Longest template, in characters; one that was cut to be shown is longer and so refused."""
+
+MAX_VARIABLES: Final = 50
+"""Variables of one template."""
+
+MAX_URI: Final = 16_384
+"""Longest URI that a template may become, in characters."""
+
+_RESERVED: Final = ":/?#[]@!$&'()*+,;="
+_PERCENT_ENCODED: Final = re.compile("(%[0-9A-Fa-f]{2})")
+_VARIABLE: Final = re.compile(
+    r"(?P<name>(?:\w|%[0-9A-Fa-f]{2})++(?:\.(?:\w|%[0-9A-Fa-f]{2})++)*+)"
+    r"(?::(?P<prefix>[1-9]\d{0,3})|(?P<explode>\*))?",
+    re.ASCII,
+)
+
+
+class UriTemplateError(ValueError):
+    """A template is none, or cannot be filled in; the text says why, as part of a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of a template.
+
+    Attributes:
+        name: Its name.
+        required: Whether the URI makes little sense without it.
+        is_list: Whether it takes several values, separated by commas.
+    """
+
+    name: str
+    required: bool
+    is_list: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    """How an operator expands (RFC 6570, appendix A).
+
+    Attributes:
+        first: What stands before the first value.
+        separator: What stands between two values.
+        named: Whether values stand behind their name.
+        if_empty: What stands between a name and an empty value.
+        allow_reserved: Whether reserved characters of a value stay as they are.
+    """
+
+    first: str = ""
+    separator: str = ","
+    named: bool = False
+    if_empty: str = ""
+    allow_reserved: bool = False
+
+
+_SIMPLE: Final = _Operator()
+_OPERATORS: Final[Mapping[str, _Operator]] = {
+    "+": _Operator(allow_reserved=True),
+    "#": _Operator("#", allow_reserved=True),
+    ".": _Operator(".", "."),
+    "/": _Operator("/", "/"),
+    ";": _Operator(";", ";", named=True),
+    "?": _Operator("?", "&", named=True, if_empty="="),
+    "&": _Operator("&", "&", named=True, if_empty="="),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Spec:
+    """A variable as it stands in an expression; `prefix` 0 keeps all of its value."""
+
+    name: str
+    prefix: int
+    explode: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Expression:
+    operator: _Operator
+    specs: tuple[_Spec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UriTemplate:
+    """A template that was read; see `parse_template`."""
+
+    _parts: tuple[str | _Expression, ...]
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Its variables, each once, in the order in which they appear."""
+        found: dict[str, Variable] = {}
+        for part in self._parts:
+            for spec in part.specs if isinstance(part, _Expression) else ():
+                before = found.get(spec.name, Variable(spec.name, required=False, is_list=False))
+                is_path = isinstance(part, _Expression) and not part.operator.first
+                found[spec.name] = Variable(
+                    spec.name, before.required or is_path, before.is_list or spec.explode
+                )
+        return tuple(found.values())
+
+    def expand(self, values: Mapping[str, str]) -> str:
+        """Fill in the variables. Those without a value leave out what belongs to them.
+
+        Args:
+            values: By name. The text for a variable that is a list is split at its commas.
+
+        Raises:
+            UriTemplateError: If the URI would be too long.
+        """
+        uri = "".join(
+            part if isinstance(part, str) else _expand(part, values) for part in self._parts
+        )
+        if len(uri) > MAX_URI:
+            raise UriTemplateError(f"the URI would be longer than {MAX_URI:,} characters")
+        return uri
+
+
+def parse_template(template: str) -> UriTemplate:
+    """Read a template.
+
+    Raises:
+        UriTemplateError: If it is no template of RFC 6570, or exceeds a limit.
+    """
+    if len(template) > MAX_TEMPLATE:
+        raise UriTemplateError(f"the template is longer than {MAX_TEMPLATE:,} characters")
+    parsed = UriTemplate(tuple(_parts(template)))
+    if len(parsed.variables) > MAX_VARIABLES:
+        raise UriTemplateError(f"the template has more than {MAX_VARIABLES} variables")
+    return parsed
+
+
+def _parts(template: str) -> Iterator[str | _Expression]:
+    rest = template
+    while rest:
+        literal, brace, rest = rest.partition("{")
+        if "}" in literal:
+            raise UriTemplateError("a brace of the template is not opened")
+        if literal:
+            yield _encode(literal, allow_reserved=True)
+        if not brace:
+            return
+        expression, brace, rest = rest.partition("}")
+        if not brace:
+            raise UriTemplateError("a brace of the template is not closed")
+        yield _expression(expression)
+
+
+def _expression(text: str) -> _Expression:
+    operator = _OPERATORS.get(text[:1])
+    listed = text if operator is None else text[1:]
+    return _Expression(operator or _SIMPLE, tuple(map(_spec, listed.split(","))))
+
+
+def _spec(text: str) -> _Spec:
+    found = _VARIABLE.fullmatch(text)
+    if found is None:
+        raise UriTemplateError("an expression of the template cannot be read")
+    return _Spec(found["name"], int(found["prefix"] or 0), found["explode"] is not None)
+
+
+def _expand(expression: _Expression, values: Mapping[str, str]) -> str:
+    operator = expression.operator
+    expanded = [
+        item
+        for spec in expression.specs
+        if (value := values.get(spec.name)) is not None
+        for item in _items(operator, spec, value)
+    ]
+    return operator.first + operator.separator.join(expanded) if expanded else ""
+
+
+def _items(operator: _Operator, spec: _Spec, value: str) -> Iterator[str]:
+    """Give what one variable becomes, a list in several pieces."""
+    pieces: Sequence[str] = value.split(",") if spec.explode else (value,)
+    for piece in pieces:
+        kept = piece[: spec.prefix] if spec.prefix else piece
+        encoded = _encode(kept, allow_reserved=operator.allow_reserved)
+        if not operator.named:
+            yield encoded
+        elif encoded:
+            yield f"{spec.name}={encoded}"
+        else:
+            yield f"{spec.name}{operator.if_empty}"
+
+
+def _encode(text: str, *, allow_reserved: bool) -> str:
+    """Percent-encode a text; where reserved characters may stay, so may what is encoded already."""
+    text = text.encode(errors="replace").decode()
+    if not allow_reserved:
+        return quote(text, safe="~")
+    pieces = _PERCENT_ENCODED.split(text)
+    return "".join(
+        piece if number % 2 else quote(piece, safe=_RESERVED + "~")
+        for number, piece in enumerate(pieces)
+    )
