@@ -18,6 +18,7 @@ from tui.engine.servers.features import (
     RenderedPrompt,
     ResourceReading,
     ServerCallError,
+    ServerGoneError,
 )
 from tui.engine.servers.inbound.sampling import REFUSED
 from tui.engine.servers.prompts import convert_prompt
@@ -184,12 +185,16 @@ class ConnectedFeatures:
         try:
             if level is not None and not sdk.is_stateless(self._client):
                 await self.set_log_level(level)
+        except ServerGoneError:
+            return
         except ServerCallError:
             self._facilities.log_levels.pop(self._server, None)
         for uri in sorted(self._facilities.subscriptions.get(self._server, ())):
             try:
                 await self.subscribe(uri)
                 self._facilities.resource_updated(self._server, uri)
+            except ServerGoneError:
+                return  # the next connection takes up what is still wanted
             except ServerCallError:
                 self._facilities.subscriptions[self._server].discard(uri)
                 self._facilities.publish(SubscriptionChanged(self._server, uri, subscribed=False))
@@ -209,7 +214,7 @@ class ConnectedFeatures:
     async def _asking(self, seconds: float) -> AsyncIterator[None]:
         """Bound a request, and turn whatever the SDK raises into a `ServerCallError`."""
         if self._is_closed:
-            raise ServerCallError("The server is gone.")
+            raise ServerGoneError("The server is gone.")
         try:
             async with self._watchdog.watch(seconds):
                 yield
@@ -231,13 +236,13 @@ def takes_log_level(client: Client) -> bool:
 def _call_error(error: MCPError) -> ServerCallError:
     match error.code:
         case types.CONNECTION_CLOSED:
-            return ServerCallError("The server is gone.")
+            return ServerGoneError("The server is gone.")
         case types.METHOD_NOT_FOUND:
             return ServerCallError("The server does not know how to do that.")
         case code if code == REFUSED:
             return ServerCallError("The server needed a generation, which was refused.")
         case code if code in OWN_CODES:
-            return ServerCallError(f"The server {sanitize_line(error.error.message)}.")
+            return ServerGoneError(f"The server {sanitize_line(error.error.message)}.")
         case code:
             words = sanitize_line(error.error.message)
             return ServerCallError(f"The server refused: {words} (error {code})")

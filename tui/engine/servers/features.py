@@ -12,6 +12,10 @@ class ServerCallError(Exception):
     """A server did not do what it was asked for; the text says why, for the user."""
 
 
+class ServerGoneError(ServerCallError):
+    """The connection ended meanwhile: what was asked for may well work with the next one."""
+
+
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
     """A prompt as a server rendered it: for the screen, and for the model."""
