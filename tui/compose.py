@@ -108,7 +108,7 @@ async def _run_engine(
     await asyncio.to_thread(importlib.import_module, "tui.engine.engine")
     from tui.engine.browser import open_in_browser  # noqa: PLC0415
     from tui.engine.consent.broker import ConsentBroker  # noqa: PLC0415
-    from tui.engine.consent.policy import Policy  # noqa: PLC0415
+    from tui.engine.consent.rules.policy import Policy  # noqa: PLC0415
     from tui.engine.engine import Engine, EngineOptions  # noqa: PLC0415
     from tui.engine.requests import RequestDesk  # noqa: PLC0415
     from tui.engine.startup import prepare_process  # noqa: PLC0415

@@ -14,7 +14,7 @@ from typing import Any, Final
 from tui.cli.exit_codes import ExitCode
 from tui.cli.stdin import read_piped_input
 from tui.engine.consent.headless import HeadlessConsent
-from tui.engine.consent.policy import Policy
+from tui.engine.consent.rules.policy import Policy
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.events import EventBus
 from tui.engine.redaction import Redactor

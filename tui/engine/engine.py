@@ -17,7 +17,8 @@ from tui.engine.chat.backend import ModelBackend, ModelError
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.generation import BackendGenerator
 from tui.engine.chat.message import Message
-from tui.engine.consent.folder import FolderKeeper, Hooks
+from tui.engine.chat.turn import TurnLimits
+from tui.engine.consent.folders.keeper import FolderKeeper, Hooks
 from tui.engine.consent.protocol import Consent
 from tui.engine.consent.safeguards import Safeguards
 from tui.engine.demo.definitions import demo_definitions
@@ -35,8 +36,7 @@ from tui.engine.servers.enablement import Enablement
 from tui.engine.servers.eras import Eras
 from tui.engine.servers.facilities import Facilities, OpenUrl, open_nothing
 from tui.engine.servers.manager import ServerManager
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.settings.secrets import secrets_in_address
+from tui.engine.settings.definitions import ServerDefinition, secrets_of
 from tui.engine.threads import in_daemon_thread
 from tui.model.chat import BackendKind, ModelView, Severity
 from tui.model.events import ModelSelected, Notice, NoticeRaised
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tui.engine.auth.credentials import ModelAccess
     from tui.engine.configuration import Configuration
     from tui.engine.settings.loader import LoadedSettings
+    from tui.model.settings import GemdeckSettings
 
 __all__ = ["Engine", "EngineOptions"]
 
@@ -111,19 +112,27 @@ class Engine:
             publish,
             watches=options.follow_settings,
         )
-        hooks = Hooks(
-            self._spawn, self._settings.reload, self._configure_servers, self._settings.load
+        self.folder = FolderKeeper(
+            options.folder, publish, self._make_hooks(), asks=desk is not None
         )
-        self.folder = FolderKeeper(options.folder, publish, hooks, asks=desk is not None)
         self._enablement = Enablement(_state_file(enablement.FILE_NAME), self._problems)
         self._kind = BackendKind.DEMO
         self._waiting_ends = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._stack = AsyncExitStack()
         self.desk: Desk = desk or DecliningDesk()
-        facilities = self._make_facilities(open_url, has_user=desk is not None)
-        self.servers = self._make_servers(facilities)
-        self.offerings = Offerings(self.servers, facilities, publish, self._send_message)
+        self._facilities = self._make_facilities(open_url, has_user=desk is not None)
+        self.servers = self._make_servers(self._facilities)
+        self.offerings = Offerings(self.servers, self._facilities, publish, self._send_message)
+
+    def _make_hooks(self) -> Hooks:
+        return Hooks(
+            self._spawn,
+            self._settings.reload,
+            self._configure_servers,
+            self._settings.load,
+            self._safeguards.log.record_trust,
+        )
 
     def _make_facilities(self, open_url: OpenUrl, *, has_user: bool) -> Facilities:
         """Say what servers may use of us; without a user nothing that has to be asked for."""
@@ -184,6 +193,7 @@ class Engine:
         )
         self.folder.take(configuration.settings)
         self._configuration = configuration
+        self._facilities.max_result_size = configuration.settings.gemdeck.max_result_size
         await asyncio.to_thread(self._enablement.load)
         await self._safeguards.open(self.servers)
         for notice in configuration.notices:
@@ -196,16 +206,7 @@ class Engine:
             access, backend = None, DemoBackend()
         if access is None and not (self._options.demo or self._options.demo_without_key):
             return configuration
-        self._conversation = Conversation(
-            backend,
-            self.servers,
-            self._safeguards.consent,
-            self._publish,
-            max_tool_calls=configuration.settings.gemdeck.max_tool_calls,
-            system_instruction=configuration.settings.gemdeck.system_instruction,
-            prepare=self._wait_for_servers,
-        )
-        self._spawn(self._conversation.run())
+        self._converse(backend, configuration.settings.gemdeck)
         self._announce(backend, needs_setup=access is None and not self._options.demo)
         self._with_demo = access is None
         self._waiting_ends = asyncio.get_running_loop().time() + self._options.server_patience
@@ -213,6 +214,18 @@ class Engine:
         if options.follow_settings or self.folder.asks:
             self._spawn(self._settings.run(configuration.settings, self.folder.gate))
         return configuration
+
+    def _converse(self, backend: ModelBackend, settings: "GemdeckSettings") -> None:
+        self._conversation = Conversation(
+            backend,
+            self.servers,
+            self._safeguards.consent,
+            self._publish,
+            limits=TurnLimits(settings.max_tool_calls, settings.max_result_size),
+            system_instruction=settings.system_instruction,
+            prepare=self._wait_for_servers,
+        )
+        self._spawn(self._conversation.run())
 
     def send(self, text: str) -> None:
         """Send a message to the model; it waits while a turn runs."""
@@ -245,6 +258,7 @@ class Engine:
 
     def use_api_key(self, key: str) -> None:
         """Keep a Gemini key and let Gemini answer; the demo's servers leave."""
+        self._redactor.register(key)
         self._spawn(self._switch_access("remember_api_key", key))
 
     def use_vertex(self, project: str, location: str) -> None:
@@ -329,10 +343,7 @@ class Engine:
         """Give the user's servers and, in the demo, the bundled ones under names still free."""
         own = self._configuration.settings.servers if self._configuration is not None else ()
         own = self.folder.admit(own)
-        self._redactor.register(
-            *(secret for server in own for secret in server.secrets),
-            *(secret for server in own for secret in secrets_in_address(server.url)),
-        )
+        self._redactor.register(*secrets_of(own))
         if not self._with_demo:
             return own
         taken = {definition.id for definition in own}

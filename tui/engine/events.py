@@ -3,11 +3,12 @@
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tui.model.events import Event
+if TYPE_CHECKING:  # what events are made of is loaded after the first frame
+    from tui.model.events import Event
 
-Publish = Callable[[Event], None]
+Publish = Callable[["Event"], None]
 """Takes one event; never blocks, never raises."""
 
 _log: Final = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ class EventBus:
 
         return unsubscribe
 
-    def publish(self, event: Event) -> None:
+    def publish(self, event: "Event") -> None:
         """Tell every subscriber. One that fails is named in the log and told of later events."""
         self._events.append(event)
         if self._is_publishing:
@@ -50,7 +51,7 @@ class EventBus:
         finally:
             self._is_publishing = False
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, event: "Event") -> None:
         for key in tuple(self._subscribers):
             subscriber = self._subscribers.get(key)
             if subscriber is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tui.engine.events import Publish
 
 if TYPE_CHECKING:
-    from tui.engine.consent.gate import FolderGate
+    from tui.engine.consent.folders.gate import FolderGate
     from tui.engine.reload import SettingsReloader
     from tui.engine.settings.loader import LoadedSettings
 

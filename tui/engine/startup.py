@@ -16,6 +16,16 @@ MIN_ENVIRONMENT_SECRET: Final = 8
 """Shortest value of a variable that is masked; switches and numbers are shorter."""
 
 
+_NO_SECRETS: Final = frozenset(
+    {
+        *("PWD", "SSH_AUTH_SOCK", "SESSION_MANAGER", "DESKTOP_SESSION"),
+        *("DBUS_SESSION_BUS_ADDRESS", "XDG_SESSION_CLASS", "XDG_SESSION_DESKTOP"),
+        *("XDG_SESSION_PATH", "XDG_SESSION_TYPE"),
+    }
+)
+"""Variables of every desktop whose names sound secret: the opened folder is in one of them."""
+
+
 def prepare_process(*, verbose: bool = False) -> Redactor:
     """Send logs to their file, forbid core dumps, and clear what killed processes left.
 
@@ -39,5 +49,5 @@ def _environment_secrets(environ: Mapping[str, str]) -> list[str]:
     return [
         value
         for name, value in environ.items()
-        if is_secret_name(name) and len(value) >= MIN_ENVIRONMENT_SECRET
+        if is_secret_name(name) and name not in _NO_SECRETS and len(value) >= MIN_ENVIRONMENT_SECRET
     ]

@@ -39,6 +39,9 @@ _VERSION: Final = "version"
 Content = dict[str, Any]
 """The content of a state file without its version."""
 
+Stamp = tuple[int, ...]
+"""Tells a state file from the one that another gemdeck put in its place."""
+
 Change = Callable[[Content], Content]
 """Makes new content from what the file holds, `{}` where it holds nothing.
 
@@ -102,7 +105,21 @@ class StateFile:
         self._memory: Content | None = None
         self._waiting: list[Change] = []
         self._told = ""
+        self._is_kept = path is not None
         self._lock = threading.Lock()
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether changes reach the disk, as far as is known: the last one did."""
+        return self._is_kept
+
+    def stamp(self) -> Stamp:
+        """Give what is another value once the file was replaced; nothing where there is none."""
+        try:
+            found = self._path.stat() if self._path is not None else None
+        except OSError:
+            return ()
+        return (found.st_ino, found.st_mtime_ns, found.st_size) if found is not None else ()
 
     def load(self) -> Content | None:
         """Give the content, with what waits to be written; None where there is none."""
@@ -110,6 +127,7 @@ class StateFile:
             try:
                 content = self._read()
             except StateFileError as error:
+                self._is_kept = False
                 self._tell(f"{error} {error.advice}")
                 content = None
             return self._applied(self._waiting, content) if self._waiting else content
@@ -125,6 +143,7 @@ class StateFile:
             try:
                 content = self._commit(self._waiting)
             except StateFileError as error:
+                self._is_kept = False
                 self._tell(f"{error} Changes hold for this run only. {error.advice}")
                 return self._kept_waiting()
             except BaseException:
@@ -247,6 +266,7 @@ class StateFile:
         return content
 
     def _written(self) -> None:
+        self._is_kept = self._path is not None
         self._waiting.clear()
         self._told = ""
 

@@ -84,6 +84,8 @@ class ConfirmationRequest:
             another server, or that the same call was denied before.
         problem: Why the arguments as edited last could not be used, or nothing.
         may_last: Whether the answers that hold for later calls are offered.
+        origin: Where the server comes from, in gemdeck's words, such as ``this folder``; nothing
+            where nobody knows.
     """
 
     id: RequestId
@@ -98,6 +100,7 @@ class ConfirmationRequest:
     notes: tuple[str, ...] = ()
     problem: str = ""
     may_last: bool = True
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic.alias_generators import to_camel
 
+from tui.model.limits import DEFAULT_RESULT_SIZE
 from tui.model.servers import ProtocolEra
 from tui.model.settings_types import (
     Flag,
@@ -39,6 +40,12 @@ MAX_TIMEOUT: Final = 2_147_483_647
 
 MAX_TOOL_CALLS: Final = 1_000
 """Highest number of calls in one turn that can be set."""
+
+MIN_RESULT_SIZE: Final = 1_000
+"""Lowest limit on the text of one result that can be set, in characters."""
+
+MAX_RESULT_SIZE: Final = 1_000_000
+"""Highest limit on the text of one result that can be set, in characters."""
 
 MAX_IDLE_TIMEOUT: Final = 3_600
 """Longest silence of a stream that can be set, in seconds."""
@@ -260,6 +267,13 @@ class GemdeckSettings(_Section):
     model: ModelName = Field(DEFAULT_MODEL, description="Model that answers.")
     max_tool_calls: WholeNumber = Field(
         50, ge=1, le=MAX_TOOL_CALLS, description="Tool calls that one turn may make."
+    )
+    max_result_size: WholeNumber = Field(
+        DEFAULT_RESULT_SIZE,
+        ge=MIN_RESULT_SIZE,
+        le=MAX_RESULT_SIZE,
+        description="Characters of text of one tool result that the model gets: of more, the "
+        "beginning and the end.",
     )
     api_version: str = Field(
         "v1beta",

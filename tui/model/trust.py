@@ -59,7 +59,8 @@ class Disclosure:
         server: Its name.
         source: The file it stands in, as shown.
         transport: The word for its transport.
-        command: The program as written, or nothing.
+        command: The program with all filled in that its own file or folder chooses, or nothing.
+            References to the user's variables stay, here and in what follows.
         program: The file that would be executed, or nothing where none was found.
         args: Its arguments, one by one, complete.
         cwd: Its working folder, or nothing.
@@ -69,6 +70,7 @@ class Disclosure:
         headers: The names of the headers that are sent.
         warnings: What deserves a second look, such as an unpinned package or a shell.
         change: ``new``, ``changed``, ``gone``, or nothing where it is as it was allowed.
+        written: How those parts stand in the file in which something was filled in, one by one.
     """
 
     server: ServerId
@@ -84,6 +86,7 @@ class Disclosure:
     headers: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     change: str = ""
+    written: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,7 @@ class TrustRequest:
         difference: What changed since it was trusted, line by line; nothing the first time.
         refusal: Why it cannot be trusted at all, or nothing.
         may_include_children: Whether trust can also cover the folders in it.
+        standing: Those of its servers that run whatever the answer, since they did not change.
     """
 
     id: RequestId
@@ -111,6 +115,7 @@ class TrustRequest:
     difference: tuple[DifferenceLine, ...] = ()
     refusal: str = ""
     may_include_children: bool = False
+    standing: tuple[ServerId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

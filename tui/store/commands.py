@@ -1,12 +1,14 @@
 """What the user can ask for. Each command returns at once; what comes of it arrives as events."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tui.model.consent import Decision, GrantId, RequestId
-from tui.model.requests import Reply
 from tui.model.servers import ServerId
 from tui.model.trust import TrustAnswer
+
+if TYPE_CHECKING:  # loaded after the first frame, with the engine
+    from tui.model.requests import Reply
 
 
 class Commands(Protocol):
@@ -50,7 +52,7 @@ class Commands(Protocol):
     def revoke_grant(self, grant: GrantId) -> None:
         """Take a rule on tools back; what it covered is asked about again."""
 
-    def reply(self, request: RequestId, reply: Reply) -> None:
+    def reply(self, request: RequestId, reply: "Reply") -> None:
         """Answer a server's request for input, an address or a generation."""
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:

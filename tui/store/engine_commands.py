@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Final
 
 from tui.model.chat import Severity
 from tui.model.consent import Decision, GrantId, RequestId
-from tui.model.events import Event, Notice, NoticeRaised
-from tui.model.requests import Reply
 from tui.model.servers import ServerId
 from tui.model.trust import TrustAnswer
 from tui.text import clip, sanitize_line
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.engine.consent.broker import ConsentBroker
     from tui.engine.engine import Engine
+    from tui.model.events import Event
+    from tui.model.requests import Reply
 
 MAX_EARLY_MESSAGES: Final = 20
 """Messages kept until the engine works; the screen stands before it."""
@@ -29,7 +29,7 @@ class EngineCommands:
         publish: Takes the word on a message that cannot be kept.
     """
 
-    def __init__(self, publish: Callable[[Event], None]) -> None:
+    def __init__(self, publish: "Callable[[Event], None]") -> None:
         self._publish = publish
         self._engine: Engine | None = None
         self._broker: ConsentBroker | None = None
@@ -56,6 +56,8 @@ class EngineCommands:
         else:
             kept = clip(sanitize_line(text), 200)
             words = f"Not sent, because {MAX_EARLY_MESSAGES} messages wait already: {kept}"
+            from tui.model.events import Notice, NoticeRaised  # noqa: PLC0415 - hardly ever needed
+
             self._publish(NoticeRaised(Notice(Severity.WARNING, words)))
 
     def cancel_turn(self) -> None:
@@ -101,7 +103,7 @@ class EngineCommands:
         """Take a rule on tools back; what it covered is asked about again."""
         self._do(lambda engine: engine.policy.revoke(grant))
 
-    def reply(self, request: RequestId, reply: Reply) -> None:
+    def reply(self, request: RequestId, reply: "Reply") -> None:
         """Answer a server's request for input, an address or a generation."""
         self._do(lambda engine: engine.desk.reply(request, reply))
 

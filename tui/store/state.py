@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tui.model.chat import BackendKind, Entry, ModelView, TurnState, Usage
 from tui.model.consent import GrantView, ToolStanding
-from tui.model.events import ArgumentCompleted, LogLine, Notice, ResourceRead
-from tui.model.requests import PendingRequest
 from tui.model.servers import ServerId, ServerView
 from tui.model.trust import FolderTrust
+
+if TYPE_CHECKING:  # loaded after the first frame, with the engine
+    from tui.model.events import ArgumentCompleted, LogLine, Notice, ResourceRead
+    from tui.model.requests import PendingRequest
 
 MAX_LOG_LINES: Final = 1_000
 """Lines kept per server."""
@@ -75,15 +77,15 @@ class AppState:
     configured: bool = False
     transcript: Transcript = Transcript()
     turn: TurnState | None = None
-    pending: tuple[PendingRequest, ...] = ()
-    logs: Mapping[ServerId, tuple[LogLine, ...]] = field(
+    pending: "tuple[PendingRequest, ...]" = ()
+    logs: "Mapping[ServerId, tuple[LogLine, ...]]" = field(
         default_factory=lambda: MappingProxyType({})
     )
-    notices: tuple[Notice, ...] = ()
+    notices: "tuple[Notice, ...]" = ()
     notice_count: int = 0
-    resource: ResourceRead | None = None
+    resource: "ResourceRead | None" = None
     subscriptions: frozenset[tuple[ServerId, str]] = frozenset()
-    completion: ArgumentCompleted | None = None
+    completion: "ArgumentCompleted | None" = None
     log_levels: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
     usage: Usage = Usage()
     unsent: Unsent | None = None

@@ -1,11 +1,12 @@
 """The store: holds the current snapshot, applies events to it, tells who listens."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tui.model.events import Event
-from tui.store.reducer import reduce
 from tui.store.state import AppState
+
+if TYPE_CHECKING:  # loaded after the first frame, with the engine
+    from tui.model.events import Event
 
 Listener = Callable[[AppState], None]
 Unsubscribe = Callable[[], None]
@@ -35,12 +36,14 @@ class Store:
         """The current snapshot."""
         return self._state
 
-    def dispatch(self, event: Event) -> None:
+    def dispatch(self, event: "Event") -> None:
         """Apply one event. Listeners hear of it only if it changed anything.
 
         A listener may dispatch in turn: everyone then hears of the newer snapshot, and those
         who had not yet heard of the older one never do, so that nobody goes back in time.
         """
+        from tui.store.reducer import reduce  # noqa: PLC0415 - there is no event before the first frame
+
         state = reduce(self._state, event)
         if state is self._state:
             return

@@ -12,7 +12,6 @@ from typing import Any, Final
 from tui.engine.chat.arguments import ArgumentRules
 from tui.engine.chat.edits import read_edit, told_changes
 from tui.engine.chat.history import FunctionCall, FunctionResponse
-from tui.engine.consent.display import canonical_json
 from tui.engine.consent.protocol import (
     Answer,
     Consent,
@@ -24,6 +23,7 @@ from tui.engine.consent.protocol import (
 from tui.engine.events import Publish
 from tui.engine.servers.names import without_model_prefix
 from tui.engine.tools import JsonObject, OfferedTool, TextPart, ToolCallError, ToolHost, ToolResult
+from tui.model.arguments import canonical_json
 from tui.model.chat import EntryId, Progress, ToolCall, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
 from tui.model.servers import ServerId
@@ -43,6 +43,9 @@ MAX_ASKED: Final = 32
 
 CANCELLED: Final = "The user stopped this call."
 """What the model is told of a call that did not come to its end."""
+
+_END_MARKS: Final = (".", "!", "?", "…", "\u3002", "\uff01", "\uff1f")
+"""What ends a sentence, also in Chinese and Japanese, so that no full stop is put behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +205,8 @@ class CallRunner:
             await self._execute(step_call, outcome)
 
     async def _ask(self, inquiry: Inquiry) -> _Admitted | _Refusal:
-        """Ask for consent; a denial is remembered, a question that was withdrawn is not."""
+        """Ask for consent."""
         tool, arguments, shown = inquiry.tool, inquiry.arguments, inquiry.shown
-        if self._turn.has_denied(tool, shown):
-            text = "The user has denied this very call already. Do not ask for it again."
-            return _Refusal(text, ToolCallStatus.DENIED)
         try:
             answer = await self._consent.confirm(inquiry)
         except ConsentWithdrawnError as error:
@@ -308,7 +308,9 @@ async def _check(prepared: _Prepared | None, rules: ArgumentRules) -> _Admitted 
 
 def _denial(answer: Answer) -> _Refusal:
     """Tell the model of a denial, in the user's words where there are any."""
-    text = answer.note or "The user denied this call."
+    text = answer.note.rstrip() or "The user denied this call."
+    if not text.endswith(_END_MARKS):
+        text += "."
     return _Refusal(
         f"Denied: {text} Do not try to do the same in another way.",
         ToolCallStatus.DENIED,

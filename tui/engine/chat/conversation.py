@@ -8,8 +8,9 @@ from typing import Final
 
 from tui.engine.chat.arguments import ArgumentRules
 from tui.engine.chat.backend import ModelBackend
+from tui.engine.chat.history import History
 from tui.engine.chat.message import Message
-from tui.engine.chat.turn import Turn, TurnContext
+from tui.engine.chat.turn import Turn, TurnContext, TurnLimits
 from tui.engine.consent.protocol import Consent
 from tui.engine.events import Publish
 from tui.engine.tools import ToolHost
@@ -34,7 +35,7 @@ class Conversation:
         tools: What the model may call.
         consent: Who is asked before a call runs.
         publish: Takes every event.
-        max_tool_calls: Calls in one turn.
+        limits: What one turn has room for.
         system_instruction: Standing orders to the model.
         prepare: Awaited at the start of each turn, so that servers may finish starting.
         rules: Checks of arguments; those of the server side unless given.
@@ -47,7 +48,7 @@ class Conversation:
         consent: Consent,
         publish: Publish,
         *,
-        max_tool_calls: int,
+        limits: TurnLimits,
         system_instruction: str = "",
         prepare: Callable[[], Awaitable[None]] | None = None,
         rules: ArgumentRules | None = None,
@@ -58,10 +59,11 @@ class Conversation:
             tools=tools,
             consent=consent,
             publish=publish,
-            max_tool_calls=max_tool_calls,
+            max_tool_calls=limits.tool_calls,
             system_instruction=system_instruction,
             prepare=prepare,
             rules=rules,
+            history=History(limits.result_size),
         )
         self._queue: deque[Message] = deque()
         self._wake = asyncio.Event()

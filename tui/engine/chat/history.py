@@ -9,13 +9,11 @@ from typing import Any, Final
 from tui.engine.chat.backend import WireContent, WirePart
 from tui.engine.chat.retention import forget_old
 from tui.engine.tools import MediaPart, TextPart
+from tui.model.limits import DEFAULT_RESULT_SIZE
 from tui.text import clip_middle
 
-MAX_RESPONSE_HEAD: Final = 45_000
-"""Characters kept from the start of one tool's text for the model."""
-
-MAX_RESPONSE_TAIL: Final = 15_000
-"""Characters kept from its end."""
+RESPONSE_ALLOWANCE: Final = 10_000
+"""Characters that a response may have beyond the limit of a result: remarks stand beside it."""
 
 MAX_RESPONSE_MEDIA: Final = 10 * 1024 * 1024
 """Longest base64 data of one tool's media for the model; the service takes 20 MB a request."""
@@ -64,9 +62,11 @@ class History:
     is the model's unless a turn is running. Of old results not all is kept (see `retention`).
 
     Attributes:
+        max_result_size: Characters of text of one tool's result for the model.
         contents: The wire form, ready to be sent.
     """
 
+    max_result_size: int = DEFAULT_RESULT_SIZE
     contents: list[_Wire] = field(default_factory=list)
 
     def add_user(self, parts: Iterable[TextPart | MediaPart]) -> None:
@@ -95,7 +95,9 @@ class History:
         responses: list[_Wire] = []
         beside: list[_Wire] = []
         for call, answer in answers:
-            response, siblings = _wire_response(call, answer, inline_media=inline_media)
+            response, siblings = _wire_response(
+                call, answer, self.max_result_size, inline_media=inline_media
+            )
             responses.append({"functionResponse": response})
             beside.extend(siblings)
         self.contents.append({"role": "user", "parts": responses + beside})
@@ -209,7 +211,7 @@ def without_surrogates(text: str) -> str:
 
 
 def _wire_response(
-    call: FunctionCall, answer: FunctionResponse, *, inline_media: bool
+    call: FunctionCall, answer: FunctionResponse, max_size: int, *, inline_media: bool
 ) -> tuple[_Wire, list[_Wire]]:
     """Give a ``functionResponse`` and the parts that have to stand beside it.
 
@@ -229,7 +231,8 @@ def _wire_response(
                 media_left -= len(data)
                 target = inside if inline_media and mime_type in _INLINE_IN_RESPONSES else beside
                 target.append({"inlineData": {"mimeType": mime_type, "data": data}})
-    text = clip_middle("\n".join(texts), MAX_RESPONSE_HEAD, MAX_RESPONSE_TAIL)
+    tail = (max_size + RESPONSE_ALLOWANCE) // 4
+    text = clip_middle("\n".join(texts), 3 * tail, tail)
     response: _Wire = {"name": call.name}
     if call.id:
         response["id"] = call.id

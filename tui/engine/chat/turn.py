@@ -29,6 +29,7 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.events import ChatNoticeAdded, TurnFinished, TurnPhaseChanged, TurnStarted
+from tui.model.limits import DEFAULT_RESULT_SIZE
 
 MAX_MALFORMED_CALLS: Final = 2
 """How often a step is asked for again because its call could not be read.
@@ -46,6 +47,19 @@ _log: Final = logging.getLogger(__name__)
 
 RefusedTool = tuple[str, str]
 """A tool's id and the hash of the definition that the service refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """What one turn has room for.
+
+    Attributes:
+        tool_calls: Calls.
+        result_size: Characters of text of one result for the model.
+    """
+
+    tool_calls: int
+    result_size: int = DEFAULT_RESULT_SIZE
 
 
 @dataclass

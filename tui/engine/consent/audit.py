@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tui.engine.line_file import LineFile
 from tui.engine.redaction import Redactor
@@ -33,13 +33,20 @@ MAX_FIELD: Final = 256
 """Longest name, word or source in a record, in characters."""
 
 
+class RecordTrust(Protocol):
+    """Keeps a record of a word on a folder or a settings file; see `AuditLog.record_trust`."""
+
+    def __call__(self, place: str, content: str, *, decision: str, source: str) -> None:
+        """Record it; returns at once."""
+
+
 class AuditLog:
     """Appends to the audit log in a thread of its own; every `record_…` returns at once.
 
     Several gemdecks may write to one file. Every record has ``time`` (seconds since the epoch),
     ``run`` (eight hexadecimal digits that name the run of gemdeck), ``number`` (counts the
-    records of that run from 1, whatever the clock does) and ``event`` (``decision``, ``call`` or
-    ``trust``).
+    records of that run from 1, whatever the clock does) and ``event`` (``decision``, ``call``,
+    ``trust`` or ``rule``).
 
     Args:
         path: The file; its folder exists. None records nothing.
@@ -75,7 +82,8 @@ class AuditLog:
             tool: The tool as it was offered.
             call: The call; the record of how it ended has the same.
             arguments: Its arguments, as JSON, as they were decided about.
-            decision: ``allow`` or ``deny``.
+            decision: ``allow``, ``deny``, or ``withdrawn`` where the call did not run and nobody
+                had decided.
             source: What it rests on, such as ``you: once`` or a file of settings.
         """
         self._append(
@@ -113,9 +121,9 @@ class AuditLog:
 
         Args:
             place: The folder or file.
-            content: SHA-256 (hex) of what it would run.
+            content: A hash (hex) of what it would run; of a folder's it is salted.
             decision: The word, such as ``trust`` or ``never``.
-            source: What it rests on.
+            source: What it rests on, such as ``you`` or ``--trust-folder``.
         """
         self._append(
             "trust",
@@ -124,6 +132,29 @@ class AuditLog:
                 "content": clip(content, MAX_FIELD),
                 "decision": self._words(decision),
                 "source": self._words(source),
+            },
+        )
+
+    def record_rule(
+        self, server: str, tool: str, *, decision: str, fingerprint: str = "", definition: str = ""
+    ) -> None:
+        """Record what the user decided about a rule or about a tool that changed.
+
+        Args:
+            server: The server's name, as shown.
+            tool: The tool's name, as shown; ``*`` for all of the server.
+            decision: ``revoke``, ``accept change`` or ``refuse change``.
+            fingerprint: Which server it is, where that is known.
+            definition: The hash of the definition that was shown, where it is about one.
+        """
+        self._append(
+            "rule",
+            lambda: {
+                "server": self._words(server),
+                "fingerprint": clip(fingerprint, MAX_FIELD),
+                "tool": self._words(tool),
+                "definition": clip(definition, MAX_FIELD),
+                "decision": self._words(decision),
             },
         )
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tui.engine.consent.forms import argument_fields
-from tui.engine.consent.notes import call_notes
-from tui.engine.consent.policy import Policy
+from tui.engine.consent.notes import call_notes, origin_words
 from tui.engine.consent.protocol import (
     Answer,
     Consent,
@@ -17,11 +16,14 @@ from tui.engine.consent.protocol import (
     Inquiry,
     UnusableEditError,
 )
+from tui.engine.consent.rules.policy import Policy
 from tui.engine.events import Publish
 from tui.engine.tools import OfferedTool
+from tui.model.catalog import Catalog
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, Decision, Effect, RequestId
 from tui.model.events import (
+    CatalogChanged,
     Event,
     RequestRaised,
     RequestSettled,
@@ -43,6 +45,11 @@ MAX_NOTE: Final = 4_000
 DENIED_BY_RULE: Final = "A rule of the user forbids this tool."
 """What the model is told of a call that no one was asked about."""
 
+_DENIED_BEFORE: Final = Answer(
+    allows=False,
+    source="you: denied this very call before",
+    note="The user has denied this very call already. Do not ask for it again.",
+)
 _ALLOWED_REST: Final = Answer(allows=True, source="you: all further calls of this turn")
 _DENIED_REST: Final = Answer(
     allows=False,
@@ -85,6 +92,9 @@ class ConsentBroker:
 
     async def confirm(self, inquiry: Inquiry) -> Answer:
         """Decide on one call; see `Consent.confirm`."""
+        await self.policy.refresh()
+        if inquiry.turn.has_denied(inquiry.tool, inquiry.shown):
+            return _DENIED_BEFORE
         if (known := self._known_answer(inquiry)) is not None:
             return known
         if len(self._questions) >= MAX_PENDING:
@@ -110,15 +120,26 @@ class ConsentBroker:
             self._take(question, decision, None)
 
     def heed(self, event: Event) -> None:
-        """Take an event of the engine: a server that is not ready takes its questions with it."""
-        if isinstance(event, ServerStatusChanged) and event.status is not ServerStatus.READY:
-            self.withdraw_server(event.server)
+        """Take an event of the engine: what it takes away takes the questions about it along."""
+        match event:
+            case ServerStatusChanged() if event.status is not ServerStatus.READY:
+                self.withdraw_server(event.server)
+            case CatalogChanged():
+                self._withdraw_changed(event.server, event.catalog)
 
     def withdraw_server(self, server: ServerId) -> None:
         """Withdraw what waits for a server that went away; an answer could come too late."""
         for question in tuple(self._questions.values()):
             if question.inquiry.tool.server == server:
                 reason = ConsentWithdrawnError("The server went away before the answer.")
+                self._settle(question, reason)
+
+    def _withdraw_changed(self, server: ServerId, catalog: Catalog) -> None:
+        """Withdraw what waits for tools that are no longer as they were asked about."""
+        for question in tuple(self._questions.values()):
+            tool = question.inquiry.tool
+            if tool.server == server and not _is_listed(tool, catalog):
+                reason = ConsentWithdrawnError("The tool changed or went before the answer.")
                 self._settle(question, reason)
 
     def _known_answer(self, inquiry: Inquiry) -> Answer | None:
@@ -145,8 +166,9 @@ class ConsentBroker:
             arguments=inquiry.shown,
             claims=tool.view.claims,
             fields=argument_fields(tool.schema, inquiry.arguments),
-            notes=call_notes(inquiry),
+            notes=call_notes(inquiry, self.policy),
             may_last=bool(tool.fingerprint),
+            origin=origin_words(tool.server, self.policy),
         )
         question = _Question(inquiry, request, asyncio.get_running_loop().create_future())
         self._questions[request.id] = question
@@ -222,6 +244,14 @@ class ConsentBroker:
         """Take a question off the screen, once."""
         if self._questions.pop(question.request.id, None) is not None:
             self._publish(RequestSettled(question.request.id))
+
+
+def _is_listed(tool: OfferedTool, catalog: Catalog) -> bool:
+    """Tell whether a tool is offered as it was, under whatever name the model has it now."""
+    return any(
+        view.name == tool.view.name and replace(view, id=tool.view.id) == tool.view
+        for view in catalog.tools
+    )
 
 
 def _is_sibling(tool: OfferedTool, inquiry: Inquiry) -> bool:

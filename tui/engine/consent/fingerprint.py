@@ -40,8 +40,8 @@ _PURPOSE: Final = "server-1"
 def load_salt(file: StateFile) -> bytes:
     """Give the salt of this installation, made at random the first time.
 
-    Where it cannot be kept, it holds for this run. A salt that is lost voids what rested on it:
-    everything is asked about again. Blocks.
+    Where it cannot be kept, it holds for this run. A salt that is lost, or that others could have
+    read, voids what rested on it: everything is asked about again. Blocks.
     """
 
     def keep(content: dict[str, Any]) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def load_salt(file: StateFile) -> bytes:
 def salt_file(folder: Path | None, on_problem: Callable[[str], None]) -> StateFile:
     """Give the file of the salt in a state folder; None keeps it in memory."""
     path = folder / SALT_FILE if folder is not None else None
-    return StateFile(path, version=_VERSION, on_problem=on_problem)
+    return StateFile(path, version=_VERSION, fails_closed=True, on_problem=on_problem)
 
 
 def canonical(value: object) -> bytes:
@@ -82,11 +82,12 @@ def server_fingerprint(
     of its tools are offered and whether they are trusted is no part of what it is.
 
     Args:
-        definition: The server; a project's may be expanded or not.
+        definition: The server with its program and files; a project's may be expanded or not.
         salt: The salt of this installation.
         folder: The identity of the folder that brings the server, for a project's. Its entry
             then counts as written, with its references: what the user's variables hold on a
-            given day does not make it another server.
+            given day does not make it another server. What the folder itself chooses does: the
+            values that it fills in, and what is in those of its files that would run.
     """
     written = definition.written
     content: dict[str, object] = {
@@ -97,7 +98,14 @@ def server_fingerprint(
         "sign-in": {key: written[key] for key in SIGN_IN_KEYS if key in written},
     }
     if folder is not None:
-        content |= {"folder": list(folder), "written": dict(effective_entry(written))}
+        preview = definition.preview
+        content |= {
+            "folder": list(folder),
+            "written": dict(effective_entry(written)),
+            "brought": dict(preview.brought) if preview is not None else {},
+            "defaults": list(map(list, preview.defaults)) if preview is not None else [],
+            "files": [[file.path, file.content] for file in definition.files],
+        }
     else:
         content |= {
             "command": definition.command,

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from tui.engine.consent.policy import Policy
 from tui.engine.consent.protocol import Answer, Inquiry
+from tui.engine.consent.rules.policy import Policy
 from tui.engine.tools import OfferedTool
 from tui.model.consent import Effect
 from tui.model.servers import ServerId
@@ -27,7 +27,7 @@ class HeadlessConsent:
     ``server.tool`` allows one tool, ``server`` and ``server.*`` allow all tools of a server.
     Both names may hold dots. A pattern is therefore compared, at each of its dots, with the
     pairs that exist, and whoever means two things at once allows neither. What a rule denies
-    stays denied.
+    stays denied, and what a rule says to ask about is, too: nobody is there to ask.
 
     Args:
         allowed: The patterns. None at all allows nothing.
@@ -40,13 +40,14 @@ class HeadlessConsent:
 
     async def confirm(self, inquiry: Inquiry) -> Answer:
         """Decide on one call; see `Consent.confirm`."""
+        await self.policy.refresh()
         verdict = self.policy.judge(inquiry.tool, inquiry.arguments)
         if verdict.effect is Effect.DENY:
             return Answer(allows=False, source=verdict.source, note=_FORBIDDEN)
         if verdict.effect is Effect.ALLOW:
             self.policy.used(verdict)
             return Answer(allows=True, source=verdict.source)
-        if self._is_named(inquiry):
+        if verdict.grant is None and self._is_named(inquiry):  # else a rule says to ask
             return Answer(allows=True, source="--allowed-tools")
         return Answer(allows=False, source="nobody to ask", note=_NOBODY)
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tui.engine.consent.patterns import is_plain, likeness
 from tui.engine.consent.protocol import Inquiry
+from tui.engine.consent.rules.patterns import is_plain, likeness
+from tui.engine.consent.rules.policy import Policy
 from tui.engine.tools import OfferedTool
-from tui.model.servers import ServerId
+from tui.model.servers import Origin, ServerId
 from tui.text import sanitize_line
 
 MAX_NAMED: Final = 5
@@ -15,13 +16,40 @@ MAX_NAMED: Final = 5
 _NO_ARGUMENTS: Final = "{}"
 
 
-def call_notes(inquiry: Inquiry) -> tuple[str, ...]:
-    """Say what is notable about a call, most important first; sanitised."""
+_PLACES: Final = {
+    Origin.SYSTEM_DEFAULTS: "the system's settings",
+    Origin.USER: "your settings",
+    Origin.PROJECT: "this folder",
+    Origin.SYSTEM: "the system's settings",
+    Origin.EXTENSION: "an extension of yours",
+    Origin.DEMO: "gemdeck's demo",
+}
+"""Where servers come from, in words."""
+
+_UNSAVED: Final = "Rules cannot be saved now: what you allow for good ends with this run."
+
+
+def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> tuple[str, ...]:
+    """Say what is notable about a call, most important first; sanitised.
+
+    Args:
+        inquiry: The call.
+        policy: The rules, which know all servers; without one only those of the call are known.
+    """
+    servers = set(policy.origins) if policy is not None else set()
     return (
         *_denied_before(inquiry),
+        *_odd_server(inquiry.tool.server, servers | {tool.server for tool in inquiry.offered}),
         *_has_read(inquiry.tool.server, inquiry.turn.read),
         *_odd_name(inquiry.tool, inquiry.offered),
+        *([_UNSAVED] if policy is not None and not policy.is_kept else []),
     )
+
+
+def origin_words(server: ServerId, policy: Policy) -> str:
+    """Say where a server comes from; nothing of one that is not defined any longer."""
+    origin = policy.origins.get(server)
+    return _PLACES[origin] if origin is not None else ""
 
 
 def _denied_before(inquiry: Inquiry) -> Iterator[str]:
@@ -42,6 +70,14 @@ def _has_read(own: ServerId, read: Iterable[ServerId]) -> Iterator[str]:
     others = [server for server in read if server != own]
     if others:
         yield f"This turn has read data from {_listed(others)}."
+
+
+def _odd_server(own: ServerId, servers: Iterable[ServerId]) -> Iterator[str]:
+    """Find a server's name that a hurried reader takes for that of another server."""
+    look = likeness(own)
+    alike = sorted(other for other in servers if other != own and likeness(other) == look)
+    if alike:
+        yield f"Its server's name looks like that of another server: {_listed(alike)}."
 
 
 def _odd_name(tool: OfferedTool, offered: Iterable[OfferedTool]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tui.engine.consent.policy import Policy
+from tui.engine.consent.rules.policy import Policy
 from tui.engine.tools import JsonObject, OfferedTool
 from tui.model.chat import EntryId
 from tui.model.consent import Choice

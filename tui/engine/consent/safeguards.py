@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Final
 
 from tui.engine.consent.audit import FILE_NAME as AUDIT_FILE
 from tui.engine.consent.audit import AuditLog
-from tui.engine.consent.book import FILE_NAME as GRANTS_FILE
-from tui.engine.consent.book import VERSION, GrantBook
-from tui.engine.consent.patterns import Pattern
-from tui.engine.consent.pins import FOLDER_NAME, PinStore
+from tui.engine.consent.changes.pins import FOLDER_NAME, PinStore
+from tui.engine.consent.changes.review import ToolReview
 from tui.engine.consent.protocol import Consent
 from tui.engine.consent.recorded import RecordedConsent
+from tui.engine.consent.rules.book import FILE_NAME as GRANTS_FILE
+from tui.engine.consent.rules.book import VERSION, GrantBook
+from tui.engine.consent.rules.grants import Grant, GrantNote
+from tui.engine.consent.rules.patterns import Pattern
 from tui.engine.consent.tool_gate import ToolGate
-from tui.engine.consent.tool_review import ToolReview
 from tui.engine.events import Publish
 from tui.engine.redaction import Redactor
+from tui.engine.servers.catalog import Tool
 from tui.engine.servers.manager import ServerManager
 from tui.engine.settings.definitions import ServerDefinition
 from tui.engine.state_file import StateFile
@@ -50,6 +52,7 @@ class Safeguards:
         review: Finds tools that changed, and asks about them.
         consent: Decides on calls, and records it.
         gate: Says which tools the model must not see.
+        log: Keeps records of what is decided.
     """
 
     def __init__(
@@ -65,7 +68,7 @@ class Safeguards:
     ) -> None:
         self._publish = publish
         audit_path = state / AUDIT_FILE if state is not None else None
-        self._log = AuditLog(audit_path, on_problem=problems, redactor=redactor)
+        self.log = AuditLog(audit_path, on_problem=problems, redactor=redactor)
         pins = PinStore(state / FOLDER_NAME if state is not None else None, problems)
         self.policy = consent.policy
         grants = StateFile(
@@ -76,7 +79,9 @@ class Safeguards:
         )
         self.policy.attach(GrantBook(grants), os.path.realpath(folder), publish)
         self.review = ToolReview(publish, pins, has_user=has_user)
-        self.consent = RecordedConsent(consent, self._log)
+        self.policy.on_revoked = self._record_revocation
+        self.review.on_answered = self._record_change
+        self.consent = RecordedConsent(consent, self.log)
         self.gate = ToolGate(self.policy, self.review)
 
     async def open(self, servers: ServerManager) -> None:
@@ -89,7 +94,7 @@ class Safeguards:
         """Write what is still to be written."""
         await self.policy.aclose()
         await self.review.aclose()
-        await asyncio.to_thread(self._log.close, AUDIT_PATIENCE)
+        await asyncio.to_thread(self.log.close, AUDIT_PATIENCE)
 
     def configure(
         self, settings: "GemdeckSettings | None", definitions: Sequence[ServerDefinition]
@@ -99,6 +104,27 @@ class Safeguards:
         deny = _patterns(settings.always_deny) if settings is not None else ()
         self.policy.configure(allow, deny, definitions)
         self.review.keep_only({definition.id for definition in definitions})
+
+    def _record_revocation(self, grant: Grant, note: GrantNote) -> None:
+        self.log.record_rule(
+            note.server,
+            note.tool if grant.tool is not None else "*",
+            decision="revoke",
+            fingerprint=grant.fingerprint,
+            definition=grant.definition_hash,
+        )
+
+    def _record_change(
+        self, server: ServerDefinition, tools: Sequence[Tool], accepted: bool
+    ) -> None:
+        for tool in tools:
+            self.log.record_rule(
+                server.id,
+                tool.view.name,
+                decision="accept change" if accepted else "refuse change",
+                fingerprint=server.fingerprint,
+                definition=tool.definition_hash,
+            )
 
     def explain(self, servers: ServerManager, server: ServerId, tool: str) -> None:
         """Publish how a tool stands, by its name as shown; also of one that is not offered."""

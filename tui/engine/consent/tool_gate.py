@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from tui.engine.consent.policy import Policy
-from tui.engine.consent.tool_review import ToolReview
+from tui.engine.consent.changes.review import ToolReview
+from tui.engine.consent.rules.policy import Policy
 from tui.engine.servers.catalog import Tool
 from tui.engine.servers.withholding import Withheld
 from tui.engine.settings.definitions import ServerDefinition

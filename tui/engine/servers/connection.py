@@ -21,8 +21,8 @@ from tui.engine.servers.connected_features import ConnectedFeatures, takes_log_l
 from tui.engine.servers.content import convert_result, text_size
 from tui.engine.servers.discovery import discover
 from tui.engine.servers.environment import (
+    own_program,
     resolve_folder,
-    resolve_program,
     server_environment,
     shown_program,
 )
@@ -227,9 +227,10 @@ class Connection:
             raise ToolCallError("The server asked for input too often in one call.") from error
         except RuntimeError as error:
             raise ToolCallError(self._clean(str(error))) from error
+        limit = self._host.facilities.max_result_size
         if result.structured_content is None and text_size(result) <= MAX_TEXT_ON_LOOP:
-            return convert_result(result)
-        return await asyncio.to_thread(convert_result, result)
+            return convert_result(result, limit)
+        return await asyncio.to_thread(convert_result, result, limit)
 
     async def _send_call(
         self, client: Client, name: str, arguments: JsonObject, report: ProgressReporter
@@ -340,7 +341,7 @@ def open_transport(
     if definition.origin is Origin.PROJECT:
         program = shown_program(definition)
     else:
-        program = resolve_program(definition.command, environment, folder, avoid)
+        program = own_program(definition, environment, folder, avoid)
     return StdioTransport(Launch((program, *definition.args), environment, folder), log)
 
 

@@ -13,9 +13,6 @@ import mcp_types as types
 from tui.engine.tools import MediaPart, TextPart, ToolResult
 from tui.text import MAX_TEXT, clip_middle, sanitize, sanitize_line
 
-MAX_MODEL_TEXT: Final = 50_000
-"""Characters of text of one result that go to the model; of more, its head and tail."""
-
 MIN_BLOCK_TEXT: Final = 500
 """Characters that each text block keeps when a result is cut."""
 
@@ -37,7 +34,7 @@ _ANY_MEDIA: Final = "application/octet-stream"
 _Part = TextPart | MediaPart
 
 
-def convert_result(result: types.CallToolResult) -> ToolResult:
+def convert_result(result: types.CallToolResult, limit: int) -> ToolResult:
     """Turn a result of ``tools/call`` into its forms for the model and for the screen.
 
     Text passes the same filter towards the model as towards the screen: what the user cannot
@@ -45,6 +42,7 @@ def convert_result(result: types.CallToolResult) -> ToolResult:
 
     Args:
         result: The result as the SDK reads it. Long ones take time: keep them off the loop.
+        limit: Characters of its text that go to the model; of more, the head and tail.
     """
     parts: list[_Part] = []
     shown: list[str] = []
@@ -62,7 +60,7 @@ def convert_result(result: types.CallToolResult) -> ToolResult:
         parts.append(TextPart(text))
         shown.append(text)
     display = sanitize("\n".join(line for line in shown if line), MAX_TEXT)
-    return ToolResult(within_limits(parts), display, bool(result.is_error))
+    return ToolResult(within_limits(parts, limit), display, bool(result.is_error))
 
 
 def text_size(result: types.CallToolResult) -> int:
@@ -149,7 +147,7 @@ def _size(data: str) -> str:
 
 
 def within_limits(
-    parts: Sequence[TextPart | MediaPart], limit: int = MAX_MODEL_TEXT
+    parts: Sequence[TextPart | MediaPart], limit: int
 ) -> tuple[TextPart | MediaPart, ...]:
     """Cut the texts, each in proportion, so that together they keep to `limit` characters."""
     kept = list(parts[:MAX_MODEL_BLOCKS])

@@ -103,11 +103,35 @@ def resolve_program(
     return found
 
 
+def own_program(
+    definition: ServerDefinition,
+    environment: Mapping[str, str],
+    folder: Path,
+    avoid: Iterable[Path] = (),
+) -> str:
+    """Give the program of one of the user's servers: the file that its fingerprint covers.
+
+    What was granted to that program must not come to hold for another one that has turned up
+    under its name. Other arguments and errors are those of `resolve_program`.
+
+    Raises:
+        ServerError: If there is another program of its name by now.
+    """
+    if definition.program and shutil.which(definition.program):
+        return definition.program
+    found = resolve_program(definition.command, environment, folder, avoid)
+    if definition.program:
+        reason = f"its program is not where it was: {definition.program}; now there is {found}"
+        raise ServerError(reason, "Restart gemdeck if that is right.", permanent=True)
+    return found
+
+
 def shown_program(definition: ServerDefinition) -> str:
     """Give the program of a project's server: the very file that the user was shown.
 
     Raises:
-        ServerError: If there was none, or the file is another one by now.
+        ServerError: If there was none, or it or a file of the folder that its command line
+            names is another one by now.
     """
     advice = f"Review the folder again; {definition.source} says what is started."
     if not definition.program:
@@ -115,6 +139,10 @@ def shown_program(definition: ServerDefinition) -> str:
     if definition.pinned is not None and file_state(definition.program) != definition.pinned:
         reason = f"its program has changed since it was shown: {definition.program}"
         raise ServerError(reason, advice, permanent=True)
+    for file in definition.files:
+        if file_state(file.path) != file.state:
+            reason = f"a file that it runs has changed since it was shown: {file.path}"
+            raise ServerError(reason, advice, permanent=True)
     return definition.program
 
 

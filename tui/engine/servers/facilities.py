@@ -11,6 +11,7 @@ from tui.engine.requests import DecliningDesk, Desk
 from tui.engine.servers.inbound.grants import SamplingGrants
 from tui.engine.servers.withholding import Gate, OpenGate
 from tui.model.events import Event
+from tui.model.limits import DEFAULT_RESULT_SIZE
 from tui.model.servers import ServerId
 
 OpenUrl = Callable[[str], Awaitable[bool]]
@@ -45,6 +46,7 @@ class Facilities:
         log_levels: Per server, the level the user wants it to log from.
         resource_updated: Hears that a server announced a change of a resource.
         gate: Says which of their tools the model must not see.
+        max_result_size: Characters of text of one result that the model gets.
     """
 
     publish: Publish = _drop
@@ -57,3 +59,4 @@ class Facilities:
     log_levels: dict[ServerId, str] = field(default_factory=dict)
     resource_updated: Callable[[ServerId, str], None] = lambda _server, _uri: None
     gate: Gate = field(default_factory=OpenGate)
+    max_result_size: int = DEFAULT_RESULT_SIZE

@@ -215,7 +215,7 @@ class ServerManager:
         arguments: JsonObject,
         on_progress: Callable[[Progress], None],
     ) -> ToolResult:
-        """Run a tool, if its server still defines it as it was offered.
+        """Run a tool, if its server is still the same and defines it as it was offered.
 
         A call that the server did not take in, because it had forgotten the session, is made
         once more when the server is connected again; no other call is ever repeated.
@@ -245,6 +245,9 @@ class ServerManager:
         current = self._registry.current(tool)
         if current is None or current.definition_hash != tool.definition_hash:
             raise ToolCallError("The server has changed this tool meanwhile; it was not run.")
+        if current.fingerprint != tool.fingerprint:
+            text = f"Another server is called {tool.server} now; the tool was not run."
+            raise ToolCallError(text)
         return await supervisor.live.call_tool(tool.name, arguments, on_progress)
 
     async def _reconnected(self, server: ServerId, forgotten: LiveServer | None) -> None:

@@ -1,16 +1,37 @@
 """Server definitions: what the settings say of each server, checked and ready to start."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from tui.engine.settings.programs import FileState
+from tui.engine.settings.programs import FileState, FolderFile
+from tui.engine.settings.secrets import secrets_in_address
 from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStatus, Transport
 
-REVIEW_ADVICE: Final = "Press t in the server tree, or Review this folder in the palette."
+REVIEW_ADVICE: Final = "Press s on it to review it, or Review this folder in the palette."
 """What to do about a server that waits for the user's word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What an entry comes to, found out before anything of it takes effect.
+
+    Attributes:
+        shown: The entry with all filled in that its own file or folder chooses: defaults, and
+            variables of a ``.env``. References to the user's variables stay.
+        whole: The entry with everything filled in. Never for the screen.
+        own: The user's variables that it reads, each with its value. Never for the screen.
+        brought: The variables that it takes from its folder, each with its value.
+        defaults: The defaults that count, each with the name of the variable that is not set.
+    """
+
+    shown: Mapping[str, object] = field(repr=False)
+    whole: Mapping[str, object] = field(repr=False)
+    own: Mapping[str, str] = field(repr=False)
+    brought: Mapping[str, str] = field(repr=False)
+    defaults: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +70,9 @@ class ServerDefinition:
         written: Its entry as written in that file, with its references.
         pinned: The state of `program` when it was resolved, where that lies in the opened
             folder and must not be another one when it is started.
+        files: The files of the opened folder that its command line names, its program included;
+            likewise.
+        preview: What its entry comes to, or None where it stands in no file.
     """
 
     id: ServerId
@@ -79,6 +103,8 @@ class ServerDefinition:
         default_factory=lambda: MappingProxyType({}), repr=False, compare=False
     )
     pinned: FileState | None = None
+    files: tuple[FolderFile, ...] = field(default=(), repr=False)
+    preview: Preview | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +128,16 @@ class SettingsProblem:
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
         return f"{place}: {self.key}: {self.message}" if self.key else f"{place}: {self.message}"
+
+
+def secrets_of(servers: Iterable[ServerDefinition]) -> Iterator[str]:
+    """Give what is secret of servers that may run.
+
+    What a folder that is not trusted calls a secret is none of the user's: it could be any word,
+    or so many of them that the user's own were crowded out.
+    """
+    for server in servers:
+        is_of_project = server.origin is Origin.PROJECT and server.withheld is not None
+        if server.withheld is not ServerStatus.UNTRUSTED and not is_of_project:
+            yield from server.secrets
+            yield from secrets_in_address(server.url)

@@ -1,6 +1,7 @@
 """The ``.env`` of an opened folder: variables for the references of its own servers."""
 
 import io
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,6 +43,8 @@ def read_dotenv(
     """
     for path in dotenv_files(folder):
         file = shown_path(path, home)
+        if leads_out(path, folder, home, problems):
+            return "", _NONE
         try:
             text = read_regular(path, MAX_FILE).decode("utf-8-sig")
         except (FileNotFoundError, NotADirectoryError):
@@ -56,6 +59,20 @@ def read_dotenv(
             return "", _NONE
         return file, parse_dotenv(text)
     return "", _NONE
+
+
+def leads_out(path: Path, folder: Path, home: Path, problems: list[SettingsProblem]) -> bool:
+    """Tell, with a problem, whether a file of a folder is a link to one outside it.
+
+    What lies outside is the user's own: a folder must not have it read and sent on. Blocks.
+    """
+    real, place = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
+    if place in real.parents:
+        return False
+    if path.exists():
+        message = "a link that leads out of the folder; it was not read"
+        problems.append(SettingsProblem(shown_path(path, home), 0, "", message))
+    return True
 
 
 def parse_dotenv(text: str) -> Mapping[str, str]:

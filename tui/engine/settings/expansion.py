@@ -1,7 +1,7 @@
 """Variables in settings: ``$VAR``, ``${VAR}`` and ``${VAR:-default}``, as gemini-cli reads them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -28,15 +28,22 @@ class Expansion:
 
     Attributes:
         environ: Where variables come from. An empty one counts as set.
+        kept: Variables that stay references although they are set, so that a text with them can
+            be shown. Limits count as if they were filled in.
         undefined: Per undefined variable, the key where it was first met.
         too_long: Keys of strings that were left as they are since they would grow too long.
         secrets: Values put in for variables whose names say that they are secret.
+        filled: The variables whose values were put in, each with its value.
+        defaults: The defaults that were put in, each with the variable that is not set.
     """
 
     environ: Mapping[str, str] = field(repr=False)
+    kept: Container[str] = frozenset()
     undefined: dict[str, KeyPath] = field(default_factory=dict)
     too_long: list[KeyPath] = field(default_factory=list)
     secrets: set[str] = field(default_factory=set, repr=False)
+    filled: dict[str, str] = field(default_factory=dict, repr=False)
+    defaults: dict[tuple[str, str], None] = field(default_factory=dict)
     _growth: int = 0
 
     def value(self, value: Any, path: KeyPath = ()) -> Any:  # noqa: ANN401  (any JSON value)
@@ -61,7 +68,7 @@ class Expansion:
         for match in _REFERENCE.finditer(text):
             piece = self._resolve(match, undefined, secrets)
             pieces += [text[at : match.start()], piece]
-            length += match.start() - at + len(piece)
+            length += match.start() - at + self._length(match, piece)
             at = match.end()
             if length > MAX_EXPANDED or self._growth + length - at > MAX_GROWTH:
                 self.too_long.append(path)
@@ -77,15 +84,24 @@ class Expansion:
         if match["braced"] is not None:
             name, default = _split_default(match["braced"])
         value = self.environ.get(name)
+        if value is not None and name in self.kept:
+            return match[0]
         if value is not None:
+            self.filled[name] = value
             if is_secret_name(name):
                 secrets.add(value)
             return value
         if default is not None:
+            self.defaults[name, default] = None
             return default
         if not name[0].isdigit():  # "$5" is a price, not a variable
             undefined.append(name)
         return match[0]
+
+    def _length(self, match: re.Match[str], piece: str) -> int:
+        """Give how long a reference counts: as long as the value that it stands for."""
+        name = match["bare"] or _split_default(match["braced"])[0]
+        return len(self.environ[name]) if name in self.kept and name in self.environ else len(piece)
 
 
 def references_in(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON value

@@ -9,10 +9,9 @@ from typing import Final, Protocol
 from tui.engine.consent.fingerprint import server_fingerprint
 from tui.engine.settings.definitions import ServerDefinition
 from tui.engine.settings.programs import (
-    file_state,
+    FolderFiles,
     find_program,
     guarded_folders,
-    is_within,
     search_path,
 )
 from tui.model.servers import Origin
@@ -47,22 +46,34 @@ class Identifier:
         self._folder = folder
         self._avoid = guarded_folders((folder,), home)
         self._gate = gate
+        self._files = FolderFiles(folder)
         self._paths: dict[str, str] = {}
         self._found: dict[tuple[str, str, Path], str] = {}
 
-    def __call__(self, definition: ServerDefinition) -> ServerDefinition:
-        """Give the definition with its program and its fingerprint."""
-        program = self._program(definition)
+    def __call__(
+        self, definition: ServerDefinition, effective: ServerDefinition
+    ) -> ServerDefinition:
+        """Give the definition with its program, the files of the folder, and its fingerprint.
+
+        Args:
+            definition: The server, expanded or not.
+            effective: The same with all its references filled in: what would run.
+        """
+        program = self._program(effective)
+        own = self._files.look(program) if program else None
+        start = effective.cwd if effective.cwd is not None else self._folder
+        named = self._files.named(effective.args, start) if effective.command else ()
+        files = dict.fromkeys([*([own] if own is not None else []), *named])
+        known = replace(definition, program=program)
         of_project = definition.origin is Origin.PROJECT
-        pinned = None
-        if of_project and program and is_within(program, self._folder):
-            pinned = file_state(program)
-        known = replace(definition, program=program, pinned=pinned)
+        if of_project:
+            pinned = own.state if own is not None else None
+            known = replace(known, pinned=pinned, files=tuple(files))
         identity = self._gate.identity if of_project else None
         return replace(known, fingerprint=server_fingerprint(known, self._gate.salt, identity))
 
     def _program(self, definition: ServerDefinition) -> str:
-        """Find the program; one whose name still holds a reference is not looked for."""
+        """Find the program; one whose name holds a variable that is not set is not looked for."""
         path = definition.env.get(_PATH, self._environ.get(_PATH, os.defpath))
         if not definition.command or "$" in definition.command or "$" in path:
             return ""

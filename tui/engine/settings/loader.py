@@ -136,7 +136,7 @@ class _Project:
 
     def offer(self, reader: ServerReader) -> ProjectOffer:
         """Give what the folder brings, unexpanded."""
-        sketching = reader.fork()
+        sketching = reader.fork(variables=self._variables)
         servers = tuple(map(sketching.read, self._entries))
         variables = used_variables(servers, self._variables)
         return ProjectOffer(servers, self._rules, variables, self._file if variables else "")

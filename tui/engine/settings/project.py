@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from tui.engine.settings.definitions import ServerDefinition, SettingsProblem
-from tui.engine.settings.dotenv import read_dotenv
+from tui.engine.settings.dotenv import leads_out, read_dotenv
 from tui.engine.settings.expansion import references_in
 from tui.engine.settings.places import LayerFile
 from tui.engine.settings.scope import counting_keys
@@ -45,6 +45,7 @@ class ProjectRules:
         excluded: These do not; likewise.
         always_deny: Tools that never run.
         max_tool_calls: The most calls one turn may make, or None.
+        max_result_size: The most characters of one result for the model, or None.
         idle_timeout: The longest silence in seconds, or None.
         sources: Where `allowed` and `excluded` stand, as shown.
     """
@@ -53,6 +54,7 @@ class ProjectRules:
     excluded: frozenset[str] = frozenset()
     always_deny: tuple[ToolPattern, ...] = ()
     max_tool_calls: int | None = None
+    max_result_size: int | None = None
     idle_timeout: float | None = None
     source: str = ""
 
@@ -67,6 +69,8 @@ class ProjectRules:
         said += [f"The tool {p.tool} of {p.server} never runs." for p in self.always_deny]
         if self.max_tool_calls is not None:
             said.append(f"A turn makes at most {self.max_tool_calls} tool calls.")
+        if self.max_result_size is not None:
+            said.append(f"The model gets at most {self.max_result_size} characters of a result.")
         if self.idle_timeout is not None:
             said.append(f"An answer counts as cut off after {self.idle_timeout:g} s of silence.")
         return tuple(map(sanitize_line, said))
@@ -103,9 +107,13 @@ class ProjectVerdict:
         trust: The word.
         servers: Those of its servers that may run.
         rules: Whether what it forbids takes effect.
+        forbidden: What it forbade when it was trusted last; that holds where `rules` does not.
+        refused: Servers of the user's own settings that were refused, see `Newcomers`.
         offer: What it brings; None where its files were not read.
         hash: The hash of that, to tell it from what it brings later.
         question: What to ask the user, with an empty id, or None.
+        folder: What tells the folder it is about from another one at its place.
+        source: What trust rests on beside the user's own answers, or nothing.
     """
 
     trust: FolderTrust = FolderTrust.UNTRUSTED
@@ -114,11 +122,15 @@ class ProjectVerdict:
     offer: ProjectOffer | None = None
     hash: str = ""
     question: TrustRequest | None = None
+    folder: tuple[object, ...] = ()
+    source: str = ""
+    forbidden: ProjectRules = ProjectRules()
+    refused: Mapping[str, str] = field(default_factory=lambda: _NONE)
 
     @property
     def standing_rules(self) -> ProjectRules:
-        """The rules that take effect; none where the folder's do not."""
-        return self.offer.rules if self.offer is not None and self.rules else ProjectRules()
+        """The rules that take effect: those of now where they are trusted, else those of then."""
+        return self.offer.rules if self.offer is not None and self.rules else self.forbidden
 
 
 class ProjectGate(Protocol):
@@ -185,7 +197,11 @@ def read_project(
         home: The user's home.
         problems: Takes what is wrong.
     """
-    found = [read_source(layer.origin, layer.path, home, problems) for layer in layers]
+    found = [
+        read_source(layer.origin, layer.path, home, problems)
+        for layer in layers
+        if not leads_out(layer.path, folder, home, problems)
+    ]
     sources = tuple(source for source in found if source is not None)
     refers = any(references_in(source.document.content.get("mcpServers")) for source in sources)
     return ProjectFiles(sources, read_dotenv(folder, home, problems) if refers else ("", _NONE))
@@ -222,6 +238,7 @@ def project_rules(sources: Sequence[Source], problems: list[SettingsProblem]) ->
             rules.excluded | frozenset(map(compared, mcp.excluded)),
             rules.always_deny + denied,
             own.max_tool_calls if "max_tool_calls" in given else rules.max_tool_calls,
+            own.max_result_size if "max_result_size" in given else rules.max_result_size,
             own.idle_timeout if "idle_timeout" in given else rules.idle_timeout,
             source.file,
         )

@@ -63,6 +63,7 @@ PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
     "gemdeck": ProjectSay.LOWERS,
     "gemdeck.model": _NOTHING,
     "gemdeck.maxToolCalls": ProjectSay.LOWERS,
+    "gemdeck.maxResultSize": ProjectSay.LOWERS,
     "gemdeck.apiVersion": _NOTHING,
     "gemdeck.idleTimeout": ProjectSay.LOWERS,
     "gemdeck.thoughts": _NOTHING,

@@ -102,6 +102,11 @@ def masked_shapes(line: str) -> str:
     return " ".join(_masked(word, ()) for word in line.split(" "))
 
 
+def without_tokens(text: str) -> str:
+    """Give a text, cut at `MAX_SHOWN` characters, with all masked that has a token's shape."""
+    return _SECRET_SHAPE.sub(MASK, text[:MAX_SHOWN])
+
+
 def secrets_in_lines(values: Iterable[str]) -> list[str]:
     """Give secrets as they may stand in a sanitised line: whole, cleaned, or line by line."""
     return known_secrets(

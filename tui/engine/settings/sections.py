@@ -62,10 +62,12 @@ def read_gemdeck(
 def with_project(settings: GemdeckSettings, rules: ProjectRules) -> GemdeckSettings:
     """Add what a trusted project forbids, and take its limits where they are lower."""
     calls = min(settings.max_tool_calls, rules.max_tool_calls or settings.max_tool_calls)
+    size = min(settings.max_result_size, rules.max_result_size or settings.max_result_size)
     idle = min(settings.idle_timeout, rules.idle_timeout or settings.idle_timeout)
     return settings.model_copy(
         update={
             "max_tool_calls": calls,
+            "max_result_size": size,
             "idle_timeout": idle,
             "always_deny": settings.always_deny + rules.always_deny,
         }

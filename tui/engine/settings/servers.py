@@ -9,10 +9,15 @@ from typing import Any, Final
 
 from pydantic import SecretStr, ValidationError
 
-from tui.engine.settings.definitions import REVIEW_ADVICE, ServerDefinition, SettingsProblem
+from tui.engine.settings.definitions import (
+    REVIEW_ADVICE,
+    ServerDefinition,
+    SettingsProblem,
+)
 from tui.engine.settings.document import KeyPath
 from tui.engine.settings.expansion import Expansion, references_in
 from tui.engine.settings.identifying import Gate, Identifier
+from tui.engine.settings.previews import preview_of
 from tui.engine.settings.secrets import is_secret_name
 from tui.engine.settings.source import (
     MAX_ENTRY_PROBLEMS,
@@ -73,7 +78,7 @@ class ServerReader:
         gate: Knows the salt of fingerprints, and what tells the folder from another.
         trusted: Those of the folder's servers that may run. The entries of the others stay
             unexpanded, and they are withheld.
-        variables: The folder's own variables, for the servers that may run.
+        variables: The folder's own variables, for its servers.
 
     Attributes:
         problems: What was found wrong so far.
@@ -126,7 +131,8 @@ class ServerReader:
             number += 1
             server = ServerId(f"{(base or 'unnamed')[: MAX_NAME - 6]} ({number})")
         self._taken.add(server)
-        definition = self._identify(self._define(entry, ServerId(server)))
+        defined = self._define(entry, ServerId(server))
+        definition = self._identify(defined, self._effective(entry, defined))
         if not base:
             return self._refuse(definition, entry, "the name of a server must not be empty")
         if number > 1:
@@ -146,6 +152,10 @@ class ServerReader:
         )
         if not isinstance(entry.raw, dict):
             return self._refuse(blank, entry, "must be an object: { … }")
+        own = {
+            key: self._environ[key] for key in self._environ if key not in entry.source.variables
+        }
+        blank = replace(blank, preview=preview_of(entry.raw, self._variables_of(entry), own))
         withheld = entry.project and server not in self._trusted
         raw, secrets = (
             (entry.raw, frozenset[str]()) if withheld else self._expanded(entry, entry.raw)
@@ -171,12 +181,27 @@ class ServerReader:
             return replace(definition, **fields)
         return definition
 
+    def _effective(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
+        """Give a server with all its references filled in, whether it may run or not."""
+        preview = definition.preview
+        if not entry.project or preview is None:
+            return definition
+        try:
+            settings = ServerSettings.model_validate(_known_part(preview.whole))
+        except ValidationError:
+            return definition
+        return self._from_settings(definition, settings, frozenset())
+
+    def _variables_of(self, entry: Entry) -> Mapping[str, str]:
+        """Give what references stand for: the process's own win over what a folder brings."""
+        brought = self._variables if entry.project else _NONE
+        return {**brought, **self._environ, **entry.source.variables}
+
     def _expanded(
         self, entry: Entry, raw: Mapping[str, Any]
     ) -> tuple[Mapping[str, Any], frozenset[str]]:
-        """Expand variables; the process's own win over those that a folder brings."""
-        brought = self._variables if entry.project else _NONE
-        expansion = Expansion({**brought, **self._environ, **entry.source.variables})
+        """Expand variables."""
+        expansion = Expansion(self._variables_of(entry))
         value, problems = entry.source.expanded(raw, entry.path, expansion)
         self.problems += problems
         return value, frozenset(expansion.secrets)

@@ -7,14 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from tui.engine.consent.grants import (
+from tui.engine.consent.rules.grants import (
     Grant,
     GrantNote,
     GrantSet,
     read_all,
     write_all,
 )
-from tui.engine.state_file import StateFile
+from tui.engine.state_file import Stamp, StateFile
 from tui.engine.threads import OrderedWorker
 from tui.model.consent import GrantScope
 
@@ -41,7 +41,8 @@ class GrantBook:
     """The grants of this run and the saved ones.
 
     Only changes are written, onto what the file holds at that moment: another gemdeck's grants
-    stay, and what it revoked does not come back. Lives on one event loop.
+    stay, and what it revoked does not come back. What it revoked ends here, too, with the next
+    `refresh`. Lives on one event loop.
 
     Args:
         file: The file of saved grants; without one all grants last for this run.
@@ -60,15 +61,42 @@ class GrantBook:
         self._file = file
         self._clock = clock
         self._worker = OrderedWorker()
+        self._submitted = self._written = 0
+        self._stamp: Stamp = ()
+        self._refreshing = asyncio.Lock()
         self._used: dict[Grant, float] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether saved grants reach the disk; also where none are to be saved."""
+        return self._file is None or self._file.is_kept
+
     async def open(self) -> None:
         """Read the saved grants."""
-        if self._file is not None:
-            content = await asyncio.to_thread(self._file.load)
-            for grant, note in read_all((content or {}).get(_KEY)).items():
-                self.grants.put(grant, note)
+        await self.refresh()
+
+    async def refresh(self) -> bool:
+        """Take what the file holds, if another gemdeck has written it since it was read.
+
+        While a change of our own waits to be written, nothing is read: it would be lost. Those
+        who wait go on in the order in which they came.
+
+        Returns:
+            Whether other grants hold than before.
+        """
+        file = self._file
+        if file is None:
+            return False
+        async with self._refreshing:
+            changes = self._submitted
+            if changes != self._written:
+                return False
+            found = await asyncio.to_thread(_read_if_new, file, self._stamp)
+            if found is None or self._submitted != changes:
+                return False
+            self._stamp, saved = found
+            return self._take(saved)
 
     async def aclose(self) -> None:
         """Write what is still to be written."""
@@ -106,6 +134,16 @@ class GrantBook:
         if grant.scope is not GrantScope.SESSION:
             self._later("write", USE_DELAY, self._write_uses)
 
+    def _take(self, saved: Mapping[Grant, GrantNote]) -> bool:
+        """Let the saved grants be these; tell whether they were others."""
+        known = {grant for grant in self.grants if grant.scope is not GrantScope.SESSION}
+        for grant in known - saved.keys():
+            self.grants.remove(grant)
+            self._used.pop(grant, None)
+        for grant, note in saved.items():
+            self.grants.put(grant, _used(note, self._used.get(grant)))
+        return known != saved.keys()
+
     def _show_uses(self) -> None:
         self.on_used()
 
@@ -129,7 +167,15 @@ class GrantBook:
     def _change(self, change: Change) -> None:
         file = self._file
         if file is not None:
-            self._worker.submit(lambda: _write(file, change))
+            self._submitted += 1
+            self._worker.submit(lambda: self._write(file, change))
+
+    def _write(self, file: StateFile, change: Change) -> None:
+        """Write a change, in the worker's thread."""
+        try:
+            file.update(partial(_changed, change))
+        finally:
+            self._written += 1
 
 
 def _used(note: GrantNote, when: float | None) -> GrantNote:
@@ -139,8 +185,12 @@ def _used(note: GrantNote, when: float | None) -> GrantNote:
     return replace(note, used_at=max(when, note.used_at or when))
 
 
-def _write(file: StateFile, change: Change) -> None:
-    file.update(partial(_changed, change))
+def _read_if_new(file: StateFile, known: Stamp) -> tuple[Stamp, dict[Grant, GrantNote]] | None:
+    """Read the file, unless it is the one that is known already. Blocks."""
+    stamp = file.stamp()
+    if stamp == known:
+        return None
+    return stamp, read_all((file.load() or {}).get(_KEY))
 
 
 def _changed(change: Change, content: dict[str, Any]) -> dict[str, Any]:

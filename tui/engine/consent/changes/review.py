@@ -13,8 +13,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from tui.engine.consent.difference import UnreadableDefinitionError, difference
-from tui.engine.consent.pins import MAX_DEFINITION, Pin, PinKey, PinStore, pin_key
+from tui.engine.consent.changes.difference import UnreadableDefinitionError, difference
+from tui.engine.consent.changes.pins import (
+    MAX_DEFINITION,
+    MAX_PINNED,
+    Pin,
+    PinKey,
+    PinStore,
+    pin_key,
+)
 from tui.engine.events import Publish
 from tui.engine.servers.catalog import Tool
 from tui.engine.settings.definitions import ServerDefinition
@@ -28,6 +35,10 @@ from tui.model.trust import ToolChange, ToolChangeRequest
 MAX_CHANGES: Final = 50
 """Changed tools in one question; of more, the next are asked about after it."""
 
+MAX_ANSWERED: Final = 10_000
+"""Changed definitions of one server that are known not to be accepted; of more, those that are
+offered now."""
+
 CLOSE_PATIENCE: Final = 5.0
 """Seconds that the last definitions get to be written."""
 
@@ -36,6 +47,9 @@ CHANGED: Final = "it has changed; the model does not see it until you accept the
 
 UNREADABLE: Final = "it has changed, and its definition is too long to be reviewed"
 """Why a tool is withheld about which nobody can be asked."""
+
+OnAnswered = Callable[[ServerDefinition, Sequence[Tool], bool], None]
+"""Takes an answer about changed tools."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -73,6 +87,8 @@ class ToolReview:
 
     Attributes:
         on_accepted: Called when tools are no longer to be withheld.
+        on_answered: Called with the server and the tools of each answer, and whether they were
+            accepted as they are now.
     """
 
     def __init__(self, publish: Publish, store: PinStore, *, has_user: bool = True) -> None:
@@ -84,6 +100,7 @@ class ToolReview:
         self._tasks: set[asyncio.Task[None]] = set()
         self._worker = OrderedWorker()
         self.on_accepted: Callable[[], None] = lambda: None
+        self.on_answered: OnAnswered = lambda _server, _tools, _accepted: None
 
     async def aclose(self) -> None:
         """End what is being prepared, and write what is still to be written."""
@@ -129,11 +146,14 @@ class ToolReview:
             key = pin_key(tool.name)
             pin = known.pins.get(key)
             if pin is None:
-                new[key] = known.pins[key] = _pin(tool)
+                if len(known.pins) < MAX_PINNED:
+                    new[key] = known.pins[key] = _pin(tool)
             elif pin.definition_hash != tool.definition_hash:
                 known.changed[tool.name] = tool
         if new:
             self._save(definition.fingerprint, new, replacing=False)
+        if len(known.answered) > MAX_ANSWERED:
+            known.answered &= {tool.definition_hash for tool in known.changed.values()}
         self._ask_if_needed(known)
         return {
             name: CHANGED if _is_readable(tool) else UNREADABLE
@@ -147,6 +167,7 @@ class ToolReview:
             return
         asked = known.asked
         self._withdraw(known)
+        self.on_answered(known.definition, asked, accept)
         if accept:
             pins = {pin_key(tool.name): _pin(tool) for tool in asked}
             known.pins.update(pins)

@@ -7,18 +7,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from tui.engine.consent.content import FolderContent, describe, difference
-from tui.engine.consent.disclosure import disclose
 from tui.engine.consent.fingerprint import load_salt, salt_file
-from tui.engine.consent.identity import (
+from tui.engine.consent.folders.content import FolderContent, describe, difference
+from tui.engine.consent.folders.disclosure import disclose
+from tui.engine.consent.folders.identity import (
     FolderIdentity,
     identify,
     may_cover_children,
     reason_to_refuse,
 )
-from tui.engine.consent.trust import Standing, TrustStore, trust_file
+from tui.engine.consent.folders.trust import Standing, TrustStore, trust_file
 from tui.engine.settings.places import shown_path
-from tui.engine.settings.project import ProjectOffer, ProjectVerdict
+from tui.engine.settings.project import ProjectOffer, ProjectRules, ProjectVerdict
 from tui.model.consent import RequestId
 from tui.model.servers import ServerId
 from tui.model.trust import DifferenceLine, Disclosure, FolderTrust, TrustRequest, TrustSubject
@@ -43,6 +43,9 @@ class FolderWord:
         attended: Whether there is a user to ask. Where there is none, only the command line's
             word makes a folder trusted; what was forbidden stays so.
         on_problem: Takes what is wrong, such as with a state file, in the thread that finds it.
+
+    Attributes:
+        in_force: What the folder forbade when it was trusted last in this run.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class FolderWord:
         self._on_problem = on_problem
         self._is_checked = False
         self._named_hash = ""
+        self.in_force = ProjectRules()
         self._salt_file = salt_file(state, on_problem)
         self._lock = threading.Lock()
         self.store = TrustStore(trust_file(state, on_problem), home)
@@ -84,22 +88,33 @@ class FolderWord:
     def _salt(self) -> bytes:
         return load_salt(self._salt_file)
 
+    def check_names(self, identity: FolderIdentity | None) -> None:
+        """Say once which of the folders on the command line is not this one."""
+        path = identity.path if identity is not None else self.folder
+        for name in self._named if not self._is_checked else ():
+            if name != path:
+                text = f"--trust-folder {name} is not this folder, which is {path}."
+                self._on_problem(sanitize_line(text))
+        self._is_checked = True
+
     def is_named(self, identity: FolderIdentity, content_hash: str) -> bool:
         """Tell whether the command line trusts this folder; with the content it had first."""
-        if not self._is_checked:
-            self._is_checked = True
-            for name in self._named:
-                if name != identity.path:
-                    text = f"--trust-folder {name} is not this folder, which is {identity.path}."
-                    self._on_problem(sanitize_line(text))
         if identity.path not in self._named:
             return False
         self._named_hash = self._named_hash or content_hash
         return self._named_hash == content_hash
 
-    def trust(self, offer: ProjectOffer, *, children: bool) -> None:
-        """Trust the folder with what it was seen to bring."""
-        if (identity := identify(self.folder)) is not None:
+    def trust(self, offer: ProjectOffer, shown: tuple[object, ...], *, children: bool) -> None:
+        """Trust the folder with what it was seen to bring.
+
+        Args:
+            offer: What it brings.
+            shown: The identity of the folder that the user was asked about; another one that was
+                put in its place meanwhile is not trusted.
+            children: Whether trust reaches the folders in it, where it may.
+        """
+        identity = identify(self.folder)
+        if identity is not None and identity.key == shown:
             children = children and may_cover_children(identity.path, self.home)
             content = describe(offer, self.salt, identity.path)
             self.store.trust(identity, content, children=children)
@@ -107,12 +122,14 @@ class FolderWord:
     def never(self) -> None:
         """Never trust the folder."""
         self._named = ()
+        self.in_force = ProjectRules()
         if (identity := identify(self.folder)) is not None:
             self.store.never(identity)
 
     def forget(self) -> None:
         """Take back what was said."""
         self._named = ()
+        self.in_force = ProjectRules()
         if (identity := identify(self.folder)) is not None:
             self.store.forget(identity)
 
@@ -156,20 +173,48 @@ class FolderGate:
 
     def judge(self, offer: ProjectOffer | None) -> ProjectVerdict:
         """Tell what of this content may take effect; None where nothing was read."""
+        self._word.check_names(self._identity)
+        verdict = self._judge(offer)
+        if verdict.trust is FolderTrust.TRUSTED and offer is not None:
+            self._word.in_force = offer.rules
+        return replace(verdict, refused=self._word.store.refused())
+
+    def _judge(self, offer: ProjectOffer | None) -> ProjectVerdict:
         identity, standing = self._identity, self._standing
         if identity is None or offer is None:
             never = standing.never
             return ProjectVerdict(FolderTrust.NEVER if never else FolderTrust.UNTRUSTED)
-        if offer.is_empty:
+        forbidden = self._forbidden
+        if offer.is_empty and (standing.never or not forbidden.words()):
             nothing = FolderTrust.NEVER if standing.never else FolderTrust.NOTHING_TO_TRUST
             return ProjectVerdict(nothing, offer=offer)
         content = describe(offer, self.salt, identity.path)
         refusal = reason_to_refuse(identity.path)
-        verdict = replace(self._verdict(identity, content, refusal), offer=offer, hash=content.hash)
+        verdict = replace(
+            self._verdict(identity, content, refusal),
+            offer=offer,
+            hash=content.hash,
+            folder=identity.key,
+            forbidden=forbidden,
+        )
+        if verdict.trust is FolderTrust.TRUSTED and offer.is_empty:
+            return replace(verdict, trust=FolderTrust.NOTHING_TO_TRUST)
         if verdict.trust is FolderTrust.TRUSTED and not self._review:
             return verdict
         question = self._question(identity, offer, content, refusal)
-        return replace(verdict, question=question)
+        standing_servers = tuple(one.id for one in offer.servers if one.id in verdict.servers)
+        return replace(verdict, question=replace(question, standing=standing_servers))
+
+    @property
+    def _forbidden(self) -> ProjectRules:
+        """What was forbidden with the user's yes, until a change of it got one as well."""
+        standing = self._standing
+        record = standing.record
+        if standing.never:
+            return ProjectRules()
+        if self._word.attended and record is not None and record.content is not None:
+            return record.content.forbidden
+        return self._word.in_force
 
     def _verdict(
         self, identity: FolderIdentity, content: FolderContent, refusal: str
@@ -184,12 +229,12 @@ class FolderGate:
         if refusal:
             return ProjectVerdict(FolderTrust.UNTRUSTED)
         if self._word.is_named(identity, content.hash):
-            return everything
+            return replace(everything, source="--trust-folder")
         if not self._word.attended:
             return ProjectVerdict(FolderTrust.UNTRUSTED)
         if standing.covered:
-            self._word.store.trust(identity, content)
-            return everything
+            self._word.store.inherit(identity, content)
+            return replace(everything, source="trust in a folder above")
         if record is None or not record.hashes:
             return ProjectVerdict(FolderTrust.UNTRUSTED)
         if standing.swapped:

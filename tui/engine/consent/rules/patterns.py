@@ -2,7 +2,8 @@
 
 Permission and prohibition err to opposite sides. A pattern that allows compares characters as
 they are and takes no name that a tool may not have; one that denies compares what names look
-like, so that ``Read_File`` or a Cyrillic letter among Latin ones does not slip through.
+like, so that ``Read_File`` or a Cyrillic letter among Latin ones does not slip through. It holds
+for each form of a tool's name: as its server spells it, as it is shown, and as the model has it.
 """
 
 import re
@@ -11,6 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from tui.engine.servers.names import sanitise_name
+from tui.text import sanitize_line
 
 ANY: Final = "*"
 """Stands for any characters, also none."""
@@ -28,6 +32,11 @@ _ALIKE: Final = str.maketrans(
 )
 _ALIKE_IN_ASCII: Final = str.maketrans("i1|0", "lllo")
 """Characters that many fonts draw alike; capitals are folded before."""
+
+_UNSEEN: Final = dict.fromkeys((*range(0x21), 0x7F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800))
+"""Blanks, controls, and letters and symbols that draw nothing; they are left out."""
+
+_UNSEEN_CATEGORIES: Final = frozenset({"Mn", "Me", "Cf", "Cc", "Zs", "Zl", "Zp"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +74,21 @@ class DenyingPatterns:
         self.patterns = tuple(patterns)
         self._by_server: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {}
 
-    def match(self, server: str, tool: str) -> bool:
-        """Tell whether a rule is about a tool."""
+    def match(self, server: str, tool: str, given: str = "") -> bool:
+        """Tell whether a rule is about a tool.
+
+        Args:
+            server: Its server.
+            tool: Its name as the server spells it.
+            given: Its name towards the model, where it has one already.
+        """
         if not self.patterns:
             return False
         exact, wild = self._about(likeness(server))
-        name = likeness(tool)
-        return name in exact or any(_matches(pattern, name) for pattern in wild)
+        return any(
+            name in exact or any(_matches(pattern, name) for pattern in wild)
+            for name in _looks(tool, given)
+        )
 
     def _about(self, server: str) -> tuple[frozenset[str], tuple[str, ...]]:
         """Give the tool patterns of the rules about a server: those without and with ``*``."""
@@ -96,15 +113,22 @@ def is_plain(name: str) -> bool:
 def likeness(name: str) -> str:
     """Reduce a name to what it looks like: equal for names that a hurried reader mixes up.
 
-    Compatibility forms, case, marks, invisible characters and letters of other alphabets that
-    look like Latin ones are folded (after Unicode TS 39; the table is far smaller).
+    Compatibility forms, case, marks, blanks, invisible characters and letters of other alphabets
+    that look like Latin ones are folded (after Unicode TS 39; the table is far smaller).
     """
     if not name.isascii():
         folded = unicodedata.normalize("NFKC", name).casefold()
         plain = unicodedata.normalize("NFKD", folded)
-        kept = (c for c in plain if unicodedata.category(c) not in {"Mn", "Me", "Cf", "Cc"})
+        kept = (c for c in plain if unicodedata.category(c) not in _UNSEEN_CATEGORIES)
         name = "".join(kept).translate(_ALIKE)
-    return name.casefold().translate(_ALIKE_IN_ASCII)
+    return name.translate(_UNSEEN).casefold().translate(_ALIKE_IN_ASCII)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _looks(tool: str, given: str) -> frozenset[str]:
+    """Give what each form of a tool's name looks like."""
+    forms = (tool, sanitize_line(tool), sanitise_name(tool), given or tool)
+    return frozenset(map(likeness, forms))
 
 
 def _matches(pattern: str, name: str) -> bool:

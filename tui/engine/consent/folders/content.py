@@ -1,24 +1,26 @@
 """What a folder brings, as a hash to trust and as lines to compare with what was trusted.
 
 The hash covers what would run and nothing else: the entries as written, the programs they mean,
-the values of those ``.env`` variables that they use, and the rules. The lines are for the eye
+those files of the folder that they run, the values of those ``.env`` variables that they use,
+which variables they read of the user's, and the rules. The lines are for the eye
 and are kept; secrets are masked in them, with a piece of their salted hash so that a change
 shows.
 """
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.consent.disclosure import disclose
 from tui.engine.consent.fingerprint import digest, effective_entry
-from tui.engine.consent.spelling import spelled
+from tui.engine.consent.folders.disclosure import disclose
+from tui.engine.consent.folders.spelling import spelled
 from tui.engine.settings.definitions import ServerDefinition
 from tui.engine.settings.expansion import references_in
-from tui.engine.settings.project import ProjectOffer
-from tui.engine.settings.secrets import MASK, is_secret_name, masked_words
+from tui.engine.settings.project import ProjectOffer, ProjectRules
+from tui.engine.settings.secrets import MASK, is_secret_name, masked_words, without_tokens
 from tui.model.trust import DifferenceLine
 from tui.text import sanitize_line
 
@@ -34,6 +36,7 @@ MAX_COMPARED: Final = 1_000
 CONTEXT: Final = 2
 """Unchanged lines shown before and after a change."""
 
+_CONTENT: Final = ", content "
 _MARK: Final = 8
 """Characters of a hash that stand for a value in a line."""
 
@@ -58,12 +61,14 @@ class FolderContent:
         servers: Its servers.
         rules: The hash of what it forbids.
         rule_lines: What it forbids, in words.
+        forbidden: What it forbids.
     """
 
     hash: str
     servers: tuple[ServerContent, ...]
     rules: str
     rule_lines: tuple[str, ...] = ()
+    forbidden: ProjectRules = field(default_factory=ProjectRules)
 
     def lines(self) -> list[str]:
         """Give all lines, server by server."""
@@ -74,7 +79,7 @@ class FolderContent:
         if sum(map(len, self.lines())) <= MAX_KEPT:
             return self
         bare = tuple(ServerContent(s.name, s.source, s.transport, s.hash) for s in self.servers)
-        return FolderContent(self.hash, bare, self.rules)
+        return FolderContent(self.hash, bare, self.rules, forbidden=self.forbidden)
 
 
 def describe(offer: ProjectOffer, salt: bytes, folder: Path) -> FolderContent:
@@ -87,12 +92,13 @@ def describe(offer: ProjectOffer, salt: bytes, folder: Path) -> FolderContent:
             "excluded": sorted(forbidden.excluded),
             "denied": [[pattern.server, pattern.tool] for pattern in forbidden.always_deny],
             "calls": forbidden.max_tool_calls,
+            "result": forbidden.max_result_size,
             "idle": forbidden.idle_timeout,
         },
         salt,
     )
     whole = digest([sorted([s.name, s.hash] for s in servers), rules], salt)
-    return FolderContent(whole, servers, rules, forbidden.words())
+    return FolderContent(whole, servers, rules, forbidden.words(), forbidden)
 
 
 def difference(before: FolderContent, now: FolderContent) -> tuple[DifferenceLine, ...]:
@@ -110,7 +116,8 @@ def difference(before: FolderContent, now: FolderContent) -> tuple[DifferenceLin
                 found += [DifferenceLine(" ", line) for line in old[old_from:old_to]]
                 continue
             found += [DifferenceLine("-", line) for line in old[old_from:old_to]]
-            found += [DifferenceLine("+", line) for line in new[new_from:new_to]]
+            came = (_told(line, old) for line in new[new_from:new_to])
+            found += [DifferenceLine("+", line) for line in came]
     return tuple(found)
 
 
@@ -125,6 +132,8 @@ def _server(
         "entry": dict(entry),
         "program": server.program,
         "variables": used,
+        "own": sorted(preview.own) if (preview := server.preview) is not None else [],
+        "files": [[file.path, file.content] for file in server.files],
     }
     lines = tuple(_lines(server, entry, used, salt, folder))
     return ServerContent(
@@ -152,7 +161,15 @@ def _lines(
             word = "variable" if kind == "env" else "header"
             yield f"{word} {_short(name)} = {_mark(value, salt)}"
     for name, value in used.items():
-        yield f".env variable {_short(name)} = {_mark(value, salt)}"
+        yield f".env variable {_short(name)} = {_brought(value, salt)}"
+    for name, value in server.preview.defaults if server.preview is not None else ():
+        yield f"default of {_short(name)} = {_brought(value, salt)}"
+    for name in shown.references:
+        yield f"reads your variable {_short(name)}"
+    for file in server.files:
+        what = "program" if file.path == server.program else "file"
+        name = _short(os.path.relpath(file.path, os.path.realpath(folder)))
+        yield f"{what} {name}{_CONTENT}{_mark(file.content, salt)}"
     rest = {key: entry[key] for key in entry if key not in _SPELLED_OUT}
     yield from (f"{key} = {_mark(value, salt)}" for key, value in rest.items())
 
@@ -169,6 +186,19 @@ def _kept(what: str, words: Sequence[str], salt: bytes) -> Iterator[str]:
         flagged = is_flag and "=" not in word and is_secret_name(word)
         short = _short(kept)
         yield f"{what} {short}" if short == word else f"{what} {short} {_mark(word, salt)}"
+
+
+def _brought(value: str, salt: bytes) -> str:
+    """Write a value that came with the folder: it is no secret, unless it has a token's shape."""
+    kept = _short(without_tokens(value))
+    return kept if kept == value else f"{kept} {_mark(value, salt)}"
+
+
+def _told(line: str, before: Iterable[str]) -> str:
+    """Say of a file whose content is another one now that it has changed."""
+    what, sign, mark = line.rpartition(_CONTENT)
+    is_known = sign and any(old.startswith(f"{what}{sign}") for old in before)
+    return f"{what} has changed: content {mark}" if is_known else line
 
 
 def _short(text: str) -> str:

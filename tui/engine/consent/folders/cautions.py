@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import urlsplit
 
-from tui.engine.consent.spelling import spelled
+from tui.engine.consent.folders.spelling import spelled
 from tui.engine.settings.programs import is_within
 from tui.engine.settings.secrets import is_secret_name
 
@@ -93,6 +93,12 @@ def program_cautions(program: str, folder: Path | None) -> Iterator[str]:
     """Say whether the program comes with the opened folder. Blocks on the file system."""
     if program and folder is not None and is_within(program, folder):
         yield "Its program lies in this folder and can be changed with it."
+
+
+def file_cautions(files: Iterable[str]) -> Iterator[str]:
+    """Name the files of the opened folder that a command line runs or reads."""
+    if names := list(files):
+        yield f"Runs a file of this folder: {_listed(names)}."
 
 
 def variable_cautions(names: Iterable[str], references: Iterable[str]) -> Iterator[str]:

@@ -5,8 +5,10 @@ would run. Lives on one event loop; what blocks is done in threads.
 """
 
 import asyncio
+import hashlib
 import importlib
 import itertools
+import shlex
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -14,7 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.engine.consent.newcomers import Newcomers
+from tui.engine.consent.audit import RecordTrust
+from tui.engine.consent.folders.newcomers import Newcomers
 from tui.engine.events import Publish
 from tui.engine.settings.definitions import REVIEW_ADVICE, ServerDefinition
 from tui.model.chat import Severity
@@ -31,14 +34,18 @@ from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest
 from tui.text import sanitize_line
 
 if TYPE_CHECKING:
-    from tui.engine.consent.gate import FolderGate, FolderWord
+    from tui.engine.consent.folders.gate import FolderGate, FolderWord
     from tui.engine.settings.loader import LoadedSettings
     from tui.engine.settings.project import ProjectVerdict
-    from tui.model.settings import GemdeckSettings
+    from tui.model.settings import GemdeckSettings, ToolPattern
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 """Runs a coroutine as a task of the engine."""
 
+_YOU: Final = "you"
+"""What an answer rests on, in records."""
+
+_STILL_DENIED: Final = "Rules that went from alwaysDeny in your settings hold until gemdeck ends."
 _YES: Final = frozenset({TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN})
 
 
@@ -51,12 +58,14 @@ class Hooks:
         reload: Has the settings read and applied again, soon.
         reconfigure: Applies the servers as they are admitted now.
         load: Reads the settings through a gate; blocks.
+        record: Keeps a record of what was decided.
     """
 
     spawn: Spawn
     reload: Callable[[], None]
     reconfigure: Callable[[], None]
     load: Callable[["FolderGate"], "LoadedSettings"]
+    record: RecordTrust
 
 
 @dataclass(slots=True)
@@ -107,10 +116,12 @@ class FolderKeeper:
         self._held: _Held | None = None
         self._declined: set[str] = set()
         self._declined_own: frozenset[str] = frozenset()
-        self._barred = self._lifts = False
+        self._has_admitted = self._barred = self._lifts = False
         self._bars = 0
         self._writer = ThreadPoolExecutor(1, "folder trust")
         self._permissions: frozenset[tuple[str, str]] | None = None
+        self._denied: tuple[ToolPattern, ...] = ()
+        self._told_gone: set[ToolPattern] = set()
         self._numbers = itertools.count(1)
 
     def begin(
@@ -123,7 +134,7 @@ class FolderKeeper:
             named: Folders that the command line says to trust.
             on_problem: Takes what is wrong, in any thread.
         """
-        module = importlib.import_module("tui.engine.consent.gate")
+        module = importlib.import_module("tui.engine.consent.folders.gate")
         self._word = module.FolderWord(
             self._folder, Path.home(), state, named, on_problem, attended=self.asks
         )
@@ -137,30 +148,55 @@ class FolderKeeper:
     def take(self, loaded: "LoadedSettings") -> None:
         """Take settings that were read, before `admit` is asked about their servers."""
         self._verdict = loaded.project
+        if self._word is not None:
+            self._newcomers.salt = self._word.salt
         self._barred = self._barred and not self._lifts
         self._lifts = False
 
     def admit(self, definitions: Sequence[ServerDefinition]) -> tuple[ServerDefinition, ...]:
         """Withhold the servers that must not run yet; the others pass as they are."""
         self._own = tuple(definitions)
-        admitted = self._newcomers.admit(definitions)
+        refused = self._verdict.refused if self._verdict is not None else {}
+        admitted = self._newcomers.admit(definitions, refused)
+        if not self._has_admitted:
+            self._has_admitted = True
+            never = {key for key, word in refused.items() if word == TrustAnswer.NEVER}
+            waiting = self._newcomers.waiting(definitions)
+            kept = [one for one in waiting if not never.isdisjoint(self._newcomers.all_keys([one]))]
+            self._declined_own |= _identities(kept)
         return tuple(map(_barred, admitted)) if self._barred else admitted
 
     def admit_rules(self, settings: "GemdeckSettings") -> "GemdeckSettings":
-        """Leave out permissions that appeared in the user's settings while gemdeck runs.
+        """Leave out what the user's settings loosened while gemdeck runs.
 
-        They count from the next start on; prohibitions count at once.
+        Permissions that came, and prohibitions that went, count from the next start on; what
+        tightens counts at once. What the folder forbids is asked about instead.
         """
+        update = {"always_allow": self._known_permissions(settings)}
+        return settings.model_copy(update={**update, "always_deny": self._all_denied(settings)})
+
+    def _all_denied(self, settings: "GemdeckSettings") -> "tuple[ToolPattern, ...]":
+        """Give all that is denied, with what the user's settings denied before in this run."""
+        denied = settings.always_deny
+        rules = self._verdict.standing_rules.always_deny if self._verdict is not None else ()
+        own = denied[: len(denied) - len(rules)]  # the folder's stand behind the user's
+        gone = tuple(pattern for pattern in self._denied if pattern not in own)
+        if set(gone) - self._told_gone:
+            self._publish(NoticeRaised(Notice(Severity.INFO, _STILL_DENIED)))
+        self._told_gone = set(gone)
+        self._denied = (*own, *gone)
+        return (*denied, *gone)
+
+    def _known_permissions(self, settings: "GemdeckSettings") -> "tuple[ToolPattern, ...]":
         if self._permissions is None:
             self._permissions = frozenset(
                 (pattern.server, pattern.tool) for pattern in settings.always_allow
             )
-        known = tuple(
+        return tuple(
             pattern
             for pattern in settings.always_allow
             if (pattern.server, pattern.tool) in self._permissions
         )
-        return settings.model_copy(update={"always_allow": known})
 
     def ask(self) -> None:
         """Publish what the user says of the folder, and put the questions that are open."""
@@ -169,6 +205,8 @@ class FolderKeeper:
             return
         is_news = verdict.trust is not self.trust
         self._tell(verdict.trust)
+        if is_news and verdict.source:
+            self._record(verdict.hash, verdict.trust.value, verdict.source)
         if not self.asks:
             if is_news:
                 self._tell_what_is_withheld(verdict)
@@ -185,6 +223,8 @@ class FolderKeeper:
         elif self._held is not None and self._held.request == request:
             held, self._held = self._held, None
             self._publish(RequestSettled(request))
+            self._record_newcomers(held.waiting, answer)
+            self._remember_newcomers(held.waiting, answer)
             if answer in _YES:
                 self._newcomers.accept(held.waiting)
                 self._hooks.reconfigure()
@@ -202,6 +242,26 @@ class FolderKeeper:
         self._bar()
         if self._word is not None:
             self._keep(self._word.forget)
+            self._record(self._verdict.hash if self._verdict is not None else "", "forget", _YOU)
+
+    def _record(self, content: str, decision: str, source: str) -> None:
+        self._hooks.record(str(self._folder), content, decision=decision, source=source)
+
+    def _record_newcomers(self, asked: Sequence[ServerDefinition], answer: TrustAnswer) -> None:
+        for source in dict.fromkeys(one.source for one in asked):
+            known = sorted(one.fingerprint for one in asked if one.source == source)
+            content = hashlib.sha256("\n".join(known).encode()).hexdigest()
+            self._hooks.record(source, content, decision=answer.value, source=_YOU)
+
+    def _remember_newcomers(self, asked: Sequence[ServerDefinition], answer: TrustAnswer) -> None:
+        """Keep a refusal for the next start, or take an earlier one back."""
+        if self._word is None:
+            return
+        is_yes = answer in _YES
+        find = self._newcomers.all_keys if is_yes else self._newcomers.refusal_keys
+        keys, word = find(asked), "" if is_yes else answer.value
+        kept = self._writer.submit(self._word.store.refuse, keys, word)
+        self._hooks.spawn(_wait_for(kept))
 
     async def _review(self) -> None:
         if self._word is None:
@@ -218,15 +278,18 @@ class FolderKeeper:
     def _answer_folder(self, asked: _Asked, answer: TrustAnswer) -> None:
         offer, word = asked.verdict.offer, self._word
         self._declined.add(asked.verdict.hash)
-        if word is None or offer is None:
+        refusal = asked.request.refusal if answer in _YES else ""
+        decision = "refused" if refusal else answer.value
+        self._record(asked.verdict.hash, decision, refusal or _YOU)
+        if word is None or offer is None or refusal:
             return
         if answer is TrustAnswer.NEVER:
             self._bar()
             self._keep(word.never)
-        elif answer in _YES and not asked.request.refusal:
+        elif answer in _YES:
             self._declined.discard(asked.verdict.hash)
             children = answer is TrustAnswer.TRUST_WITH_CHILDREN
-            trust = partial(word.trust, offer, children=children)
+            trust = partial(word.trust, offer, asked.verdict.folder, children=children)
             self._keep(trust, lifts=True)
 
     def _keep(self, work: Callable[[], None], *, lifts: bool = False) -> None:
@@ -264,8 +327,13 @@ class FolderKeeper:
         elif question is not None:
             names = ", ".join(one.server for one in question.servers) or "its rules"
             words = f"This folder is not trusted, so what it brings has no effect: {names}."
-            advice = question.refusal or "To trust it in this run, name it with --trust-folder."
+            advice = question.refusal or self._advice(verdict)
             self._publish(NoticeRaised(Notice(Severity.WARNING, sanitize_line(words), advice)))
+
+    def _advice(self, verdict: "ProjectVerdict") -> str:
+        """Say how a run without a screen is told to trust this very folder."""
+        place = shlex.quote(str(verdict.folder[0]))
+        return sanitize_line(f"To let it take effect in this run, add --trust-folder {place}")
 
     def _ask_about_folder(self, verdict: "ProjectVerdict") -> None:
         """Put the question that a verdict raises, unless the user has answered it."""
@@ -317,6 +385,11 @@ def _identities(definitions: Sequence[ServerDefinition]) -> frozenset[str]:
         repr((one.id, one.fingerprint, one.trust, one.include_tools, one.exclude_tools))
         for one in definitions
     )
+
+
+async def _wait_for(kept: Future[None]) -> None:
+    """Wait for what is being kept, so that its failure is heard of."""
+    await asyncio.shield(asyncio.wrap_future(kept))
 
 
 def _barred(definition: ServerDefinition) -> ServerDefinition:

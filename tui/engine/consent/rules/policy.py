@@ -3,14 +3,14 @@
 Denying wins over asking, asking over allowing; what nothing is said of is asked about.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tui.engine.consent.book import GrantBook
-from tui.engine.consent.grants import MAX_LABEL, Grant, GrantNote
-from tui.engine.consent.patterns import AllowingPatterns, DenyingPatterns, Pattern
-from tui.engine.consent.views import grant_words, pattern_views, record_view, trust_view
+from tui.engine.consent.rules.book import GrantBook
+from tui.engine.consent.rules.grants import MAX_LABEL, Grant, GrantNote
+from tui.engine.consent.rules.patterns import AllowingPatterns, DenyingPatterns, Pattern
+from tui.engine.consent.rules.views import grant_words, pattern_views, record_view, trust_view
 from tui.engine.events import Publish
 from tui.engine.settings.definitions import ServerDefinition
 from tui.engine.tools import JsonObject, OfferedTool
@@ -54,7 +54,8 @@ class Policy:
         allows_all: Whether the command line said that all runs unasked which no rule denies.
 
     Attributes:
-        on_denials: Called when a tool is no longer denied.
+        on_denials: Called when other tools may be denied than before.
+        on_revoked: Called with each grant that the user took back.
     """
 
     def __init__(self, *, allows_all: bool = False) -> None:
@@ -67,6 +68,7 @@ class Policy:
         self._definitions: dict[ServerId, ServerDefinition] = {}
         self._allows_all = allows_all
         self.on_denials: Callable[[], None] = lambda: None
+        self.on_revoked: Callable[[Grant, GrantNote], None] = lambda _grant, _note: None
 
     def attach(self, book: GrantBook, folder: str, publish: Publish) -> None:
         """Keep grants in a book, and tell of them.
@@ -84,6 +86,15 @@ class Policy:
         await self._book.open()
         self._announce()
 
+    async def refresh(self) -> None:
+        """Take in what another gemdeck saved or revoked; to be awaited before calls are judged.
+
+        Those who wait go on in the order in which they came.
+        """
+        if await self._book.refresh():
+            self._announce()
+            self.on_denials()
+
     async def aclose(self) -> None:
         """Write what is still to be written."""
         await self._book.aclose()
@@ -99,6 +110,16 @@ class Policy:
         self._definitions = {definition.id: definition for definition in definitions}
         self._announce()
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether what the user allows for good is there in later runs, too."""
+        return self._book.is_kept
+
+    @property
+    def origins(self) -> Mapping[ServerId, Origin]:
+        """Where each server comes from."""
+        return {server: definition.origin for server, definition in self._definitions.items()}
+
     def judge(self, tool: OfferedTool, arguments: JsonObject | None = None) -> Verdict:
         """Say what is to become of a call of a tool.
 
@@ -108,7 +129,7 @@ class Policy:
         """
         found = self._book.grants.find(tool, arguments, self._folder)
         by_effect = {grant.effect: grant for grant in reversed(found)}
-        if self._deny.match(tool.server, tool.name):
+        if self._deny.match(tool.server, tool.name, tool.id):
             return Verdict(Effect.DENY, f"Denied: {DENIED_BY_SETTINGS}.")
         if grant := by_effect.get(Effect.DENY):
             return Verdict(Effect.DENY, self._words(grant), grant)
@@ -116,7 +137,7 @@ class Policy:
             return Verdict(Effect.ALLOW, "Allowed: gemdeck was started with --yolo.")
         if grant := by_effect.get(Effect.ASK):
             return Verdict(Effect.ASK, self._words(grant), grant)
-        if tool.trusted:
+        if self._is_trusted(tool):
             return Verdict(Effect.ALLOW, f"Allowed: {self._trust_words(tool.server)}.")
         if self._is_allowed(tool.server, tool.name):
             words = "Allowed: a rule of your settings (gemdeck.alwaysAllow) names it."
@@ -191,8 +212,10 @@ class Policy:
         """Take a grant back; rules of settings files stay. One that is gone changes nothing."""
         for known in self._book.grants:
             if known.id == grant:
+                note = self._book.grants.note(known)
                 self._book.remove(known)
                 self._announce()
+                self.on_revoked(known, note)
                 if known.effect is Effect.DENY:
                     self.on_denials()
                 return
@@ -211,6 +234,11 @@ class Policy:
             UNASKED_GRANT, Effect.ALLOW, "*", "*", "this session", "--yolo", revocable=False
         )
         return (view,)
+
+    def _is_trusted(self, tool: OfferedTool) -> bool:
+        """Tell whether a server's tools run unasked; trust taken back meanwhile is none."""
+        definition = self._definitions.get(tool.server)
+        return tool.trusted and (definition is None or definition.trust)
 
     def _is_allowed(self, server: ServerId, tool: str) -> bool:
         """Tell whether the settings allow a tool: never one of a project, which picks its names."""

@@ -2,7 +2,7 @@
 
 Somebody else may have written them there: a tool that the model called, or an installer. They
 are held until the user has seen them. What stood in the files when gemdeck started was the
-user's, and so is what the user accepted since.
+user's, unless the user had refused it before, and so is what the user accepted since.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,29 +10,45 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from tui.engine.consent.disclosure import disclose
+from tui.engine.consent.fingerprint import digest, effective_entry
+from tui.engine.consent.folders.disclosure import disclose
 from tui.engine.settings.definitions import REVIEW_ADVICE, ServerDefinition
 from tui.model.consent import RequestId
 from tui.model.servers import Failure, Origin, ServerStatus
 from tui.model.trust import Disclosure, TrustRequest, TrustSubject
 
+_ALLOWING: Final = ("trust", "includeTools", "excludeTools")
 _NOT_OURS: Final = frozenset({Origin.PROJECT, Origin.DEMO})
 
 
 class Newcomers:
-    """Knows which servers of the user's own settings may run."""
+    """Knows which servers of the user's own settings may run.
+
+    Attributes:
+        salt: The salt of this installation, for what refusals are remembered by.
+    """
 
     def __init__(self) -> None:
+        self.salt = b""
         self._accepted: dict[str, list[ServerDefinition]] = {}
         self._names: set[str] = set()
+        self._refused: frozenset[str] = frozenset()
         self._begun = False
 
-    def admit(self, definitions: Iterable[ServerDefinition]) -> tuple[ServerDefinition, ...]:
-        """Withhold those that are new; the first time, none is."""
+    def admit(
+        self, definitions: Iterable[ServerDefinition], refused: Iterable[str] = ()
+    ) -> tuple[ServerDefinition, ...]:
+        """Withhold those that are new; the first time, those that were refused before.
+
+        Args:
+            definitions: All servers.
+            refused: The keys, as `refusal_keys` gives them, of what was refused in earlier runs.
+        """
         known = tuple(definitions)
         if not self._begun:
             self._begun = True
-            self.accept(known)
+            self._refused = frozenset(refused)
+            self.accept(one for one in known if self._refused.isdisjoint(self._keys(one)))
         return tuple(self._held(one) if self._is_new(one) else one for one in known)
 
     def waiting(self, definitions: Iterable[ServerDefinition]) -> tuple[ServerDefinition, ...]:
@@ -45,6 +61,22 @@ class Newcomers:
             if definition.origin not in _NOT_OURS and definition.withheld is None:
                 self._accepted.setdefault(definition.fingerprint, []).append(definition)
                 self._names.add(definition.id)
+
+    def refusal_keys(self, definitions: Iterable[ServerDefinition]) -> tuple[str, ...]:
+        """Give what to remember refused servers by, in later runs.
+
+        It is the entry as written, which does not change with the environment. Of a server that
+        ran before its entry allowed more, only that entry is meant.
+        """
+        return tuple(
+            self._keys(one)[one.fingerprint in self._accepted]
+            for one in definitions
+            if one.origin not in _NOT_OURS
+        )
+
+    def all_keys(self, definitions: Iterable[ServerDefinition]) -> tuple[str, ...]:
+        """Give all by which a refusal of these servers may be remembered."""
+        return tuple(key for one in definitions for key in self._keys(one))
 
     def question(
         self, request: RequestId, waiting: Sequence[ServerDefinition], folder: Path
@@ -62,6 +94,14 @@ class Newcomers:
         change = "changed" if definition.id in self._names else "new"
         return disclose(definition, folder, change)
 
+    def _keys(self, definition: ServerDefinition) -> tuple[str, str]:
+        """Give the hashes of what an entry runs, and of that with what it allows."""
+        written = definition.written
+        entry = effective_entry(written).items()
+        runs = {key: value for key, value in entry if key not in _ALLOWING}
+        whole = {**runs, **{key: written[key] for key in _ALLOWING if key in written}}
+        return digest(["runs", runs], self.salt), digest(["allows", whole], self.salt)
+
     def _is_new(self, definition: ServerDefinition) -> bool:
         if definition.origin in _NOT_OURS or definition.withheld is not None:
             return False
@@ -74,9 +114,10 @@ class Newcomers:
             yield f"The tools of {definition.id} would run without asking."
 
     def _held(self, definition: ServerDefinition) -> ServerDefinition:
-        changed = definition.id in self._names
-        word = "Changed" if changed else "New"
+        word = "Changed" if definition.id in self._names else "New"
         reason = f"{word} in your settings since gemdeck started, so it is not started."
+        if not self._refused.isdisjoint(self._keys(definition)):
+            reason = "You did not allow it when it appeared in your settings; it is not started."
         return replace(
             definition,
             withheld=ServerStatus.UNTRUSTED,

@@ -12,7 +12,10 @@ from tui.engine.state_file import StateFile
 FOLDER_NAME: Final = "pins"
 
 MAX_PINNED: Final = 2_000
-"""Tools of one server that are remembered; the ones pinned first go first."""
+"""Tools of one server that are remembered; further ones are not.
+
+A server that shows many new tools must not make those forgotten that the user knows.
+"""
 
 MAX_DEFINITION: Final = 64_000
 """Longest definition that is kept, in characters of JSON; of a longer one only its hash is."""
@@ -103,7 +106,7 @@ class PinStore:
 def _write(pins: Mapping[PinKey, Pin]) -> dict[str, Any]:
     entries: dict[str, Any] = {}
     room = MAX_KEPT
-    for key in list(pins)[-MAX_PINNED:]:
+    for key in list(pins)[:MAX_PINNED]:
         pin = pins[key]
         is_kept = len(pin.definition) <= min(room, MAX_DEFINITION)
         room -= len(pin.definition) if is_kept else 0

@@ -11,7 +11,7 @@ from tui.engine.tools import JsonObject, OfferedTool
 from tui.model.consent import Effect, GrantId, GrantScope
 
 MAX_GRANTS: Final = 10_000
-"""Grants that are kept; the oldest go first."""
+"""Grants that are kept; of more, the oldest permissions go first."""
 
 MAX_LABEL: Final = 256
 """Characters of a name that a record keeps to be shown."""
@@ -134,14 +134,15 @@ class GrantSet:
     def put(self, grant: Grant, note: GrantNote) -> None:
         """Add a grant, or change what is remembered beside it. An invalid one is left out.
 
-        Of more than `MAX_GRANTS` the one that was added first goes.
+        Of more than `MAX_GRANTS` the permission that was added first goes.
         """
         if not grant.is_valid:
             return
         self._notes[grant] = note
         self._found.setdefault((grant.fingerprint, grant.tool), {})[grant] = None
         if len(self._notes) > MAX_GRANTS:
-            self.remove(next(iter(self._notes)))
+            allowing = (known for known in self._notes if known.effect is Effect.ALLOW)
+            self.remove(next(allowing, grant))
 
     def remove(self, grant: Grant) -> None:
         """Forget a grant."""
@@ -206,9 +207,9 @@ def read_all(entries: object) -> dict[Grant, GrantNote]:
 
 
 def write_all(grants: Mapping[Grant, GrantNote]) -> list[dict[str, Any]]:
-    """Write the saved grants among these for the file, the oldest first."""
+    """Write the saved grants among these for the file: permissions first, the oldest first."""
     saved = [grant for grant in grants if grant.scope is not GrantScope.SESSION]
-    saved.sort(key=lambda grant: grants[grant].granted_at or 0.0)
+    saved.sort(key=lambda g: (g.effect is not Effect.ALLOW, grants[g].granted_at or 0.0))
     return [to_json(grant) | note_to_json(grants[grant]) for grant in saved[-MAX_GRANTS:]]
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from tui.engine.consent.grants import MAX_GRANTS, Grant, GrantNote
-from tui.engine.consent.patterns import Pattern
+from tui.engine.consent.rules.grants import MAX_GRANTS, Grant, GrantNote
+from tui.engine.consent.rules.patterns import Pattern
 from tui.engine.settings.definitions import ServerDefinition
 from tui.model.consent import Effect, GrantId, GrantScope, GrantView
 from tui.text import sanitize_line

@@ -1,0 +1,1 @@
+"""Tools that their servers changed: known by their definitions, withheld until accepted."""

@@ -1,0 +1,127 @@
+"""All that a server would run or contact, as the user is told of it before it does.
+
+What the folder itself chooses, by its ``.env`` or by defaults, is filled in, and the text of the
+file stands beside it. What the user's variables hold appears nowhere: references to them stay.
+Nothing else is masked, since a mask would hide from the reader what runs.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from tui.engine.consent.folders.cautions import (
+    address_cautions,
+    command_cautions,
+    file_cautions,
+    program_cautions,
+    sign_in_cautions,
+    variable_cautions,
+)
+from tui.engine.consent.folders.spelling import spelled
+from tui.engine.settings.definitions import Preview, ServerDefinition
+from tui.engine.settings.expansion import references_in
+from tui.engine.settings.secrets import known_secrets, masked_text
+from tui.model.trust import Disclosure
+
+_SHOWN_KEYS: Final = ("command", "args", "env", "cwd", "url", "httpUrl", "headers", "oauth")
+
+
+def disclose(
+    definition: ServerDefinition, folder: Path | None = None, change: str = ""
+) -> Disclosure:
+    """Tell all that a server would run or contact. Blocks on the file system.
+
+    Args:
+        definition: The server.
+        folder: The opened folder, where it brings the server or could hold its program.
+        change: ``new``, ``changed`` or ``gone``, as `Disclosure.change`.
+    """
+    preview = definition.preview or _unfilled(definition)
+    shown, own = preview.shown, preview.own
+    command = _text(shown.get("command"))
+    address = _text(shown.get("httpUrl")) or _text(shown.get("url"))
+    env, headers = _names(shown.get("env")), _names(shown.get("headers"))
+    written = definition.written
+    named = references_in({key: written[key] for key in _SHOWN_KEYS if key in written})
+    references = [name for name in named if name in own]
+    return Disclosure(
+        server=definition.id,
+        source=definition.source,
+        transport=definition.transport.value,
+        command=spelled(command) if command else "",
+        program=spelled(definition.program) if definition.program else "",
+        args=tuple(map(spelled, _texts(shown.get("args")))),
+        cwd=spelled(_text(shown.get("cwd"))) if shown.get("cwd") else "",
+        env=tuple(map(spelled, env)),
+        references=tuple(map(spelled, references)),
+        url=spelled(address) if address and not command else "",
+        headers=tuple(map(spelled, headers)),
+        warnings=tuple(_cautions(definition, preview, references, folder)),
+        change=change,
+        written=tuple(_as_written(written, shown)),
+    )
+
+
+def _unfilled(definition: ServerDefinition) -> Preview:
+    """Take an entry of which nothing else is known as it is written."""
+    return Preview(definition.written, definition.written, {}, {})
+
+
+def _cautions(
+    definition: ServerDefinition, preview: Preview, references: Iterable[str], folder: Path | None
+) -> Iterator[str]:
+    """Say what is remarkable about what would run, the user's variables filled in.
+
+    What these hold is masked: a caution may quote a word that holds one.
+    """
+    whole = preview.whole
+    command, args = _text(whole.get("command")), _texts(whole.get("args"))
+    address = _text(whole.get("httpUrl")) or _text(whole.get("url"))
+    of_command = [
+        *(command_cautions(command, args) if command else ()),
+        *sign_in_cautions(whole.get("oauth")),
+    ]
+    own = known_secrets([*preview.own.values(), *map(spelled, preview.own.values())])
+    yield from (masked_text(caution, own) for caution in of_command)
+    yield from program_cautions(definition.program, folder)
+    others = (file.path for file in definition.files if file.path != definition.program)
+    if folder is not None:
+        yield from file_cautions(os.path.relpath(path, os.path.realpath(folder)) for path in others)
+    yield from variable_cautions(_names(whole.get("env")), references)
+    if address and not command:
+        yield from address_cautions(address)
+
+
+def _as_written(written: Mapping[str, object], shown: Mapping[str, object]) -> Iterator[str]:
+    """Give those parts of an entry in which something was filled in, as the file has them."""
+    for key in ("command", "cwd", "httpUrl", "url"):
+        if written.get(key) != shown.get(key):
+            yield f"{key} {spelled(_text(written.get(key)))}"
+    both = zip(_texts(written.get("args")), _texts(shown.get("args")), strict=False)
+    for number, (before, after) in enumerate(both, 1):
+        if before != after:
+            yield f"argument {number} {spelled(before)}"
+
+
+def _text(value: object) -> str:
+    """Read a value as the settings do: a number or boolean is its text."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+    return ""
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """Read a list; one string is a list of one."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(map(_text, value)) if isinstance(value, Iterable) else ()
+
+
+def _names(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, Mapping) else ()
