@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Final
 
 from rich.console import RenderableType
 from rich.text import Text
-from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType, Keymap
 from textual.command import CommandPalette, Provider
@@ -14,6 +13,7 @@ from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.theme import Theme
+from textual.timer import Timer
 
 from tui.store.commands import Commands
 from tui.store.state import AppState
@@ -25,6 +25,9 @@ from tui.ui.preferences import UiPreferences
 from tui.ui.screens.main import MainScreen
 from tui.ui.widgets.header import NAME
 from tui.ui.widgets.history import HistoryStorage
+
+SETTLE_SECONDS: Final = 0.1
+"""Seconds without a change of size after which all is drawn anew."""
 
 STYLES: Final = Path(__file__).parent / "styles"
 """Where the style sheets are; absolute, so that a subclass elsewhere finds them."""
@@ -76,11 +79,26 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._history = history
         self._control_filter = ControlCharacterFilter()
         self._own_keys: dict[str, str] = {}
+        self._has_painted = False
+        self._settling: Timer | None = None
         self._failed = False
         self.register_theme(themes.DARK)
         self.register_theme(themes.LIGHT)
         known = preferences.theme in self.available_themes
-        self.theme = preferences.theme if known else themes.DEFAULT
+        self._begin_with(preferences.theme if known else themes.DEFAULT)
+
+    def _begin_with(self, theme: str) -> None:
+        """Choose the theme before any style was parsed.
+
+        Where it is assigned, as it may be later, Textual parses all styles twice before the
+        first frame. Its default for colours of the terminal fits dark themes alone.
+        """
+        if not self.available_themes[theme].dark:
+            self.theme = theme
+            return
+        self.set_reactive(GemdeckApp.theme, theme)
+        self.add_class(f"-theme-{theme}", "-dark-mode", update=False)
+        self.stylesheet.set_variables(self.get_css_variables())
 
     def get_driver_class(self) -> type[Driver]:
         """Take the driver that survives its terminal, where Textual would take its own."""
@@ -107,13 +125,21 @@ class GemdeckApp(App[int], inherit_bindings=False):
         """Begin with the main screen."""
         return MainScreen(self.bridge, self.commands, self._history)
 
-    def on_resize(self, event: events.Resize) -> None:
-        """Draw all anew where the size came back to what it was before anybody looked.
+    def on_resize(self) -> None:
+        """Draw all anew once the size rests.
 
-        A terminal that was made small and large again has lost what it showed.
+        Of many changes in a row Textual draws only what it finds changed at the last one, and
+        nothing where the size came back to what it was. The terminal has lost more.
         """
-        if event.size == self.size:
-            self.screen.refresh()
+        if not self._has_painted:
+            return
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(SETTLE_SECONDS, self._draw_anew)
+
+    def _draw_anew(self) -> None:
+        self._settling = None
+        self.screen.refresh()
 
     def on_mount(self) -> None:
         """Listen to the store; start what waits for the first frame."""
@@ -126,6 +152,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self.bridge.stop()
 
     def _painted(self) -> None:
+        self._has_painted = True
         callback, self._on_first_paint = self._on_first_paint, None
         if callback is not None:
             callback()

@@ -12,6 +12,7 @@ from typing import Any, Final, TextIO, cast
 from textual import events
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Size
 from textual.message import Message
 
 from tui.ui.paste import Keystrokes, Pasted, PasteReader
@@ -103,6 +104,20 @@ class DeckDriver(LinuxDriver):
         super().__init__(*args, **options)
         if self._file is not None:
             self._file = cast("io.TextIOWrapper", VanishingOutput(self._file))
+
+    def start_application_mode(self) -> None:
+        """Take the terminal over, and learn of each change of its size from the event loop.
+
+        Textual's own handler reads the size where the signal interrupts it. Of two signals in a
+        row the older size may then be told last, and stay.
+        """
+        super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual leaves it so
+        self._loop.add_signal_handler(signal.SIGWINCH, self._tell_size)
+
+    def _tell_size(self) -> None:
+        if not self._in_band_window_resize:
+            size = Size(*self._get_terminal_size())
+            self.send_message(events.Resize(size, size))
 
     def _run_input_thread(self) -> None:
         """Read until the driver stops; an error ends the app as any other does."""

@@ -1,17 +1,22 @@
-"""Notices of the engine, kept with the time at which each was seen; those that warn are toasts."""
+"""Notices of the engine, kept with the time at which each was seen; those that warn are toasts.
+
+While a question stands, toasts wait: they would cover what is asked, or be gone before it is.
+"""
 
 from collections import deque
 from collections.abc import Callable
 from time import time
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from textual.widget import Widget
 
 from tui.model.chat import Severity
-from tui.model.events import LogLine, Notice
 from tui.store.state import MAX_NOTICES, AppState
 from tui.ui.bridge import StoreBridge
 from tui.ui.widgets.plain import one_line
+
+if TYPE_CHECKING:  # loaded after the first frame, with the engine
+    from tui.model.events import LogLine, Notice
 
 MAX_TOASTS: Final = 3
 """Notices shown one by one when several arrive at once; more become one toast."""
@@ -25,9 +30,14 @@ _TOAST: Final[dict[Severity, Literal["warning", "error"]]] = {
 }
 
 
-def notices_view(state: AppState) -> tuple[int, tuple[Notice, ...]]:
+def notices_view(state: AppState) -> "tuple[int, tuple[Notice, ...]]":
     """Take from the state the notices and how many there have ever been."""
     return state.notice_count, state.notices
+
+
+def _board_view(state: AppState) -> "tuple[bool, int, tuple[Notice, ...]]":
+    """Take from the state whether a question stands, and the notices."""
+    return bool(state.pending), *notices_view(state)
 
 
 class NoticeBoard:
@@ -43,34 +53,36 @@ class NoticeBoard:
         self._bridge = bridge
         self._count = 0
         self._lines: deque[LogLine] = deque(maxlen=MAX_NOTICES)
+        self._held: deque[Notice] = deque(maxlen=MAX_NOTICES)
         self._listener: Callable[[], None] | None = None
 
     @property
-    def lines(self) -> tuple[LogLine, ...]:
+    def lines(self) -> "tuple[LogLine, ...]":
         """The notices as log lines, oldest first."""
         return tuple(self._lines)
 
     def start(self) -> None:
         """Begin to watch."""
-        self._bridge.watch(self._owner, notices_view, self._on_notices)
+        self._bridge.watch(self._owner, _board_view, self._on_notices)
 
     def follow(self, listener: Callable[[], None]) -> None:
         """Call `listener` after new notices came."""
         self._listener = listener
 
-    def _on_notices(self, view: tuple[int, tuple[Notice, ...]]) -> None:
-        count, notices = view
+    def _on_notices(self, view: "tuple[bool, int, tuple[Notice, ...]]") -> None:
+        is_asking, count, notices = view
         new = notices[max(0, len(notices) - (count - self._count)) :] if count else ()
         self._count = count
-        now = time()
-        for notice in new:
-            text = " ".join(filter(None, (notice.text, notice.advice)))
-            self._lines.append(LogLine(now, OWNER, notice.severity, one_line(text)))
-        self._toast(tuple(notice for notice in new if notice.severity is not Severity.INFO))
+        self._lines.extend(map(_as_line, new))
+        self._held.extend(notice for notice in new if notice.severity is not Severity.INFO)
+        if not is_asking:
+            held = tuple(self._held)
+            self._held.clear()
+            self._toast(held)
         if new and self._listener is not None:
             self._listener()
 
-    def _toast(self, notices: tuple[Notice, ...]) -> None:
+    def _toast(self, notices: "tuple[Notice, ...]") -> None:
         if len(notices) > MAX_TOASTS:
             worst = Severity.ERROR if _holds(notices, Severity.ERROR) else Severity.WARNING
             self._owner.notify(
@@ -84,5 +96,12 @@ class NoticeBoard:
             self._owner.notify(text, severity=_TOAST[notice.severity], markup=False)
 
 
-def _holds(notices: tuple[Notice, ...], severity: Severity) -> bool:
+def _as_line(notice: "Notice") -> "LogLine":
+    from tui.model.events import LogLine  # noqa: PLC0415 - there is none in the first frame
+
+    text = " ".join(filter(None, (notice.text, notice.advice)))
+    return LogLine(time(), OWNER, notice.severity, one_line(text))
+
+
+def _holds(notices: "tuple[Notice, ...]", severity: Severity) -> bool:
     return any(notice.severity is severity for notice in notices)

@@ -18,15 +18,16 @@ from tui.model.requests import (
 from tui.model.trust import ToolChangeRequest, TrustRequest
 from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
+from tui.ui.screens.armed_screen import RequestScreen
 from tui.ui.screens.confirmation import ConfirmationScreen
-from tui.ui.screens.disclosure import DisclosureScreen
-from tui.ui.screens.server_question import QuestionScreen, ServerRequest
 from tui.ui.widgets.composer import Composer
 
-OtherRequest = ServerRequest | TrustRequest | ToolChangeRequest
+OtherRequest = (
+    FormRequest | UrlRequest | SamplingRequest | SamplingReview | TrustRequest | ToolChangeRequest
+)
 """What is asked beside the confirmation of a tool."""
 
-OtherScreen = QuestionScreen[Any] | DisclosureScreen[Any]
+OtherScreen = RequestScreen[Any, Any]
 """A modal for one such request."""
 
 
@@ -85,9 +86,7 @@ class PendingController:
 
     def _ask(self, request: OtherRequest, waiting: int) -> None:
         """Show another request; each has a screen of its own, kept while it is asked again."""
-        if isinstance(self._screen, QuestionScreen | DisclosureScreen) and self._screen.accepts(
-            request
-        ):
+        if isinstance(self._screen, RequestScreen) and self._screen.accepts(request):
             self._screen.show(request, waiting)
             return
         self._close()

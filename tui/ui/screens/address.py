@@ -9,12 +9,20 @@ from textual.widget import Widget
 
 from tui.model.requests import Reply, ReplyAction, UrlRequest
 from tui.text import clip, counted
-from tui.ui.screens.server_question import QuestionScreen, section_heading, server_words
+from tui.ui.screens.reading import position_of
+from tui.ui.screens.server_question import (
+    MAX_TEXT_ROWS,
+    QuestionScreen,
+    section_heading,
+    server_words,
+)
 from tui.ui.widgets.folded_text import FoldedText
 from tui.ui.widgets.plain import PlainText, one_line
 
 MAX_WARNING: Final = 300
 """Characters of a warning."""
+
+UNSEEN: Final = "Not opened yet: scroll to the end of the address first (Tab, End)."
 
 
 class AddressScreen(QuestionScreen[UrlRequest]):
@@ -42,6 +50,18 @@ class AddressScreen(QuestionScreen[UrlRequest]):
         Binding("right", "app.focus_next", "Button after", show=False),
     ]
 
+    _end_seen = False
+
+    def on_mount(self) -> None:
+        """Follow what of the address is in sight."""
+        for view in (self.body, self.query_one(".request-address")):
+            self.watch(view, "scroll_y", self._look, init=False)
+
+    def begin(self) -> None:
+        """Begin the delay now that the question has been drawn."""
+        super().begin()
+        self._look()
+
     def facts(self) -> Iterable[tuple[str, str]]:
         """Name who asks and where it leads."""
         request = self._request
@@ -61,6 +81,19 @@ class AddressScreen(QuestionScreen[UrlRequest]):
         yield section_heading(f"address, complete: {counted(len(request.url), 'character')}")
         yield FoldedText(request.url, classes="request-address")
 
-    def reply(self, action: ReplyAction) -> Reply:
-        """Give the answer as it is."""
+    def reply(self, action: ReplyAction) -> Reply | None:
+        """Give the answer as it is; an address whose end was not in sight is not opened."""
+        self._look()
+        if action is ReplyAction.ACCEPT and not self._end_seen:
+            self.complain(UNSEEN)
+            return None
         return Reply(action)
+
+    def _look(self) -> None:
+        """Take note of what of the address is in sight."""
+        if self._end_seen or self._gate.waits_for_drawing:
+            return
+        address = self.query_one(".request-address", FoldedText)
+        self._end_seen = position_of(address, MAX_TEXT_ROWS).shows_end
+        if self._end_seen:
+            self.complain("")

@@ -5,13 +5,12 @@ No answer has an action name, so that none can be given by the name of an action
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Button
 
 from tui.model.consent import Choice, GrantScope
@@ -59,10 +58,14 @@ class Answer:
         return self.choice is not None and self.choice.allows
 
     @property
+    def binding_id(self) -> str:
+        """The stable name of its keys."""
+        return f"confirmation.{self.name}"
+
+    @property
     def binding(self) -> Binding:
         """The binding of its keys; it names no action, so that only a key pressed here answers."""
-        binding_id = f"confirmation.{self.name}"
-        return Binding(self.keys, "none", self.words, id=binding_id, tooltip=self.words)
+        return Binding(self.keys, "none", self.words, id=self.binding_id, tooltip=self.words)
 
     def button_label(self, words: str) -> Content:
         """Give the label of its button, the key first."""
@@ -160,7 +163,7 @@ ROWS: Final = (
 ANSWERS: Final = tuple(answer for _, row in ROWS for answer in row)
 """All answers, in the order of their buttons."""
 
-BY_BINDING: Final = {answer.binding.id: answer for answer in ANSWERS}
+BY_BINDING: Final = {answer.binding_id: answer for answer in ANSWERS}
 """The answers by the id of their binding."""
 
 BY_BUTTON: Final = {answer.name: answer for answer in ANSWERS}
@@ -241,13 +244,3 @@ class AnswerRows(Vertical):
 def bindings(answers: Iterable[Answer] = ANSWERS) -> list[Binding]:
     """Give the bindings of answers; the screen finds the answers by their ids."""
     return [answer.binding for answer in answers]
-
-
-def mapped_key(screen: Screen[Any], answer: Answer) -> str:
-    """Write the key of an answer as it is mapped now."""
-    keys = (
-        screen.app.get_key_display(active.binding)
-        for active in screen.active_bindings.values()
-        if active.binding.id == answer.binding.id
-    )
-    return next(keys, answer.keys[0])

@@ -6,8 +6,6 @@ from time import monotonic
 from typing import Final
 
 from textual.message_pump import MessagePump
-from textual.reactive import var
-from textual.screen import ModalScreen
 from textual.timer import Timer
 
 from tui.ui.bridge import MIN_WAIT
@@ -166,43 +164,3 @@ class GateWatch:
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.stop()
-
-
-class ArmedScreen(ModalScreen[None]):
-    """A modal that takes answers only while its gate is open.
-
-    Args:
-        clock: Gives seconds that never run backwards.
-    """
-
-    armed: var[bool] = var(False, toggle_class="-armed")
-    """Whether answers count now; shown by the look of the buttons and the hint."""
-
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        super().__init__()
-        self._gate = ArmingGate(clock)
-        self._watch = GateWatch(self, self._gate, self._look_at_gate)
-
-    def start_arming(self, *, writing: bool) -> None:
-        """Begin the delay now that the question has been drawn.
-
-        Args:
-            writing: Whether the user was writing when it came.
-        """
-        self._watch.begin(writing=writing)
-
-    def disarm(self) -> None:
-        """Take no answer until the delay begins anew."""
-        self._watch.end()
-
-    def check_gate(self) -> None:
-        """Look whether the gate is open; if not, look again when it may be."""
-        self._watch.look()
-
-    def gate_open(self) -> None:
-        """Act on an open gate; called at each look. By itself nothing follows."""
-
-    def _look_at_gate(self, armed: bool) -> None:
-        self.armed = armed
-        if armed:
-            self.gate_open()

@@ -1,17 +1,16 @@
 """Asks whether a tool may run, and shows all that would be sent.
 
 The frame, its title, its labels and its notes are gemdeck's own; what a server or the model wrote
-stands indented behind a label. No answer has an action name: only a key pressed here, or a button
-pressed here, can give one, and only once the question is armed.
+stands indented behind a label.
 """
 
 from collections.abc import Callable
 from time import monotonic
 from typing import ClassVar, Final
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.getters import query_one
 from textual.widgets import Button
 
@@ -19,30 +18,23 @@ from tui.model.arguments import ArgumentsError
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.requests import ConfirmationRequest
 from tui.store.commands import Commands
-from tui.ui import keymap
 from tui.ui.screens import answers as a
 from tui.ui.screens import confirmation_rows as rows
 from tui.ui.screens.answers import Answer
-from tui.ui.screens.arming import ArmedScreen, KeyKind
 from tui.ui.screens.confirmation_view import ArgumentsText, ConfirmationView
 from tui.ui.screens.draft import Draft
 from tui.ui.screens.question import CONFIRMATION_STYLES
-from tui.ui.screens.step import StepHolder
+from tui.ui.screens.reading import SCROLLING, ReadingScreen
+from tui.ui.screens.step import WITHDRAWN, StepHolder
 from tui.ui.widgets.folded_text import FoldedText
 from tui.ui.widgets.json_area import MAX_EDITABLE
-
-REPEAT_SECONDS: Final = 3.0
-"""Seconds within which the key of a lasting answer has to be pressed again."""
 
 REFUSAL_SECONDS: Final = 1.0
 """Seconds after which edited arguments that were refused before count as refused again: the same
 complaint twice is no change of the state."""
 
-_SCROLL_KEYS: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
-_FOCUS_KEYS: Final = frozenset({"left", "right", "tab", "shift+tab"})
 
-
-class ConfirmationScreen(ArmedScreen):
+class ConfirmationScreen(ReadingScreen[Answer]):
     """One modal for all questions: it shows the first, and the next one in its place.
 
     Args:
@@ -61,16 +53,8 @@ class ConfirmationScreen(ArmedScreen):
     HELP = "A tool wants to run. Nothing runs until you allow it."
     CSS_PATH = CONFIRMATION_STYLES
     BINDINGS: ClassVar[list[BindingType]] = [
-        *a.bindings(),  # `on_key` finds them by their ids
-        *keymap.bindings(only=("app.help",)),
-        Binding("up", "scroll(-1)", "Scroll up", show=False),
-        Binding("down", "scroll(1)", "Scroll down", show=False),
-        Binding("pageup", "page(-1)", "Page up", show=False),
-        Binding("pagedown", "page(1)", "Page down", show=False),
-        Binding("home", "edge(-1)", "To the start", show=False),
-        Binding("end", "edge(1)", "To the end", show=False),
-        Binding("left", "app.focus_previous", "Button before", show=False),
-        Binding("right", "app.focus_next", "Button after", show=False),
+        *a.bindings(),  # `answer_of_binding` finds them by their ids
+        *SCROLLING,
     ]
 
     view = query_one(ConfirmationView)
@@ -80,17 +64,12 @@ class ConfirmationScreen(ArmedScreen):
     def __init__(self, commands: Commands, *, clock: Callable[[], float] = monotonic) -> None:
         super().__init__(clock)
         self._commands = commands
-        self._clock = clock
         self._request: ConfirmationRequest | None = None
         self._asked: ConfirmationRequest | None = None
         self._draft = Draft()
         self._steps = StepHolder(self)
         self._waiting = 0
-        self._obsolete = False
-        self._writing = False
-        self._covered = False
         self._offers_editor = False
-        self._repeat: tuple[Answer, float] | None = None
         self._said = ""
 
     @property
@@ -127,90 +106,43 @@ class ConfirmationScreen(ArmedScreen):
 
     def close(self) -> None:
         """Go away; from under another dialog, as soon as that is closed."""
-        self._obsolete = True
         self._request = None
-        self._steps.withdraw()
-        if self.is_active:
-            self.dismiss()
-
-    def on_screen_suspend(self) -> None:
-        """Take no answer while another dialog stands above."""
-        self._covered = True
-        self.disarm()
-
-    def on_screen_resume(self) -> None:
-        """Go away where that was asked while another dialog stood above, else begin anew."""
-        if not self.is_active:
-            return
-        if self._obsolete:
-            self.dismiss()
-        elif self._covered and self._request is not None:
-            self.call_after_refresh(self._start_arming)
-        self._covered = False
+        if self._steps.withdraw():
+            self.app.notify(WITHDRAWN, severity="warning", markup=False)
+        super().close()
 
     def on_resize(self) -> None:
         """Give the arguments the rows that nothing else needs."""
         self.view.fit(self.app.size)
         self.call_after_refresh(self._look)
 
-    def on_key(self, event: events.Key) -> None:
-        """Swallow keys until the question is armed; take an answer from then on."""
-        active = self.active_bindings.get(event.key)
-        answer = a.BY_BINDING.get(active.binding.id) if active is not None else None
-        repeat, self._repeat, self._said = self._repeat, None, ""
-        again = (
-            repeat is not None
-            and repeat[0] is answer
-            and self._clock() - repeat[1] <= REPEAT_SECONDS
-        )
-        counts = self._gate.typed(_kind(event, answer, again=again))
-        self.check_gate()
-        if event.key in _SCROLL_KEYS or (counts and answer is None):
-            return
-        event.stop()
-        event.prevent_default()
-        if counts and answer is not None:
-            self._choose(answer, confirmed=again or not answer.lasting)
-
-    def on_paste(self, event: events.Paste) -> None:
-        """Drop pasted text; it counts as typing."""
-        event.stop()
-        self._repeat = None
-        self._gate.typed(KeyKind.TEXT)
-        self.check_gate()
-
-    @on(Button.Pressed)
-    def _press(self, event: Button.Pressed) -> None:
-        event.stop()
-        if self._gate.armed:
-            self._choose(a.BY_BUTTON[event.button.id or a.DENY.name], confirmed=True)
-
-    def action_scroll(self, rows: int) -> None:
-        """Scroll the arguments."""
-        self._scrolled.scroll_relative(y=rows, animate=False)
-
-    def action_page(self, pages: int) -> None:
-        """Scroll the arguments by pages."""
-        view = self._scrolled
-        view.scroll_relative(y=pages * view.size.height, animate=False)
-
-    def action_edge(self, direction: int) -> None:
-        """Scroll to the start or the end of the arguments."""
-        if direction < 0:
-            self._scrolled.scroll_home(animate=False)
-        else:
-            self._scrolled.scroll_end(animate=False)
-
-    def watch_armed(self) -> None:
-        """Say whether answers count."""
-        self._show_hint()
+    @property
+    def asks(self) -> bool:
+        """Whether there is a question that no answer was given to."""
+        return self._request is not None
 
     @property
-    def _scrolled(self) -> FoldedText:
+    def scrolled(self) -> FoldedText:
         """The text that has the focus; the arguments where none has."""
         return self.focused if isinstance(self.focused, FoldedText) else self.arguments
 
-    def _choose(self, answer: Answer, *, confirmed: bool) -> None:
+    def answer_of_binding(self, binding_id: str) -> Answer | None:
+        """Give the answer that a binding stands for, if any."""
+        return a.BY_BINDING.get(binding_id)
+
+    def answer_of_button(self, button_id: str) -> Answer:
+        """Give the answer that a button stands for."""
+        return a.BY_BUTTON[button_id]
+
+    def needs_second_press(self, answer: Answer) -> bool:
+        """Want the key of an answer twice where it holds for later calls."""
+        return answer.lasting
+
+    def key_came(self) -> None:
+        """Take back what was said to the key before."""
+        self._said = ""
+
+    def choose(self, answer: Answer, *, confirmed: bool) -> None:
         """Take an answer, unless something has to come before it, which the hint then says."""
         request = self._request
         if request is None:
@@ -219,24 +151,19 @@ class ConfirmationScreen(ArmedScreen):
             reason = a.NOT_LASTING_SHORT if self.view.is_short else a.NOT_LASTING
             self._say(f"Always: {reason}.")
         elif answer.allows and not self.view.end_seen:
-            self._show_hint()
+            self.show_hint()
         elif not confirmed:
-            self._expect_again(answer)
+            self.await_second_press(answer)
         elif answer.choice is not None:
             self._answer(request, answer, answer.choice)
         else:
             self._take_step(request, answer)
 
-    def _expect_again(self, answer: Answer) -> None:
-        self._repeat = (answer, self._clock())
-        self._show_hint()
-        self.set_timer(REPEAT_SECONDS, self._show_hint)
-
     def _take_step(self, request: ConfirmationRequest, answer: Answer) -> None:
         """Do what decides nothing yet."""
         if answer is a.SCOPE:
             self._draft = self._draft.with_next_scope()
-            self._repeat = (answer, self._clock())  # so that its key may follow itself at once
+            self._second.expect(answer)  # so that its key may follow itself at once
             self.view.show_answers(self._draft)
         elif answer is a.EDIT:
             self._open_editor(request)
@@ -248,7 +175,7 @@ class ConfirmationScreen(ArmedScreen):
             self._draft = self._draft.turned()
             self.disarm()
             self.view.show_arguments(self._draft)
-            self.call_after_refresh(self._start_arming)
+            self.arm_after_drawing()
 
     def _answer(
         self, request: ConfirmationRequest, answer: Answer, choice: Choice, note: str = ""
@@ -300,7 +227,7 @@ class ConfirmationScreen(ArmedScreen):
 
     def _ask(self, request: ConfirmationRequest) -> None:
         """Put a question on the screen; the same one again keeps what the user wrote."""
-        self._steps.withdraw()
+        self._said = WITHDRAWN if self._steps.withdraw() else ""
         is_again = self._asked is not None and request.id == self._asked.id
         if not is_again:
             self._draft = Draft(request.arguments)
@@ -317,8 +244,7 @@ class ConfirmationScreen(ArmedScreen):
         self.view.show_arguments(self._draft)
         self.view.show_count(self._waiting)
         self.deny.focus()
-        if not self._covered:
-            self.call_after_refresh(self._start_arming)
+        self.arm_after_drawing()
 
     @on(ArgumentsText.Resized)
     def _on_arguments_resized(self, event: ArgumentsText.Resized) -> None:
@@ -330,54 +256,35 @@ class ConfirmationScreen(ArmedScreen):
         if self._request is None or self._gate.waits_for_drawing:
             return
         self.view.look()
-        self._show_hint()
+        self.show_hint()
 
     def _say(self, words: str) -> None:
         """Put a word into the last line, until the next key."""
         self._said = words
-        self._show_hint()
+        self.show_hint()
 
-    def _show_hint(self) -> None:
+    def show_hint(self) -> None:
+        """Say in the last line what can be done now."""
         if self.is_mounted:
             self.view.say(self._hint())
 
     def _hint(self) -> str:
         if not self.armed:
-            return self.view.unarmed_hint
+            return self.unarmed_hint
         if self._said:
             return self._said
-        if self._repeat is not None and self._clock() - self._repeat[1] < REPEAT_SECONDS:
-            answer = self._repeat[0]
-            if answer.lasting:
-                key = a.mapped_key(self, answer)
-                return answer.question(key, self._draft.scope, short=self.view.is_short)
+        answer = self._second.awaited
+        if answer is not None and answer.lasting:
+            key = self.mapped_key(answer.binding_id, answer.keys[0])
+            return answer.question(key, self._draft.scope, short=self.view.is_short)
         return self.view.armed_hint
 
-    def _start_arming(self) -> None:
-        """Begin the delay now that the question has been drawn."""
+    def begin(self) -> None:
+        """Begin the delay now that the question has been drawn; an edit goes on where it was."""
         request = self._request
-        if request is None or not self.is_active:
-            return
-        if self._offers_editor:
+        if request is not None and self._offers_editor and self.is_active:
             self._offers_editor = False
             self._open_editor(request, held=True)
             return
-        self.start_arming(writing=self._writing)
-        self._writing = False
+        super().begin()
         self._look()
-
-    def disarm(self) -> None:
-        """Take no answer, and forget one that waits for its second press."""
-        self._repeat = None
-        super().disarm()
-
-
-def _kind(event: events.Key, answer: Answer | None, *, again: bool) -> KeyKind:
-    """Tell what a key means to the question."""
-    if answer is not None:
-        return KeyKind.REPEAT if again else KeyKind.ANSWER
-    if event.key in _SCROLL_KEYS | _FOCUS_KEYS:
-        return KeyKind.MOVE
-    if event.key == "enter":
-        return KeyKind.ANSWER
-    return KeyKind.TEXT if event.is_printable else KeyKind.OTHER

@@ -14,9 +14,6 @@ SHORT: Final = 15
 NARROW: Final = 80
 """Columns below which the dialog takes the whole width."""
 
-WORDY: Final = 72
-"""Columns from which the buttons and the last line have all their words."""
-
 _TALL_ROWS: Final = 15
 """Rows beside arguments, facts and notes on a tall screen: frame 2, the server's words 5, the
 heading 2, buttons 4, hint 2."""
@@ -39,6 +36,13 @@ def note_rows(height: int, wanted: int) -> int:
     if height >= TALL:
         return min(wanted, 4)
     return min(wanted, 2 if height >= SHORT else 1)
+
+
+def claim_rows(height: int) -> int:
+    """Give the most rows for what the server claims."""
+    if height >= TALL:
+        return 3
+    return 2 if height >= MIDDLING else 1
 
 
 def argument_rows(height: int, facts: int, noted: int) -> int:

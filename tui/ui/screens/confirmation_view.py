@@ -14,26 +14,30 @@ from textual.widgets import Static
 from tui.model.requests import ConfirmationRequest
 from tui.ui.screens import confirmation_rows as rows
 from tui.ui.screens.answers import AnswerRows
+from tui.ui.screens.armed_screen import waiting_words
 from tui.ui.screens.draft import Draft
 from tui.ui.screens.question import (
+    LABEL_WIDTH,
     CallFacts,
-    Position,
+    claim_lines,
     coloured_arguments,
-    end_hint,
     heading,
     notes,
     notes_content,
     server_words,
 )
+from tui.ui.screens.reading import WORDY, Position, position_of
 from tui.ui.widgets.folded_text import FoldedText
 
 NOTE_MARGIN: Final = 8
 """Cells of a row that notes have not: frame, air and scrollbar."""
 
-_UNARMED_HINTS: Final = (
-    "One moment: keys count once you have stopped typing.",
-    "One moment: stop typing first.",
-)
+MAX_WIDTH: Final = 104
+"""The widest the dialog gets, in cells; the style sheet says so, too."""
+
+MARGIN: Final = 6
+"""Cells of a row that facts have not: frame and air; the dialog takes 96 of 100 columns."""
+
 _ARMED_HINTS: Final = (
     "↑↓ PageUp PageDown scroll the arguments · ← → Tab move · ↵ presses",
     "↑↓ scroll the arguments · ↵ presses",
@@ -86,7 +90,6 @@ class ConfirmationView(Vertical):
         """Show a call, but for its arguments, on a screen of this size."""
         self._request = request
         said = notes(request)
-        self.facts.show(request)
         self.notes.show(notes_content(said))
         self.notes.display = bool(said)
         self.description.show(server_words(request))
@@ -108,12 +111,12 @@ class ConfirmationView(Vertical):
 
     def show_count(self, waiting: int) -> None:
         """Show how many questions wait, the one on the screen included."""
-        self.border_subtitle = Content(f"1 of {waiting}" if waiting > 1 else "")
+        self.border_subtitle = waiting_words(waiting)
 
     def fit(self, screen: Size) -> None:
         """Bound the texts, so that every choice is in sight whatever their length."""
         width, height = screen
-        self.is_short = width < rows.WORDY
+        self.is_short = width < WORDY
         self.buttons.fit(short=self.is_short)
         request = self._request
         if request is None:
@@ -122,14 +125,22 @@ class ConfirmationView(Vertical):
         wanted = len(notes_content(said).wrap(max(1, width - NOTE_MARGIN))) if said else 0
         noted = rows.note_rows(height, wanted)
         self.notes.styles.height = max(1, noted)
-        facts = 3 if request.claims else 2
-        self._room = rows.argument_rows(height, facts, noted)
+        claim_rows = rows.claim_rows(height)
+        self.facts.show(request, claim_rows)
+        self._room = rows.argument_rows(height, 2 + self._claimed(width, claim_rows), noted)
         self.arguments.styles.max_height = self._room
+
+    def _claimed(self, width: int, most: int) -> int:
+        """Give the rows of the claims in a dialog on a screen of this width."""
+        if self._request is None:
+            return 0
+        inner = min(width * 96 // 100, MAX_WIDTH) - MARGIN if width >= rows.NARROW else width - 4
+        return len(claim_lines(self._request, max(8, inner - LABEL_WIDTH), most))
 
     def look(self) -> None:
         """Take note of what of the arguments is in sight."""
         position = self._position
-        self.end_seen = self.end_seen or position.first - 1 + self._rows_in_sight >= position.rows
+        self.end_seen = self.end_seen or position.shows_end
         words = heading(self._draft.shown, position, edited=self._draft.shows_edit)
         self.query_one("#confirmation-heading", Static).update(words)
 
@@ -138,24 +149,12 @@ class ConfirmationView(Vertical):
         self.hint.update(Content(words))
 
     @property
-    def unarmed_hint(self) -> str:
-        """What the last line says while no answer counts."""
-        return _UNARMED_HINTS[self.is_short]
-
-    @property
     def armed_hint(self) -> str:
         """What the last line says from then on: what comes before an answer, or the other keys."""
         if not self.end_seen:
-            return end_hint(self._position, short=self.is_short)
+            return self._position.end_hint(short=self.is_short)
         return _ARMED_HINTS[self.is_short]
 
     @property
     def _position(self) -> Position:
-        view = self.arguments
-        first, count = view.scroll_offset.y, view.row_count
-        return Position(first + 1, count, fits=count <= self._rows_in_sight)
-
-    @property
-    def _rows_in_sight(self) -> int:
-        """Rows of the arguments; no more than there will be once they are laid out anew."""
-        return min(self.arguments.size.height, self._room)
+        return position_of(self.arguments, self._room)

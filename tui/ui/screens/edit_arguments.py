@@ -17,6 +17,8 @@ from tui.model.requests import ConfirmationRequest
 from tui.ui import keymap
 from tui.ui.screens.arming import ArmingGate, GateWatch, KeyKind
 from tui.ui.screens.question import call_line
+from tui.ui.screens.reading import WORDY
+from tui.ui.screens.second_press import SecondPress
 from tui.ui.screens.step import StepScreen
 from tui.ui.widgets.argument_form import ArgumentForm, fill
 from tui.ui.widgets.folded_text import FoldedText
@@ -25,12 +27,6 @@ from tui.ui.widgets.plain import PlainText
 
 TALL: Final = 24
 """Rows from which the editor has air."""
-
-WORDY: Final = 72
-"""Columns from which the buttons have all their words."""
-
-REPEAT_SECONDS: Final = 3.0
-"""Seconds within which Esc has to be pressed again to drop what was changed."""
 
 INCOMPLETE: Final = "Not done yet: look at the marked fields."
 NO_FORM: Final = "These arguments have no form; they are edited as JSON."
@@ -105,11 +101,10 @@ class EditArgumentsScreen(StepScreen):
         self._request = request
         self._begun_with = arguments
         self._values = read_arguments(arguments)
-        self._clock = clock
         self._gate = ArmingGate(clock)
         self._watch = GateWatch(self, self._gate, self._on_gate)
         self._held = held
-        self._leaving_at: float | None = None
+        self._second: SecondPress[str] = SecondPress(clock)
 
     def compose(self) -> ComposeResult:
         """Compose the call, what was wrong, both ways to edit, and the buttons."""
@@ -144,7 +139,8 @@ class EditArgumentsScreen(StepScreen):
 
     def on_key(self, event: events.Key) -> None:
         """Drop keys that were meant for what was there before."""
-        self._leaving_at = self._leaving_at if event.key == "escape" else None
+        if event.key != "escape":
+            self._second.forget()
         if self._held:
             self._gate.typed(KeyKind.OTHER)
             event.stop()
@@ -180,12 +176,10 @@ class EditArgumentsScreen(StepScreen):
 
     def action_leave(self) -> None:
         """Go back without the changes; where there are any, once it is asked for twice."""
-        now, before = self._clock(), self._leaving_at
-        is_again = before is not None and now - before <= REPEAT_SECONDS
-        if is_again or not self._is_changed():
+        if self._second.take(DROP) or not self._is_changed():
             self.dismiss(None)
         else:
-            self._leaving_at = now
+            self._second.expect(DROP)
             self._say(DROP)
 
     @on(Button.Pressed)
@@ -209,12 +203,12 @@ class EditArgumentsScreen(StepScreen):
     @on(JsonArea.SelectionChanged)
     def _on_went_on(self) -> None:
         """Whoever goes on does not leave."""
-        self._leaving_at = None
+        self._second.forget()
 
     @on(JsonArea.Changed)
     def _on_typed(self, event: JsonArea.Changed) -> None:
         event.stop()
-        self._leaving_at = None
+        self._second.forget()
         self._show_state()
 
     @on(JsonArea.TooLong)

@@ -10,6 +10,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.getters import query_one
+from textual.timer import Timer
 from textual.types import CSSPathType
 
 from tui.model.consent import GrantView
@@ -20,7 +21,8 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.screens.details import DetailsScreen
 from tui.ui.screens.dialog import DIALOG_STYLES, Dialog
-from tui.ui.screens.disclosure import CONSENT_STYLES, REPEAT_SECONDS
+from tui.ui.screens.disclosure import CONSENT_STYLES
+from tui.ui.screens.second_press import REPEAT_SECONDS, SecondPress
 from tui.ui.widgets.describe import describe_grant, moment
 from tui.ui.widgets.filter_list import FilterList, ListEntry
 from tui.ui.widgets.header import trust_tone
@@ -93,7 +95,7 @@ class GrantList(FilterList[GrantView]):
     headings = query_one(".grants-columns", PlainText)
 
     def __init__(self) -> None:
-        super().__init__("rules", EMPTY)
+        super().__init__("rule", EMPTY)
 
     def compose(self) -> ComposeResult:
         """Compose the list with the headings over its rows."""
@@ -133,9 +135,9 @@ class GrantsScreen(Dialog):
         super().__init__()
         self._bridge = bridge
         self._commands = commands
-        self._clock = clock
         self._views: tuple[GrantView, ...] = ()
-        self._repeat: tuple[str, float] | None = None
+        self._second: SecondPress[str] = SecondPress(clock)
+        self._silence: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out the folder, the list, what is under its cursor and the keys."""
@@ -188,7 +190,9 @@ class GrantsScreen(Dialog):
 
     def action_forget_folder(self) -> None:
         """Take back what was said of the folder, once the key was pressed again."""
-        if self._is_again("folder"):
+        if self._bridge.state.folder_trust is FolderTrust.NOTHING_TO_TRUST:
+            self._say("This folder brings no settings of its own: there is nothing to forget.")
+        elif self._is_again("folder"):
             self._commands.forget_folder()
             self._say("Forgotten: what the folder brings does not run until you trust it again.")
         else:
@@ -227,17 +231,16 @@ class GrantsScreen(Dialog):
 
     def _is_again(self, what: str) -> bool:
         """Tell whether a key was pressed again for the same; if not, wait for that."""
-        before, self._repeat = self._repeat, (what, self._clock())
-        again = (
-            before is not None and before[0] == what and self._clock() - before[1] <= REPEAT_SECONDS
-        )
-        if again:
-            self._repeat = None
+        again = self._second.take(what)
+        if not again:
+            self._second.expect(what)
         return again
 
     def _say(self, words: str) -> None:
         self.hint.update(Content.styled(one_line(words), "$text-warning"))
-        self.set_timer(REPEAT_SECONDS, self._show_hint)
+        if self._silence is not None:
+            self._silence.stop()
+        self._silence = self.set_timer(REPEAT_SECONDS, self._show_hint)
 
     def _show_hint(self) -> None:
         keys = (

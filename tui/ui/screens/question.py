@@ -1,16 +1,19 @@
 """What the question shows of a call: whose it is, what is said of it, and its arguments."""
 
 import re
-from dataclasses import dataclass
+from bisect import bisect_right
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content, Span
+from textual.geometry import Size
 from textual.widgets import Static
 
 from tui.model.requests import ConfirmationRequest
 from tui.text import clip, counted
+from tui.ui.screens.reading import Position
 from tui.ui.widgets.plain import one_line
 
 CONFIRMATION_STYLES: Final = Path(__file__).parent.parent / "styles" / "confirmation.tcss"
@@ -22,8 +25,14 @@ MAX_COLOURED: Final = 20_000
 MAX_NAME: Final = 200
 """Characters of a server's or tool's name in the dialog."""
 
+MIN_NAME: Final = 8
+"""Cells of a server's name that are worth more than where it comes from."""
+
 MAX_CLAIMS: Final = 8
 """Claims of a server that are shown."""
+
+MAX_CLAIMED: Final = 400
+"""Characters of all claims up to which they are wrapped, not cut."""
 
 LABEL_WIDTH: Final = 9
 """Cells of the labels before names and claims."""
@@ -31,7 +40,14 @@ LABEL_WIDTH: Final = 9
 MAX_NOTES: Final = 8
 """Notes of gemdeck's own that are shown."""
 
+CLAIMS_NOTE: Final = "(claimed, not checked)"
+"""Stands behind what a server claims."""
+
 _BLANK_RUN: Final = re.compile(r"(?<=\S) {4,}")
+_ESCAPED: Final = re.compile(r"·|[^\S \n\r\t]")
+"""A dot as it is drawn for blanks in a run, and blanks such as U+00A0 and U+3000."""
+
+_DECEIVING: Final = re.compile(rf"{_BLANK_RUN.pattern}|(?:{_ESCAPED.pattern})+")
 
 
 class CallFacts(Static):
@@ -40,11 +56,19 @@ class CallFacts(Static):
     def __init__(self) -> None:
         super().__init__("", markup=False, id="confirmation-facts")
         self._request: ConfirmationRequest | None = None
+        self._claim_rows = 1
 
-    def show(self, request: ConfirmationRequest) -> None:
-        """Show another call."""
+    def show(self, request: ConfirmationRequest, claim_rows: int = 1) -> None:
+        """Show another call, what is claimed of it in so many rows at most."""
         self._request = request
+        self._claim_rows = claim_rows
         self._draw()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        """Need the rows that the facts take at a width, before they are drawn at it."""
+        if self._request is None:
+            return 1
+        return facts(self._request, width, self._claim_rows).plain.count("\n") + 1
 
     def on_resize(self) -> None:
         """Fit the names into the width."""
@@ -52,24 +76,47 @@ class CallFacts(Static):
 
     def _draw(self) -> None:
         if self._request is not None:
-            self.update(facts(self._request, self.size.width))
+            self.update(facts(self._request, self.size.width, self._claim_rows))
 
 
-def facts(request: ConfirmationRequest, width: int) -> Content:
-    """Write each fact behind gemdeck's own label, in one row of `width` cells."""
+def facts(request: ConfirmationRequest, width: int, claim_rows: int = 1) -> Content:
+    """Write each fact behind gemdeck's own label, in rows of `width` cells.
+
+    Names have a row each, with where the server comes from; claims have up to `claim_rows`.
+    """
     room = max(8, width - LABEL_WIDTH)
+    origin = f"  from {request.origin}" if request.origin else ""
+    if room - len(origin) < min(MIN_NAME, cell_len(request.server)):
+        origin = ""
     lines = [
-        Content.assemble(
-            (label.ljust(LABEL_WIDTH), "$foreground-muted"), (both_ends(name, room), "bold")
-        )
-        for label, name in (("server", request.server), ("tool", request.tool))
+        _fact("server", both_ends(request.server, room - len(origin)), origin, "bold"),
+        _fact("tool", both_ends(request.tool, room), "", "bold"),
     ]
-    if request.claims:
-        note = "  (claimed, not checked)"
-        words = both_ends(", ".join(request.claims[:MAX_CLAIMS]), max(8, room - len(note)))
-        muted = "$foreground-muted"
-        lines.append(Content.assemble(("claims".ljust(LABEL_WIDTH), muted), words, (note, muted)))
+    for number, row in enumerate(claim_lines(request, room, claim_rows)):
+        words = row.removesuffix(CLAIMS_NOTE).rstrip()
+        lines.append(_fact("" if number else "claims", words, row[len(words) :], ""))
     return Content("\n").join(lines)
+
+
+def claim_lines(request: ConfirmationRequest, width: int, rows: int) -> list[str]:
+    """Write what the server claims in up to `rows` rows, and that nobody checked it.
+
+    What does not fit loses its middle, never that note.
+    """
+    if not request.claims:
+        return []
+    words = one_line(", ".join(request.claims[:MAX_CLAIMS]))
+    if len(words) <= MAX_CLAIMED:
+        whole = f"{words}  {CLAIMS_NOTE}"
+        lines = [line.plain.rstrip() for line in Content(whole).wrap(width)]
+        if len(lines) <= rows and lines[-1].endswith(CLAIMS_NOTE):
+            return lines
+    return [f"{both_ends(words, max(8, width - len(CLAIMS_NOTE) - 2))}  {CLAIMS_NOTE}"]
+
+
+def _fact(label: str, words: str, note: str, style: str) -> Content:
+    muted = "$foreground-muted"
+    return Content.assemble((label.ljust(LABEL_WIDTH), muted), (words, style), (note, muted))
 
 
 def call_line(request: ConfirmationRequest, width: int) -> Content:
@@ -109,46 +156,53 @@ def both_ends(name: str, width: int) -> str:
     return f"{set_cell_size(name, head)}…{tail}"
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
-    """What of a text is in sight: the first row there, and how many there are."""
-
-    first: int
-    rows: int
-    fits: bool
-
-
 def heading(arguments: str, position: Position, *, edited: bool = False) -> Content:
     """Say how much there is, whose it is, and where in it the view stands."""
-    if position.fits:
-        size = counted(arguments.count("\n") + 1, "line")
-    else:
-        size = f"line {position.first:,} of {position.rows:,}"
+    lines = counted(arguments.count("\n") + 1, "line")
+    size = lines if position.fits else position.where
     words = f"complete: {size}, {counted(len(arguments), 'character')}"
     if edited:
         return Content.assemble("arguments ", ("edited by you", "bold $text-warning"), f", {words}")
     return Content(f"arguments, {words}")
 
 
-def end_hint(position: Position, *, short: bool) -> str:
-    """Ask for a look at the end of the arguments."""
-    if short:
-        return f"Scroll to the end first: End {position.first:,}/{position.rows:,}"
-    return f"Scroll to the end first: End · line {position.first:,} of {position.rows:,}"
-
-
 def coloured_arguments(text: str) -> Content:
-    """Give arguments with colours, and with runs of blanks made visible.
+    """Give arguments with colours, and with blanks that deceive made visible.
 
-    Every character of the text is there; only blanks in a run are drawn as dots, so that text
-    cannot be pushed out of sight.
+    Every character of the text is there. Blanks in a run are drawn as dots, so that text cannot
+    be pushed out of sight; a dot of the text itself, and a blank that is not the common one, are
+    written as JSON escapes, so that nothing looks like something else.
     """
     from textual.highlight import highlight  # noqa: PLC0415 - loads Pygments, on first use
 
     content = highlight(text, language="json") if len(text) <= MAX_COLOURED else Content(text)
-    runs = [(match.start(), match.end()) for match in _BLANK_RUN.finditer(content.plain)]
-    if not runs:
+    return _without_deceit(content)
+
+
+def _without_deceit(content: Content) -> Content:
+    """Draw what deceives in another way; styles stay where they were."""
+    text = content.plain
+    if len(text) > MAX_COLOURED:
+        for character in set(_ESCAPED.findall(text)):
+            text = text.replace(character, _drawn(character))
+        return Content(_BLANK_RUN.sub(lambda match: _drawn(match[0]), text))
+    found = [(*match.span(), _drawn(match[0])) for match in _DECEIVING.finditer(text)]
+    if not found:
         return content
-    shown = _BLANK_RUN.sub(lambda match: "·" * len(match.group()), content.plain)
-    dots = [Span(start, end, "$text-warning") for start, end in runs]
-    return Content(shown, spans=[*content.spans, *dots])
+    shown = _DECEIVING.sub(lambda match: _drawn(match[0]), text)
+    ends = [end for _, end, _ in found]
+    grown = [0, *accumulate(start - end + len(drawn) for start, end, drawn in found)]
+
+    def moved(index: int) -> int:
+        return index + grown[bisect_right(ends, index)]
+
+    spans = [Span(moved(span.start), moved(span.end), span.style) for span in content.spans]
+    marks = [Span(moved(end) - len(drawn), moved(end), "$text-warning") for _, end, drawn in found]
+    return Content(shown, spans=[*spans, *marks])
+
+
+def _drawn(text: str) -> str:
+    """Draw a run of blanks as dots, and other characters as their escapes."""
+    if text.startswith(" "):
+        return "·" * len(text)
+    return "".join(f"\\u{ord(character):04x}" for character in text)

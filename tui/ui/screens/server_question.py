@@ -1,8 +1,6 @@
 """What the modals for requests of servers have in common: the frame, the arming, the answers.
 
 The frame, its title and its labels are gemdeck's own; what a server wrote stands behind a label.
-As in the confirmation, no answer has an action name: only a key pressed here, or a button
-pressed here, can give one, and only once the question is armed.
 """
 
 from abc import abstractmethod
@@ -31,7 +29,8 @@ from tui.model.requests import (
 from tui.store.commands import Commands
 from tui.text import clip
 from tui.ui import keymap
-from tui.ui.screens.arming import ArmedScreen, KeyKind
+from tui.ui.screens.armed_screen import RequestScreen
+from tui.ui.screens.arming import KeyKind
 from tui.ui.screens.dialog import DIALOG_STYLES
 from tui.ui.widgets.folded_text import FoldedText
 from tui.ui.widgets.plain import PlainText, one_line
@@ -65,6 +64,9 @@ SHORT_OTHER_ROWS: Final = 6
 MIN_BODY_ROWS: Final = 3
 """Rows of the body that are in sight on the smallest screen."""
 
+MAX_TEXT_ROWS: Final = 10
+"""Rows of a text in the body at once; it scrolls where it takes more."""
+
 HOST_LABELS: Final = frozenset({"host", "shown as"})
 """Labels of facts that are hosts."""
 
@@ -85,7 +87,7 @@ class _Facts(PlainText):
         self.post_message(self.Resized())
 
 
-class QuestionScreen(ArmedScreen, Generic[R]):
+class QuestionScreen(RequestScreen[ReplyAction, R], Generic[R]):
     """A modal for one request of a server.
 
     Args:
@@ -108,33 +110,19 @@ class QuestionScreen(ArmedScreen, Generic[R]):
     SAFE: ClassVar[ReplyAction]
     """The answer whose button has the focus at first where nothing is to fill in."""
 
-    AUTO_FOCUS = ""
     BINDING_GROUP_TITLE = "Request of a server"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-wide")]  # noqa: RUF012 - as the base
     VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL + 1, "-tall")]  # noqa: RUF012 - as the base
     CSS_PATH = DIALOG_STYLES
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("app.help",))
 
-    frame = query_one(".request", Vertical)
     body = query_one(".request-body", VerticalScroll)
     hint = query_one(".request-hint", PlainText)
 
     def __init__(
         self, request: R, commands: Commands, *, clock: Callable[[], float] = monotonic
     ) -> None:
-        super().__init__(clock)
-        self._request = request
-        self._commands = commands
-        self._is_answered = False
-        self._obsolete = False
-        self._covered = False
-        self._waiting = 1
-        self._writing = False
-
-    @property
-    def request(self) -> R:
-        """What is asked."""
-        return self._request
+        super().__init__(request, commands, clock=clock)
 
     @abstractmethod
     def facts(self) -> Iterable[tuple[str, str]]:
@@ -150,7 +138,7 @@ class QuestionScreen(ArmedScreen, Generic[R]):
 
     def compose(self) -> ComposeResult:
         """Lay out facts, body, answers and hint."""
-        with Vertical(classes="request") as frame:
+        with Vertical(classes="request question-frame") as frame:
             frame.border_title = Content(self.TITLE_LINE)
             yield _Facts(_facts(self.facts()), classes="request-facts")
             with VerticalScroll(classes="request-body", can_focus=False):
@@ -165,9 +153,9 @@ class QuestionScreen(ArmedScreen, Generic[R]):
 
     def on_mount(self) -> None:
         """Begin to arm once all of it has been drawn."""
-        self._show_count()
+        self.show_count()
         self.complain(self.known_problem())
-        self.call_after_refresh(self._begin)
+        self.arm_after_drawing()
 
     def on_resize(self) -> None:
         """Give the body the rows that nothing else needs."""
@@ -178,90 +166,47 @@ class QuestionScreen(ArmedScreen, Generic[R]):
         event.stop()
         self._fit()
 
-    def accepts(self, request: object) -> bool:
-        """Tell whether this screen can show a request in place of its own."""
-        return isinstance(request, type(self._request)) and request.id == self._request.id
-
-    def show(self, request: R, waiting: int, *, writing: bool = False) -> None:
-        """Take note of how the request stands now, and of how many wait.
-
-        Args:
-            request: The request of the same id.
-            waiting: How many wait in all, this one included.
-            writing: Whether the user was writing when it came.
-        """
-        self._waiting = waiting
-        self._writing = writing
-        if request != self._request:
-            self._request = request
-            self.changed()
-        if self.is_mounted:
-            self._show_count()
-
     def known_problem(self) -> str:
         """Say why an earlier answer was not taken; nothing at first."""
         return ""
 
-    def changed(self) -> None:
-        """Show what changed in the request; by itself nothing does."""
+    def answer_of_binding(self, binding_id: str) -> ReplyAction | None:
+        """Give the answer that a binding stands for, if any."""
+        return self.KEYS.get(binding_id)
 
-    def close(self) -> None:
-        """Go away; from under another dialog, as soon as that is closed."""
-        self._obsolete = self._is_answered = True
-        if self.is_active:
-            self.dismiss()
+    def answer_of_button(self, button_id: str) -> ReplyAction:
+        """Give the answer that a button stands for."""
+        return _ACTIONS[button_id]
 
-    def on_screen_suspend(self) -> None:
-        """Take no answer while another dialog stands above."""
-        self._covered = True
-        self.disarm()
+    def needs_second_press(self, answer: ReplyAction) -> bool:
+        """Want the key of an answer twice where it holds for later requests."""
+        return answer is ReplyAction.ACCEPT_ALWAYS
 
-    def on_screen_resume(self) -> None:
-        """Go away where that was asked while another dialog stood above, else begin anew."""
-        if self._obsolete:
-            self.dismiss()
-        elif self._covered:
-            self.call_after_refresh(self._begin)
-        self._covered = False
-
-    def on_key(self, event: events.Key) -> None:
-        """Swallow keys until the question is armed; take an answer from then on."""
-        active = self.active_bindings.get(event.key)
-        is_own = active is not None and active.node is self
-        action = self.KEYS.get(active.binding.id or "") if active is not None and is_own else None
-        counts = self._gate.typed(self._kind(event, action))
-        self.check_gate()
-        if counts and action is None:
-            return
-        event.stop()
-        event.prevent_default()
-        if counts and action is not None:
-            self._answer(action)
-
-    def _kind(self, event: events.Key, action: ReplyAction | None) -> KeyKind:
+    def kind_of(self, event: events.Key, answer: ReplyAction | None, *, again: bool) -> KeyKind:
         """Tell what a key means: text for a field, an answer, or writing meant for elsewhere."""
-        if event.is_printable and action is not None:
-            return KeyKind.ANSWER
+        if event.is_printable and answer is not None:
+            return KeyKind.REPEAT if again else KeyKind.ANSWER
         if event.is_printable and isinstance(self.focused, Button | None):
             return KeyKind.TEXT
         return KeyKind.MOVE
 
-    def on_paste(self, event: events.Paste) -> None:
-        """Drop text that is pasted beside the fields; it counts as typing."""
-        event.stop()
-        self._gate.typed(KeyKind.TEXT)
-        self.check_gate()
+    def key_came(self) -> None:
+        """Say no longer what a second press would do."""
+        self.show_hint()
 
-    @on(Button.Pressed)
-    def _press(self, event: Button.Pressed) -> None:
-        event.stop()
-        if self._gate.armed:
-            self._answer(_ACTIONS[event.button.id or ""])
-
-    def watch_armed(self, armed: bool) -> None:
-        """Say whether answers count."""
-        if self.is_mounted:
-            self.hint.update(self.ARMED_HINT if armed else UNARMED_HINT)
+    def show_hint(self) -> None:
+        """Say in the last line what can be done now."""
+        if not self.is_mounted:
+            return
+        awaited = self._second.awaited
+        if not self.armed:
+            self.hint.update(UNARMED_HINT)
+        elif awaited is not None:
+            keys = (name for name, action in self.KEYS.items() if action is awaited)
+            key = self.mapped_key(next(keys), "")
+            self.hint.update(Content(f"Press {key} again: {awaited.value}"))
+        else:
+            self.hint.update(self.ARMED_HINT)
 
     def first_focus(self) -> Widget | None:
         """Choose what gets the focus once keys count."""
@@ -277,13 +222,16 @@ class QuestionScreen(ArmedScreen, Generic[R]):
         """Let another answer be given, after a pause."""
         self._is_answered = False
         if self.is_mounted:
-            self._begin()
+            self.arm_after_drawing()
 
-    def _answer(self, action: ReplyAction) -> None:
+    def choose(self, answer: ReplyAction, *, confirmed: bool) -> None:
         """Give the one answer; the modal goes when the state says that it is settled."""
-        if self._is_answered:
+        if not self.asks:
             return
-        reply = self.reply(action)
+        if not confirmed:
+            self.await_second_press(answer)
+            return
+        reply = self.reply(answer)
         if reply is not None:
             self._is_answered = True
             self._commands.reply(self._request.id, reply)
@@ -293,7 +241,11 @@ class QuestionScreen(ArmedScreen, Generic[R]):
         height = self.app.size.height
         other = OTHER_ROWS if height > TALL else SHORT_OTHER_ROWS
         room = height - other - self.query_one(".request-facts").size.height
-        self.body.styles.max_height = max(MIN_BODY_ROWS, room)
+        rows = max(MIN_BODY_ROWS, room)
+        self.body.styles.max_height = rows
+        for text in self.body.query(FoldedText).exclude(".server-words"):
+            # No text is taller than the body: the keys that scroll it could not reach its end.
+            text.styles.max_height = min(MAX_TEXT_ROWS, rows)
         for action, key, words in self.BUTTONS:
             button = self.query_one(f"#{button_id(action)}", Button)
             shown = self._words(action, words)
@@ -310,15 +262,6 @@ class QuestionScreen(ArmedScreen, Generic[R]):
         focused = self.focused
         if focused is not None and self.body in focused.ancestors:
             focused.scroll_visible(animate=False)
-
-    def _show_count(self) -> None:
-        self.frame.border_subtitle = Content(f"1 of {self._waiting}" if self._waiting > 1 else "")
-
-    def _begin(self) -> None:
-        """Begin the delay now that the question has been drawn."""
-        self.disarm()
-        self.start_arming(writing=self._writing)
-        self._writing = False
 
     def gate_open(self) -> None:
         """Give something the focus, once keys count."""

@@ -56,9 +56,9 @@ class StepHolder:
         self._step = step
         self._owner.app.push_screen(step, ended)
 
-    def withdraw(self) -> None:
-        """Take the step away, where there is one, with a word on what became of it."""
+    def withdraw(self) -> bool:
+        """Take the step away; tell whether there was one."""
         step, self._step = self._step, None
         if step is not None:
-            self._owner.app.notify(WITHDRAWN, severity="warning", markup=False)
             step.withdraw()
+        return step is not None

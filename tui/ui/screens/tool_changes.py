@@ -7,12 +7,13 @@ from textual.binding import BindingType
 
 from tui.model.trust import ToolChangeRequest
 from tui.ui.screens.disclosure import DisclosureScreen
-from tui.ui.screens.disclosure_answers import SCROLLING, DisclosureAnswer
+from tui.ui.screens.disclosure_answers import DisclosureAnswer
+from tui.ui.screens.reading import SCROLLING
 from tui.ui.screens.trust import difference_lines
 from tui.ui.widgets.labelled_text import LabelledLine
 
 KEEP_AWAY: Final = DisclosureAnswer(
-    "keep-away", "n,escape", "keep them away from the model", "Keep them away", "Keep away"
+    "keep-away", "n,d,escape", "keep them away from the model", "Keep them away", "Keep away"
 )
 ACCEPT: Final = DisclosureAnswer(
     "accept", "a", "let the model have them as they are now", "Accept", allows=True
@@ -25,6 +26,7 @@ class ToolChangeScreen(DisclosureScreen[ToolChangeRequest]):
     BINDING_GROUP_TITLE = "Changed tools"
     HELP = "A server changed tools that you knew. The model does not have them until you accept."
     PREFIX = "changes"
+    COMPLETE = "with every change"
     ANSWERS = (KEEP_AWAY, ACCEPT)
     BINDINGS: ClassVar[list[BindingType]] = [
         *(answer.binding("changes") for answer in ANSWERS),

@@ -6,12 +6,14 @@ from typing import ClassVar, Final
 from textual.binding import BindingType
 
 from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustRequest, TrustSubject
+from tui.text import counted
 from tui.ui.screens.disclosure import DisclosureScreen
-from tui.ui.screens.disclosure_answers import SCROLLING, DisclosureAnswer
+from tui.ui.screens.disclosure_answers import DisclosureAnswer
+from tui.ui.screens.reading import SCROLLING
 from tui.ui.widgets.labelled_text import LABEL_WIDTH, LabelledLine
 
 NOT_NOW: Final = DisclosureAnswer(
-    "not-now", "n,escape", "run nothing of it for now, and ask again next time", "Not now"
+    "not-now", "n,d,escape", "run nothing of it for now, and ask again next time", "Not now"
 )
 TRUST: Final = DisclosureAnswer("trust", "t", "trust exactly this", "Trust", allows=True)
 WITH_CHILDREN: Final = DisclosureAnswer(
@@ -20,6 +22,7 @@ WITH_CHILDREN: Final = DisclosureAnswer(
     "trust this and all folders in it",
     "Trust with all folders in it",
     "With folders",
+    "trust all folders in it",
     allows=True,
     twice=True,
 )
@@ -112,17 +115,20 @@ def _warning(label: str, words: str) -> LabelledLine:
 
 
 def _summary(request: TrustRequest) -> str:
-    parts = [_counted(len(request.servers), "server")]
+    brought = sum(server.change != "gone" for server in request.servers)
+    parts = [counted(brought, "server")] if brought else []
     if request.variables:
-        parts.append(_counted(len(request.variables), "variable") + " of .env")
+        parts.append(counted(len(request.variables), "variable") + " of .env")
     if request.rules:
-        parts.append(_counted(len(request.rules), "rule"))
+        parts.append(counted(len(request.rules), "rule"))
     allowed = "Nothing of it runs." if request.refusal else "Nothing of it runs until you trust it."
-    return f"{', '.join(parts)}. {allowed}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    if request.standing and request.difference:
+        allowed = "What changed does not run until you trust it; the rest goes on as it was."
+    elif request.standing:
+        allowed = "It is trusted as it is now."
+    elif not parts:
+        allowed = "It brings nothing any more. What it forbade holds until you trust the change."
+    return f"{', '.join(parts)}. {allowed}" if parts else allowed
 
 
 def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
@@ -143,6 +149,7 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
         yield LabelledLine("in folder", server.cwd)
     if server.url:
         yield LabelledLine("address", server.url)
+    yield from _listed("written", server.written)
     yield from _listed("sends", server.headers, "header ")
     yield from _listed("sets", server.env)
     yield from _listed("reads", server.references, "your variable ")

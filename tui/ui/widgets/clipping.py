@@ -8,12 +8,14 @@ MAX_SHOWN_LINES: Final = 200
 MAX_SHOWN: Final = 16_000
 """Characters of one text in the transcript."""
 
-
 MAX_MARKDOWN: Final = 20_000
 """Characters of a text that are parsed; what follows is shown as plain text."""
 
 MAX_MARKDOWN_LINES: Final = 1_000
-"""Lines of a text that are parsed; they bound the blocks, list items and rows there can be."""
+"""Lines of a text that are parsed; they bound the list items and rows there can be."""
+
+MAX_BLOCKS: Final = 300
+"""Blocks of a text that are drawn as such; what follows is shown as plain text."""
 
 
 def shown_part(text: str) -> tuple[str, int]:

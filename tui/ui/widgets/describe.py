@@ -46,15 +46,13 @@ def describe_tool(
     """
     parts = [_heading(tool.title or tool.name), _muted(f"{server} · {tool.name}")]
     if tool.changed:
-        words = "◌ changed: the model has it again once you accepted the change"
-        parts += [Content(), Content.styled(words, "$text-warning")]
-    if standing is not None and (standing.server, standing.tool) == (server, tool.name):
+        words = one_line(tool.problem) or "the model has it again once you accept the change"
+        parts += [Content(), Content.styled(f"◌ withheld: {words}", "$text-warning")]
+    elif tool.problem:
+        words = f"✕ not offered: {one_line(tool.problem)}"
+        parts += [Content(), Content.styled(words, "$text-error")]
+    elif standing is not None and (standing.server, standing.tool) == (server, tool.name):
         parts += [Content(), Content.assemble(("when called  ", _MUTED), one_line(standing.words))]
-    if tool.problem:
-        parts += [
-            Content(),
-            Content.styled(f"✕ not offered: {one_line(tool.problem)}", "$text-error"),
-        ]
     if tool.description:
         parts += [Content(), Content(block(tool.description))]
     if tool.claims:

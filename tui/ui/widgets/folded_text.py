@@ -85,7 +85,7 @@ class FoldedText(ScrollView, can_focus=True):
         """Show another text, from its beginning."""
         self._set(text)
         self._fold()
-        self.scroll_home(animate=False)
+        self.scroll_home(animate=False, immediate=True)
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002

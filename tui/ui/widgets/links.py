@@ -1,6 +1,7 @@
 """Links of the model: what may be opened, and how. Nothing is opened without the user's word."""
 
 import ipaddress
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,10 @@ from urllib.parse import urlsplit
 
 MAX_URL: Final = 2_000
 """Characters of an address that may be opened."""
+
+_HOST: Final = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
+"""A name, or the number of an IPv6 host. Whoever opens an address may read other characters as the
+end of its host, such as a backslash."""
 
 _LOOPBACK_NAMES: Final = {"localhost"}
 _OPENERS: Final = {"linux": "xdg-open", "darwin": "open"}
@@ -55,6 +60,8 @@ def examine(url: str) -> Link:
     ascii_host = _ascii(host)
     if ascii_host is None:
         return Link(url, host, "The host's name cannot be written in ASCII.")
+    if not _HOST.fullmatch(ascii_host):
+        return Link(url, host, "The host's name holds characters that no host has.")
     return Link(url, f"{ascii_host}:{port}" if port else ascii_host)
 
 

@@ -41,13 +41,13 @@ class Parsed:
 
     Attributes:
         blocks: Its top-level blocks.
-        last_line: The line, from 0, on which the last block begins.
+        first_lines: The lines, from 0, on which they begin.
         last_item_line: The line on which the last item of the last block begins, where that
             is a list of several; else None.
     """
 
     blocks: list[Block]
-    last_line: int = 0
+    first_lines: Sequence[int] = (0,)
     last_item_line: int | None = None
 
 
@@ -73,7 +73,7 @@ def parse_markdown(text: str) -> Parsed:
     if text.count("[") > MAX_BRACKETS:
         return Parsed([TextBlock(Content(text))])
     tokens = _PARSER.parse(text)
-    return Parsed(_Builder().build(tokens), *_last_lines(tokens))
+    return Parsed(_Builder().build(tokens), *_lines(tokens))
 
 
 def _make_parser() -> MarkdownIt:
@@ -84,17 +84,18 @@ def _make_parser() -> MarkdownIt:
 _PARSER: Final = _make_parser()
 
 
-def _last_lines(tokens: Sequence[Token]) -> tuple[int, int | None]:
-    """Find where the last top-level block begins, and the last item in it if it is a list."""
-    last_line, items = 0, list[int]()
+def _lines(tokens: Sequence[Token]) -> tuple[Sequence[int], int | None]:
+    """Find where the top-level blocks begin, and the last item of the last one if it is a list."""
+    first_lines, items = list[int](), list[int]()
     for token in tokens:
         if token.map is None:
             continue
         if token.level == 0:
-            last_line, items = token.map[0], []
+            first_lines.append(token.map[0])
+            items = []
         elif token.level == 1 and token.type == "list_item_open":
             items.append(token.map[0])
-    return last_line, items[-1] if len(items) > 1 else None
+    return first_lines, items[-1] if len(items) > 1 else None
 
 
 class _Builder:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from tui.ui.widgets.blocks import Block, ListBlock, TextBlock
-from tui.ui.widgets.clipping import markdown_part, shown_part
+from tui.ui.widgets.clipping import MAX_BLOCKS, markdown_part, shown_part
 
 if TYPE_CHECKING:
     from tui.ui.widgets.markdown import Parsed
@@ -29,6 +29,7 @@ class GrowingMarkdown:
         self.left_out = 0
         self._committed: list[Block] = []
         self._offset = 0
+        self._count = 0
         self._tail: list[Block] = []
         self._next_number: int | None = None
 
@@ -50,18 +51,23 @@ class GrowingMarkdown:
         self.left_out = 0
         parsed_part = markdown_part(text)
         if complete:
-            self._committed = _parse(parsed_part).blocks
-            self._offset = len(parsed_part)
-        if len(parsed_part) < len(text):
-            shown, self.left_out = shown_part(text[self._offset :])
-            self._tail = [TextBlock(Content(shown))]
-        elif self._offset < len(text):
+            self._parse_whole(parsed_part)
+        elif len(parsed_part) == len(text) and self._count < MAX_BLOCKS:
             self._parse_tail(text[self._offset :])
+        if len(parsed_part) < len(text) or self._count >= MAX_BLOCKS:
+            shown, self.left_out = shown_part(text[self._offset :])
+            self._tail = [TextBlock(Content(shown))] if shown else []
 
     def _restart(self) -> None:
         self._committed, self._tail = [], []
-        self._offset = 0
+        self._offset = self._count = 0
         self._next_number = None
+
+    def _parse_whole(self, text: str) -> None:
+        parsed = _parse(text)
+        self._commit(text, parsed, len(parsed.blocks))
+        if self._count == len(parsed.blocks):
+            self._offset = len(text)
 
     def _parse_tail(self, tail: str) -> None:
         parsed = _parse(tail)
@@ -71,14 +77,21 @@ class GrowingMarkdown:
             return
         self._continue_list(blocks[0])
         if len(blocks) > 1:
-            self._committed.extend(blocks[:-1])
-            self._advance(tail, parsed.last_line)
+            self._commit(tail, parsed, len(blocks) - 1)
             self._next_number = None
         last = blocks[-1]
         self._tail = [last]
         if isinstance(last, ListBlock) and parsed.last_item_line is not None:
             self._split_list(last)
-            self._advance(tail, parsed.last_item_line, base=parsed.last_line)
+            self._advance(tail, parsed.last_item_line, base=parsed.first_lines[-1])
+
+    def _commit(self, text: str, parsed: "Parsed", number: int) -> None:
+        """Keep the first blocks of what was parsed, as many of them as may still be drawn."""
+        kept = min(number, MAX_BLOCKS - self._count)
+        self._committed.extend(parsed.blocks[:kept])
+        self._count += kept
+        if kept < len(parsed.blocks):
+            self._advance(text, parsed.first_lines[kept])
 
     def _continue_list(self, block: Block) -> None:
         """Make the tail go on where the committed part of its list ended."""
