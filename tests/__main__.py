@@ -2,7 +2,7 @@
 
 Arguments go to pytest, and then it is one plain run of what they select. Without any, the
 benchmarks run first and alone, so that nothing disturbs what they measure, and then everything
-else on two workers. Both print what they measured.
+else on a few workers. Both print what they measured.
 """
 
 import os
@@ -19,8 +19,11 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 
 BENCHMARKS: Final = "tests/benchmarks"
 
-WORKERS: Final = ("-n", "2", "--dist", "worksteal")
-"""Two workers; tests share nothing, so any may run on either."""
+WORKERS: Final = ("-n", "3", "--dist", "worksteal")
+"""Three workers keep two cores busy, as many a test waits for a process.
+
+Tests share nothing, so any may run on each.
+"""
 
 
 def main(arguments: list[str]) -> int:

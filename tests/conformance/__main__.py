@@ -1,28 +1,28 @@
-"""Runs the client of the suite when it is its turn: ``python -m tests.conformance FOLDER URL``.
+"""One client of the suite: ``python -m tests.conformance SOCKET URL``.
 
-The suite starts the clients of all scenarios at once, and on few cores each would be so slow
-that it runs out of time. Here they wait for each other, through locks in the folder, before
-they load anything.
+It has the host at the other end of the socket visit the URL in its stead, with its environment
+and its output, and ends as the visit ended.
 """
 
-import fcntl
-import random
-import runpy
+import json
+import os
+import socket
 import sys
-from pathlib import Path
-from typing import Final
 
-SLOTS: Final = 2
-"""Clients that run at the same time."""
+from tests.conformance.host import MAX_ORDER
 
 
-def main() -> None:
-    """Wait for a free slot and run the client."""
-    folder = Path(sys.argv.pop(1))
-    with (folder / f"slot{random.randrange(SLOTS)}").open("w") as slot:
-        fcntl.flock(slot, fcntl.LOCK_EX)
-        runpy.run_module("tests.conformance.client", run_name="__main__", alter_sys=True)
+def main(address: str, url: str) -> int:
+    """Order a visit and wait for it; give the exit code."""
+    order = json.dumps([url, dict(os.environ)]).encode()
+    if len(order) > MAX_ORDER:
+        raise ValueError("The environment is too large to hand over.")
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(address)
+        socket.send_fds(connection, [b"%08d" % len(order)], [1, 2])
+        connection.sendall(order)
+        return (connection.recv(1) or b"\1")[0]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(*sys.argv[1:]))

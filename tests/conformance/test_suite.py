@@ -4,9 +4,12 @@ import asyncio
 import json
 import os
 import re
+import signal
 import sys
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,6 +23,9 @@ BASELINE: Final = Path(__file__).with_name("baseline.yml")
 
 CLIENT_SECONDS: Final = 150
 """Longest time the suite gives one client, which may have to wait for others."""
+
+HOST_SECONDS: Final = 30.0
+"""Longest time until the host of the clients may be asked."""
 
 SUITE_SECONDS: Final = 200.0
 """Longest time of one run of the suite; it takes about fifteen seconds."""
@@ -72,10 +78,38 @@ class Verdict:
     scores: Mapping[str, Score]
 
 
-async def run_suite(revision: str, folder: Path) -> Verdict:
-    """Run what a revision requires of clients; the results are left in the folder."""
+@asynccontextmanager
+async def hosting() -> AsyncIterator[str]:
+    """Run the host of the clients; give the address of its socket."""
+    with tempfile.TemporaryDirectory() as folder:  # the path of a socket has to be short
+        address = str(Path(folder, "host"))
+        host = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.conformance.host", address),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            process_group=0,
+        )
+        try:
+            assert host.stdout is not None
+            async with asyncio.timeout(HOST_SECONDS):
+                while await host.stdout.readline() != b"ready\n":
+                    assert not host.stdout.at_eof(), "the host of the clients ended"
+            yield address
+        finally:
+            os.killpg(host.pid, signal.SIGKILL)
+            await host.wait()
+
+
+async def run_suite(revision: str, folder: Path, address: str) -> Verdict:
+    """Run what a revision requires of clients; the results are left in the folder.
+
+    Args:
+        revision: The revision of the protocol.
+        folder: Where the results go.
+        address: Where the host of the clients listens.
+    """
     script = node_package("conformance") / "dist" / "index.js"
-    client = f"{sys.executable} -m tests.conformance {folder}"
+    client = f"{sys.executable} -m tests.conformance {address}"
     process = await asyncio.create_subprocess_exec(
         str(node_executable()),
         str(script),
@@ -118,7 +152,8 @@ def failed_checks(folder: Path, scenario: str) -> list[str]:
 @pytest.mark.parametrize("revision", CORE)
 async def test_the_official_suite_passes(revision: str, tmp_path: Path, measure: Measure) -> None:
     began = time.monotonic()
-    verdict = await run_suite(revision, tmp_path)
+    async with hosting() as address:
+        verdict = await run_suite(revision, tmp_path, address)
     took = time.monotonic() - began
     core = {name: score for name, score in verdict.scores.items() if name in CORE[revision]}
     measure(

@@ -12,7 +12,7 @@ HOSTILE: Final = (
 )
 """Everything a terminal or a markup parser might act on."""
 
-EXTRA: Final = HOSTILE if sys.argv[1] == "hostile" else "harmless"
+EXTRA: Final = HOSTILE if sys.argv[1:2] == ["hostile"] else "harmless"
 
 server: MCPServer[Any] = MCPServer(f"server {EXTRA}", instructions=f"instructions {EXTRA}")
 

@@ -1,20 +1,16 @@
 """The whole program, as its users meet it: in a terminal, by keyboard."""
 
-import json
 import re
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import psutil
 import pytest
 
-from tests.conftest import World
-from tests.support.terminal import PROCESSES_PER_SERVER, Terminal, escape_kinds
-
-HOSTILE_SERVER: Final = Path(__file__).with_name("hostile_server.py")
+from tests.support.terminal import PROCESSES_PER_SERVER, Terminal
 
 MODES: Final = (b"1049", b"1000", b"1003", b"1006", b"1004", b"2004")
 """Private modes that the app switches on and must switch off again."""
@@ -150,7 +146,7 @@ def test_bytes_that_are_no_text_do_not_end_the_app(deck: Deck) -> None:
         assert terminal.wait_for_exit() == 0
 
 
-def test_escapes_in_a_paste_neither_end_it_nor_send_it(deck: Deck) -> None:
+def test_D18_escapes_in_a_paste_neither_end_it_nor_send_it(deck: Deck) -> None:
     with deck() as terminal:
         wait_until_ready(terminal)
         terminal.type("\x1b[200~ERROR \x1b[31mfoo\x1b[0m\rsecond\r\x1b[20")
@@ -243,48 +239,3 @@ def test_quitting_in_the_middle_of_a_question_leaves_no_server(deck: Deck) -> No
         assert terminal.wait_for_exit() == 0
         assert_gone(servers)
         assert_restored(terminal)
-
-
-def settings_with(name: str, mode: str) -> Mapping[str, object]:
-    return {"mcpServers": {name: {"command": sys.executable, "args": [str(HOSTILE_SERVER), mode]}}}
-
-
-def visit_everything(terminal: Terminal) -> None:
-    """Bring every text of the server to the screen."""
-    wait_until_ready(terminal, servers=3)
-    say(terminal, "report")
-    wait_for_question(terminal)
-    answer(terminal, "o")
-    wait_for_end_of_turn(terminal)
-    terminal.press("f3")
-    terminal.wait_for("details  v schema")
-    terminal.press("home")
-    terminal.wait_for("Report")
-    for key, shown in (("f4", "ask"), ("f5", "note://one"), ("f7", "starting")):
-        terminal.press(key)
-        terminal.wait_for(shown)
-    terminal.press("f2", "enter")
-    terminal.wait_for("instructions")
-    terminal.press("escape", "ctrl+q")
-    assert terminal.wait_for_exit() == 0
-
-
-@pytest.mark.slow
-def test_hostile_text_sends_nothing_to_the_terminal_that_harmless_text_does_not(
-    deck: Deck, world: World
-) -> None:
-    folder = world.home / ".gemini"
-    folder.mkdir()
-    kinds = {}
-    raw = {}
-    for mode, name in (("harmless", "evil"), ("hostile", "evil[/x]\x1b]0;owned\x07\u202e")):
-        (folder / "settings.json").write_text(json.dumps(settings_with(name, mode)))
-        with deck() as terminal:
-            visit_everything(terminal)
-            raw[mode] = terminal.raw
-            kinds[mode] = escape_kinds(raw[mode])
-    assert kinds["hostile"] - kinds["harmless"] == set()
-    assert b"\x1b]52" not in raw["hostile"]
-    assert b"\x1b]8" not in raw["hostile"]
-    for character in "\u202e\u2066\u200b\U000e0041":
-        assert character.encode() not in raw["hostile"]

@@ -16,7 +16,7 @@ from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Action, Call, Say
 from tests.unit.engine.servers.support import FOLDER, eventually
 from tui.engine.consent.broker import ConsentBroker
-from tui.engine.consent.policy import Policy
+from tui.engine.consent.rules.policy import Policy
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.events import EventBus
 from tui.engine.requests import RequestDesk

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.security.opened import Place
-from tui.engine.consent.gate import FolderWord
+from tui.engine.consent.folders.gate import FolderWord
 from tui.engine.settings.definitions import ServerDefinition
 from tui.engine.settings.loader import LoadedSettings, load_settings
 from tui.model.trust import FolderTrust, TrustRequest
@@ -47,9 +47,9 @@ class Reader:
     def say_yes(self, folder: Path | None = None, *, children: bool = False) -> None:
         """Trust what a folder brings now."""
         word = self.word(folder)
-        offer = self.load(folder, word, review=True).project.offer
-        assert offer is not None
-        word.trust(offer, children=children)
+        verdict = self.load(folder, word, review=True).project
+        assert verdict.offer is not None
+        word.trust(verdict.offer, verdict.folder, children=children)
 
     def server(self, name: str = "it", folder: Path | None = None) -> ServerDefinition:
         return next(one for one in self.load(folder).servers if one.id == name)

@@ -16,6 +16,7 @@ from tests.unit.engine.servers.support import eventually
 from tui.engine.consent.broker import ConsentBroker
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.events import EventBus
+from tui.engine.redaction import Redactor
 from tui.engine.requests import RequestDesk
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest
@@ -72,6 +73,7 @@ class Opened:
     engine: Engine
     store: Store
     place: Place
+    redactor: Redactor
     answered: list[TrustRequest] = field(default_factory=list)
 
     @property
@@ -122,9 +124,10 @@ async def opened(place: Place, *trusted: Path, follow: bool = True) -> AsyncIter
         place.folder, server_patience=0, follow_settings=follow, trusted_folders=trusted
     )
     desk = RequestDesk(bus.publish)
-    async with Engine(options, bus.publish, broker, desk=desk) as engine:
+    redactor = Redactor()
+    async with Engine(options, bus.publish, broker, desk=desk, redactor=redactor) as engine:
         await engine.start()
-        yield Opened(engine, store, place)
+        yield Opened(engine, store, place, redactor)
 
 
 @pytest.fixture

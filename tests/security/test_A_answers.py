@@ -6,9 +6,14 @@ import sys
 import anyio
 import pytest
 
+from tests.conftest import World
+from tests.fakes.gemini import KEY
 from tests.security.listener import listening
 from tests.security.opened import Place, opened, place
 from tests.unit.engine.servers.support import eventually
+from tui.engine.consent.headless import HeadlessConsent
+from tui.engine.engine import Engine, EngineOptions
+from tui.model.events import Event, Notice, NoticeRaised
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 
@@ -63,7 +68,7 @@ async def test_a_trusted_folder_starts_its_servers_unasked_and_with_its_values(
     async with opened(place) as deck:
         question = await deck.answer(TrustAnswer.TRUST)
         assert set(question.variables) == {"BROUGHT", "OWN"}
-        assert question.servers[0].references == ("OWN", "BROUGHT")
+        assert question.servers[0].references == ("OWN",)
         await deck.reach("it", S.READY)
     async with opened(place) as deck:
         await deck.reach("it", S.READY)
@@ -250,3 +255,53 @@ async def test_a_home_that_is_opened_brings_nothing_of_its_own(
         await deck.reach("mine", S.READY)
         assert deck.trust() is T.NOTHING_TO_TRUST
     assert place.words() == ["mine"]
+
+
+async def test_I10_every_word_on_a_folder_is_recorded(place: Place, world: World) -> None:
+    place.project({"mcpServers": {"it": place.canary("it")}})
+    async with opened(place) as deck:
+        await deck.answer(TrustAnswer.TRUST)
+        await deck.reach("it", S.READY)
+        deck.engine.folder.forget()
+        await deck.reach("it", S.UNTRUSTED)
+        user = place.user({"mcpServers": {"new": place.canary("new")}})
+        await deck.answer(TrustAnswer.NOT_NOW)
+    async with opened(place, place.folder) as deck:
+        await deck.reach("it", S.READY)
+    lines = (world.state / "audit.jsonl").read_text("ascii").splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [(r["event"], r["place"], r["decision"], r["source"]) for r in found] == [
+        ("trust", str(place.folder), "trust", "you"),
+        ("trust", str(place.folder), "forget", "you"),
+        ("trust", f"~/{user.relative_to(place.home)}", "not now", "you"),
+        ("trust", str(place.folder), "trusted", "--trust-folder"),
+    ]
+    assert found[0]["content"] == found[1]["content"] == found[3]["content"] != ""
+    assert len(found[2]["content"]) == 64
+
+
+async def test_I05_a_folder_that_is_not_trusted_says_nothing_about_what_is_masked(
+    place: Place,
+) -> None:
+    crowd = {f"TOKEN_{number}": f"value-{number}" for number in range(3_000)}
+    place.project({"mcpServers": {"it": place.canary("it", env={"X_TOKEN": "denied", **crowd})}})
+    async with opened(place) as deck:
+        await deck.question()
+        redactor = deck.redactor
+        assert redactor.redact("it was denied") == "it was denied"
+        assert KEY not in redactor.redact(f"key {KEY}")
+
+
+async def test_A08_the_word_on_standard_error_says_what_to_add(place: Place) -> None:
+    place.project({"mcpServers": {"it": place.canary("it")}})
+    notices: list[Notice] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, NoticeRaised):
+            notices.append(event.notice)
+
+    options = EngineOptions(place.folder, follow_settings=False)
+    async with Engine(options, note, HeadlessConsent(())) as engine:
+        await engine.start()
+    [advice] = [one.advice for one in notices if "not trusted" in one.text]
+    assert advice.endswith(f"add --trust-folder {place.folder}")

@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
-from tui.engine.consent.cautions import address_cautions, command_cautions, variable_cautions
-from tui.engine.consent.spelling import spelled
+from tui.engine.consent.folders.cautions import (
+    address_cautions,
+    command_cautions,
+    variable_cautions,
+)
+from tui.engine.consent.folders.spelling import spelled
 from tui.model.trust import Disclosure
 from tui.text import sanitize
 
@@ -30,6 +34,7 @@ def disclosed(reader: Reader, **entry: Any) -> Disclosure:  # noqa: ANN401
 def test_A12_every_part_of_a_command_is_shown(reader: Reader) -> None:
     long = "".join(f"{number} " for number in range(14_000))
     args = ["-c", "a" + " " * 300 + "b", "x\ny", "\u202egpj.exe", long, "", "é", "$(id)"]
+    reader.environ |= {"SECRET": "hunter22", "DIR": "hunter23"}
     shown = disclosed(
         reader,
         command="sh",

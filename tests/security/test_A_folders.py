@@ -9,7 +9,7 @@ import pytest
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
-from tui.engine.consent.identity import may_cover_children, reason_to_refuse
+from tui.engine.consent.folders.identity import may_cover_children, reason_to_refuse
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust
 
@@ -137,6 +137,40 @@ def test_A06_never_wins_below_the_folder_it_was_said_of(reader: Reader, clone: P
     assert reader.trust(reader.clone(clone / "vendor2")) is T.TRUSTED
 
 
+def test_A06_trust_from_above_ends_with_the_word_it_came_from(reader: Reader, clone: Path) -> None:
+    reader.say_yes(clone, children=True)
+    seen, answered = reader.clone(clone / "seen"), reader.clone(clone / "answered")
+    assert (reader.trust(seen), reader.trust(answered)) == (T.TRUSTED, T.TRUSTED)
+    reader.say_yes(answered)
+    reader.word(clone).forget()
+    assert (reader.trust(seen), reader.trust(answered)) == (T.UNTRUSTED, T.TRUSTED)
+    reader.word(clone).never()
+    assert (reader.trust(seen), reader.trust(answered)) == (T.NEVER, T.TRUSTED)
+
+
+def test_A06_what_was_taken_back_is_taken_back_from_the_folders_below(
+    reader: Reader, clone: Path
+) -> None:
+    reader.say_yes(clone, children=True)
+    child = reader.clone(clone / "a")
+    reader.word(child).forget()
+    assert reader.trust(reader.clone(child / "deeper")) is T.UNTRUSTED
+    assert reader.trust(reader.clone(clone / "b")) is T.TRUSTED
+
+
+def test_A05_a_folder_put_in_the_place_of_the_shown_one_gets_no_yes(
+    reader: Reader, clone: Path
+) -> None:
+    folder = reader.clone(clone.with_name("fresh"))
+    word = reader.word(folder)
+    shown = reader.load(folder, word).project
+    assert shown.offer is not None
+    folder.rename(folder.with_name("gone"))
+    reader.clone(folder)
+    word.trust(shown.offer, shown.folder, children=False)
+    assert reader.trust(folder) is T.UNTRUSTED
+
+
 def test_A06_a_covered_folder_that_is_forgotten_is_asked_about(reader: Reader, clone: Path) -> None:
     reader.say_yes(clone, children=True)
     child = reader.clone(clone / "a")
@@ -205,3 +239,14 @@ def test_A07_a_trust_store_that_cannot_be_relied_on_trusts_nothing(
 def test_A07_a_lost_salt_asks_about_everything_again(reader: Reader, clone: Path) -> None:
     (reader.state / "salt.json").unlink()
     assert reader.trust(clone) is T.CHANGED
+
+
+def test_A07_a_salt_that_others_can_read_is_not_used(reader: Reader, clone: Path) -> None:
+    reader.say_yes(clone)
+    salt = reader.state / "salt.json"
+    assert salt.stat().st_mode & 0o777 == 0o600
+    salt.chmod(0o644)
+    assert reader.trust(clone) is not T.TRUSTED
+    assert any("salt.json is not used" in problem for problem in reader.problems)
+    salt.chmod(0o600)
+    assert reader.trust(clone) is T.TRUSTED

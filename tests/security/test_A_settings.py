@@ -59,7 +59,12 @@ def test_A02_it_is_decided_for_every_key_whether_a_project_may_set_it() -> None:
 
 
 def test_A02_a_project_adds_forbids_and_lowers_and_nothing_else() -> None:
-    assert counting_keys("gemdeck") == {"maxToolCalls", "idleTimeout", "alwaysDeny"}
+    assert counting_keys("gemdeck") == {
+        "maxToolCalls",
+        "maxResultSize",
+        "idleTimeout",
+        "alwaysDeny",
+    }
     assert counting_keys("mcp") == {"allowed", "excluded"}
     nothing = {path for path, say in PROJECT_SAY.items() if say is ProjectSay.NOTHING}
     assert nothing == {
@@ -85,6 +90,7 @@ def test_A02_not_even_a_trusted_project_grants_or_chooses_the_model(reader: Read
                 "alwaysAllow": [{}],
                 "alwaysDeny": [{"tool": "rm"}, {"server": ""}],
                 "maxToolCalls": 5,
+                "maxResultSize": 900_000,
                 "idleTimeout": 7_200,
             },
         }
@@ -106,6 +112,19 @@ def test_A02_not_even_a_trusted_project_grants_or_chooses_the_model(reader: Read
     words = " ".join(map(str, loaded.problems))
     for key in ("it.trust", "model", "serverCommand", "gemdeck.alwaysAllow", "alwaysDeny"):
         assert key in words
+
+
+@pytest.mark.parametrize(("users", "size"), [(None, 2_000), (1_500, 1_500)])
+def test_A02_a_trusted_project_can_only_lower_the_limit_on_results(
+    reader: Reader, users: int | None, size: int
+) -> None:
+    reader.place.user({"gemdeck": {"maxResultSize": users}})
+    reader.place.project({"gemdeck": {"maxResultSize": 2_000}})
+    assert reader.load().gemdeck.max_result_size == (users or 50_000)
+    [rule] = reader.question().rules
+    assert "at most 2000 characters" in rule
+    reader.say_yes()
+    assert reader.load().gemdeck.max_result_size == size
 
 
 def test_A02_a_projects_list_of_servers_narrows_the_users(reader: Reader) -> None:
@@ -205,7 +224,8 @@ def test_A17_a_pipe_or_device_in_place_of_a_file_is_not_read(reader: Reader, nam
         if name == ".env":
             reader.place.project({"mcpServers": {"it": {"command": "$X"}}}, ".mcp.json")
         [problem] = reader.load().problems
-        assert "not a regular file" in problem.message
+        why = "leads out of the folder" if path.is_symlink() else "not a regular file"
+        assert why in problem.message
         path.unlink()
 
 

@@ -1,6 +1,7 @@
 """What a permission covers: one tool of one server as it was shown, and nothing beside it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.engine.chat.support import make_tool
-from tui.engine.consent.grants import (
+from tui.engine.consent.rules.grants import (
     Grant,
     GrantNote,
     GrantSet,
@@ -16,10 +17,11 @@ from tui.engine.consent.grants import (
     read_all,
     write_all,
 )
-from tui.engine.consent.patterns import AllowingPatterns, DenyingPatterns, Pattern
-from tui.engine.consent.policy import Policy
+from tui.engine.consent.rules.patterns import AllowingPatterns, DenyingPatterns, Pattern
+from tui.engine.consent.rules.policy import Policy
 from tui.engine.settings.definitions import ServerDefinition
 from tui.engine.tools import OfferedTool
+from tui.model.catalog import ToolId
 from tui.model.consent import Effect, GrantScope
 from tui.model.servers import Origin, ServerId, Transport
 
@@ -93,12 +95,23 @@ def test_B02_nothing_lasting_is_granted_to_what_cannot_be_recognised() -> None:
         ("read_file", "read\u200b_file"),
         ("read_*", "R\u0415AD_all"),
         ("*", "anything at all \u202e"),
+        ("delete_*", "delete\u00adsoft_x"),
+        ("delete_*", "delete sp"),
+        ("delete_*", " delete_sp"),
+        ("delete_*", "\u3164delete_x"),
+        ("delete⟨U+00AD⟩x", "delete\u00adx"),
     ],
 )
 def test_B04_a_rule_that_denies_catches_what_looks_like_its_name(pattern: str, name: str) -> None:
     assert DenyingPatterns([Pattern("files", pattern)]).match("FILES", name)
     assert judged(make_tool(name, "files"), deny=[Pattern("files", pattern)]) is Effect.DENY
     assert name == pattern or not AllowingPatterns([Pattern("files", pattern)]).match("FILES", name)
+
+
+def test_B04_a_rule_that_denies_catches_the_name_that_the_model_has() -> None:
+    offered = replace(make_tool("push", "files"), id=ToolId("files__push"))
+    assert judged(offered, deny=[Pattern("*", "files__*")]) is Effect.DENY
+    assert judged(offered, deny=[Pattern("*", "other__*")]) is Effect.ASK
 
 
 @pytest.mark.parametrize(
@@ -146,7 +159,8 @@ def test_B05_denying_wins_over_every_permission(
     policy = Policy(allows_all=yolo)
     rule = [Pattern("notes", "go")]
     tool = make_tool("go", trusted=trusted)
-    policy.configure(rule if allowed else [], rule if denied else [], [definition("notes")])
+    server = replace(definition("notes"), trust=trusted)
+    policy.configure(rule if allowed else [], rule if denied else [], [server])
     if granted:
         policy.allow([tool], GrantScope.SESSION, "always this tool")
     effect = policy.judge(tool, {}).effect

@@ -5,11 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from textual.widgets import Static
-
 from tests.security.listener import listening
 from tests.ui.chat.app import ChatApp
-from tests.ui.chat.support import until
+from tests.ui.chat.support import rows_of, until
 from tests.unit.engine.servers.asking import Stage
 from tests.unit.engine.servers.support import eventually, running, script
 from tui.engine.offerings import Offerings
@@ -18,6 +16,7 @@ from tui.model.chat import EntryId
 from tui.model.events import ResourceRead
 from tui.model.servers import ServerId, ServerStatus
 from tui.ui.screens.link import LinkScreen
+from tui.ui.widgets.labelled_text import LabelledText
 
 DECOY = ServerId("decoy")
 _watched: list[list[str]] = []
@@ -64,7 +63,9 @@ async def test_C05_images_and_links_of_the_model_are_not_followed() -> None:
             column = view.lines(view.size.width)[row].plain.index("y")
             await pilot.click(view, offset=(column + view.gutter.left, row + view.gutter.top))
             await until(pilot, lambda: isinstance(app.screen, LinkScreen))
-            target = str(app.screen.query_one("#link-target", Static).render())
+            shown = app.screen.query_one(LabelledText)
+            await until(pilot, lambda: shown.row_count > 0)
+            target = "\n".join(rows_of(shown))
             assert "127.0.0.1" in target
             assert "?e=secret" in target, "the whole address is shown before it is opened"
             await pilot.press("escape")

@@ -141,3 +141,10 @@ def test_I05_secrets_of_the_environment_are_known_before_anything_is_read(
     logging.getLogger("some.library").warning("is it true that %s?", TOKEN)
     [line] = (log_dir() / LOG_NAME).read_bytes().splitlines()
     assert json.loads(line)["message"] == "is it true that ***?"
+
+
+def test_I05_the_opened_folder_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PWD", "/home/somebody/shop")
+    monkeypatch.setenv("XDG_SESSION_DESKTOP", "a-desktop")
+    text = "a-desktop of /home/somebody/shop"
+    assert prepare_process().redact(text) == text

@@ -35,6 +35,9 @@ from tui.ui.preferences import UiPreferences
 SIZES: Final = ((120, 36), (80, 24))
 """Columns and rows of the terminals that pictures are taken of."""
 
+SHORT_ARMING: Final = 0.02
+"""Seconds after which a question takes an answer while pictures are taken."""
+
 NEVER: Final = 1e12
 """A start of a turn, in seconds of the clock, from which no time has passed yet."""
 
@@ -89,17 +92,24 @@ def pressing(*keys: str) -> Callable[[Pilot[Any]], Awaitable[None]]:
     """Press keys, then let everything come to rest."""
 
     async def run(pilot: Pilot[Any]) -> None:
-        await pilot.pause(0.1)
+        await settle(pilot)
         for key in keys:
             await pilot.press(key)
-            await pilot.pause(0.1)
+            await settle(pilot)
         for screen in pilot.app.screen_stack:
             for field in (*screen.query(Input), *screen.query(TextArea)):
                 field.cursor_blink = False
         await wait_until_armed(pilot)
-        await pilot.pause(0.1)
+        await settle(pilot)
 
     return run
+
+
+async def settle(pilot: Pilot[Any]) -> None:
+    """Let what is due soon be drawn, however long a busy machine takes for it."""
+    await pilot.pause()
+    await pilot.pause(0.1)
+    await pilot.pause()
 
 
 async def wait_until_armed(pilot: Pilot[Any]) -> None:

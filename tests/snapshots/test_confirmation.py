@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.fakes.commands import RecordingCommands
-from tests.snapshots.decks import HISTORIES, SIZES, pressing, wait_until_armed
+from tests.snapshots.decks import HISTORIES, SHORT_ARMING, SIZES, pressing, wait_until_armed
 from tests.support.samples import confirmation
 from tests.ui.consent.confirming import FIELDS, VALUES
 from tui.model import events as e
@@ -20,7 +20,6 @@ from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.app import GemdeckApp
 from tui.ui.preferences import UiPreferences
-from tui.ui.screens.arming import ARMING_SECONDS
 
 SnapCompare = Callable[..., bool]
 
@@ -61,7 +60,7 @@ def answering(*keys: str) -> Callable[[Pilot[Any]], Awaitable[None]]:
         await pressing()(pilot)
         for key in keys:
             await wait_until_armed(pilot)
-            await pilot.pause(ARMING_SECONDS + 0.1)
+            await pilot.pause(2 * SHORT_ARMING)
             await pilot.press(key)
         await pressing()(pilot)
 

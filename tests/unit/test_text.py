@@ -169,7 +169,7 @@ def test_ordinary_text_passes_unchanged(text: str) -> None:
         pytest.param("[/x][@click=app.quit]y", "[/x][@click=app.quit]y", id="markup is only text"),
     ],
 )
-def test_known_attacks_come_out_harmless(text: str, shown: str) -> None:
+def test_D06_D07_known_attacks_come_out_harmless(text: str, shown: str) -> None:
     assert sanitize(text) == shown
 
 

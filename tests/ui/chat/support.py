@@ -11,6 +11,7 @@ from tui.model.consent import RequestId
 from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId
 from tui.store.state import AppState, Transcript
+from tui.ui.widgets.folded_text import FoldedText
 
 
 class Clock:
@@ -65,3 +66,8 @@ def request(number: int = 0, arguments: str = '{\n  "message": "hello"\n}') -> C
         arguments=arguments,
         claims=("read-only",),
     )
+
+
+def rows_of(view: FoldedText) -> list[str]:
+    """Give all rows of a text, in sight or not."""
+    return [view._row(row).plain for row in range(view.row_count)]

@@ -11,7 +11,7 @@ from tests.ui.chat.app import ChatApp
 from tests.ui.chat.confirming import arm, ask, decisions, hint, modal
 from tests.ui.chat.support import Clock, request, until
 from tui.model.consent import Choice, Decision, RequestId
-from tui.ui.screens.confirmation import REPEAT_SECONDS
+from tui.ui.screens.second_press import REPEAT_SECONDS
 from tui.ui.widgets.composer import WRITING_SECONDS
 
 

@@ -66,14 +66,53 @@ async def test_long_names_take_a_row_each_and_show_both_ends(size: tuple[int, in
         await ask(app, pilot, asked)
         facts = modal(app).view.facts
         await until(pilot, lambda: "…" in str(facts.render()))
-        server, tool, claims = str(facts.render()).split("\n")
+        server, tool, *claims = str(facts.render()).split("\n")
         assert server.endswith("server")
         assert tool.startswith("tool     rmt")
         assert tool.endswith("last")
-        assert claims.endswith("(claimed, not checked)")
-        assert max(map(len, (server, tool))) <= facts.size.width
+        assert claims[-1].endswith("(claimed, not checked)")
+        assert max(map(len, (server, tool, *claims[:-1]))) <= facts.size.width
         assert app.screen.region.contains_region(facts.region)
         assert facts.size.height >= 2
+
+
+@pytest.mark.parametrize(("size", "rows"), [((80, 30), 2), ((80, 24), 2), ((80, 16), 1)])
+async def test_claims_are_wrapped_where_there_is_room(size: tuple[int, int], rows: int) -> None:
+    app = ChatApp()
+    claims = ("read-only", "not destructive", "idempotent", "stays in a closed world")
+    async with app.run_test(size=size) as pilot:
+        await ask(app, pilot, replace(request(), claims=claims))
+        view = modal(app).view
+        await until(pilot, lambda: view.facts.size.height == 2 + rows)
+        shown = [line[9:].strip() for line in str(view.facts.render()).split("\n")[2:]]
+        assert len(shown) == rows
+        assert shown[-1].endswith("(claimed, not checked)")
+        assert (" ".join(", ".join(claims).split()) in " ".join(shown)) == (rows > 1)
+        assert app.screen.region.contains_region(view.buttons.region)
+        assert app.screen.region.contains_region(view.hint.region)
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 10)])
+async def test_the_question_says_where_its_server_comes_from(size: tuple[int, int]) -> None:
+    app = ChatApp()
+    async with app.run_test(size=size) as pilot:
+        await ask(app, pilot, replace(request(), origin="this folder"))
+        server = str(modal(app).view.facts.render()).split("\n")[0]
+        assert server == "server   git  from this folder"
+
+
+@pytest.mark.parametrize("padding", ["", "x" * 20_000])
+def test_blanks_that_deceive_look_like_no_others(padding: str) -> None:
+    text = f'{{\n  "a": "x      y\u00a0z\u3000·w",\n  "{padding}": 1\n}}'
+    shown = coloured_arguments(text)
+    assert '"x······y\\u00a0z\\u3000\\u00b7w"' in shown.plain
+    assert "\u00a0" not in shown.plain
+    marked = {
+        shown.plain[span.start : span.end]
+        for span in shown.spans
+        if span.style == "$text-warning" and not shown.plain[span.start : span.end].isdigit()
+    }
+    assert marked == (set() if padding else {"······", "\\u00a0", "\\u3000\\u00b7"})
 
 
 async def test_arguments_scroll_with_the_keys_to_their_last_line() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tui.ui.widgets.blocks import BULLETS, links_in, share_width, stack
 from tui.ui.widgets.clipping import (
+    MAX_BLOCKS,
     MAX_MARKDOWN,
     MAX_MARKDOWN_LINES,
     MAX_SHOWN_LINES,
@@ -108,7 +109,7 @@ def test_markup_html_and_bare_addresses_stay_text(text: str) -> None:
     ],
     ids=range(12),
 )
-def test_hostile_markdown_is_drawn_without_holding_up_the_loop(text: str) -> None:
+def test_D10_D11_hostile_markdown_is_drawn_without_holding_up_the_loop(text: str) -> None:
     parse_markdown("warm *up*")
     began = thread_time()
     growing = GrowingMarkdown()
@@ -225,3 +226,25 @@ def test_a_text_beyond_the_limit_goes_on_as_plain_text() -> None:
     shown = "".join(lines)
     assert growing.left_out > 0
     assert len(shown) < len(text)
+
+
+@pytest.mark.parametrize("complete", [False, True])
+@pytest.mark.parametrize("step", [7, 100_000], ids=["in pieces", "at once"])
+def test_what_follows_the_last_block_there_may_be_is_plain(step: int, *, complete: bool) -> None:
+    titles = [f"# *{number}*" for number in range(MAX_BLOCKS + 20)]
+    text = "\n".join(titles)
+    growing = GrowingMarkdown()
+    for end in range(step, len(text), step):
+        growing.update(text[:end], complete=False)
+    growing.update(text, complete=complete)
+    lines = [line.plain for line in stack(growing.blocks, 60) if line.plain.strip()]
+    assert len(growing.blocks) == MAX_BLOCKS + 1
+    assert lines[:MAX_BLOCKS] == [str(number) for number in range(MAX_BLOCKS)]
+    assert lines[MAX_BLOCKS:] == titles[MAX_BLOCKS:]
+    assert growing.left_out == 0
+
+
+def test_a_text_of_just_as_many_blocks_as_there_may_be_is_all_markdown() -> None:
+    growing = GrowingMarkdown()
+    growing.update("# *x*\n" * MAX_BLOCKS, complete=True)
+    assert [line.plain for line in stack(growing.blocks, 60) if line.plain] == ["x"] * MAX_BLOCKS

@@ -163,13 +163,16 @@ def test_servers_that_are_not_ready_offer_nothing() -> None:
         ("https://a.example/\u202e", True),
         ("https://a.example/" + "x" * 3_000, True),
         ("https://[::1", True),
+        ("https://[::1]:8080/", False),
+        ("https://evil.example\\.good.example/", True),
+        ("https://evil.example%2f.good.example/", True),
     ],
 )
-def test_only_plain_web_addresses_may_be_opened(url: str, refused: bool) -> None:
+def test_D09_only_plain_web_addresses_may_be_opened(url: str, refused: bool) -> None:
     assert bool(examine(url).refusal) is refused
 
 
-def test_a_host_of_other_letters_is_shown_as_the_name_service_sees_it() -> None:
+def test_D08_a_host_of_other_letters_is_shown_as_the_name_service_sees_it() -> None:
     assert examine("https://\u0430pple.example/").host.startswith("xn--")
     assert examine("https://a.example:8443/").host == "a.example:8443"
 

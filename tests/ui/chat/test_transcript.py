@@ -4,11 +4,10 @@ from dataclasses import replace
 from time import monotonic
 
 import pytest
-from textual.widgets import Static
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.chat.app import ChatApp
-from tests.ui.chat.support import call, until
+from tests.ui.chat.support import call, rows_of, until
 from tui.model import events as e
 from tui.model.chat import (
     BackendKind,
@@ -31,6 +30,7 @@ from tui.ui.screens.viewer import ViewerScreen
 from tui.ui.widgets.clipping import MAX_SHOWN
 from tui.ui.widgets.entries import EntryView, ModelEntry, ThoughtEntry
 from tui.ui.widgets.folded_text import FoldedText
+from tui.ui.widgets.labelled_text import LABEL_WIDTH, LabelledText
 from tui.ui.widgets.tool_call import ToolCallEntry
 
 HOSTILE = (
@@ -256,9 +256,12 @@ async def test_a_click_on_a_link_asks_and_opens_only_when_told() -> None:
         await until(pilot, lambda: len(app.chat.transcript.views) == 2)
         await pilot.click(app.chat.transcript.views[-1], offset=(3, 0))
         await until(pilot, lambda: isinstance(app.screen, LinkScreen))
-        target = app.screen.query_one("#link-target", Static)
-        assert "evil.example" in str(target.render())
-        assert "https://evil.example/login" in str(target.render())
+        target = app.screen.query_one(LabelledText)
+        await until(pilot, lambda: target.row_count > 0)
+        assert rows_of(target) == [
+            "host       evil.example",
+            "address    https://evil.example/login",
+        ]
         await pilot.press("enter")
         await until(pilot, lambda: not isinstance(app.screen, LinkScreen))
         assert app.opened == [], "the focused button closes"
@@ -271,6 +274,24 @@ async def test_a_click_on_a_link_asks_and_opens_only_when_told() -> None:
         await pilot.click("#link-open")
         await pilot.press("escape")
         assert len(app.opened) == 1
+
+
+async def test_a_link_opens_only_once_the_end_of_its_address_was_in_sight() -> None:
+    app = ChatApp()
+    async with app.run_test(size=(40, 10)) as pilot:
+        url = f"https://a.example/{'x' * 1_900}/end"
+        app.push_screen(LinkScreen([url], app._open))
+        await until(pilot, lambda: isinstance(app.screen, LinkScreen))
+        await until(pilot, lambda: app.screen.query_one(LabelledText).row_count > 0)
+        target, button = app.screen.query_one(LabelledText), app.screen.query_one("#link-open")
+        assert "".join(row[LABEL_WIDTH:] for row in rows_of(target)) == f"a.example{url}"
+        assert app.screen.region.contains_region(button.region)
+        await pilot.click("#link-open")
+        assert app.opened == []
+        await pilot.press("tab", "end")
+        await until(pilot, lambda: not button.disabled)
+        await pilot.click("#link-open")
+        await until(pilot, lambda: app.opened == [url])
 
 
 async def test_the_working_line_says_what_runs_and_ticks_only_then() -> None:

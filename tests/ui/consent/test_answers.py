@@ -12,8 +12,9 @@ from tui.model import events as e
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.servers import ServerId
 from tui.ui.screens.answers import ANSWERS, UNDO, AnswerRows
-from tui.ui.screens.confirmation import REPEAT_SECONDS, ConfirmationScreen
+from tui.ui.screens.confirmation import ConfirmationScreen
 from tui.ui.screens.deny_word import DenyWordScreen
+from tui.ui.screens.second_press import REPEAT_SECONDS
 
 
 @pytest.mark.parametrize(

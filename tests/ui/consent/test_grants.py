@@ -11,8 +11,8 @@ from tui.model.events import FolderTrustChanged, GrantsChanged
 from tui.model.trust import FolderTrust
 from tui.store.store import Store
 from tui.ui.screens.details import DetailsScreen
-from tui.ui.screens.disclosure import REPEAT_SECONDS
 from tui.ui.screens.grants import GrantsScreen
+from tui.ui.screens.second_press import REPEAT_SECONDS
 
 SAVED = GrantView(
     GrantId("g1"),
@@ -97,7 +97,7 @@ async def test_the_second_press_counts_for_the_same_rule_and_not_for_long() -> N
     async with running(store_with(SAVED, SESSION)) as deck:
         screen = await open_grants(deck)
         now = 0.0
-        screen._clock = lambda: now
+        screen._second._clock = lambda: now
         await deck.press("d", "down", "d")
         assert "deny everything printEnv" in deck.text
         assert deck.commands.calls == []
@@ -155,6 +155,14 @@ async def test_the_folder_is_reviewed_and_forgotten_from_here() -> None:
         assert len(deck.commands.calls) == 1
         await deck.press("F")
         assert deck.commands.calls[1:] == [("forget_folder", ())]
+
+
+async def test_a_folder_that_brings_nothing_cannot_be_forgotten() -> None:
+    async with running(store_with(trust=FolderTrust.NOTHING_TO_TRUST)) as deck:
+        await open_grants(deck)
+        await deck.press("F", "F")
+        assert "there is nothing to forget" in deck.text
+        assert deck.commands.calls == []
 
 
 async def test_a_thousand_rules_stay_quick(loop_watch: LoopWatch) -> None:

@@ -23,11 +23,12 @@ from tui.ui.widgets.header import HeaderView, header_content
 
 ASKED = ToolStanding(decks.GIT, "branch_list", Effect.ASK, "Asked: nothing allows it yet.")
 LIST, COMMIT = decks.GIT_TOOLS[:2]
+CHANGED = "it has changed; the model does not see it until you accept that"
 
 
 def store_with_a_changed_tool() -> Store:
     store = decks.full_store()
-    changed = replace(COMMIT, changed=True)
+    changed = replace(COMMIT, changed=True, problem=CHANGED)
     store.dispatch(CatalogChanged(decks.GIT, Catalog(tools=(LIST, changed))))
     return store
 
@@ -103,7 +104,11 @@ async def test_a_changed_tool_is_marked_with_a_word_and_v_reviews_it() -> None:
         )
         await deck.press("v", "down")
         assert pane.entries.shown[pane.entries.rows.cursor].item[1].name == "commit"
-        assert "◌ changed: the model has it again once" in deck.text
+        deck.store.dispatch(ToolExplained(ToolStanding(decks.GIT, "commit", Effect.DENY, CHANGED)))
+        await deck.settle()
+        details = str(pane.details.content)
+        assert f"◌ withheld: {CHANGED}" in details
+        assert details.count("changed") == 1, "it is said once"
         assert "v review" in deck.text
         await deck.press("v")
         assert deck.commands.calls[-1] == ("review_tools", (decks.GIT,))

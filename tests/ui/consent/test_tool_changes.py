@@ -17,6 +17,8 @@ async def test_each_tool_stands_with_what_came_and_what_went() -> None:
     async with disclosing(changed_tools(0, *changed_tools().changes, other)) as hands:
         rows = hands.everything.splitlines()
         assert "A server changed 2 tools" in hands.text
+        assert "with every change" in hands.text
+        assert "nothing left out" not in hands.text, "lines that stayed may be"
         assert "server     git" in rows
         assert rows.index("tool       commit") < rows.index("tool       push")
         assert "        -  description: Records changes." in rows
@@ -25,7 +27,7 @@ async def test_each_tool_stands_with_what_came_and_what_went() -> None:
         assert "        +  schema: force" in rows
 
 
-@pytest.mark.parametrize("key", ["n", "escape", "enter"])
+@pytest.mark.parametrize("key", ["n", "d", "escape", "enter"])
 async def test_they_stay_away_with_the_key_that_is_nearest(key: str) -> None:
     async with disclosing(changed_tools()) as hands:
         assert hands.focused == "keep-away"

@@ -22,7 +22,8 @@ from tui.model.consent import RequestId
 from tui.model.servers import ServerId
 from tui.model.trust import Disclosure, TrustAnswer, TrustRequest, TrustSubject
 from tui.ui.screens.confirmation import ConfirmationScreen
-from tui.ui.screens.disclosure import REPEAT_SECONDS, DisclosureScreen
+from tui.ui.screens.disclosure import DisclosureScreen
+from tui.ui.screens.second_press import REPEAT_SECONDS
 
 ID = RequestId("trust-0")
 LARGE = (120, 40)
@@ -94,8 +95,8 @@ async def test_the_title_says_what_it_is_about(changes: dict[str, object], title
         assert title in hands.text
 
 
-@pytest.mark.parametrize("key", ["n", "escape", "enter"])
-async def test_not_now_has_the_focus_and_three_keys(key: str) -> None:
+@pytest.mark.parametrize("key", ["n", "d", "escape", "enter"])
+async def test_not_now_has_the_focus_and_the_keys_of_a_no(key: str) -> None:
     async with disclosing(trust()) as hands:
         assert hands.focused == "not-now"
         await hands.arm()

@@ -47,6 +47,25 @@ async def test_each_key_gives_its_one_answer_once_armed(key: str, action: ReplyA
         assert hands.app.opened == []
 
 
+@pytest.mark.parametrize("size", [(80, 24), (40, 10)])
+async def test_it_is_opened_only_once_the_end_of_the_address_was_in_sight(
+    size: tuple[int, int],
+) -> None:
+    async with asking(address(url="https://a.example/" + "x" * 1_500), size) as hands:
+        await hands.arm()
+        await hands.press("o")
+        assert hands.replies == []
+        assert "Not opened yet" in hands.text
+        while not isinstance(hands.app.focused, FoldedText):
+            await hands.press("tab")
+        await hands.press("end")
+        await until(hands.pilot, lambda: "Not opened yet" not in hands.text)
+        await hands.press("home")
+        hands.clock.advance(1)
+        await hands.press("o")
+        assert hands.replies == [Reply(ReplyAction.ACCEPT)]
+
+
 async def test_enter_is_not_yes() -> None:
     async with asking(address()) as hands:
         await hands.press("enter")

@@ -8,6 +8,8 @@ from tests.ui.requests.asking import asking
 from tests.ui.requests.samples import review, sampling
 from tui.model.requests import Reply, ReplyAction, SamplingMessage
 from tui.ui.screens.sampling import MAX_EDITABLE, EditedText
+from tui.ui.screens.second_press import REPEAT_SECONDS
+from tui.ui.widgets.folded_text import FoldedText
 
 TEXTS = ("Summarise this file for me.", "(picture, image/png, 12 kB)")
 
@@ -37,6 +39,29 @@ async def test_each_key_gives_its_one_answer_once_armed(key: str, reply: Reply) 
         await hands.arm()
         await hands.press(key, key)
         assert hands.replies == [reply]
+
+
+async def test_the_end_of_a_text_to_read_can_be_reached_on_the_smallest_screen() -> None:
+    words = " ".join(f"word{number}" for number in range(200))
+    async with asking(review(words, editable=False), (40, 10)) as hands:
+        await hands.arm()
+        while not isinstance(hands.app.focused, FoldedText):
+            await hands.press("tab")
+        await hands.press("end")
+        await until(hands.pilot, lambda: "word199" in hands.text)
+
+
+async def test_always_this_server_needs_its_key_twice_and_soon() -> None:
+    async with asking(sampling()) as hands:
+        await hands.arm()
+        await hands.press("s")
+        assert hands.replies == []
+        assert "Press s again: always this server" in hands.text
+        hands.clock.advance(REPEAT_SECONDS)
+        await hands.press("s")
+        assert hands.replies == []
+        await hands.press("s")
+        assert [reply.action for reply in hands.replies] == [ReplyAction.ACCEPT_ALWAYS]
 
 
 async def test_an_edited_prompt_is_what_goes_out_and_letters_in_it_answer_nothing() -> None:

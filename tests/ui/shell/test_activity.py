@@ -3,10 +3,18 @@
 import pytest
 from textual.widgets._toast import Toast
 
+from tests.ui.consent.disclosures import trust
 from tests.ui.shell import decks
 from tests.ui.shell.running import NARROW, WIDE, running
 from tui.model.chat import Severity
-from tui.model.events import LogLine, Notice, NoticeRaised, ServerLogged
+from tui.model.events import (
+    LogLine,
+    Notice,
+    NoticeRaised,
+    RequestRaised,
+    RequestSettled,
+    ServerLogged,
+)
 from tui.store.state import MAX_LOG_LINES
 from tui.ui.panes.activity import ActivityPane, lines_after
 from tui.ui.widgets.log_view import LogView, wrapped
@@ -131,6 +139,20 @@ async def test_a_toast_stands_under_the_header_and_away_from_the_composer(
         assert toast.y == 1
         assert toast.right >= size[0] - 2
         assert toast.bottom < size[1] // 2
+
+
+async def test_toasts_wait_while_a_question_stands() -> None:
+    store = decks.full_store()
+    store.dispatch(RequestRaised(trust()))
+    async with running(store) as deck:
+        store.dispatch(NoticeRaised(Notice(Severity.WARNING, "Odd settings.")))
+        await deck.settle()
+        store.dispatch(NoticeRaised(Notice(Severity.ERROR, "Worse settings.")))
+        await deck.settle()
+        assert not deck.app._notifications
+        store.dispatch(RequestSettled(trust().id))
+        await deck.until(lambda: len(deck.app._notifications) == 2)
+        await deck.until(lambda: "Odd settings." in deck.text and "Worse settings." in deck.text)
 
 
 async def test_many_notices_at_once_are_one_toast() -> None:

@@ -93,7 +93,7 @@ async def visit_everything(deck: Running) -> None:
     await deck.settle()
 
 
-async def test_hostile_text_everywhere_neither_crashes_nor_acts() -> None:
+async def test_D05_hostile_text_everywhere_neither_crashes_nor_acts() -> None:
     async with running(hostile_store(*HOSTILE)) as deck:
         await visit_everything(deck)
         assert deck.app.is_running
@@ -108,7 +108,7 @@ async def test_markup_is_shown_as_it_was_written() -> None:
         assert "[@click=app.quit]x[/]" in deck.text
 
 
-async def test_a_click_on_markup_runs_no_action() -> None:
+async def test_D04_a_click_on_markup_runs_no_action() -> None:
     async with running(hostile_store("[@click=app.quit]xxxxxxxx[/]")) as deck:
         await deck.press("f3")
         clicked = 0

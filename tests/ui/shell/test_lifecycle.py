@@ -91,7 +91,7 @@ def fail_drawn() -> None:
     raise DrawnError
 
 
-async def test_a_crash_names_a_report_without_the_values_of_variables(
+async def test_D15_a_crash_names_a_report_without_the_values_of_variables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     crashes = tmp_path / "crashes"

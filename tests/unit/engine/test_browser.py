@@ -34,7 +34,7 @@ def arguments(opener: Path) -> list[str]:
     return read
 
 
-async def test_an_address_is_one_argument_without_shell_characters(opener: Path) -> None:
+async def test_D09_an_address_is_one_argument_without_shell_characters(opener: Path) -> None:
     assert await open_in_browser("https://example.com/a?b=$(id);c='d'`e`&f=g|h")
     assert arguments(opener) == ["https://example.com/a?b=%24%28id%29%3Bc=%27d%27%60e%60&f=g%7Ch"]
 

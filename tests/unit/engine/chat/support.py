@@ -14,8 +14,8 @@ from tui.engine.auth.credentials import ModelAccess
 from tui.engine.chat.arguments import ArgumentRules
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.gemini import GeminiBackend, create_gemini_backend
+from tui.engine.chat.turn import TurnLimits
 from tui.engine.consent.broker import ConsentBroker
-from tui.engine.consent.policy import Policy
 from tui.engine.consent.protocol import (
     Answer,
     Consent,
@@ -24,6 +24,7 @@ from tui.engine.consent.protocol import (
     TurnRecord,
     UnusableEditError,
 )
+from tui.engine.consent.rules.policy import Policy
 from tui.engine.events import EventBus
 from tui.engine.tools import JsonObject, OfferedTool, TextPart, ToolCallError, ToolResult
 from tui.model.arguments import canonical_json, read_arguments
@@ -31,6 +32,7 @@ from tui.model.catalog import ToolId, ToolView
 from tui.model.chat import BackendKind, ChatNotice, Entry, EntryId, ModelText, Progress, ToolCall
 from tui.model.consent import Choice, Decision
 from tui.model.events import Event, RequestRaised, TurnFinished
+from tui.model.limits import DEFAULT_RESULT_SIZE
 from tui.model.servers import ServerId
 from tui.store.selectors import entries
 from tui.store.store import Store
@@ -233,6 +235,7 @@ async def chatting(
     consent: Consent | None = None,
     idle_timeout: float = 5.0,
     max_tool_calls: int = 20,
+    max_result_size: int = DEFAULT_RESULT_SIZE,
     prepare: Callable[[], Awaitable[None]] | None = None,
     rules: ArgumentRules | None = None,
 ) -> AsyncIterator[Chat]:
@@ -246,7 +249,7 @@ async def chatting(
         consent or broker or AllowAll(),
         bus.publish,
         rules=rules or simple_rules(),
-        max_tool_calls=max_tool_calls,
+        limits=TurnLimits(max_tool_calls, max_result_size),
         prepare=prepare,
     )
     chat = Chat(conversation, host, bus, broker=broker)

@@ -113,16 +113,25 @@ async def test_progress_is_shown_while_a_call_runs() -> None:
     assert chat.all(ToolCallProgressed)[0].progress.total == 2.0
 
 
-async def test_a_denied_call_is_told_to_the_model_with_the_users_word() -> None:
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("Use the other folder.", "Use the other folder."),
+        ("because no", "because no."),
+        ("really? ", "really?"),
+        ("", "The user denied this call."),
+    ],
+)
+async def test_a_denied_call_is_told_to_the_model_with_the_users_word(word: str, told: str) -> None:
     script = one_step(("go", {"text": "a"}), ("other", {}))
     tools = (make_tool("go"), make_tool("other"))
     async with FakeGemini(script) as fake, chatting(fake, *tools, asks=True) as chat:
         chat.conversation.send("x")
-        await chat.decide(Choice.DENY, "Use the other folder.")
+        await chat.decide(Choice.DENY, word)
         await chat.decide(Choice.ONCE, count=2)
         await chat.conversation.wait_idle()
     denied, ran = responses(fake)
-    assert "Use the other folder." in denied["error"]
+    assert f"Denied: {told} Do not try" in denied["error"]
     assert ran == {"output": "other ran"}
     assert [call.status for call in chat.calls] == [ToolCallStatus.DENIED, ToolCallStatus.OK]
     assert [name for name, _ in chat.tools.called] == ["other"]

@@ -7,6 +7,7 @@ from tests.fakes.gemini_rules import check_request
 from tui.engine.chat.backend import WirePart
 from tui.engine.chat.history import (
     MAX_RESPONSE_MEDIA,
+    RESPONSE_ALLOWANCE,
     FunctionCall,
     FunctionResponse,
     History,
@@ -103,3 +104,13 @@ def test_any_turn_leaves_a_history_that_the_next_message_can_follow(
             history.close_turn("It ended here.")
     history.add_user([TextPart("next")])
     check_request({"contents": history.contents}, {}, needs_signatures=False)
+
+
+def test_a_response_keeps_to_the_limit_whoever_made_it() -> None:
+    history = History(max_result_size=1_000)
+    answer = FunctionResponse((TextPart("a" * 50_000), TextPart("z" * 50_000)))
+    history.add_responses([(FunctionCall("go", {}), answer)], inline_media=True)
+    (part,) = history.contents[-1]["parts"]
+    output = part["functionResponse"]["response"]["output"]
+    assert output[0] + output[-1] == "az"
+    assert 1_000 <= len(output) <= 1_000 + RESPONSE_ALLOWANCE + 100

@@ -1,20 +1,26 @@
 """The broker: who is asked, what an answer covers, how every question ends."""
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.unit.engine.chat.support import make_inquiry, make_tool
 from tests.unit.engine.servers.support import eventually
 from tui.engine.consent.broker import MAX_PENDING, ConsentBroker
-from tui.engine.consent.patterns import Pattern
 from tui.engine.consent.protocol import Answer, ConsentWithdrawnError, TurnRecord
+from tui.engine.consent.rules.book import VERSION, GrantBook
+from tui.engine.consent.rules.patterns import Pattern
+from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.state_file import StateFile
 from tui.engine.tools import JsonObject, OfferedTool
+from tui.model.catalog import Catalog, ToolId
 from tui.model.chat import EntryId, ToolCallStatus
-from tui.model.consent import Choice, Decision, RequestId
-from tui.model.events import Event, RequestRaised, RequestSettled, ToolCallChanged
+from tui.model.consent import Choice, Decision, GrantScope, RequestId
+from tui.model.events import CatalogChanged, Event, RequestRaised, RequestSettled, ToolCallChanged
 from tui.model.requests import ConfirmationRequest
-from tui.model.servers import ServerId
+from tui.model.servers import Origin, ServerId, Transport
 
 CALL = EntryId("e1")
 
@@ -276,3 +282,89 @@ async def test_a_server_without_a_fingerprint_gets_no_lasting_answer() -> None:
     assert (await asked.answer(tool, Choice.ALWAYS_TOOL)).allows
     assert not asked.questions[0].may_last
     assert not await asked.passes(tool)
+
+
+def listed(*tools: OfferedTool) -> CatalogChanged:
+    return CatalogChanged(ServerId("notes"), Catalog(tuple(tool.view for tool in tools)))
+
+
+async def test_a_tool_that_changes_takes_its_question_along() -> None:
+    asked = Asked()
+    go, stay = make_tool("go"), make_tool("stay")
+    changing, first = await asked.ask(go)
+    staying, second = await asked.ask(stay)
+    changed = replace(go.view, problem="it has changed", changed=True)
+    asked.broker.heed(listed(replace(go, view=changed), stay))
+    with pytest.raises(ConsentWithdrawnError, match="The tool changed or went"):
+        await changing
+    assert asked.settled == [first]
+    assert second is not None
+    asked.broker.decide(second, Decision(Choice.ONCE))
+    assert (await staying).allows
+
+
+async def test_a_tool_that_goes_takes_its_question_along() -> None:
+    asked = Asked()
+    task, _ = await asked.ask(make_tool("go"))
+    asked.broker.heed(CatalogChanged(ServerId("other"), Catalog()))
+    assert not task.done()
+    asked.broker.heed(listed())
+    with pytest.raises(ConsentWithdrawnError):
+        await task
+
+
+async def test_another_name_towards_the_model_leaves_the_question() -> None:
+    asked = Asked()
+    go = make_tool("go")
+    task, request = await asked.ask(go)
+    asked.broker.heed(listed(replace(go, view=replace(go.view, id=ToolId("notes__go")))))
+    assert asked.settled == []
+    assert request is not None
+    asked.broker.decide(request, Decision(Choice.ONCE))
+    assert (await task).allows
+
+
+async def ended(*tasks: "asyncio.Task[Answer]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+def defined(name: str, origin: Origin) -> ServerDefinition:
+    return ServerDefinition(ServerId(name), origin, Transport.STDIO, command=name)
+
+
+async def test_a_server_whose_name_looks_like_another_one_is_remarked() -> None:
+    asked = Asked()
+    fake = "min\u0435"
+    known = (defined("mine", Origin.USER), defined(fake, Origin.PROJECT))
+    asked.broker.policy.configure((), (), known)
+    tasks = [(await asked.ask(make_tool("go", server)))[0] for server in (fake, "mine")]
+    first, second = asked.questions
+    await ended(*tasks)
+    assert first.origin == "this folder"
+    assert first.notes == ("Its server's name looks like that of another server: mine.",)
+    assert second.origin == "your settings"
+    assert second.notes == (f"Its server's name looks like that of another server: {fake}.",)
+
+
+async def test_a_question_says_where_nothing_can_be_saved(tmp_path: Path) -> None:
+    problems: list[str] = []
+    file = StateFile(
+        tmp_path / "missing" / "grants.json", version=VERSION, on_problem=problems.append
+    )
+    asked = Asked()
+    asked.broker.policy.attach(GrantBook(file), "/work", asked.events.append)
+    first_call, _ = await asked.ask(make_tool("go"))
+    await eventually(lambda: len(asked.questions) == 1)
+    asked.broker.policy.allow((make_tool("stay"),), GrantScope.EVERYWHERE, "always this tool")
+    await asked.broker.policy.aclose()
+    second_call, _ = await asked.ask(make_tool("go"))
+    await eventually(lambda: len(asked.questions) == 2)
+    first, second = asked.questions
+    await ended(first_call, second_call)
+    assert first.notes == ()
+    assert second.notes == (
+        "Rules cannot be saved now: what you allow for good ends with this run.",
+    )
+    assert len(problems) == 1

@@ -6,8 +6,11 @@ from hypothesis import strategies as st
 
 from tests.unit.engine.chat.support import make_inquiry, make_tool
 from tui.engine.consent.headless import HeadlessConsent
-from tui.engine.consent.patterns import Pattern
-from tui.engine.consent.policy import Policy
+from tui.engine.consent.rules.book import GrantBook
+from tui.engine.consent.rules.grants import Grant, GrantNote
+from tui.engine.consent.rules.patterns import Pattern
+from tui.engine.consent.rules.policy import Policy
+from tui.model.consent import Effect, GrantScope
 
 Pair = tuple[str, str]
 
@@ -100,3 +103,13 @@ async def test_naming_one_tool_never_allows_another(pairs: list[Pair]) -> None:
         rest = [named, *others[:index], *others[index + 1 :]]
         if other[0] != pattern:
             assert not await allows([pattern], other, *rest)
+
+
+async def test_a_rule_that_asks_is_a_no_where_nobody_can_be_asked() -> None:
+    tool = make_tool("go", trusted=True)
+    policy, book = Policy(), GrantBook()
+    asking = Grant(Effect.ASK, tool.fingerprint, tool.name, "", GrantScope.SESSION)
+    book.add({asking: GrantNote("notes", "go")})
+    policy.attach(book, "/work", lambda _: None)
+    answer = await HeadlessConsent(["notes.go"], policy).confirm(make_inquiry(tool))
+    assert not answer.allows

@@ -8,16 +8,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tests.unit.engine.chat.support import make_tool
-from tui.engine.consent import book as module
-from tui.engine.consent.book import VERSION, GrantBook
-from tui.engine.consent.grants import Grant, GrantNote
-from tui.engine.consent.patterns import Pattern
-from tui.engine.consent.policy import Policy
+from tui.engine.consent.rules import book as module
+from tui.engine.consent.rules import grants as grants_module
+from tui.engine.consent.rules.book import VERSION, GrantBook
+from tui.engine.consent.rules.grants import Grant, GrantNote, GrantSet, read_all, write_all
+from tui.engine.consent.rules.patterns import Pattern
+from tui.engine.consent.rules.policy import Policy
 from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.state_file import StateFile
+from tui.engine.state_file import Stamp, StateFile
 from tui.model.consent import Effect, GrantId, GrantScope
 from tui.model.events import Event, GrantsChanged
 from tui.model.servers import Origin, ServerId, Transport
@@ -43,6 +45,14 @@ async def opened(
     yield policy
     await policy.aclose()
     assert problems == []
+
+
+async def refreshed(policy: Policy, holds: Callable[[], bool]) -> None:
+    """Look at the file, until the last own write is done and something holds."""
+    with anyio.fail_after(5):
+        while not holds():
+            await anyio.sleep(0.01)
+            await policy.refresh()
 
 
 @pytest.fixture
@@ -82,7 +92,7 @@ async def test_saved_grants_hold_in_later_runs_and_those_of_a_session_do_not(pat
 async def test_a_verdict_says_where_it_comes_from(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.engine.consent.views.time.localtime", time.gmtime)
+    monkeypatch.setattr("tui.engine.consent.rules.views.time.localtime", time.gmtime)
     async with opened(path) as policy:
         policy.allow([make_tool("go")], GrantScope.FOLDER, "always this tool")
         verdict = policy.judge(make_tool("go"))
@@ -116,6 +126,39 @@ async def test_two_gemdecks_keep_each_others_grants_and_revocations(path: Path) 
         first.used(first.judge(make_tool("gone")))
     async with opened(path) as later:
         assert sorted(view.tool for view in later.views()) == ["one", "two"]
+
+
+async def test_what_another_gemdeck_revokes_or_saves_counts_here_at_once(path: Path) -> None:
+    mine, theirs = make_tool("mine"), make_tool("theirs")
+    async with opened(path) as here:
+        async with opened(path) as there:
+            here.allow([mine], GrantScope.EVERYWHERE, "always this tool")
+            here.allow([theirs], GrantScope.SESSION, "always this tool")
+            there.allow([theirs], GrantScope.EVERYWHERE, "always this tool")
+            await refreshed(there, lambda: there.judge(mine).effect is Effect.ALLOW)
+            [saved] = [view for view in there.views() if view.tool == "mine"]
+            there.revoke(saved.id)
+        assert here.judge(mine).effect is Effect.ALLOW
+        await refreshed(here, lambda: here.judge(mine).effect is Effect.ASK)
+        assert here.judge(theirs).effect is Effect.ALLOW
+        assert {view.scope for view in here.views()} == {"this session", "saved everywhere"}
+
+
+async def test_a_grant_that_is_not_written_yet_outlasts_a_look_at_the_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = module._read_if_new
+    async with opened(path) as policy:
+
+        def give_one_meanwhile(file: StateFile, _: Stamp) -> object:
+            found = read(file, (0,))
+            loop.call_soon_threadsafe(policy.allow, [tool], GrantScope.EVERYWHERE, "")
+            return found
+
+        loop, tool = asyncio.get_running_loop(), make_tool("go")
+        monkeypatch.setattr(module, "_read_if_new", give_one_meanwhile)
+        await policy.refresh()
+        assert policy.judge(tool).effect is Effect.ALLOW
 
 
 async def test_the_last_use_is_kept_with_one_write_for_many_calls(
@@ -205,6 +248,25 @@ def test_a_rule_that_asks_wins_over_permission_but_not_over_yolo() -> None:
         book.grants.put(asking, GrantNote("notes", ""))
         policy.attach(book, "/work", lambda _: None)
         assert policy.judge(tool).effect is effect
+
+
+def test_trust_that_was_taken_back_counts_no_longer_for_what_was_offered_before() -> None:
+    policy, tool = Policy(), make_tool("go", trusted=True)
+    policy.configure([], [], [ServerDefinition(tool.server, Origin.USER, Transport.STDIO)])
+    assert policy.judge(tool).effect is Effect.ASK
+
+
+def test_many_permissions_push_no_prohibition_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grants_module, "MAX_GRANTS", 3)
+    grants = GrantSet()
+    denied = Grant(Effect.DENY, "fp", None, "", GrantScope.EVERYWHERE)
+    names = [f"t{number}" for number in range(5)]
+    allowed = [Grant.allowing(make_tool(name), GrantScope.EVERYWHERE) for name in names]
+    for grant in (denied, *allowed):
+        grants.put(grant, GrantNote("s", "t"))
+    assert list(grants) == [denied, *allowed[-2:]]
+    kept = read_all(write_all({grant: GrantNote("s", "t") for grant in (denied, *allowed)}))
+    assert kept.keys() == set(grants)
 
 
 def test_a_denied_server_hides_all_its_tools_until_that_is_revoked() -> None:

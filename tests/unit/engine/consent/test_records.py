@@ -11,9 +11,11 @@ from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Script, Turncoat, calling, deck, tool
 from tests.unit.engine.servers.support import eventually
-from tui.engine.consent.policy import Policy
+from tui.engine.consent.rules.policy import Policy
 from tui.model.consent import Choice, Effect, GrantScope
 from tui.model.requests import ConfirmationRequest
+from tui.model.servers import ServerId, ServerStatus
+from tui.model.trust import ToolChangeRequest
 
 
 @pytest.fixture
@@ -52,8 +54,47 @@ async def test_decisions_and_calls_are_recorded_with_their_source(
     assert all(len(r["fingerprint"]) == 64 and len(r["definition"]) == 64 for r in found)
 
 
+async def test_a_question_that_ends_without_an_answer_is_recorded_too(
+    shop: Turncoat, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = [Call([("look", {"text": "same"})])]
+    script: Script = [again, again, [Call([("buy", {"text": "1"})])], again, [Say("done")]]
+    async with FakeGemini(script) as fake, deck(fake, monkeypatch, servers=[shop]) as running:
+        running.engine.send("look")
+        await running.decide(Choice.DENY)
+        await running.pending(ConfirmationRequest)
+        running.engine.servers.stop(ServerId("shop"))
+        await eventually(lambda: running.status("shop") is ServerStatus.STOPPED)
+        await running.idle()
+        running.engine.servers.start(ServerId("shop"))
+        await eventually(lambda: running.status("shop") is ServerStatus.READY)
+    assert shop.calls == []
+    found = [(r["tool"], r["decision"], r["source"]) for r in records(world)]
+    assert found == [
+        ("look", "deny", "you: deny"),
+        ("look", "deny", "you: denied this very call before"),
+        ("buy", "withdrawn", "The server went away before the answer."),
+    ]
+
+
+async def test_a_stopped_turn_leaves_a_record_of_what_was_asked(
+    shop: Turncoat, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        FakeGemini(calling("look")) as fake,
+        deck(fake, monkeypatch, servers=[shop]) as running,
+    ):
+        running.engine.send("look")
+        await running.pending(ConfirmationRequest)
+        running.engine.cancel_turn()
+        await running.idle()
+    assert [(r["decision"], r["source"]) for r in records(world)] == [
+        ("withdrawn", "the turn was stopped")
+    ]
+
+
 async def test_a_saved_grant_holds_in_the_next_run_until_it_is_revoked(
-    shop: Turncoat, monkeypatch: pytest.MonkeyPatch
+    shop: Turncoat, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with FakeGemini(calling("look", 3)) as fake:
         async with deck(fake, monkeypatch, servers=[shop]) as running:
@@ -73,6 +114,23 @@ async def test_a_saved_grant_holds_in_the_next_run_until_it_is_revoked(
             await running.decide(Choice.DENY)
             await running.idle()
     assert len(shop.calls) == 2
+    [revoked] = [r for r in records(world) if r["event"] == "rule"]
+    assert (revoked["server"], revoked["tool"], revoked["decision"]) == ("shop", "look", "revoke")
+
+
+@pytest.mark.parametrize("accept", [True, False])
+async def test_an_answer_about_a_changed_tool_is_recorded(
+    shop: Turncoat, world: World, monkeypatch: pytest.MonkeyPatch, *, accept: bool
+) -> None:
+    async with FakeGemini() as fake, deck(fake, monkeypatch, servers=[shop]) as running:
+        shop.offer(tool("look", "Does other things."), tool("buy"))
+        await running.restart("shop")
+        request = await running.pending(ToolChangeRequest)
+        running.engine.tool_review.answer(request.id, accept=accept)
+    [record] = records(world)
+    word = "accept change" if accept else "refuse change"
+    assert (record["event"], record["tool"], record["decision"]) == ("rule", "look", word)
+    assert len(record["fingerprint"]) == len(record["definition"]) == 64
 
 
 async def test_every_tool_can_be_explained(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:

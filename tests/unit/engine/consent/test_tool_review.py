@@ -12,11 +12,11 @@ import pytest
 
 from tests.support.measures import Measure
 from tests.unit.engine.servers.support import eventually
-from tui.engine.consent import pins as pins_module
-from tui.engine.consent import tool_review as module
-from tui.engine.consent.difference import UnreadableDefinitionError, difference
-from tui.engine.consent.pins import Pin, PinStore, pin_key
-from tui.engine.consent.tool_review import CHANGED, UNREADABLE, ToolReview
+from tui.engine.consent.changes import pins as pins_module
+from tui.engine.consent.changes import review as module
+from tui.engine.consent.changes.difference import UnreadableDefinitionError, difference
+from tui.engine.consent.changes.pins import Pin, PinStore, pin_key
+from tui.engine.consent.changes.review import CHANGED, UNREADABLE, ToolReview
 from tui.engine.servers.catalog import RawOffer, Tool, read_offer
 from tui.engine.settings.definitions import ServerDefinition
 from tui.model.events import Event, NoticeRaised, RequestRaised, RequestSettled
@@ -96,6 +96,16 @@ async def test_what_is_seen_first_is_known_in_later_runs(folder: Path) -> None:
         (" ", '    "type": "object"'),
         (" ", "  }"),
     ]
+
+
+async def test_many_new_tools_make_none_forgotten_that_is_known(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_PINNED", 2)
+    async with reviewing(folder) as reviewed:
+        assert reviewed.examine(("a", "one")) == {}
+        assert reviewed.examine(*((f"new{number}", "words") for number in range(5))) == {}
+        assert reviewed.examine(("a", "other"), ("new4", "other")) == {"a": CHANGED}
 
 
 async def test_an_accepted_change_is_known_and_the_old_one_is_the_change_then(folder: Path) -> None:
@@ -207,7 +217,7 @@ async def test_what_is_pinned_has_limits(folder: Path, monkeypatch: pytest.Monke
     store = PinStore(folder, complain)
     store.save(FINGERPRINT, {"x": Pin("1", "abc"), "y": Pin("2", "abc")}, replacing=False)
     store.save(FINGERPRINT, {"y": Pin("9", "no"), "z": Pin("3", "ab")}, replacing=False)
-    assert store.load(FINGERPRINT) == {"y": Pin("2"), "z": Pin("3", "ab")}
+    assert store.load(FINGERPRINT) == {"x": Pin("1", "abc"), "y": Pin("2")}
 
 
 @pytest.mark.parametrize("fingerprint", ["", "../../etc/passwd", "a" * 31, "A" * 64, "a" * 200])

@@ -38,7 +38,7 @@ def test_a_plain_address_is_taken_as_it_is() -> None:
         ("https://example.com/" + "ä" * (MAX_URL // 2), "longer than"),
     ],
 )
-def test_what_could_mislead_or_harm_is_refused(url: str, reason: str) -> None:
+def test_C09_what_could_mislead_or_harm_is_refused(url: str, reason: str) -> None:
     with pytest.raises(AddressError, match=reason) as caught:
         check_address(url)
     assert "evil" not in str(caught.value)

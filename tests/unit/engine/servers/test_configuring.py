@@ -12,6 +12,7 @@ from tui.engine.servers.live import Attempt, Host
 from tui.engine.servers.log import ServerLog
 from tui.engine.servers.manager import ServerManager
 from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.tools import ToolCallError
 from tui.model.servers import ServerStatus as S
 
 ONE = definition()
@@ -60,3 +61,25 @@ async def test_a_server_starts_again_only_once_it_has_let_go(
         await eventually(lambda: watcher.statuses("s")[-1] is S.READY)
         assert connections.definitions == [ONE, edits[-1][0]]
         assert first.closed == 1
+
+
+async def test_a_call_offered_by_one_server_never_runs_on_another_of_its_name(
+    tmp_path: Path,
+) -> None:
+    connections, watcher = Connections(), Watcher()
+    manager = ServerManager(
+        watcher, workspace=tmp_path, client_version="0.1", connect=connections.connect
+    )
+    async with manager:
+        manager.configure([replace(ONE, fingerprint="a" * 64)])
+        await watcher.until("s", S.READY)
+        [offered] = manager.offered_tools()
+        manager.configure([replace(TWO, fingerprint="b" * 64)])
+        await eventually(lambda: len(connections.made) == 2)
+        await eventually(lambda: watcher.statuses("s")[-1] is S.READY)
+        [now] = manager.offered_tools()
+        assert now.definition_hash == offered.definition_hash
+        with pytest.raises(ToolCallError, match="Another server is called s now"):
+            await manager.call_tool(offered, {}, lambda _: None)
+        with pytest.raises(NotImplementedError):  # it reaches the pretended server
+            await manager.call_tool(now, {}, lambda _: None)

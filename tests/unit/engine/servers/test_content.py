@@ -7,6 +7,7 @@ from mcp_types import CallToolResult
 from tui.engine.servers.content import NO_MESSAGE, UNREADABLE, convert_result
 from tui.engine.servers.sdk import mend_result
 from tui.engine.tools import MediaPart, TextPart, ToolResult
+from tui.model.limits import DEFAULT_RESULT_SIZE
 
 DATA = base64.b64encode(b"x" * 1_500).decode()
 
@@ -14,7 +15,7 @@ DATA = base64.b64encode(b"x" * 1_500).decode()
 def convert(*blocks: object, **more: object) -> ToolResult:
     """Convert a result as it comes from the wire."""
     raw = mend_result({"content": list(blocks), **more})
-    return convert_result(CallToolResult.model_validate(raw, by_name=False))
+    return convert_result(CallToolResult.model_validate(raw, by_name=False), DEFAULT_RESULT_SIZE)
 
 
 def text(words: str) -> dict[str, str]:
@@ -69,7 +70,7 @@ def test_unknown_blocks_are_left_out_and_the_others_stay() -> None:
 @pytest.mark.parametrize("content", [[], [{"type": "hologram"}], None, "text"])
 def test_no_content_says_that_it_could_not_be_read(content: object) -> None:
     raw = mend_result({"content": content})
-    result = convert_result(CallToolResult.model_validate(raw, by_name=False))
+    result = convert_result(CallToolResult.model_validate(raw, by_name=False), DEFAULT_RESULT_SIZE)
     assert result.parts == (TextPart(UNREADABLE),)
     assert result.display == UNREADABLE
 
@@ -88,7 +89,7 @@ def test_structured_content_counts_where_there_is_no_text() -> None:
     assert convert(text("t"), structuredContent={"a": 1}).parts == (TextPart("t"),)
 
 
-def test_data_that_the_model_would_refuse_are_left_out_with_a_word() -> None:
+def test_D13_data_that_the_model_would_refuse_are_left_out_with_a_word() -> None:
     bad = convert({"type": "image", "data": "no base64!", "mimeType": "image/png"})
     assert bad.parts[1] == TextPart("[The data is left out: it is not valid base64.]")
     big = convert({"type": "image", "data": "A" * 12_000_004, "mimeType": "image/png"})
@@ -119,11 +120,20 @@ def test_many_long_texts_share_the_limit() -> None:
     assert sum(len(part.text) for part in result.parts if isinstance(part, TextPart)) < 60_000
 
 
-def test_the_display_is_limited_to_a_megabyte() -> None:
+def test_D12_the_display_is_limited_to_a_megabyte() -> None:
     assert len(convert(text("x" * 3_000_000)).display) == 1_000_000
 
 
-def test_what_is_hidden_from_the_user_is_hidden_from_the_model() -> None:
+def test_C04_what_is_hidden_from_the_user_is_hidden_from_the_model() -> None:
     result = convert(text("a\x1b]52;c;x\x07\U000e0041\x00b"))
     assert result.parts == (TextPart(result.display),)
     assert result.display == "a⟨U+E0041⟩␀b"
+
+
+def test_of_a_long_result_the_model_gets_as_much_as_the_settings_say() -> None:
+    raw = {"content": [text("a" * 3_000 + "z" * 3_000)]}
+    [part] = convert_result(CallToolResult.model_validate(raw, by_name=False), 1_000).parts
+    assert isinstance(part, TextPart)
+    assert part.text.startswith("a" * 500)
+    assert part.text.endswith("z" * 500)
+    assert len(part.text) < 1_200

@@ -1,9 +1,17 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tui.engine.servers.environment import resolve_folder, resolve_program, server_environment
+from tui.engine.servers.environment import (
+    own_program,
+    resolve_folder,
+    resolve_program,
+    server_environment,
+)
 from tui.engine.servers.failures import ServerError
+from tui.engine.settings.definitions import ServerDefinition
+from tui.model.servers import Origin, ServerId, Transport
 
 
 def program(path: Path, mode: int = 0o755) -> Path:
@@ -64,3 +72,20 @@ def test_a_folder_that_does_not_exist_is_explained(tmp_path: Path) -> None:
     assert resolve_folder(tmp_path) == tmp_path
     with pytest.raises(ServerError, match="its working folder does not exist"):
         resolve_folder(tmp_path / "gone")
+
+
+def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    path = {"PATH": f"{first}:{second}"}
+    known = program(second / "tool")
+    server = ServerDefinition(
+        ServerId("s"), Origin.USER, Transport.STDIO, command="tool", program=str(known)
+    )
+    other = program(first / "tool")
+    assert own_program(server, path, tmp_path) == str(known)
+    known.unlink()
+    with pytest.raises(ServerError, match=f"now there is {other}"):
+        own_program(server, path, tmp_path)
+    assert own_program(replace(server, program=""), path, tmp_path) == str(other)

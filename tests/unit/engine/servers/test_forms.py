@@ -65,7 +65,7 @@ def test_a_field_that_may_be_null_is_not_required() -> None:
     "name",
     ["password", "apiKey", "api_key", "API-KEY", "clientSecret", "access_token", "Your PIN", "cvv"],
 )
-def test_a_field_that_seems_to_want_a_secret_is_marked(name: str) -> None:
+def test_C08_a_field_that_seems_to_want_a_secret_is_marked(name: str) -> None:
     [field] = read_form({"properties": {name: {"type": "string"}}}).fields
     assert field.asks_secret
     assert field_of(type="string", title=name).asks_secret

@@ -93,7 +93,7 @@ async def test_a_form_may_be_declined_or_dismissed(era: ProtocolEra, action: Rep
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_an_address_is_opened_only_after_consent(era: ProtocolEra) -> None:
+async def test_C09_an_address_is_opened_only_after_consent(era: ProtocolEra) -> None:
     async with asking(era) as stage:
         calling = start(stage, "visit")
         request = await stage.asked(UrlRequest)
@@ -161,7 +161,7 @@ async def test_a_call_whose_address_is_declined_was_not_run(
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_text_is_generated_under_the_users_eyes(era: ProtocolEra) -> None:
+async def test_C07_text_is_generated_under_the_users_eyes(era: ProtocolEra) -> None:
     async with asking(era) as stage:
         calling = start(stage, "generate", max_tokens=70)
         prompt = await stage.asked(SamplingRequest)
@@ -250,7 +250,7 @@ async def test_a_server_may_be_let_through_but_its_answers_are_still_shown(
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_the_roots_are_the_workspace_folders(era: ProtocolEra, tmp_path: Path) -> None:
+async def test_C11_the_roots_are_the_workspace_folders(era: ProtocolEra, tmp_path: Path) -> None:
     first, second = tmp_path / "a b ä", tmp_path / "c"
     async with asking(era, workspace=first) as stage:
         said = await result(start(stage, "roots"))
@@ -332,7 +332,7 @@ async def test_a_question_that_stays_open_does_not_time_the_call_out(
             await slow
 
 
-async def test_requests_before_the_handshake_are_refused_unseen(tmp_path: Path) -> None:
+async def test_C10_requests_before_the_handshake_are_refused_unseen(tmp_path: Path) -> None:
     record = tmp_path / "record"
     definition = script("pushy", "early", env={"PUSHY_RECORD": str(record)})
     async with staged(definition) as stage:

@@ -253,7 +253,7 @@ def test_descriptions_are_sanitised_and_limited() -> None:
 HIDDEN = "\u200b\u202e\U000e0041\x1b]52;c;x\x07"
 
 
-def test_no_text_of_a_schema_reaches_the_model_unfiltered() -> None:
+def test_C04_no_text_of_a_schema_reaches_the_model_unfiltered() -> None:
     inner = {
         "type": "string",
         "title": f"t{HIDDEN}",

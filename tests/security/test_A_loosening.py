@@ -1,0 +1,97 @@
+"""The user's own settings, edited by somebody else's hand: a no lasts, a loosening waits."""
+
+import json
+
+import pytest
+
+from tests.security.opened import Opened, Place, opened, place
+from tests.unit.engine.servers.support import eventually
+from tui.engine.consent.folders.keeper import FolderKeeper
+from tui.model.servers import ServerStatus
+from tui.model.settings import GemdeckSettings, ToolPattern
+from tui.model.trust import TrustAnswer, TrustSubject
+
+__all__ = ["place"]
+
+S = ServerStatus
+
+
+def new_server(place: Place, **more: object) -> None:
+    servers = {"mine": place.canary("mine"), "new": place.canary("new", **more)}
+    place.user({"mcpServers": servers})
+
+
+async def decline(place: Place, answer: TrustAnswer) -> None:
+    """Let a server appear in the user's settings while gemdeck runs, and refuse it."""
+    place.user({"mcpServers": {"mine": place.canary("mine")}})
+    async with opened(place) as deck:
+        await deck.reach("mine", S.READY)
+        new_server(place, env={"A": "${CHANGES}"})
+        await deck.answer(answer)
+        await deck.reach("new", S.UNTRUSTED)
+
+
+@pytest.mark.parametrize("answer", [TrustAnswer.NOT_NOW, TrustAnswer.NEVER])
+async def test_A11_a_refused_newcomer_does_not_run_after_a_restart(
+    place: Place, answer: TrustAnswer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await decline(place, answer)
+    monkeypatch.setenv("CHANGES", "with each session")
+    async with opened(place) as deck:
+        await deck.reach("mine", S.READY)
+        assert deck.statuses()["new"] is S.UNTRUSTED
+        failure = deck.server("new").failure
+        assert failure is not None
+        assert "You did not allow it" in failure.reason
+        assert "Review this folder" in failure.advice
+        if answer is TrustAnswer.NEVER:
+            assert deck.questions() == []
+            deck.engine.folder.review()
+        question = await deck.answer(TrustAnswer.TRUST)
+        assert question.subject is TrustSubject.SETTINGS
+        await deck.reach("new", S.READY)
+    async with opened(place) as deck:
+        await deck.reach("new", S.READY)
+        assert deck.questions() == []
+    assert place.words().count("new") == 2
+
+
+async def test_A11_a_refused_permission_does_not_count_after_a_restart(place: Place) -> None:
+    place.user({"mcpServers": {"mine": place.canary("mine")}})
+    async with opened(place) as deck:
+        await deck.reach("mine", S.READY)
+        place.user({"mcpServers": {"mine": place.canary("mine", trust=True)}})
+        await deck.answer(TrustAnswer.NEVER)
+    async with opened(place) as deck:
+        await deck.reach("mine", S.UNTRUSTED)
+        place.user({"mcpServers": {"mine": place.canary("mine")}})
+        await eventually(lambda: deck.questions() or deck.statuses()["mine"] is S.READY)
+
+
+def keeper(deck: Opened) -> FolderKeeper:
+    return deck.engine.folder
+
+
+async def test_A11_a_prohibition_that_goes_holds_until_the_end(place: Place) -> None:
+    rm, mv = ToolPattern(tool="rm"), ToolPattern(tool="mv")
+    async with opened(place, follow=False) as deck:
+        first = GemdeckSettings(always_deny=(rm,))
+        assert keeper(deck).admit_rules(first).always_deny == (rm,)
+        after = keeper(deck).admit_rules(GemdeckSettings(always_deny=(mv,)))
+        assert after.always_deny == (mv, rm)
+        assert keeper(deck).admit_rules(GemdeckSettings()).always_deny == (mv, rm)
+        notices = [one for one in deck.state.notices if "alwaysDeny" in one.text]
+        assert notices
+        assert "until gemdeck ends" in notices[0].text
+
+
+async def test_A11_a_server_that_was_excluded_does_not_start_unasked(place: Place) -> None:
+    servers = {"mine": place.canary("mine"), "off": place.canary("off")}
+    place.user({"mcpServers": servers, "mcp": {"excluded": ["off"]}})
+    async with opened(place) as deck:
+        await deck.reach("mine", S.READY)
+        assert deck.statuses()["off"] is S.DISABLED
+        place.user(json.dumps({"mcpServers": servers}))
+        await deck.answer(TrustAnswer.NOT_NOW)
+        assert deck.statuses()["off"] is S.UNTRUSTED
+    assert place.words() == ["mine"]

@@ -1,0 +1,19 @@
+"""Pictures come from a Textual and from questions that keep them waiting for nothing."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.snapshots.decks import SHORT_ARMING
+from tests.support.prompt_textual import prompt_textual, pytest_collection_finish
+from tui.ui.screens import arming
+
+__all__ = ["prompt_textual", "pytest_collection_finish"]
+
+
+@pytest.fixture(autouse=True)
+def short_arming() -> Iterator[None]:
+    """Let a question take an answer soon: a picture shows that it does, not when."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(arming, "ARMING_SECONDS", SHORT_ARMING)
+        yield
