@@ -5,6 +5,7 @@ of `raw.py` with these behaviours, separated by commas. It prints ``ready`` once
 """
 
 import asyncio
+import signal
 import sys
 from pathlib import Path
 
@@ -39,4 +40,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may have it ignored
     asyncio.run(main())
