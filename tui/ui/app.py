@@ -139,7 +139,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     def _draw_anew(self) -> None:
         self._settling = None
-        self.screen.refresh()
+        if self.screen_stack:  # which is empty once the app is closing
+            self.screen.refresh()
 
     def on_mount(self) -> None:
         """Listen to the store; start what waits for the first frame."""
