@@ -75,6 +75,9 @@ class RecordingCommands:
         asked = (token, server, target, argument, value, dict(context))
         self.calls.append(("complete_argument", asked))
 
+    def open_link(self, url: str) -> None:
+        self.calls.append(("open_link", (url,)))
+
     def set_log_level(self, server: ServerId, level: str) -> None:
         self.calls.append(("set_log_level", (server, level)))
 

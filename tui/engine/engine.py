@@ -121,6 +121,7 @@ class Engine:
         self._tasks: set[asyncio.Task[None]] = set()
         self._stack = AsyncExitStack()
         self.desk: Desk = desk or DecliningDesk()
+        self._open_url = open_url
         self._facilities = self._make_facilities(open_url, has_user=desk is not None)
         self.servers = self._make_servers(self._facilities)
         self.offerings = Offerings(self.servers, self._facilities, publish, self._send_message)
@@ -231,6 +232,15 @@ class Engine:
         """Send a message to the model; it waits while a turn runs."""
         if self._conversation is not None:
             self._conversation.send(text)
+
+    def open_link(self, url: str) -> None:
+        """Open an address in the browser, to which the user has agreed."""
+        self._spawn(self._open_link(url))
+
+    async def _open_link(self, url: str) -> None:
+        if not await self._open_url(url):
+            words = "There is no program here to open links with."
+            self._publish(NoticeRaised(Notice(Severity.WARNING, words)))
 
     def _send_message(self, message: Message) -> None:
         """Send a message whose form for the model differs from the shown one."""

@@ -98,7 +98,7 @@ def write_private(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(descriptor)
         temporary.replace(target)
-    except BaseException:
+    except BaseException:  # whatever ends it: no temporary file is to stay
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)

@@ -87,6 +87,9 @@ class Commands(Protocol):
             context: The other arguments that are filled in already.
         """
 
+    def open_link(self, url: str) -> None:
+        """Open an address in the browser, to which the user has agreed."""
+
     def set_log_level(self, server: ServerId, level: str) -> None:
         """Tell a server from which level on to log, ``debug`` to ``emergency``."""
 

@@ -139,6 +139,10 @@ class EngineCommands:
             )
         )
 
+    def open_link(self, url: str) -> None:
+        """Open an address in the browser, to which the user has agreed."""
+        self._do(lambda engine: engine.open_link(url))
+
     def set_log_level(self, server: ServerId, level: str) -> None:
         """Tell a server from which level on to log, ``debug`` to ``emergency``."""
         self._do(lambda engine: engine.offerings.set_log_level(server, level))

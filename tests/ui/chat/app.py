@@ -45,14 +45,13 @@ class ChatApp(App[None]):
         self.commands = RecordingCommands()
         self.bridge = StoreBridge(self, self.store)
         self.pending = PendingController(self, self.bridge, self.commands, clock=clock)
-        self.opened: list[str] = []
         self.leaks = 0
         self.bells = 0
         self._history = history
 
     def compose(self) -> ComposeResult:
         yield Static("another pane", id="other")
-        yield ChatPane(self.bridge, self.commands, history=self._history, open_url=self._open)
+        yield ChatPane(self.bridge, self.commands, history=self._history)
 
     def on_mount(self) -> None:
         self.register_theme(DARK)
@@ -70,6 +69,12 @@ class ChatApp(App[None]):
     def chat(self) -> ChatPane:
         return self.screen_stack[0].query_one(ChatPane)
 
+    @property
+    def opened(self) -> list[object]:
+        """The addresses that were to be opened."""
+        calls = self.commands.calls
+        return [arguments[0] for name, arguments in calls if name == "open_link"]
+
     def action_leak(self) -> None:
         self.leaks += 1
 
@@ -79,7 +84,3 @@ class ChatApp(App[None]):
     def start_turn(self, text: str = "hello", turn: str = "t1") -> None:
         message = UserMessage(EntryId(f"{turn}-user"), text)
         self.store.dispatch(e.TurnStarted(TurnId(turn), message, monotonic()))
-
-    def _open(self, url: str) -> bool:
-        self.opened.append(url)
-        return True

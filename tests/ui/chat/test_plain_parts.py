@@ -1,9 +1,5 @@
 """The parts of the chat that need no screen: window, history, completion, links, arming."""
 
-import shutil
-import subprocess
-import sys
-
 import pytest
 from textual.geometry import Size
 
@@ -13,12 +9,11 @@ from tui.model.chat import EntryId, ModelText, Thought, UserMessage
 from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transport
 from tui.ui.paste import clean_paste
 from tui.ui.screens.arming import ARMING_SECONDS, ArmingGate, KeyKind
-from tui.ui.widgets import links
 from tui.ui.widgets.completion import MAX_COMPLETIONS, complete
 from tui.ui.widgets.composer import WRITING_SECONDS
 from tui.ui.widgets.folded_text import FoldedText
 from tui.ui.widgets.history import MAX_HISTORY, HistoryStorage, MessageHistory
-from tui.ui.widgets.links import examine, is_plain_http, open_in_browser, opener_command
+from tui.ui.widgets.links import examine, is_plain_http
 from tui.ui.widgets.tool_call import duration
 from tui.ui.widgets.window import (
     MAX_ENTRIES,
@@ -182,26 +177,6 @@ def test_an_unencrypted_address_is_told_unless_it_is_this_machine() -> None:
     assert not is_plain_http(examine("http://127.0.0.1/"))
     assert not is_plain_http(examine("http://localhost:7777/"))
     assert not is_plain_http(examine("https://a.example/"))
-
-
-def test_an_address_is_one_argument_of_a_known_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}" if name else None)
-    assert opener_command("https://a.example", "linux") == (
-        "/usr/bin/xdg-open",
-        "https://a.example",
-    )
-    assert opener_command("https://a.example", "darwin") == ("/usr/bin/open", "https://a.example")
-    assert opener_command("https://a.example", "win32") is None
-
-
-def test_a_refused_address_starts_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[object] = []
-    monkeypatch.setattr(links, "opener_command", lambda url: (sys.executable, url))
-    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: started.append(command))
-    assert not open_in_browser("ssh://host")
-    assert started == []
-    assert open_in_browser("https://a.example")
-    assert started == [(sys.executable, "https://a.example")]
 
 
 def test_a_paste_loses_escapes_and_controls_and_keeps_lines_and_tabs() -> None:

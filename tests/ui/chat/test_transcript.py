@@ -280,7 +280,7 @@ async def test_a_link_opens_only_once_the_end_of_its_address_was_in_sight() -> N
     app = ChatApp()
     async with app.run_test(size=(40, 10)) as pilot:
         url = f"https://a.example/{'x' * 1_900}/end"
-        app.push_screen(LinkScreen([url], app._open))
+        app.push_screen(LinkScreen([url], app.commands.open_link))
         await until(pilot, lambda: isinstance(app.screen, LinkScreen))
         await until(pilot, lambda: app.screen.query_one(LabelledText).row_count > 0)
         target, button = app.screen.query_one(LabelledText), app.screen.query_one("#link-open")

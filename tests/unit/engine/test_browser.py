@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -63,3 +64,19 @@ async def test_without_an_opener_nothing_is_opened(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert not await open_in_browser("https://example.com/")
+
+
+@pytest.mark.parametrize(
+    ("platform", "command"),
+    [
+        ("linux", ("/usr/bin/xdg-open",)),
+        ("darwin", ("/usr/bin/open",)),
+        ("win32", ("rundll32", "url.dll,FileProtocolHandler")),
+    ],
+)
+def test_each_system_has_a_program_that_opens_addresses(
+    platform: str, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(sys, "platform", platform)
+    assert browser._opener() == command

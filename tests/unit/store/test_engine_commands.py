@@ -83,6 +83,28 @@ async def test_prompts_resources_and_answers_go_through_the_commands(home: Path)
         await answer_a_form(store, commands, engine)
 
 
+async def test_a_link_is_opened_and_it_is_told_where_that_cannot_be(home: Path) -> None:
+    opened: list[str] = []
+
+    async def open_url(url: str) -> bool:
+        opened.append(url)
+        return "good" in url
+
+    store, bus = Store(), EventBus()
+    bus.subscribe(store.dispatch)
+    broker = ConsentBroker(bus.publish)
+    options = EngineOptions(home, demo=True)
+    async with Engine(options, bus.publish, broker, open_url=open_url) as engine:
+        commands = EngineCommands(bus.publish)
+        commands.attach(engine, broker)
+        commands.open_link("https://good.example/")
+        commands.open_link("https://bad.example/")
+        await eventually(lambda: store.state.notices)
+        assert opened == ["https://good.example/", "https://bad.example/"]
+        [notice] = store.state.notices
+        assert notice.text == "There is no program here to open links with."
+
+
 async def answer_a_form(store: Store, commands: Commands, engine: Engine) -> None:
     tool = find_tool(engine.servers, "form")
     assert tool is not None

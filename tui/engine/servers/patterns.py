@@ -24,7 +24,6 @@ MAX_TEXT_CHARS: Final = 1_000
 """Longest text that an expression is tried on."""
 
 _REPEATS: Final = frozenset({constants.MAX_REPEAT, constants.MIN_REPEAT})
-_EXPENSIVE: Final = frozenset({constants.GROUPREF, constants.GROUPREF_EXISTS})
 _ATOMS: Final = frozenset(
     {
         constants.ANY,

@@ -1,6 +1,6 @@
 """The chat pane: the conversation, what the turn is busy with, and the composer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -21,7 +21,6 @@ from tui.ui.widgets.composer import Composer
 from tui.ui.widgets.composer_popup import CompletionPopup
 from tui.ui.widgets.entries import EntryView
 from tui.ui.widgets.history import HistoryStorage, MessageHistory
-from tui.ui.widgets.links import open_in_browser
 from tui.ui.widgets.transcript import Transcript
 from tui.ui.widgets.welcome import Welcome
 from tui.ui.widgets.working_line import WorkingLine
@@ -37,7 +36,6 @@ class ChatPane(Vertical):
         bridge: Where the state comes from.
         commands: What the user asks for goes there.
         history: Where sent messages are kept between runs.
-        open_url: Opens an examined address outside; tells whether there was a way to.
         id: The widget's id.
     """
 
@@ -69,14 +67,12 @@ class ChatPane(Vertical):
         commands: Commands,
         *,
         history: HistoryStorage | None = None,
-        open_url: Callable[[str], bool] = open_in_browser,
         id: str | None = "chat",  # noqa: A002 - Textual's name
     ) -> None:
         super().__init__(id=id)
         self._bridge = bridge
         self._commands = commands
         self._history = MessageHistory(history)
-        self._open_url = open_url
         self._queued = 0
         self._turn: TurnState | None = None
 
@@ -206,7 +202,7 @@ class ChatPane(Vertical):
     def _offer_links(self, links: list[str]) -> None:
         from tui.ui.screens.link import LinkScreen  # noqa: PLC0415 - on first use
 
-        self.app.push_screen(LinkScreen(links, self._open_url))
+        self.app.push_screen(LinkScreen(links, self._commands.open_link))
 
     def _offer_completions(self, state: AppState | None) -> None:
         offered = None

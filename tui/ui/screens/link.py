@@ -42,7 +42,7 @@ class LinkScreen(ModalScreen[None]):
 
     Args:
         urls: The addresses to choose from.
-        open_url: Opens one; tells whether there was a way to.
+        open_url: Opens one.
     """
 
     BINDING_GROUP_TITLE = "Link"
@@ -55,7 +55,7 @@ class LinkScreen(ModalScreen[None]):
     dialog = query_one("#link", Vertical)
     target = query_one(LabelledText)
 
-    def __init__(self, urls: Sequence[str], open_url: Callable[[str], bool]) -> None:
+    def __init__(self, urls: Sequence[str], open_url: Callable[[str], None]) -> None:
         super().__init__()
         self._links: list[Link] = [examine(url) for url in urls[:MAX_LINKS]]
         self._open_url = open_url
@@ -132,8 +132,8 @@ class LinkScreen(ModalScreen[None]):
     def _open(self) -> None:
         if not self._seen:
             return
-        if not self._link.refusal and not self._open_url(self._link.url):
-            self.notify("There is no program here to open links with.", severity="warning")
+        if not self._link.refusal:
+            self._open_url(self._link.url)
         self.dismiss()
 
     def _show(self, link: Link) -> None:

@@ -1,11 +1,7 @@
-"""Links of the model: what may be opened, and how. Nothing is opened without the user's word."""
+"""Links of the model: which of them may be opened, and where they lead."""
 
 import ipaddress
 import re
-import shutil
-import subprocess
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -18,7 +14,6 @@ _HOST: Final = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
 end of its host, such as a backslash."""
 
 _LOOPBACK_NAMES: Final = {"localhost"}
-_OPENERS: Final = {"linux": "xdg-open", "darwin": "open"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,31 +77,3 @@ def _ascii(host: str) -> str | None:
         return host.encode("ascii").decode() if host.isascii() else host.encode("idna").decode()
     except UnicodeError:
         return None
-
-
-def opener_command(url: str, platform: str = sys.platform) -> Sequence[str] | None:
-    """Give the command that opens an address, or None where there is no such program."""
-    program = shutil.which(_OPENERS.get(platform, ""))
-    return None if program is None else (program, url)
-
-
-def open_in_browser(url: str) -> bool:
-    """Hand an examined address to the desktop; tell whether there was a way to.
-
-    The program gets the address as one argument, no shell, and none of our streams.
-    """
-    link = examine(url)
-    command = opener_command(link.url)
-    if link.refusal or command is None:
-        return False
-    try:
-        subprocess.Popen(  # noqa: S603 - an argument list; program found by name, address examined
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    except OSError:
-        return False
-    return True
