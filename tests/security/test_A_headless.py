@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.cli.test_headless import notes_server, run, write_settings
+from tests.cli.running import notes_server, run, write_settings
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from tests import servers
-from tests.cli.test_headless import run
+from tests.cli.running import run
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Fail, Say
 from tests.support.leaks import FIXTURE_SECRET

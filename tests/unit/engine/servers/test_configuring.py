@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.engine.servers.staging import Pretended, definition
 from tests.unit.engine.servers.support import Watcher, eventually
-from tests.unit.engine.servers.test_supervisor import Pretended, definition
 from tui.engine.servers.live import Attempt, Host
 from tui.engine.servers.log import ServerLog
 from tui.engine.servers.manager import ServerManager

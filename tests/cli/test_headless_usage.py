@@ -1,0 +1,168 @@
+"""How `gemdeck -p` is called, and how it ends where something is in the way."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.cli.running import PATIENCE, environment, finish, run
+from tests.fakes.gemini import FakeGemini
+from tests.fakes.gemini_script import Call, Say
+from tests.support.slow_keyring import SLOW_KEYRING
+from tests.unit.engine.servers.support import eventually
+from tui import __version__
+from tui.cli.exit_codes import ExitCode
+from tui.cli.headless import json_arguments
+
+
+async def test_the_version_is_told() -> None:
+    result = await run("--version")
+
+    assert (result.code, result.stdout) == (0, f"gemdeck, version {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "word"),
+    [
+        (ExitCode.NO_KEY, ("-p", "hello"), "no Gemini key"),
+        (ExitCode.NO_INPUT, ("-p", " ", "--demo"), "no prompt"),
+        (ExitCode.BAD_SETTINGS, ("-p", "hello", "--demo"), "settings.json"),
+    ],
+)
+async def test_json_is_printed_also_where_no_turn_can_run(
+    code: ExitCode, arguments: tuple[str, ...], word: str
+) -> None:
+    if code is ExitCode.BAD_SETTINGS:
+        folder = Path.home() / ".gemini"
+        folder.mkdir()
+        (folder / "settings.json").write_text("{", encoding="utf-8")
+
+    result = await run(*arguments, "-o", "json")
+
+    assert result.code == code
+    assert (result.json["response"], result.json["outcome"]) == ("", None)
+    assert word in result.json["error"]["message"]
+    assert result.json["error"]["advice"]
+    assert result.json["tool_calls"] == []
+    assert word in result.stderr
+
+
+async def test_a_broken_file_of_the_folder_ends_no_run(tmp_path: Path) -> None:
+    (tmp_path / ".gemini").mkdir()
+    (tmp_path / ".gemini" / "settings.json").write_text("{", encoding="utf-8")
+
+    result = await run("-p", "hello", "--demo", cwd=tmp_path)
+
+    assert result.code == 0
+    assert "settings.json" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "word"),
+    [
+        ("GEMINI_API_KEY", "no key at all", "GEMINI_API_KEY"),
+        ("ALL_PROXY", "socks5://user:hunter22@127.0.0.1:9", "ALL_PROXY"),
+        ("SSL_CERT_FILE", "/nonexistent/certificates", "SSL_CERT_FILE"),
+    ],
+)
+async def test_credentials_and_variables_that_cannot_be_used_are_named(
+    gemini: FakeGemini, variable: str, value: str, word: str
+) -> None:
+    result = await run("-p", "hello", "-o", "json", gemini=gemini, env={variable: value})
+
+    assert result.code == ExitCode.NO_KEY
+    assert word in result.json["error"]["message"]
+    assert result.json["error"]["advice"]
+    assert "no Gemini key" not in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "hunter22" not in result.stdout + result.stderr
+    assert gemini.requests == []
+
+
+async def test_a_state_folder_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    result = await run("-p", "hello", "--demo", env={"GEMDECK_HOME": str(tmp_path / "file" / "x")})
+
+    assert (result.code, result.stdout) == (ExitCode.ERROR, "")
+    assert result.stderr.count("\n") == 1
+    assert "GEMDECK_HOME" in result.stderr
+
+
+async def test_a_slow_pipe_is_waited_for_with_a_word(gemini: FakeGemini) -> None:
+    gemini.steps = [[Say("A list.")]]
+    process = await anyio.open_process(
+        [sys.executable, "-m", "tui", "-p", "what is this?"],
+        stderr=subprocess.PIPE,
+        env=environment(gemini),
+    )
+    with anyio.fail_after(PATIENCE):
+        async with process:
+            assert process.stdin is not None
+            assert process.stderr is not None
+            said = await process.stderr.receive()
+            assert b"reading standard input" in said
+            await process.stdin.send(b"milk\n")
+            await process.stdin.aclose()
+            assert await finish(process) == 0
+
+    [part] = gemini.requests[0].contents[-1]["parts"]
+    assert part["text"] == "milk\n\nwhat is this?"
+
+
+async def test_ctrl_c_leaves_a_pipe_that_nobody_closes() -> None:
+    process = await anyio.open_process(
+        [sys.executable, "-m", "tui", "-p", "hello", "--demo"], stderr=subprocess.PIPE
+    )
+    with anyio.fail_after(PATIENCE):
+        async with process:
+            assert process.stderr is not None
+            await process.stderr.receive()
+            process.send_signal(signal.SIGINT)
+            code = await finish(process)
+
+    assert code == ExitCode.CANCELLED
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_a_signal_before_the_turn_ends_the_run_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    monkeypatch.delenv("GEMDECK_HOME")  # it would put a file in the keyring's place
+    (tmp_path / "slow_keyring.py").write_text(SLOW_KEYRING)
+    env = {"PYTHONPATH": str(tmp_path), "PYTHON_KEYRING_BACKEND": "slow_keyring.Slow"}
+    process = await anyio.open_process(
+        [sys.executable, "-m", "tui", "-p", "hello"],
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **env},
+    )
+    with anyio.fail_after(8):  # less than the keyring's time
+        async with process:
+            await eventually((tmp_path / "asked").exists)
+            process.send_signal(number)
+            code = await finish(process)
+
+    assert code == ExitCode.CANCELLED
+
+
+async def test_json_is_ascii_whatever_the_model_asks_for(gemini: FakeGemini) -> None:
+    hostile = "a\x9b\u202e\x7f\x1b"
+    gemini.steps = [[Call([("add_note", {"text": hostile})])], [Say(f"No. {hostile}\ud800")]]
+
+    result = await run("-p", "add a note", "-o", "json", gemini=gemini)
+
+    assert result.stdout.isascii()
+    assert not set(result.stdout) & {"\x7f", "\x1b"}
+    assert [call["tool"] for call in result.json["tool_calls"]] == ["add_note"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [('{"a": 1}', {"a": 1}), ('{"a": "cut…', '{"a": "cut…'), ("[" * 100_000, "[" * 100_000)],
+)
+def test_arguments_that_were_cut_are_given_as_text(text: str, shown: object) -> None:
+    assert json_arguments(text) == shown

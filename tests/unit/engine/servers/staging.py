@@ -1,0 +1,150 @@
+"""A stage on which a supervisor works with connections that only pretend."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import TracebackType
+
+from tests.unit.engine.servers.support import LATER, eventually
+from tui.engine.servers.backoff import Backoff, RetryPolicy
+from tui.engine.servers.catalog import RawOffer, ServerOffer, read_offer
+from tui.engine.servers.failures import ServerError
+from tui.engine.servers.features import Features
+from tui.engine.servers.live import Connect, Host
+from tui.engine.servers.log import ServerLog
+from tui.engine.servers.supervisor import Supervisor
+from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.tools import JsonObject, ToolResult
+from tui.model.chat import Progress
+from tui.model.servers import Failure, Origin, ServerId, ServerInfo, Transport
+from tui.model.servers import ServerStatus as S
+
+
+def definition(withheld: S | None = None) -> ServerDefinition:
+    failure = Failure("not trusted") if withheld else None
+    return ServerDefinition(
+        ServerId("s"), Origin.USER, Transport.STDIO, withheld=withheld, failure=failure
+    )
+
+
+class Pretended:
+    """A connection that opens, ends and closes as a test wants."""
+
+    features: Features
+
+    def __init__(self) -> None:
+        self.info = ServerInfo("pretended", "1", "2025-11-25")
+        tools: list[object] = [{"name": "echo", "inputSchema": {}}]
+        self.offer = read_offer(RawOffer(tools=tools), definition())
+        self.ended = asyncio.Event()
+        self.outdated = asyncio.Event()
+        self.may_open = asyncio.Event()
+        self.may_open.set()
+        self.may_close = asyncio.Event()
+        self.may_close.set()
+        self.refusal: Exception | None = None
+        self.cause: ServerError | None = None
+        self.announced: asyncio.Queue[ServerOffer] = asyncio.Queue()
+        self.opened = self.closed = self.killed = 0
+
+    async def __aenter__(self) -> "Pretended":
+        self.opened += 1
+        await self.may_open.wait()
+        if self.refusal is not None:
+            raise self.refusal
+        self.ended.clear()
+        self.outdated.clear()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.may_close.wait()
+        self.closed += 1
+
+    def ending(self) -> str:
+        return "exited with code 1"
+
+    def problem(self) -> ServerError | None:
+        return self.cause
+
+    async def follow(self, on_offer: Callable[[ServerOffer], None]) -> None:
+        while True:
+            on_offer(await self.announced.get())
+
+    def kill(self) -> None:
+        self.killed += 1
+
+    async def call_tool(
+        self, name: str, arguments: JsonObject, on_progress: Callable[[Progress], None]
+    ) -> ToolResult:
+        raise NotImplementedError
+
+
+class Listener:
+    """Records what it hears."""
+
+    def __init__(self) -> None:
+        self.statuses: list[S] = []
+        self.failures: list[Failure | None] = []
+        self.offers: list[ServerOffer] = []
+
+    def status_changed(self, supervisor: Supervisor) -> None:
+        self.statuses.append(supervisor.status)
+        self.failures.append(supervisor.failure)
+
+    def offer_changed(self, supervisor: Supervisor, offer: ServerOffer) -> None:
+        del supervisor
+        self.offers.append(offer)
+
+
+class Stage:
+    """A supervisor with all that it needs."""
+
+    def __init__(
+        self,
+        withheld: S | None = None,
+        retry: RetryPolicy = LATER,
+        secrets: frozenset[str] = frozenset(),
+    ) -> None:
+        self.connection = Pretended()
+        self.listener = Listener()
+        self.log = ServerLog(ServerId("s"), lambda _: None, secrets)
+        self.supervisor = Supervisor(
+            definition(withheld),
+            self.load,
+            Host("0"),
+            self.listener,
+            self.log,
+            backoff=Backoff(retry),
+        )
+
+    async def load(self) -> Connect:
+        return lambda _definition, _log, _host: self.connection
+
+    def is_live(self) -> bool:
+        return self.supervisor.live is self.connection
+
+    async def reach(self, status: S) -> None:
+        await eventually(lambda: self.supervisor.status is status)
+
+
+@asynccontextmanager
+async def on_stage(
+    withheld: S | None = None,
+    retry: RetryPolicy = LATER,
+    secrets: frozenset[str] = frozenset(),
+) -> AsyncIterator[Stage]:
+    stage = Stage(withheld, retry, secrets)
+    task = asyncio.create_task(stage.supervisor.run())
+    try:
+        yield stage
+    finally:
+        stage.connection.may_open.set()
+        stage.connection.may_close.set()
+        stage.supervisor.close()
+        async with asyncio.timeout(5):
+            await task

@@ -1,0 +1,301 @@
+"""Real servers at the limits: long lists, slow calls, floods, and reconfiguration."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.measures import Measure
+from tests.support.stalls import LoopWatch
+from tests.unit.engine.servers.processes import pid_of
+from tests.unit.engine.servers.support import (
+    Watcher,
+    call,
+    children,
+    eventually,
+    find_tool,
+    is_alive,
+    running,
+    script,
+    server_processes,
+)
+from tui.engine.servers import process as process_module
+from tui.engine.servers.manager import ServerManager
+from tui.engine.tools import ToolCallError
+from tui.model.events import ServersConfigured
+from tui.model.servers import ServerId
+from tui.model.servers import ServerStatus as S
+
+
+async def test_more_tools_than_the_limit_are_left_out() -> None:
+    async with running(script("raw", "many")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        assert len(manager.offered_tools()) == 1_000
+
+
+async def test_a_declared_list_that_does_not_exist_is_empty() -> None:
+    async with running(script("raw", "liar")) as (_, watcher):
+        await watcher.until("raw", S.READY)
+        assert watcher.catalog("raw").prompts == ()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "status", "reason"),
+    [
+        ("no_tools", S.FAILED, "offers nothing"),
+        ("unlistable", S.RETRYING, "could not list its tools: the list is bro"),
+    ],
+)
+async def test_a_server_of_no_use_is_closed_with_the_reason(
+    behaviour: str, status: S, reason: str
+) -> None:
+    async with running(script("raw", behaviour)) as (_, watcher):
+        failed = await watcher.until("raw", S.STARTING, status)
+        assert failed.failure is not None
+        assert failed.failure.reason.startswith(reason)
+        await eventually(lambda: children() == [])
+
+
+async def test_a_cancelled_call_is_cancelled_on_the_server(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    definition = script("raw", env={"RAW_RECORD": str(record)})
+    async with running(definition) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        calling = asyncio.create_task(call(manager, "hang"))
+        await eventually(lambda: '"hang"' in record.read_text())
+        began = time.perf_counter()
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        assert time.perf_counter() - began < 0.1
+        await eventually(lambda: "notifications/cancelled" in record.read_text())
+        messages = [json.loads(line) for line in record.read_text().splitlines()]
+        [called] = [m for m in messages if m.get("method") == "tools/call"]
+        assert messages[-1]["params"]["requestId"] == called["id"]
+        assert (await call(manager, "echo", {"text": "on"})).display == "on"
+
+
+async def test_a_call_over_its_time_is_cancelled_and_said_so(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    definition = script("raw", env={"RAW_RECORD": str(record)}, timeout=0.2)
+    async with running(definition) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        with pytest.raises(ToolCallError, match=r"no result within 0\.2 s"):
+            await call(manager, "hang")
+        await eventually(lambda: "notifications/cancelled" in record.read_text())
+
+
+async def test_a_server_is_told_the_workspace_as_its_root(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    definition = script("raw", env={"RAW_RECORD": str(record)})
+    async with running(definition, workspace=tmp_path) as (_, watcher):
+        await watcher.until("raw", S.READY)
+        messages = [json.loads(line) for line in record.read_text().splitlines()]
+        [hello] = [m["params"] for m in messages if m["method"] == "initialize"]
+        assert hello["capabilities"]["roots"] == {"listChanged": True}
+        assert hello["clientInfo"] == {"name": "gemdeck", "version": "0.1"}
+
+
+async def test_a_server_gets_a_small_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "key")
+    monkeypatch.setenv("LC_TIME", "C")
+    definition = script("raw", env={"EXTRA": "1"}, cwd=tmp_path)
+    async with running(definition) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        told = json.loads((await call(manager, "environment")).display)
+        allowed = {"HOME", "LANG", "LC_TIME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "EXTRA"}
+        assert set(told["env"]) - {"LC_CTYPE"} <= allowed
+        assert told["env"]["EXTRA"] == "1"
+        assert told["cwd"] == str(tmp_path)
+
+
+async def test_stderr_is_kept_clean_and_off_the_screen(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    async with running(script("raw", "stderr", "noise")) as (_, watcher):
+        await watcher.until("raw", S.READY)
+        await eventually(lambda: len(watcher.log("raw")) >= 2)
+        log = watcher.log("raw")
+        assert log[0] == "done\ufffd"
+        assert log[1].startswith("yyyy")
+        assert len(log[1]) == 2_000
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_a_flood_of_stderr_disturbs_nobody(loop_watch: LoopWatch) -> None:
+    async with running(script("raw", "flood"), script("raw", server="good")) as (manager, watcher):
+        await watcher.until("good", S.READY)
+        loop_watch.clear()
+        assert (await call(manager, "echo", {"text": "hi"})).display == "hi"
+        await watcher.until("raw", S.READY)
+        await eventually(lambda: watcher.log("raw")[-1] == "line 199999 of a flood")
+        assert len(watcher.events) < 300
+    loop_watch.assert_smooth()
+
+
+async def test_a_server_that_ignores_every_courtesy_is_killed() -> None:
+    async with running(script("raw", "ignore_eof", "ignore_term")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        pid = pid_of("raw.py")
+        began = time.monotonic()
+        manager.stop(ServerId("raw"))
+        await watcher.until("raw", S.STOPPING, S.STOPPED)
+        assert 1.9 < time.monotonic() - began < 3
+        assert not is_alive(pid)
+
+
+@pytest.mark.parametrize("way", ["stop", "kill"])
+async def test_a_child_of_a_server_does_not_survive_it(tmp_path: Path, way: str) -> None:
+    async with running(script("raw", "grandchild", cwd=tmp_path)) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        grandchild = int((tmp_path / "grandchild.pid").read_text())
+        assert is_alive(grandchild)
+        if way == "stop":
+            manager.stop(ServerId("raw"))
+            await watcher.until("raw", S.STOPPED)
+        else:
+            os.kill(pid_of("raw.py"), signal.SIGKILL)
+            await watcher.until("raw", S.RETRYING)
+        await eventually(lambda: not is_alive(grandchild), 1)
+
+
+async def test_twenty_stubborn_servers_close_together_within_five_seconds(
+    measure: Measure,
+) -> None:
+    definitions = [
+        script("raw", "ignore_eof", "ignore_term", server=f"s{number}") for number in range(20)
+    ]
+    async with running(*definitions) as (manager, watcher):
+        await manager.wait_discovered(20)
+        assert all(watcher.last(d.id).status is S.READY for d in definitions)
+        assert len(server_processes()) == 20
+        began = time.monotonic()
+    took = time.monotonic() - began
+    measure(f"20 servers that ignore EOF and SIGTERM: closed in {took:.2f} s")
+    assert took < 5
+    assert children() == []
+
+
+async def test_a_second_cancellation_during_the_close_leaves_nothing() -> None:
+    watcher = Watcher()
+
+    async def run() -> None:
+        async with ServerManager(watcher, workspace=Path("/"), client_version="0") as manager:
+            manager.configure([script("raw", "ignore_eof", "ignore_term")])
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(run())
+    await watcher.until("raw", S.READY)
+    task.cancel()
+    await watcher.until("raw", S.STOPPING)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        async with asyncio.timeout(5):
+            await task
+    await eventually(lambda: children() == [])
+
+
+async def test_a_server_that_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_module, "WRITE_TIMEOUT", 0.2)
+    async with running(script("raw", "sleepy")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        with pytest.raises(ToolCallError, match="left its standard input unread"):
+            await asyncio.gather(
+                call(manager, "sleep"), call(manager, "echo", {"text": "x" * 1_000_000})
+            )
+        failed = await watcher.until("raw", S.RETRYING)
+        assert failed.failure is not None
+        assert failed.failure.reason.startswith("left its standard input unread")
+
+
+async def test_a_tool_that_changed_since_it_was_offered_is_not_run(tmp_path: Path) -> None:
+    async with running(script("raw", "changing", cwd=tmp_path)) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        shown = find_tool(manager, "echo")
+        assert shown is not None
+        (tmp_path / "changed").touch()
+        manager.restart(ServerId("raw"))
+        await watcher.until("raw", S.STOPPED, S.STARTING, S.READY)
+        with pytest.raises(ToolCallError, match="changed this tool"):
+            await manager.call_tool(shown, {}, lambda _: None)
+
+
+async def test_a_stopped_server_is_not_called() -> None:
+    async with running(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        tool = find_tool(manager, "echo")
+        assert tool is not None
+        manager.stop(ServerId("raw"))
+        assert find_tool(manager, "echo") is None
+        with pytest.raises(ToolCallError, match="cannot be called: it is stopping"):
+            await manager.call_tool(tool, {}, lambda _: None)
+
+
+async def test_a_new_configuration_adds_removes_replaces_and_leaves_servers() -> None:
+    old = (script("raw", server="stays"), script("raw", server="goes"), script("raw", server="new"))
+    async with running(*old) as (manager, watcher):
+        await manager.wait_discovered(10)
+        staying = {child.pid for child in server_processes()}
+        changed = script("raw", "paging", server="new")
+        manager.configure([old[0], changed, script("raw", server="added")])
+        await watcher.until("added", S.STARTING, S.READY)
+        await watcher.until("new", S.STARTING, S.READY)
+        assert watcher.statuses("stays") == [S.STARTING, S.READY]
+        assert watcher.statuses("goes") == [S.STARTING, S.READY]
+        await eventually(lambda: len(server_processes()) == 3)
+        assert len(staying & {child.pid for child in server_processes()}) == 1
+        configured = watcher.of(ServersConfigured)[-1].servers
+        assert [(view.id, view.status) for view in configured] == [
+            ("stays", S.READY),
+            ("new", S.STOPPED),
+            ("added", S.STOPPED),
+        ]
+        assert configured[0].info is not None
+        assert configured[0].catalog.tools[0].id == "echo"
+        assert "echo_0_0" in [tool.id for tool in manager.offered_tools()]
+
+
+async def test_the_same_configuration_again_changes_nothing() -> None:
+    definition = script("raw")
+    async with running(definition) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        manager.configure([definition])
+        assert watcher.statuses("raw") == [S.STARTING, S.READY]
+
+
+async def test_withheld_servers_are_listed_and_never_started() -> None:
+    withheld = replace(script("raw"), withheld=S.UNTRUSTED)
+    async with running(withheld) as (manager, watcher):
+        await manager.wait_discovered(5)
+        manager.start(ServerId("raw"))
+        manager.restart_all()
+        [configured] = watcher.of(ServersConfigured)
+        assert configured.servers[0].status is S.UNTRUSTED
+        assert watcher.statuses("raw") == []
+        assert children() == []
+
+
+async def test_waiting_for_discovery_ends_with_its_patience() -> None:
+    async with running(script("raw", "mute")) as (manager, _):
+        began = time.monotonic()
+        await manager.wait_discovered(0.2)
+        assert time.monotonic() - began < 1
+
+
+def test_the_manager_is_imported_without_the_sdk() -> None:
+    heavy = ("mcp", "mcp_types", "pydantic", "jsonschema", "google", "anyio")
+    code = (
+        "import sys, tui.engine.servers.manager; "
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
