@@ -22,16 +22,15 @@ os.environ.update(TEXTUAL_ANIMATIONS="none", COLORTERM="truecolor", LANG="C.UTF-
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
-from tui.engine.consent.broker import ConsentBroker
+from tui.engine.bus import EventBus
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.events import EventBus
 from tui.model.events import Event, ToolCallChanged, TurnStarted
 from tui.model.servers import ServerStatus
-from tui.store.engine_commands import EngineCommands
+from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.app import GemdeckApp
-from tui.ui.preferences import UiPreferences
+from tui.ui.themes import UiPreferences
 
 SIZES: Final = {"": (120, 36), "-80x24": (80, 24)}
 """What the file names end in, and the size of the terminal in columns and rows."""
@@ -62,10 +61,9 @@ def assemble(workspace: Path) -> Deck:
     bus = EventBus()
     store = Store(AppState(workspace=f"~/{workspace.name}"))
     bus.subscribe(with_fixed_times(store.dispatch))
-    broker = ConsentBroker(bus.publish)
-    engine = Engine(EngineOptions(workspace, demo=True), bus.publish, broker)
-    commands = EngineCommands(bus.publish)
-    commands.attach(engine, broker)
+    engine = Engine(EngineOptions(workspace, demo=True, attended=True), bus.publish)
+    commands = Commands(bus.publish)
+    commands.attach(engine)
     app = GemdeckApp(store, commands, preferences=UiPreferences())
     return Deck(engine, store, app)
 

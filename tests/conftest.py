@@ -8,6 +8,7 @@ import functools
 import inspect
 import itertools
 import os
+import signal
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,8 @@ CLEARED: Final = (
 MAX_REPORTED_STALLS: Final = 10
 """Stalls of the event loop named in the summary."""
 
+pytest_plugins = ("tests.support.halves",)
+
 _world_numbers = itertools.count()
 
 
@@ -59,6 +62,18 @@ def pytest_configure(config: pytest.Config) -> None:
         "because the test put it there or because they are the place for it",
     )
     leaks.adopt_orphans()
+    hear_signals()
+
+
+def hear_signals() -> None:
+    """Let programs that tests start hear Ctrl+C and a hang-up where this one ignores them.
+
+    A shell's background job, nohup and some runners ignore them, and what is ignored stays so in
+    every child. A signal that is handled has its default there, and still does nothing here.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 @pytest.fixture(scope="session")

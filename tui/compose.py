@@ -10,24 +10,26 @@ import gc
 import importlib
 import logging
 import signal
-from collections.abc import Coroutine, Iterator
+import sys
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.events import EventBus
-from tui.engine.paths import log_dir, state_dir
-from tui.engine.preferences import append_message, load_messages, load_theme, save_theme
+from tui.engine.files.paths import log_dir, state_dir
+from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
 from tui.engine.threads import OrderedWorker
-from tui.store.engine_commands import EngineCommands
+from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.text import sanitize_line
 from tui.ui.app import GemdeckApp
-from tui.ui.preferences import UiPreferences
-from tui.ui.widgets.history import HistoryStorage
+from tui.ui.themes import UiPreferences
+from tui.ui.widgets.chat.history import HistoryStorage
+
+_log: Final = logging.getLogger(__name__)
 
 SIGNAL_EXIT_BASE: Final = 128
 """Added to a signal's number for the exit code, as shells do."""
@@ -60,31 +62,60 @@ def run_deck(options: DeckOptions) -> int:
 
 async def _run(options: DeckOptions, writer: OrderedWorker) -> int:
     store = Store(AppState(workspace=shown_folder(options.folder)))
-    commands = EngineCommands(store.dispatch)
+    commands = Commands(store.dispatch)
     painted, closing = asyncio.Event(), asyncio.Event()
     folder = state_dir()
     app = GemdeckApp(
         store,
         commands,
-        preferences=UiPreferences(
-            load_theme(folder), lambda theme: writer.submit(partial(save_theme, folder, theme))
-        ),
+        preferences=UiPreferences(load_theme(folder), _writing(writer, save_theme, folder)),
         on_first_paint=partial(_on_first_paint, painted),
         crash_dir=log_dir(),
         history=HistoryStorage(
-            partial(load_messages, folder),
-            lambda text: writer.submit(partial(append_message, folder, text)),
+            partial(load_messages, folder), _writing(writer, append_message, folder)
         ),
     )
+    faults: list[Exception] = []
+
+    async def run_engine() -> None:
+        try:
+            await _run_engine(options, store, commands, painted, closing)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not end in raw frames
+            _log.exception("the engine failed")
+            if closing.is_set():
+                faults.append(error)
+            else:
+                app.fail(error)
+
     with _exit_on_signals(app, closing):
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(_run_engine(options, store, commands, painted, closing))
+            tasks.create_task(run_engine())
             try:
                 await app.run_async()
             finally:
                 painted.set()
                 closing.set()
-    return app.return_code or 0
+    return _reported(faults) or app.return_code or 0
+
+
+def _reported(faults: Sequence[Exception]) -> int:
+    """Report what failed after the screen had gone; give the exit code."""
+    from tui.ui.crash import summarize, write_report  # noqa: PLC0415 - hardly ever needed
+
+    for error in faults:
+        sys.stderr.write(summarize(error, write_report(error, log_dir())) + "\n")
+    return 1 if faults else 0
+
+
+def _writing(
+    writer: OrderedWorker, write: Callable[[Path, str], None], folder: Path
+) -> Callable[[str], None]:
+    """Give a function that lets the writer keep a text in a folder."""
+
+    def keep(text: str) -> None:
+        writer.submit(partial(write, folder, text))
+
+    return keep
 
 
 def _on_first_paint(painted: asyncio.Event) -> None:
@@ -97,7 +128,7 @@ def _on_first_paint(painted: asyncio.Event) -> None:
 async def _run_engine(
     options: DeckOptions,
     store: Store,
-    commands: EngineCommands,
+    commands: Commands,
     painted: asyncio.Event,
     closing: asyncio.Event,
 ) -> None:
@@ -107,34 +138,23 @@ async def _run_engine(
         return
     await asyncio.to_thread(importlib.import_module, "tui.engine.engine")
     from tui.engine.browser import open_in_browser  # noqa: PLC0415
-    from tui.engine.consent.broker import ConsentBroker  # noqa: PLC0415
-    from tui.engine.consent.rules.policy import Policy  # noqa: PLC0415
     from tui.engine.engine import Engine, EngineOptions  # noqa: PLC0415
-    from tui.engine.requests import RequestDesk  # noqa: PLC0415
     from tui.engine.startup import prepare_process  # noqa: PLC0415
 
     redactor = prepare_process(verbose=options.debug)
-    bus = EventBus()
-    broker = ConsentBroker(bus.publish, Policy(allows_all=options.yolo))
-    bus.subscribe(store.dispatch)
-    bus.subscribe(broker.heed)
     engine_options = EngineOptions(
         options.folder,
         demo=options.demo,
         model=options.model,
         trusted_folders=options.trusted_folders,
+        attended=True,
+        allows_all=options.yolo,
     )
-    desk = RequestDesk(bus.publish)
     async with Engine(
-        engine_options,
-        bus.publish,
-        broker,
-        desk=desk,
-        open_url=open_in_browser,
-        redactor=redactor,
+        engine_options, store.dispatch, open_url=open_in_browser, redactor=redactor
     ) as engine:
         if await _ends_before(closing, engine.start()):
-            commands.attach(engine, broker)
+            commands.attach(engine)
             await closing.wait()
 
 

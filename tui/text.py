@@ -1,7 +1,7 @@
-"""The one door for text from outside: servers, models, settings files, URLs, exceptions.
+"""Sanitize external text: from servers, models, settings files, URLs and exceptions.
 
-Every such string passes `sanitize` (or `sanitize_line`) once, at the edge where it enters,
-so that nothing further in can move the cursor, write the clipboard or hide from the reader.
+Every external string passes `sanitize` (or `sanitize_line`) once, where it enters, so that it
+cannot move the cursor, write to the clipboard or hide text.
 """
 
 import re
@@ -9,16 +9,16 @@ import unicodedata
 from typing import Final
 
 MAX_TEXT: Final = 1_000_000
-"""Longest text that is kept, in characters; what exceeds it is counted, not shown."""
+"""Longest text kept, in characters; the rest is counted, not shown."""
 
 MAX_LINE: Final = 2_000
-"""Longest one-line label that is kept, in characters."""
+"""Longest one-line label kept, in characters."""
 
 MAX_COMBINING: Final = 8
-"""Combining marks kept on one base character; a storm of them would cover the rows around."""
+"""Combining marks kept per base character; more would cover neighboring rows."""
 
 MAX_REVEALED: Final = 8
-"""Invisible characters spelled out one by one in a text; the rest is a count."""
+"""Invisible characters spelled out in a text; the rest are counted."""
 
 _ESCAPE_SEQUENCE: Final = re.compile(
     r"""
@@ -33,25 +33,25 @@ _ESCAPE_SEQUENCE: Final = re.compile(
 _CLEAN: Final = re.compile(
     r"[\n\t -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u3041-\u30ff\u4e00-\u9fff]*\Z"
 )
-"""Text that needs no work: the fast path for nearly everything."""
+"""Text that needs no sanitizing: the fast path."""
 
 _BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5")
-"""Characters that are letters or symbols by category and yet draw nothing."""
+"""Characters that are letters or symbols by category but invisible."""
 
 _ZERO_WIDTH_JOINER: Final = "\u200d"
 _EMOJI_PRESENTATION: Final = "\ufe0f"
 
 
 def sanitize(text: str, limit: int = MAX_TEXT) -> str:
-    """Make text from outside safe to show.
+    """Make external text safe to show.
 
-    Escape sequences are dropped whole. Other control characters become visible pictures,
+    Escape sequences are dropped. Other control characters become visible symbols,
     unassigned and private ones the replacement character. Bidirectional controls, zero-width,
     tag and other invisible characters are spelled out as ``⟨U+202E⟩``. Newlines and tabs stay.
 
     Args:
         text: Anything, however hostile.
-        limit: Characters kept; a marker names how many were cut.
+        limit: Most characters kept; a marker says how many were cut.
 
     Returns:
         Text without any code point that a terminal acts on. Applying the function
@@ -69,33 +69,38 @@ def sanitize(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def sanitize_line(text: str, limit: int = MAX_LINE) -> str:
-    """Make text from outside safe as a label of one line.
+    """Make external text safe as a one-line label.
 
-    Runs of white space, newlines and tabs among them, become one space.
+    Runs of white space, including newlines and tabs, become one space.
     """
     return clip(" ".join(sanitize(text, limit * 4).split()), limit)
 
 
+def is_shown_whole(name: str, limit: int = MAX_LINE) -> bool:
+    """Return whether `sanitize_line` leaves a name unchanged."""
+    return bool(name) and sanitize_line(name, limit) == name
+
+
 def counted(number: int, noun: str) -> str:
-    """Write a number of things: ``1 tool``, ``17 tools``, ``1,052 tools``."""
+    """Return a count with its noun: ``1 tool``, ``17 tools``, ``1,052 tools``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def clip(text: str, limit: int) -> str:
-    """Cut a text to `limit` characters, the last of which then is an ellipsis."""
+    """Cut a text to `limit` characters, including an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def clip_middle(text: str, head: int, tail: int) -> str:
-    """Keep the first `head` and the last `tail` characters and say how many are left out."""
+    """Keep the first `head` and the last `tail` characters, and say how many were cut."""
     left_out = len(text) - head - tail
     if left_out <= 0:
         return text
-    return f"{text[:head]}\n… [{left_out} characters left out] …\n{text[-tail:]}"
+    return f"{text[:head]}\n… [{left_out} characters omitted] …\n{text[-tail:]}"
 
 
 def _rewrite(text: str) -> str:
-    """Replace, character by character, what may not pass as it is."""
+    """Replace unsafe characters one by one."""
     pieces: list[str] = []
     before = ""
     combining = revealed = 0
@@ -124,7 +129,7 @@ def _rewrite(text: str) -> str:
 
 
 def _visible(character: str, category: str) -> str:
-    """Give the form of one character that is drawn."""
+    """Return the visible form of one character."""
     if character in "\n\t":
         return character
     if category == "Cc":
@@ -146,10 +151,10 @@ def _is_invisible(character: str, category: str) -> bool:
 
 
 def _joins_emoji(before: str, character: str, after: str) -> bool:
-    """Tell whether a joiner or variation selector stands where emoji need it.
+    """Return whether a joiner or variation selector is part of an emoji.
 
-    `before` is what was put out last, empty where that was spelled out: what stood in the
-    original may be gone, and the result would then be judged differently.
+    `before` is the last output character, or empty if it was spelled out. The original one may
+    be gone, so checking it would give another result when the output is sanitized again.
     """
     if not before or character not in {_ZERO_WIDTH_JOINER, _EMOJI_PRESENTATION}:
         return False
@@ -161,7 +166,7 @@ def _joins_emoji(before: str, character: str, after: str) -> bool:
 
 
 def _is_symbol(character: str) -> bool:
-    """Tell whether this is a symbol that is drawn; ``character`` may be empty."""
+    """Return whether this is a visible symbol; ``character`` may be empty."""
     if not character or character in _BLANK_LETTERS:
         return False
     return unicodedata.category(character) == "So"

@@ -21,10 +21,10 @@ HEAVY: Final = frozenset(
 """Packages that cost start-up time."""
 
 PLANTED: Final = {
-    "the model imports the engine": ("tui/model/catalog.py", "import tui.engine.paths"),
-    "the engine imports the store": ("tui/engine/paths.py", "import tui.store.state"),
+    "the model imports the engine": ("tui/model/catalog.py", "import tui.engine.files.paths"),
+    "the engine imports the store": ("tui/engine/files/paths.py", "import tui.store.state"),
     "the store imports the UI": ("tui/store/state.py", "import tui.ui.bridge"),
-    "the engine imports Textual": ("tui/engine/paths.py", "import textual"),
+    "the engine imports Textual": ("tui/engine/files/paths.py", "import textual"),
     "the command line imports Rich": ("tui/cli/__init__.py", "import rich"),
     "the UI imports the MCP SDK": ("tui/ui/bridge.py", "import mcp"),
     "the store imports google-genai": ("tui/store/state.py", "import google.genai"),
@@ -71,7 +71,7 @@ def test_importing_the_screen_loads_no_sdk() -> None:
 
 
 def test_importing_the_server_manager_loads_no_sdk() -> None:
-    assert not loaded_by("tui.engine.servers.manager") & {"mcp", "mcp_types", "pydantic"}
+    assert not loaded_by("tui.engine.mcp.manager") & {"mcp", "mcp_types"}
 
 
 def test_importing_the_model_and_the_store_loads_nothing() -> None:

@@ -2,12 +2,17 @@
 
 import ast
 import io
+import re
+import subprocess
 import tokenize
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+from tests.support.halves import SLOW
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SOURCES: Final = sorted((ROOT / "tui").rglob("*.py"))
@@ -20,8 +25,14 @@ MAX_FUNCTION_LINES: Final = 50
 
 BROAD: Final = frozenset({"Exception", "BaseException"})
 
-COMMANDS: Final = ("python3 -m pip install", "gemdeck", "python3 -m tests")
-"""What the README tells a reader to type."""
+MAX_MODULES: Final = 15
+"""A folder with more of them is several."""
+
+TEST_COMMAND: Final = re.compile(r"^## Test\n\n```sh\n(.+)\n```$", re.MULTILINE)
+"""Where the README says how the tests are run."""
+
+README_COMMAND: Final = re.compile(r"^readme_command=\$\((.+)\)$", re.MULTILINE)
+"""How `.ci/run` takes the command from there."""
 
 
 def long_functions(source: str) -> list[str]:
@@ -103,11 +114,62 @@ def test_a_broad_handler_needs_a_reason(handler: str, found: bool) -> None:
     assert bool(unexplained_handlers(f"try:\n    f()\n{handler}\n")) is found
 
 
-def test_the_readme_has_the_commands_that_ci_runs() -> None:
+def repeated_names(modules: Iterable[Path]) -> set[str]:
+    """Name the modules that stand twice."""
+    names = Counter(path.stem for path in modules if path.stem != "__init__")
+    return {name for name, count in names.items() if count > 1}
+
+
+def crowded_folders(modules: Iterable[Path]) -> set[Path]:
+    """List the folders with too many modules."""
+    counts = Counter(path.parent for path in modules if path.stem != "__init__")
+    return {folder for folder, count in counts.items() if count > MAX_MODULES}
+
+
+@pytest.mark.parametrize("top", sorted(path.name for path in (ROOT / "tui").glob("*/")))
+def test_a_module_is_found_by_its_name(top: str) -> None:
+    assert repeated_names((ROOT / "tui" / top).rglob("*.py")) == set()
+
+
+def test_a_folder_can_be_taken_in_at_a_glance() -> None:
+    crowded = {str(folder.relative_to(ROOT)) for folder in crowded_folders(SOURCES)}
+    assert not crowded
+
+
+def test_a_repeated_name_and_a_crowded_folder_are_found() -> None:
+    assert repeated_names(map(Path, ("a/b.py", "c/d/b.py", "c/e.py", "c/__init__.py"))) == {"b"}
+    many = [Path("a", f"m{number}.py") for number in range(MAX_MODULES)]
+    assert crowded_folders([*many, Path("a/__init__.py")]) == set()
+    assert crowded_folders([*many, Path("a/one_more.py")]) == {Path("a")}
+
+
+def test_ci_runs_the_readmes_own_command() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     script = (ROOT / ".ci" / "run").read_text("utf-8")
-    assert [command for command in COMMANDS if command not in readme] == []
-    assert "python3 -m tests" in script
+    [command] = TEST_COMMAND.findall(readme)
+    assert command == 'python3 -m pip install -e ".[test]" && python3 -m tests'
+    taken = subprocess.run(
+        ["/bin/bash", "-c", f"{README_COMMAND.findall(script)[0]}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert taken.stdout.strip() == command
+
+
+def test_the_hooks_before_a_commit_are_the_steps_of_ci() -> None:
+    script = (ROOT / ".ci" / "run").read_text("utf-8")
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
+    entries = re.findall(r"^ *entry: (.+)$", hooks, re.MULTILINE)
+    assert "mypy" in entries
+    assert [entry for entry in entries if f"step {entry}\n" not in script] == []
+    assert "repo: local" in hooks
+    assert "http" not in hooks
+
+
+def test_what_is_named_slow_is_there() -> None:
+    assert [str(place) for place in SLOW if not place.exists()] == []
 
 
 def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:

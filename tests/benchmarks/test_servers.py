@@ -10,8 +10,8 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
 from tests.support.measures import Measure
-from tests.unit.engine.servers.support import FOLDER, call, running, script
-from tui.engine.settings.definitions import ServerDefinition
+from tests.unit.engine.mcp.support import FOLDER, call, running, script
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import Origin, ServerId, Transport
 from tui.model.servers import ServerStatus as S
 

@@ -55,9 +55,9 @@ def on_change(
 def subscribe_panes(store: Store, hear: Callable[[object], None]) -> None:
     """Subscribe as the panes of a screen do."""
     questions: tuple[Callable[[AppState], object], ...] = (
-        lambda state: state.transcript,
-        lambda state: state.turn,
-        lambda state: state.usage,
+        lambda state: state.conversation.transcript,
+        lambda state: state.conversation.turn,
+        lambda state: state.conversation.usage,
         lambda state: state.servers,
         lambda state: state.pending,
         selectors.ready_count,
@@ -118,7 +118,7 @@ async def test_ten_thousand_events_are_a_handful_of_updates(measure: Measure) ->
             shown.append(str(servers))
             label.update(f"{len(shown)}")
 
-        bridge.watch(label, lambda state: (state.servers, state.transcript.live), show)
+        bridge.watch(label, lambda state: (state.servers, state.conversation.transcript.live), show)
         events = stream()
         started = time.monotonic()
         for number, event in enumerate(events):

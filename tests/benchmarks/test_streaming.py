@@ -10,10 +10,10 @@ from textual.containers import VerticalScroll
 from textual.widgets import Markdown
 
 from tests.support.measures import Measure
-from tests.ui.chat.app import ChatApp
+from tests.ui.harness import ChatApp
 from tui.model import events as e
 from tui.model.chat import EntryId
-from tui.ui.widgets.entries import ModelEntry
+from tui.ui.widgets.chat.entries import ModelEntry
 
 CHUNK = 4
 CHUNKS_PER_SECOND = 100

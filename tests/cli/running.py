@@ -13,8 +13,8 @@ import anyio
 from anyio.abc import Process
 
 from tests.fakes.gemini import KEY, FakeGemini
-
-PATIENCE = 30.0
+from tests.support.waiting import PATIENCE
+from tui.engine.demo import notes_server as notes_server_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ async def run(
             stdin=None if stdin is not None else subprocess.DEVNULL,
             check=False,
             env=environment(gemini) | (env or {}),
-            cwd=cwd,
+            cwd=cwd or Path.home(),
         )
     return Result(completed.returncode, completed.stdout.decode(), completed.stderr.decode())
 
@@ -66,7 +66,7 @@ def write_settings(settings: dict[str, Any]) -> None:
 def notes_server() -> dict[str, Any]:
     return {
         "command": sys.executable,
-        "args": ["-P", "-m", "tui.engine.demo.notes_server"],
+        "args": ["-P", notes_server_file.__file__],
         "env": {"GEMDECK_NOTES_DB": str(Path.home() / "notes.db")},
     }
 

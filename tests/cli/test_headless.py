@@ -9,9 +9,10 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.cli.running import PATIENCE, environment, finish, notes_server, run, write_settings
+from tests.cli.running import environment, finish, notes_server, run, write_settings
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Fail, Say, Stall
+from tests.support.waiting import PATIENCE
 from tui.cli.exit_codes import ExitCode
 
 
@@ -138,7 +139,7 @@ async def test_a_signal_stops_the_turn_down_to_the_wire(
             code = await finish(process)
 
     assert code == ExitCode.CANCELLED
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         await gemini.wait_for_gone(1)
 
 
@@ -175,11 +176,11 @@ async def test_too_many_tool_calls_have_a_code_and_a_way_out(
     result = await run("-p", "go on", "--allowed-tools", "notes", *options, gemini=gemini)
 
     assert result.code == ExitCode.TURN_LIMIT
-    assert "room for 1 tool calls" in result.stderr
+    assert "limited to 1 tool calls" in result.stderr
     if as_json:
         assert "tool calls" in result.json["error"]["message"]
         assert "gemdeck.maxToolCalls" in result.json["error"]["advice"]
-        assert any("room for 1 tool calls" in warning for warning in result.json["warnings"])
+        assert any("limited to 1 tool calls" in warning for warning in result.json["warnings"])
 
 
 @pytest.mark.parametrize("arguments", [("-o", "yaml"), ("--nonsense",), ("-m", "bad model")])

@@ -9,11 +9,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.cli.running import PATIENCE, environment, finish, run
+from tests.cli.running import environment, finish, run
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
 from tests.support.slow_keyring import SLOW_KEYRING
-from tests.unit.engine.servers.support import eventually
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.support import eventually
 from tui import __version__
 from tui.cli.exit_codes import ExitCode
 from tui.cli.headless import json_arguments
@@ -28,7 +29,7 @@ async def test_the_version_is_told() -> None:
 @pytest.mark.parametrize(
     ("code", "arguments", "word"),
     [
-        (ExitCode.NO_KEY, ("-p", "hello"), "no Gemini key"),
+        (ExitCode.NO_KEY, ("-p", "hello"), "no Gemini API key"),
         (ExitCode.NO_INPUT, ("-p", " ", "--demo"), "no prompt"),
         (ExitCode.BAD_SETTINGS, ("-p", "hello", "--demo"), "settings.json"),
     ],
@@ -77,7 +78,7 @@ async def test_credentials_and_variables_that_cannot_be_used_are_named(
     assert result.code == ExitCode.NO_KEY
     assert word in result.json["error"]["message"]
     assert result.json["error"]["advice"]
-    assert "no Gemini key" not in result.stderr
+    assert "no Gemini API key" not in result.stderr
     assert "Traceback" not in result.stderr
     assert "hunter22" not in result.stdout + result.stderr
     assert gemini.requests == []

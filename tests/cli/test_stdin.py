@@ -37,4 +37,4 @@ def test_what_is_cut_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     path.write_bytes(b"x" * (1024 * 1024 + 1))
     text, (warning,) = read_from(path, monkeypatch)
     assert text == "x" * 1024 * 1024
-    assert "cut at 1 MiB" in warning
+    assert "cut off at 1 MiB" in warning

@@ -19,18 +19,24 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.conformance.stubs import STUB, fill_in, stub_arguments
-from tui.engine.chat.backend import ModelRequest
-from tui.engine.chat.generation import Generation
-from tui.engine.requests import Check, DecliningDesk, ServerRequest
-from tui.engine.servers.backoff import RetryPolicy
-from tui.engine.servers.facilities import Facilities
-from tui.engine.servers.features import Features, ServerCallError
-from tui.engine.servers.manager import ServerManager
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.tools import OfferedTool, ToolCallError, ToolResult
+from tui.engine.desk import Desk
+from tui.engine.late import import_connection
+from tui.engine.mcp.backoff import RetryPolicy
+from tui.engine.mcp.catalog.offered_tool import OfferedTool, ToolCallError, ToolResult
+from tui.engine.mcp.context import ClientContext, Generation, Generator, Prompt
+from tui.engine.mcp.errors import ServerCallError
+from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.session.features import Features
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import Catalog
-from tui.model.events import CatalogChanged, Event, ServerLogged, ServerStatusChanged
-from tui.model.requests import FormRequest, Reply, ReplyAction
+from tui.model.events import (
+    CatalogChanged,
+    Event,
+    RequestRaised,
+    ServerLogged,
+    ServerStatusChanged,
+)
+from tui.model.requests import FormRequest, PendingRequest, Reply, ReplyAction
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 
 CONTEXT: Final = "MCP_CONFORMANCE_CONTEXT"
@@ -48,30 +54,19 @@ ONE_ATTEMPT: Final = RetryPolicy(first_delay=60.0)
 """A server that fails is not tried again while it is looked at."""
 
 
-class WillingDesk(DecliningDesk):
-    """Implements `tui.engine.requests.Desk`: accepts everything, forms with their defaults."""
-
-    async def ask(self, request: ServerRequest, check: Check | None = None) -> Reply:
-        """Accept, unless what is filled in does not pass the check."""
-        content = None
-        if isinstance(request, FormRequest):
-            content = {field.key: fill_in(field) for field in request.fields}
-        reply = Reply(ReplyAction.ACCEPT, content)
-        if check is not None and (problem := check(reply)):
-            print(f"a form could not be filled in: {problem}")
-            return Reply(ReplyAction.DECLINE)
-        return reply
+def willing_reply(request: PendingRequest) -> Reply:
+    """Accept everything, forms with their defaults unless those did not pass the check."""
+    if not isinstance(request, FormRequest):
+        return Reply(ReplyAction.ACCEPT)
+    if request.problem:
+        print(f"a form could not be filled in: {request.problem}")
+        return Reply(ReplyAction.DECLINE)
+    return Reply(ReplyAction.ACCEPT, {field.key: fill_in(field) for field in request.fields})
 
 
-class StubModel:
-    """Implements `tui.engine.chat.generation.Generator`: answers every prompt alike."""
-
-    model: str = STUB
-
-    async def generate(self, request: ModelRequest) -> Generation:
-        """Give the one answer."""
-        del request
-        return Generation(STUB, (), self.model)
+async def stub_answer(_prompt: Prompt) -> Generation:
+    """Answer every prompt alike."""
+    return Generation(STUB, (), STUB)
 
 
 class Visit:
@@ -82,18 +77,25 @@ class Visit:
         self._status = ServerStatus.STOPPED
         self._reason = ""
         self._catalog = Catalog()
+        self._desk = Desk(self._hear)
 
     async def run(self) -> bool:
         """Tell whether the server was ready."""
-        facilities = Facilities(self._hear, WillingDesk(), generator=StubModel())
+        context = ClientContext(
+            self._hear,
+            self._desk,
+            generator=Generator(lambda: STUB, stub_answer),
+            takes_call=lambda _tool, _args: True,
+        )
         definition = ServerDefinition(SERVER, Origin.USER, Transport.HTTP, url=self._url)
         with tempfile.TemporaryDirectory() as folder:
             manager = ServerManager(
                 self._hear,
                 workspace=Path(folder),
                 client_version="0",
+                import_connect=import_connection,
                 retry=ONE_ATTEMPT,
-                facilities=facilities,
+                context=context,
             )
             async with manager:
                 manager.configure([definition])
@@ -107,6 +109,8 @@ class Visit:
 
     def _hear(self, event: Event) -> None:
         match event:
+            case RequestRaised(request):
+                self._desk.answer(request.id, willing_reply(request))
             case ServerStatusChanged(status=status, failure=failure):
                 self._status = status
                 self._reason = failure.reason if failure is not None else ""

@@ -12,11 +12,11 @@ import pytest
 from tests.conformance.stubs import fill_in
 from tests.real.catalogue import REFERENCES, Call, Reference
 from tests.support.measures import Measure
-from tests.unit.engine.servers.asking import Stage
-from tests.unit.engine.servers.support import eventually, running
-from tui.engine.servers.features import Features
-from tui.engine.servers.manager import ServerManager
-from tui.engine.tools import ToolResult
+from tests.unit.engine.mcp.asking import Stage
+from tests.unit.engine.mcp.support import eventually, running
+from tui.engine.mcp.catalog.offered_tool import ToolResult
+from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.session.features import Features
 from tui.model.chat import Progress
 from tui.model.requests import (
     FieldKind,
@@ -42,7 +42,7 @@ async def visiting(reference: Reference, workspace: Path) -> AsyncIterator[Stage
     stage = Stage()
     async with (
         reference.started(workspace) as definition,
-        running(definition, workspace=workspace, facilities=stage.facilities) as (manager, watcher),
+        running(definition, workspace=workspace, context=stage.context) as (manager, watcher),
     ):
         stage.manager, stage.watcher = manager, watcher
         await manager.wait_discovered(START_SECONDS)
@@ -124,7 +124,7 @@ async def hear_of_changes(stage: Stage, reference: Reference, workspace: Path) -
     if watch is None:
         return
     heard: list[tuple[ServerId, str]] = []
-    stage.facilities.resource_updated = lambda server, uri: heard.append((server, uri))
+    stage.context.resource_updated = lambda server, uri: heard.append((server, uri))
     features = stage.features(reference.name)
     await features.subscribe(watch.uri)
     await call_tool(stage.manager, watch.call, workspace)

@@ -14,18 +14,16 @@ import pytest
 
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Action, Call, Say
-from tests.unit.engine.servers.support import FOLDER, eventually
-from tui.engine.consent.broker import ConsentBroker
-from tui.engine.consent.rules.policy import Policy
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.support import FOLDER, eventually
+from tui.engine.bus import EventBus
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.events import EventBus
-from tui.engine.requests import RequestDesk
 from tui.model.chat import ToolCall
 from tui.model.consent import Choice, Decision, GrantScope, ToolStanding
 from tui.model.events import Event, RequestRaised, ToolExplained
 from tui.model.requests import ConfirmationRequest, PendingRequest
 from tui.model.servers import ServerId, ServerStatus
-from tui.model.trust import ToolChangeRequest
+from tui.model.trust import ToolChangeAnswer, ToolChangeRequest
 from tui.store.selectors import entries
 from tui.store.store import Store
 
@@ -93,10 +91,9 @@ def write_settings(settings: Json) -> None:
 
 @dataclass
 class Deck:
-    """A running engine and what it says; `broker` takes the user's answers."""
+    """A running engine and what it says."""
 
     engine: Engine
-    broker: ConsentBroker
     fake: FakeGemini
     store: Store
     events: list[Event] = field(default_factory=list)
@@ -108,7 +105,7 @@ class Deck:
 
     async def idle(self) -> None:
         """Wait for the end of the turn."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             await self.engine.wait_idle()
 
     async def pending(self, kind: type[R]) -> R:
@@ -130,13 +127,15 @@ class Deck:
         """Answer the first open question about a call."""
         request = await self.pending(ConfirmationRequest)
         decision = Decision(choice, scope=scope, arguments=arguments)
-        self.broker.decide(request.id, decision)
+        self.engine.desk.answer(request.id, decision)
+        await eventually(lambda: request not in self.store.state.pending)
         return request
 
     async def accept_changes(self) -> ToolChangeRequest:
         """Accept the open question about changed tools."""
         request = await self.pending(ToolChangeRequest)
-        self.engine.tool_review.answer(request.id, accept=True)
+        self.engine.desk.answer(request.id, ToolChangeAnswer.ACCEPT)
+        await eventually(lambda: request not in self.store.state.pending)
         return request
 
     async def restart(self, server: str) -> None:
@@ -176,7 +175,7 @@ async def deck(
     servers: Sequence[Turncoat] = (),
     settings: Json | None = None,
     folder: Path | None = None,
-    policy: Policy | None = None,
+    allows_all: bool = False,
     ready: bool = True,
 ) -> AsyncIterator[Deck]:
     """Run an engine with these servers in the user's settings, until the block ends."""
@@ -185,18 +184,21 @@ async def deck(
     own = {"mcpServers": {server.name: server.entry for server in servers}}
     write_settings({**own, **(settings or {})})
     bus, store = EventBus(), Store()
-    broker = ConsentBroker(bus.publish, policy)
     place = folder or Path(os.environ["HOME"]) / "work"
     place.mkdir(exist_ok=True)
     events: list[Event] = []
     bus.subscribe(store.dispatch)
     bus.subscribe(events.append)
-    bus.subscribe(broker.heed)
-    options = EngineOptions(place, demo_without_key=False, follow_settings=False)
-    desk = RequestDesk(bus.publish)
-    async with Engine(options, bus.publish, broker, desk=desk) as engine:
+    options = EngineOptions(
+        place,
+        demo_without_key=False,
+        follow_settings=False,
+        attended=True,
+        allows_all=allows_all,
+    )
+    async with Engine(options, bus.publish) as engine:
         await engine.start()
-        made = Deck(engine, broker, fake, store, events)
+        made = Deck(engine, fake, store, events)
         if ready:
             names = {server.name for server in servers}
             await eventually(lambda: all(made.status(name) is READY for name in names))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.security.opened import Place
-from tui.engine.consent.folders.gate import FolderWord
-from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.settings.loader import LoadedSettings, load_settings
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.trust import FolderTrust, TrustRequest
 
 
@@ -22,8 +22,8 @@ class Reader:
     environ: dict[str, str] = field(default_factory=lambda: {"PATH": "/usr/bin:/bin"})
     problems: list[str] = field(default_factory=list)
 
-    def word(self, folder: Path | None = None, *named: Path, attended: bool = True) -> FolderWord:
-        return FolderWord(
+    def word(self, folder: Path | None = None, *named: Path, attended: bool = True) -> OpenedFolder:
+        return OpenedFolder(
             folder or self.place.folder,
             self.place.home,
             self.state,
@@ -33,7 +33,7 @@ class Reader:
         )
 
     def load(
-        self, folder: Path | None = None, word: FolderWord | None = None, *, review: bool = False
+        self, folder: Path | None = None, word: OpenedFolder | None = None, *, review: bool = False
     ) -> LoadedSettings:
         folder = folder or self.place.folder
         word = word or self.word(folder)

@@ -12,12 +12,10 @@ import pytest
 
 from tests import servers
 from tests.fakes.gemini import KEY
-from tests.unit.engine.servers.support import eventually
-from tui.engine.consent.broker import ConsentBroker
+from tests.unit.engine.mcp.support import eventually
+from tui.engine.bus import EventBus
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.events import EventBus
-from tui.engine.redaction import Redactor
-from tui.engine.requests import RequestDesk
+from tui.engine.logs.redaction import Redactor
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest
 from tui.store.state import AppState
@@ -96,7 +94,7 @@ class Opened:
     async def answer(self, answer: TrustAnswer) -> TrustRequest:
         """Answer the question that stands, or the next one."""
         question = await self.question()
-        self.engine.folder.answer(question.id, answer)
+        self.engine.desk.answer(question.id, answer)
         self.answered.append(question)
         await eventually(lambda: question not in self.questions())
         return question
@@ -118,14 +116,16 @@ class Opened:
 async def opened(place: Place, *trusted: Path, follow: bool = True) -> AsyncIterator[Opened]:
     """Open the folder as the deck does."""
     bus, store = EventBus(), Store(AppState())
-    broker = ConsentBroker(bus.publish)
     bus.subscribe(store.dispatch)
     options = EngineOptions(
-        place.folder, server_patience=0, follow_settings=follow, trusted_folders=trusted
+        place.folder,
+        server_patience=0,
+        follow_settings=follow,
+        trusted_folders=trusted,
+        attended=True,
     )
-    desk = RequestDesk(bus.publish)
     redactor = Redactor()
-    async with Engine(options, bus.publish, broker, desk=desk, redactor=redactor) as engine:
+    async with Engine(options, bus.publish, redactor=redactor) as engine:
         await engine.start()
         yield Opened(engine, store, place, redactor)
 

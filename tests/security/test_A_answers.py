@@ -10,8 +10,8 @@ from tests.conftest import World
 from tests.fakes.gemini import KEY
 from tests.security.listener import listening
 from tests.security.opened import Place, opened, place
-from tests.unit.engine.servers.support import eventually
-from tui.engine.consent.headless import HeadlessConsent
+from tests.unit.engine.mcp.support import eventually
+from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.engine import Engine, EngineOptions
 from tui.model.events import Event, Notice, NoticeRaised
 from tui.model.servers import ServerStatus
@@ -35,7 +35,7 @@ async def test_A01_nothing_is_contacted_before_the_yes(place: Place) -> None:
             await deck.answer(TrustAnswer.NOT_NOW)
             assert deck.statuses() == {"net": S.UNTRUSTED}
             assert listener.requests == []
-            deck.engine.folder.review()
+            deck.engine.review_folder()
             await deck.answer(TrustAnswer.TRUST)
             await eventually(lambda: listener.requests)
 
@@ -87,17 +87,48 @@ async def test_forgetting_stops_the_folders_servers_and_asks_in_the_next_run(
         await deck.answer(TrustAnswer.TRUST)
         await deck.reach("it", S.READY)
         await deck.reach("mine", S.READY)
-        deck.engine.folder.forget()
+        deck.engine.forget_folder()
         await deck.reach("it", S.UNTRUSTED)
         await eventually(lambda: deck.trust() is T.UNTRUSTED)
         assert deck.statuses()["mine"] is S.READY
-        deck.engine.folder.review()
+        deck.engine.review_folder()
         await deck.answer(TrustAnswer.TRUST)
         await deck.reach("it", S.READY)
-        deck.engine.folder.forget()
+        deck.engine.forget_folder()
         await deck.reach("it", S.UNTRUSTED)
     async with opened(place) as deck:
         assert (await deck.question()).subject is TrustSubject.FOLDER
+
+
+async def test_an_answer_is_not_asked_for_again_while_another_file_is_half_written(
+    place: Place,
+) -> None:
+    place.project({"mcpServers": {"it": place.canary("it")}})
+    async with opened(place, follow=False) as deck:
+        place.user('{"mcpServers": ')
+        await deck.answer(TrustAnswer.TRUST)
+        await eventually(lambda: deck.state.notices)  # read after the answer was written
+        deck.engine.models.use_demo()
+        await deck.reach("notes", S.READY)  # a question would have been raised by now
+        assert deck.questions() == []
+
+
+async def test_an_answer_that_cannot_be_saved_is_told_and_asked_for_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **_named: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    place.project({"mcpServers": {"it": place.canary("it")}})
+    async with opened(place) as deck:
+        with monkeypatch.context() as patched:
+            patched.setattr(OpenedFolder, "trust", broken)
+            await deck.answer(TrustAnswer.TRUST)
+            await eventually(lambda: deck.state.notices)
+        [notice] = deck.state.notices
+        assert notice.text == "Your answer could not be saved (ZeroDivisionError)."
+        await deck.answer(TrustAnswer.TRUST)
+        await deck.reach("it", S.READY)
 
 
 async def test_never_holds_in_later_runs_until_the_user_reviews_the_folder(place: Place) -> None:
@@ -109,10 +140,10 @@ async def test_never_holds_in_later_runs_until_the_user_reviews_the_folder(place
     async with opened(place) as deck:
         assert deck.trust() is T.NEVER
         assert deck.questions() == []
-        deck.engine.folder.review()
+        deck.engine.review_folder()
         await deck.answer(TrustAnswer.TRUST)
         await deck.reach("it", S.READY)
-        deck.engine.folder.review()
+        deck.engine.review_folder()
         await deck.answer(TrustAnswer.NEVER)
         await eventually(lambda: deck.statuses() == {})
     assert place.words() == ["it"]
@@ -123,11 +154,12 @@ async def test_A22_an_answer_counts_only_for_what_was_shown(place: Place) -> Non
     async with opened(place, follow=False) as deck:
         question = await deck.question()
         place.project({"mcpServers": {"it": place.canary("swapped")}})
-        deck.engine.folder.answer(question.id, TrustAnswer.TRUST)
+        deck.engine.desk.answer(question.id, TrustAnswer.TRUST)
+        await eventually(lambda: question not in deck.questions())
         again = await deck.question()
         assert again.id != question.id
         assert [line.text for line in again.difference if line.sign == "+"] == ["argument swapped"]
-        deck.engine.folder.answer(question.id, TrustAnswer.TRUST)
+        deck.engine.desk.answer(question.id, TrustAnswer.TRUST)
         assert deck.statuses() == {"it": S.UNTRUSTED}
         place.project({"mcpServers": {"it": place.canary("shown")}})
         await deck.answer(TrustAnswer.NOT_NOW)
@@ -140,7 +172,7 @@ async def test_A22_a_question_that_is_outdated_while_it_stands_is_put_anew(place
         first = await deck.question()
         place.project({"mcpServers": {"it": place.canary("two")}})
         await eventually(lambda: [q.id for q in deck.questions()] not in ([first.id], []))
-        deck.engine.folder.answer(first.id, TrustAnswer.TRUST)
+        deck.engine.desk.answer(first.id, TrustAnswer.TRUST)
         assert len(deck.questions()) == 1
         place.project({})
         await eventually(lambda: not deck.questions() and not deck.statuses())
@@ -181,7 +213,7 @@ async def test_a_folder_that_cannot_be_trusted_says_why_and_a_yes_changes_nothin
     place.folder.chmod(0o777)
     async with opened(place) as deck:
         question = await deck.answer(TrustAnswer.TRUST)
-        assert "Everybody can write" in question.refusal
+        assert "Anyone can write" in question.refusal
         assert deck.statuses() == {"it": S.UNTRUSTED}
     place.folder.chmod(0o755)
     assert place.songs() == []
@@ -262,7 +294,7 @@ async def test_I10_every_word_on_a_folder_is_recorded(place: Place, world: World
     async with opened(place) as deck:
         await deck.answer(TrustAnswer.TRUST)
         await deck.reach("it", S.READY)
-        deck.engine.folder.forget()
+        deck.engine.forget_folder()
         await deck.reach("it", S.UNTRUSTED)
         user = place.user({"mcpServers": {"new": place.canary("new")}})
         await deck.answer(TrustAnswer.NOT_NOW)
@@ -301,7 +333,7 @@ async def test_A08_the_word_on_standard_error_says_what_to_add(place: Place) -> 
             notices.append(event.notice)
 
     options = EngineOptions(place.folder, follow_settings=False)
-    async with Engine(options, note, HeadlessConsent(())) as engine:
+    async with Engine(options, note) as engine:
         await engine.start()
     [advice] = [one.advice for one in notices if "not trusted" in one.text]
     assert advice.endswith(f"add --trust-folder {place.folder}")

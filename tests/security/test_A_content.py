@@ -10,9 +10,9 @@ import pytest
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
-from tui.engine.servers.environment import server_environment, shown_program
-from tui.engine.servers.failures import ServerError
-from tui.engine.settings.programs import find_program, guarded_folders
+from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.transports.stdio.environment import server_environment, shown_program
+from tui.engine.settings.servers.programs import find_program, guarded_folders
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust
 
@@ -244,3 +244,44 @@ def test_what_was_trusted_is_kept_without_secrets(reader: Reader) -> None:
     lines = [line.text for line in reader.question().difference if line.sign == "+"]
     assert len(lines) == 1
     assert lines[0].startswith("argument *** #")
+
+
+def test_A09_another_program_under_the_same_command_is_another_server_of_the_user(
+    reader: Reader, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        tool = tmp_path / name / "tool"
+        tool.parent.mkdir()
+        tool.write_text("#!/bin/sh\n")
+        tool.chmod(0o755)
+    reader.place.user({"mcpServers": {"it": {"command": "tool"}}})
+    reader.environ["PATH"] = f"{tmp_path}/one:{tmp_path}/two"
+    before = reader.server()
+    assert before == reader.server()
+    reader.environ["PATH"] = f"{tmp_path}/two:{tmp_path}/one"
+    assert reader.server().command == before.command
+    assert reader.server().fingerprint != before.fingerprint
+
+
+def test_A13_a_search_path_that_reaches_the_folder_through_a_link_finds_nothing_there(
+    reader: Reader, tmp_path: Path
+) -> None:
+    folder = reader.place.folder
+    (folder / "bin").mkdir()
+    tool = folder / "bin" / "tool"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    (tmp_path / "link").symlink_to(folder / "bin")
+    reader.place.user({"mcpServers": {"it": {"command": "tool"}}})
+    reader.environ["PATH"] = f"{tmp_path}/link:/usr/bin:/bin"
+    assert not reader.server().program
+    avoid = guarded_folders([folder], reader.place.home)
+    for entry in ("link", "link/../bin"):
+        assert find_program("tool", {"PATH": f"{tmp_path}/{entry}"}, tmp_path, avoid) is None
+    # What the folder links to is what the folder chose, wherever it lies.
+    (tmp_path / "outside").mkdir()
+    tool.rename(tmp_path / "outside" / "tool")
+    (folder / "out").symlink_to(tmp_path / "outside")
+    assert find_program("tool", {"PATH": str(folder / "out")}, tmp_path, avoid) is None
+    found = find_program("tool", {"PATH": f"{tmp_path}/outside"}, tmp_path, avoid)
+    assert found == f"{tmp_path}/outside/tool"

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.ui.consent.disclosures import GIT, SEARCH, Disclosing, disclosing, trust
+from tests.ui.consent.samples import GIT, SEARCH, trust
+from tests.ui.harness import Disclosing, disclosing
 from tui.model.servers import ServerId
 from tui.model.trust import TrustAnswer
-from tui.ui.widgets.labelled_text import LABEL_WIDTH
+from tui.ui.widgets.text.labelled_text import LABEL_WIDTH
 
 KEY_REPEAT_SECONDS = 0.03
 """How fast a held key comes."""
@@ -20,12 +21,12 @@ NO = {TrustAnswer.NOT_NOW}
 
 
 def answers(hands: Disclosing) -> set[object]:
-    return {arguments[1] for name, arguments in hands.calls if name == "answer_trust"}
+    return {arguments[1] for name, arguments in hands.calls if name == "answer"}
 
 
 async def rows_seen_by_paging(hands: Disclosing) -> list[str]:
     """Page through the text as a user does, and collect each row that was on the screen once."""
-    view = hands.modal.text
+    view = hands.view
     seen: dict[int, str] = {}
     while True:
         top = view.scroll_offset.y

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
-from tui.engine.consent.folders.cautions import (
+from tui.engine.consent.folder_trust.command_text import spelled
+from tui.engine.consent.folder_trust.warnings import (
     address_cautions,
     command_cautions,
     variable_cautions,
 )
-from tui.engine.consent.folders.spelling import spelled
 from tui.model.trust import Disclosure
 from tui.text import sanitize
 
@@ -65,7 +65,7 @@ def test_A12_an_address_is_shown_whole_with_the_names_of_its_headers(reader: Rea
     assert shown.url == url
     assert shown.headers == ("Authorization",)
     assert "hunter22" not in repr(shown)
-    assert any("hides where it leads" in warning for warning in shown.warnings)
+    assert any("can hide where it leads" in warning for warning in shown.warnings)
 
 
 @given(st.text(), st.text())
@@ -95,9 +95,10 @@ def test_A12_not_even_texts_that_imitate_the_spelling(one: str, other: str) -> N
         ("docker run -i img", "Not pinned (img)"),
         ("docker run -i --rm -e A=b reg.example:5000/img:latest", "Not pinned"),
         ("docker run -v /:/host img:1", "folders of this machine: /:/host"),
-        ("docker run --mount type=bind,src=/,dst=/h img:1", "folders of this machine"),
-        ("podman run --privileged img:1", "not shut off"),
-        ("docker run --network=host img:1", "not shut off"),
+        ("docker run --mount type=bind,src=/,dst=/h img:1", "machine: type=bind,src=/,dst=/h"),
+        ("docker run --mount=type=bind,src=/,dst=/h img:1", "machine: type=bind,src=/,dst=/h"),
+        ("podman run --privileged img:1", "not isolated"),
+        ("docker run --network=host img:1", "not isolated"),
         ("sh -c id", "Runs a shell (sh)"),
         ("/bin/bash -lc id", "Runs a shell (bash)"),
         ("env A=b sh x", "Runs a shell"),
@@ -123,6 +124,7 @@ def test_A15_what_deserves_a_second_look_is_named(line: str, word: str) -> None:
         "uvx --from tool==1.0 tool",
         "uv run server.py",
         "docker run -i --rm img:1.2",
+        "docker run --name rebind --mount type=volume,src=x,dst=/h img:1.2",
         "docker run img@sha256:0123",
         "python -m server",
         "node server.js",
@@ -176,7 +178,7 @@ def test_A22_a_program_that_comes_with_the_folder_is_named(reader: Reader) -> No
     tool.chmod(0o755)
     shown = disclosed(reader, command="./tool")
     assert shown.program == str(tool)
-    assert any("lies in this folder" in warning for warning in shown.warnings)
+    assert any("is in this folder" in warning for warning in shown.warnings)
 
 
 def test_a_disclosure_of_anything_at_all_is_made(reader: Reader) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.files import write_private
-from tui.engine.state_file import StateFile, StateFileError
+from tui.engine.files.atomic import write_private
+from tui.engine.files.state_file import StateFile, StateFileError
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def open_folder(path: Path) -> None:
             marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away"),
         ),
         (name_twice, "second name"),
-        (lead_elsewhere, "link to another folder"),
+        (lead_elsewhere, "link into another folder"),
         (open_folder, "others can write to its folder"),
     ],
 )
@@ -78,4 +78,4 @@ def test_A07_garbage_grants_nothing_and_its_bytes_are_kept(path: Path, data: byt
     assert StateFile(path, version=1, fails_closed=True, on_problem=told.append).load() is None
     [aside] = path.parent.glob("trust.json.corrupt-*")
     assert aside.read_bytes() == data
-    assert "no longer counts" in told[0]
+    assert "its content is ignored" in told[0]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
-from tui.engine.consent.folders.identity import may_cover_children, reason_to_refuse
+from tui.engine.consent.folder_trust.identity import may_cover_children, reason_to_refuse
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust
 
@@ -70,14 +70,14 @@ def test_A05_a_folder_put_in_its_place_is_asked_about(reader: Reader, clone: Pat
     assert loaded.project.trust is T.CHANGED
     assert loaded.servers[0].withheld is ServerStatus.UNTRUSTED
     assert loaded.project.question is not None
-    assert loaded.project.question.difference[0].text.startswith("another folder")
+    assert loaded.project.question.difference[0].text.startswith("this is not the trusted folder")
 
 
 @pytest.mark.parametrize(
     ("owner", "group", "mode", "word"),
     [
-        (-1, -1, 0o777, "Everybody"),
-        (-1, -1, 0o1777, "Everybody"),
+        (-1, -1, 0o777, "Anyone"),
+        (-1, -1, 0o1777, "Anyone"),
         (-1, 12_345, 0o770, "group"),
         (12_345, -1, 0o755, "another user"),
     ],
@@ -250,3 +250,16 @@ def test_A07_a_salt_that_others_can_read_is_not_used(reader: Reader, clone: Path
     assert any("salt.json is not used" in problem for problem in reader.problems)
     salt.chmod(0o600)
     assert reader.trust(clone) is T.TRUSTED
+
+
+def test_a_folder_named_on_the_command_line_is_forgotten_with_its_name(reader: Reader) -> None:
+    folder = reader.place.folder
+    reader.place.project({"mcpServers": {"it": {"command": "true"}}})
+    word = reader.word(folder, folder)
+    assert reader.load(folder, word).project.trust is T.TRUSTED
+    word.forget()
+    assert reader.load(folder, word).project.trust is T.UNTRUSTED
+    assert reader.load(folder, reader.word(folder, folder)).project.trust is T.TRUSTED
+    never = reader.word(folder, folder)
+    never.never()
+    assert reader.load(folder, never).project.trust is T.NEVER

@@ -63,6 +63,6 @@ async def test_A08_a_name_that_matches_nothing_is_told(gemini: FakeGemini) -> No
     result = await run(
         "-p", "x", "-o", "json", "--allowed-tools", "notes.ad_note,notes", gemini=gemini
     )
-    assert "notes.ad_note names no one tool or server" in result.stderr
+    assert "notes.ad_note matches no tool or server" in result.stderr
     assert result.stderr.count("--allowed-tools") == 1
     assert [call["status"] for call in result.json["tool_calls"]] == ["ok"]

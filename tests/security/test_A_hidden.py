@@ -8,12 +8,12 @@ import pytest
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
-from tui.engine.servers.environment import shown_program
-from tui.engine.servers.failures import ServerError
+from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.transports.stdio.environment import shown_program
 from tui.model.servers import ServerStatus
 from tui.model.settings import ToolPattern
 from tui.model.trust import Disclosure, FolderTrust
-from tui.ui.screens.trust import trust_lines
+from tui.ui.questions.trust import trust_lines
 
 __all__ = ["place", "reader"]
 
@@ -191,7 +191,7 @@ def test_A09_what_a_trusted_folder_forbids_holds_until_its_going_got_a_yes(
         line.text for line in reader.question().difference if line.sign == "-"
     ]
     text = " ".join(line.text for line in trust_lines(reader.question()))
-    assert "What it forbade holds until you trust the change." in text
+    assert "What it denied stays denied until you trust the change." in text
     reader.say_yes()
     assert reader.load().gemdeck.always_deny == ()
     assert reader.trust() is T.NOTHING_TO_TRUST
@@ -209,7 +209,7 @@ def test_J07_a_file_that_is_a_link_out_of_the_folder_is_not_read(reader: Reader,
     path.parent.mkdir(exist_ok=True)
     path.symlink_to(private)
     [problem] = reader.load().problems
-    assert "leads out of the folder" in problem.message
+    assert "outside the folder" in problem.message
     assert problem.file == f"~/clone/{name}"
     if is_dotenv:
         assert reader.question().variables == ()

@@ -4,9 +4,12 @@ import json
 
 import pytest
 
-from tests.security.opened import Opened, Place, opened, place
-from tests.unit.engine.servers.support import eventually
-from tui.engine.consent.folders.keeper import FolderKeeper
+from tests.security.opened import Place, opened, place
+from tests.unit.engine.mcp.support import eventually
+from tui.engine.consent.folder_trust.folder_gate import Trust
+from tui.engine.plan import Answers, plan
+from tui.engine.settings.loader import LoadedSettings
+from tui.engine.settings.project import ProjectVerdict
 from tui.model.servers import ServerStatus
 from tui.model.settings import GemdeckSettings, ToolPattern
 from tui.model.trust import TrustAnswer, TrustSubject
@@ -32,7 +35,7 @@ async def decline(place: Place, answer: TrustAnswer) -> None:
 
 
 @pytest.mark.parametrize("answer", [TrustAnswer.NOT_NOW, TrustAnswer.NEVER])
-async def test_A11_a_refused_newcomer_does_not_run_after_a_restart(
+async def test_A11_a_refused_new_server_does_not_run_after_a_restart(
     place: Place, answer: TrustAnswer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await decline(place, answer)
@@ -42,11 +45,11 @@ async def test_A11_a_refused_newcomer_does_not_run_after_a_restart(
         assert deck.statuses()["new"] is S.UNTRUSTED
         failure = deck.server("new").failure
         assert failure is not None
-        assert "You did not allow it" in failure.reason
+        assert "you refused it" in failure.reason
         assert "Review this folder" in failure.advice
         if answer is TrustAnswer.NEVER:
             assert deck.questions() == []
-            deck.engine.folder.review()
+            deck.engine.review_folder()
         question = await deck.answer(TrustAnswer.TRUST)
         assert question.subject is TrustSubject.SETTINGS
         await deck.reach("new", S.READY)
@@ -68,21 +71,19 @@ async def test_A11_a_refused_permission_does_not_count_after_a_restart(place: Pl
         await eventually(lambda: deck.questions() or deck.statuses()["mine"] is S.READY)
 
 
-def keeper(deck: Opened) -> FolderKeeper:
-    return deck.engine.folder
-
-
-async def test_A11_a_prohibition_that_goes_holds_until_the_end(place: Place) -> None:
+def test_A11_a_prohibition_that_goes_holds_until_the_end() -> None:
     rm, mv = ToolPattern(tool="rm"), ToolPattern(tool="mv")
-    async with opened(place, follow=False) as deck:
-        first = GemdeckSettings(always_deny=(rm,))
-        assert keeper(deck).admit_rules(first).always_deny == (rm,)
-        after = keeper(deck).admit_rules(GemdeckSettings(always_deny=(mv,)))
-        assert after.always_deny == (mv, rm)
-        assert keeper(deck).admit_rules(GemdeckSettings()).always_deny == (mv, rm)
-        notices = [one for one in deck.state.notices if "alwaysDeny" in one.text]
-        assert notices
-        assert "until gemdeck ends" in notices[0].text
+    answers = Answers()
+    denied: list[tuple[ToolPattern, ...]] = []
+    for deny in ((rm,), (mv,), ()):
+        settings = GemdeckSettings(always_deny=deny)
+        sources = LoadedSettings(settings, (), (), ProjectVerdict())
+        answers = answers.reading(sources, Trust())
+        now = plan(sources, Trust(), answers)
+        denied.append(now.rules.always_deny)
+    assert denied == [(rm,), (mv, rm), (mv, rm)]
+    [notice] = now.notices
+    assert "until gemdeck ends" in notice.text
 
 
 async def test_A11_a_server_that_was_excluded_does_not_start_unasked(place: Place) -> None:
@@ -95,3 +96,44 @@ async def test_A11_a_server_that_was_excluded_does_not_start_unasked(place: Plac
         await deck.answer(TrustAnswer.NOT_NOW)
         assert deck.statuses()["off"] is S.UNTRUSTED
     assert place.words() == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"excludeTools": ["rm", "mv"]}, {"excludeTools": ["mv"]}),
+        ({"excludeTools": ["rm"]}, {}),
+        ({"includeTools": ["sing"]}, {"includeTools": ["sing", "rm"]}),
+        ({"includeTools": ["sing"]}, {}),
+    ],
+)
+async def test_A11_a_tool_that_was_held_back_is_not_offered_unasked(
+    place: Place, before: dict[str, object], after: dict[str, object]
+) -> None:
+    place.user({"mcpServers": {"mine": place.canary("mine", **before)}})
+    async with opened(place) as deck:
+        await deck.reach("mine", S.READY)
+        place.user({"mcpServers": {"mine": place.canary("mine", **after)}})
+        await deck.answer(TrustAnswer.NOT_NOW)
+        assert deck.statuses()["mine"] is S.UNTRUSTED
+    assert place.words() == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"excludeTools": ["rm"]}),
+        ({}, {"includeTools": ["sing"]}),
+    ],
+)
+async def test_A11_a_tool_that_is_held_back_needs_no_answer(
+    place: Place, before: dict[str, object], after: dict[str, object]
+) -> None:
+    place.user({"mcpServers": {"mine": place.canary("mine", **before)}})
+    async with opened(place) as deck:
+        await deck.reach("mine", S.READY)
+        servers = {"mine": place.canary("mine", **after), "next": place.canary("next")}
+        place.user({"mcpServers": servers})
+        question = await deck.answer(TrustAnswer.NOT_NOW)
+        assert [shown.server for shown in question.servers] == ["next"]
+        await deck.reach("mine", S.READY)

@@ -5,7 +5,8 @@ import json
 import anyio
 
 from tests.security.opened import Place, opened, place
-from tests.unit.engine.servers.support import eventually
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.support import eventually
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 
@@ -100,18 +101,18 @@ async def test_A11_curxecute_own_settings_edited_meanwhile_start_nothing(place: 
         assert sorted(place.words()) == ["evil", "git", "mine", "old"]
 
 
-async def test_A11_a_newcomer_that_was_put_off_is_asked_about_on_review(place: Place) -> None:
+async def test_A11_a_new_server_that_was_put_off_is_asked_about_on_review(place: Place) -> None:
     async with opened(place) as deck:
         place.user({"mcpServers": {"new": place.canary("new")}})
         await deck.answer(TrustAnswer.NOT_NOW)
         await deck.reach("new", ServerStatus.UNTRUSTED)
         assert deck.questions() == []
-        deck.engine.folder.review()
+        deck.engine.review_folder()
         await deck.answer(TrustAnswer.TRUST)
         await deck.reach("new", ServerStatus.READY)
         place.user({})
         await eventually(lambda: not deck.statuses())
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE):
             place.user({"mcpServers": {"new": place.canary("new")}})
             await deck.reach("new", ServerStatus.READY)
         assert place.words() == ["new", "new"]

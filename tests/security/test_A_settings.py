@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import Place, place
-from tests.unit.settings.test_loader_rules import Files
-from tui.engine.settings.scope import PROJECT_SAY, ProjectSay, counting_keys
+from tests.unit.engine.settings.test_loader_rules import Files
+from tui.engine.settings.project import PROJECT_SAY, ProjectSay, counting_keys
 from tui.model.servers import ServerStatus
 from tui.model.settings import (
     GemdeckSettings,
@@ -24,7 +24,6 @@ from tui.model.settings import (
     ModelSettings,
     OAuthSettings,
     ServerSettings,
-    Settings,
     ToolPattern,
 )
 from tui.model.trust import FolderTrust
@@ -43,7 +42,7 @@ def keys(model: type[BaseModel], above: str) -> Iterator[str]:
 def schema_paths() -> set[str]:
     """List every key of the schema."""
     return {
-        *keys(Settings, ""),
+        *("mcpServers", "mcp", "gemdeck", "model"),
         *keys(ServerSettings, "mcpServers.*."),
         *keys(OAuthSettings, "mcpServers.*.oauth."),
         *keys(McpSettings, "mcp."),
@@ -127,6 +126,20 @@ def test_A02_a_trusted_project_can_only_lower_the_limit_on_results(
     assert reader.load().gemdeck.max_result_size == size
 
 
+@pytest.mark.parametrize(("shared", "own"), [(2, 41), (41, 2)])
+def test_A02_of_a_folders_own_files_the_lowest_limit_counts(
+    reader: Reader, shared: int, own: int
+) -> None:
+    for limit, file in ((shared, ".mcp.json"), (own, ".gemini/settings.json")):
+        limits = {"maxToolCalls": limit, "maxResultSize": limit * 1_000, "idleTimeout": limit}
+        reader.place.project({"gemdeck": limits}, file)
+    reader.say_yes()
+    gemdeck = reader.load().gemdeck
+    assert gemdeck.max_tool_calls == 2
+    assert gemdeck.max_result_size == 2_000
+    assert gemdeck.idle_timeout == 2
+
+
 def test_A02_a_projects_list_of_servers_narrows_the_users(reader: Reader) -> None:
     reader.place.user({"mcpServers": {"a": GOOD, "b": GOOD}, "mcp": {"allowed": ["a", "b", "it"]}})
     reader.place.project(
@@ -205,9 +218,9 @@ def test_A17_A18_a_file_made_to_harm_is_one_problem_and_the_rest_works(
     reader.place.user({"mcpServers": {"mine": GOOD}})
     file = reader.place.project("", name)
     file.write_bytes(bomb.encode() if isinstance(bomb, str) else bomb)
-    begun = time.perf_counter()
+    begun = time.process_time()
     loaded = reader.load()
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
     assert [one.id for one in loaded.servers] == ["mine"]
     [problem] = loaded.problems
     assert not problem.fatal
@@ -224,7 +237,7 @@ def test_A17_a_pipe_or_device_in_place_of_a_file_is_not_read(reader: Reader, nam
         if name == ".env":
             reader.place.project({"mcpServers": {"it": {"command": "$X"}}}, ".mcp.json")
         [problem] = reader.load().problems
-        why = "leads out of the folder" if path.is_symlink() else "not a regular file"
+        why = "outside the folder" if path.is_symlink() else "not a regular file"
         assert why in problem.message
         path.unlink()
 
@@ -259,12 +272,11 @@ def hook(event, args):
         seen.append([event, os.fsdecode(args[0])])
 import asyncio, importlib
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.consent.headless import HeadlessConsent
-import tui.engine.configuration, tui.engine.settings.loader, tui.engine.chat.gemini
+import tui.engine.configuration, tui.engine.settings.loader, tui.engine.chat.backends.gemini
 folder = Path(sys.argv[1])
 async def main():
     options = EngineOptions(folder, follow_settings=False, server_patience=0)
-    async with Engine(options, lambda event: None, HeadlessConsent(())) as engine:
+    async with Engine(options, lambda event: None) as engine:
         sys.addaudithook(hook)
         await engine.start()
         print(json.dumps(seen))

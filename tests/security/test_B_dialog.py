@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 from textual import events
 
-from tests.ui.consent.confirming import Confirming, asked, confirming
+from tests.ui.consent.samples import asked
+from tests.ui.harness import Confirming, confirming
 from tui.model import events as e
 from tui.model.arguments import canonical_json
 from tui.model.consent import Choice, Decision
 from tui.model.servers import ServerId
 from tui.text import sanitize
-from tui.ui.screens.confirmation import ConfirmationScreen
-from tui.ui.screens.question import coloured_arguments
+from tui.ui.questions.call_view import coloured_arguments
+from tui.ui.questions.confirmation import ConfirmationQuestion
 
 KEY_REPEAT_SECONDS = 0.03
 """How fast a held key comes."""
@@ -93,7 +94,7 @@ async def test_B10_keys_typed_before_the_question_came_do_not_answer_it() -> Non
         for key in ["y", "enter", "o", "o", "t", "t", "s", "s", "a", "a", "e", "enter", "space"]:
             await hands.pilot.press(key)
         assert hands.decisions == []
-        assert isinstance(hands.app.screen, ConfirmationScreen)
+        assert isinstance(hands.app.screen, ConfirmationQuestion)
 
 
 @pytest.mark.parametrize("key", [*string.ascii_lowercase, "enter", "space", "tab"])
@@ -121,7 +122,7 @@ async def test_B10_the_next_question_takes_no_key_meant_for_the_one_before() -> 
         following = replace(asked(), id=type(asked().id)("r1"))
         hands.app.store.dispatch(e.RequestRaised(following))
         await hands.arm()
-        await hands.pilot.press("o")
+        await hands.press("o")
         await hands.settle()
         await hands.until(lambda: hands.modal.request == following)
         await hands.pilot.press("o", "o", "enter", "t", "t")
@@ -140,7 +141,7 @@ async def test_B11_a_frame_that_a_server_draws_stands_inside_gemdecks_own(
         claims=(FRAME,),
     )
     async with confirming(drawn, size=size) as hands:
-        view = hands.modal.view
+        view = hands.modal.frame
         lines = hands.text.split("\n")
         left = view.region.x
         tops = [n for n, line in enumerate(lines) if line[left:].startswith("╭─ A tool")]
@@ -153,4 +154,4 @@ async def test_B11_a_frame_that_a_server_draws_stands_inside_gemdecks_own(
         for line in inside:
             at = line.find("╭", left + 1)
             assert at == -1 or at > left + 3, "indented behind a label or a bar"
-        assert hands.app.screen.region.contains_region(view.buttons.region)
+        assert hands.app.screen.region.contains_region(hands.modal.rows.region)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.engine.chat.support import make_tool
-from tui.engine.consent.rules.grants import (
+from tui.engine.consent.grants import (
     Grant,
     GrantNote,
     GrantSet,
@@ -17,10 +17,10 @@ from tui.engine.consent.rules.grants import (
     read_all,
     write_all,
 )
-from tui.engine.consent.rules.patterns import AllowingPatterns, DenyingPatterns, Pattern
-from tui.engine.consent.rules.policy import Policy
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.tools import OfferedTool
+from tui.engine.consent.policy import Policy
+from tui.engine.consent.tool_patterns import AllowingPatterns, DenyingPatterns, Pattern
+from tui.engine.mcp.catalog.offered_tool import OfferedTool
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import ToolId
 from tui.model.consent import Effect, GrantScope
 from tui.model.servers import Origin, ServerId, Transport
@@ -168,6 +168,26 @@ def test_B05_denying_wins_over_every_permission(
     assert effect is (Effect.DENY if denied else Effect.ALLOW if any_permission else Effect.ASK)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "name", "effect"),
+    [
+        ("read_*_only", "read_all_only", Effect.ALLOW),
+        ("read_*_only", "read_everything", Effect.ASK),
+        ("*_only", "read_all", Effect.ASK),
+        ("*go*go*", "go_and_go", Effect.ALLOW),
+        ("*go*go*", "go_and_stay", Effect.ASK),
+        ("a*b*c", "a_c_b_c", Effect.ALLOW),
+        ("a*b*c*d", "a_c_b_d", Effect.ASK),
+        ("a*c", "a_b", Effect.ASK),
+        ("a*bc*bc", "a_bc", Effect.ASK),
+        ("aXb*bXa", "aXbXa", Effect.ASK),
+    ],
+)
+def test_B05_every_piece_of_a_pattern_counts(pattern: str, name: str, effect: Effect) -> None:
+    tool = make_tool(name)
+    assert judged(tool, allow=[Pattern(tool.server, pattern)]) is effect
+
+
 def test_B05_a_project_cannot_name_its_server_into_a_permission() -> None:
     rule = [Pattern("*", "*")]
     assert judged(make_tool("go"), allow=rule, origin=Origin.PROJECT) is Effect.ASK
@@ -183,7 +203,8 @@ def conditional(name: str, value: object, effect: Effect = Effect.ALLOW) -> Gran
         tool.name,
         tool.definition_hash,
         GrantScope.SESSION,
-        conditions=(condition,),
+        "",
+        (condition,),
     )
 
 
@@ -291,7 +312,7 @@ def test_B05_a_record_that_says_less_than_it_must_allows_nothing(change: dict[st
 def test_B05_a_saved_rule_may_deny_a_whole_server() -> None:
     grants = GrantSet()
     tool = make_tool("go")
-    grants.put(Grant(Effect.DENY, tool.fingerprint, None, "", GrantScope.EVERYWHERE), NOTE)
+    grants.put(Grant(Effect.DENY, tool.fingerprint, None, "", GrantScope.EVERYWHERE, "", ()), NOTE)
     assert [grant.effect for grant in grants.find(tool, {}, "")] == [Effect.DENY]
 
 

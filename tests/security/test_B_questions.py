@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Script, Turncoat, calling, deck, tool
-from tests.unit.engine.servers.support import eventually
+from tests.unit.engine.mcp.support import eventually
 from tui.model.chat import ToolCallStatus, TurnOutcome
 from tui.model.consent import Choice, Decision, Effect
 from tui.model.events import TurnFinished
@@ -48,8 +48,8 @@ async def test_B03_tools_of_one_name_are_called_on_the_server_that_was_shown(
         await eventually(lambda: len(running.raised(ConfirmationRequest)) == 2)
         first, second = running.raised(ConfirmationRequest)
         assert (first.server, second.server) == ("shop", "bank")
-        running.broker.decide(second.id, Decision(Choice.ONCE))
-        running.broker.decide(first.id, Decision(Choice.DENY))
+        running.engine.desk.answer(second.id, Decision(Choice.ONCE))
+        running.engine.desk.answer(first.id, Decision(Choice.DENY))
         await running.idle()
     assert shop.calls == []
     assert bank.calls == [("look", {"text": "b"})]
@@ -84,7 +84,7 @@ async def test_B04_a_name_that_looks_like_another_ones_is_remarked_on(
         running.engine.send("look")
         asked = await running.decide(Choice.DENY)
         await running.idle()
-    assert asked.notes == ("Its name looks like that of another tool: shop look.",)
+    assert asked.notes == ("The name looks like another tool's: shop look.",)
 
 
 async def test_B06_a_claim_to_be_harmless_spares_no_question(
@@ -163,7 +163,7 @@ async def test_B14_parallel_calls_get_an_answer_each(
         await eventually(lambda: len(running.raised(ConfirmationRequest)) == 5)
         for number, request in enumerate(running.raised(ConfirmationRequest)):
             choice = Choice.DENY if number == 2 else Choice.ONCE
-            running.broker.decide(request.id, Decision(choice))
+            running.engine.desk.answer(request.id, Decision(choice))
         await running.idle()
     assert sorted(arguments["text"] for _, arguments in shop.calls) == ["0", "1", "3", "4"]
     assert [call.status for call in running.calls].count(ToolCallStatus.DENIED) == 1
@@ -208,9 +208,9 @@ async def test_B15_a_denied_call_is_not_asked_again_and_remarked_on_under_anothe
         await running.idle()
     assert asked.tool == "send_all"
     assert asked.notes == (
-        "You denied a call with these very arguments before in this turn: shop buy.",
+        "Earlier in this turn you denied a call with the same arguments: shop buy.",
     )
-    assert "denied this very call already" in told(fake, 2)[0]["error"]
+    assert "already denied this exact call" in told(fake, 2)[0]["error"]
     assert shop.calls == bank.calls == []
 
 
@@ -225,7 +225,7 @@ async def test_B16_an_answer_after_the_server_went_away_does_nothing(
         asked = await running.pending(ConfirmationRequest)
         running.engine.servers.stop(ServerId("shop"))
         await eventually(lambda: running.store.state.pending == ())
-        running.broker.decide(asked.id, Decision(Choice.ALWAYS_SERVER))
+        running.engine.desk.answer(asked.id, Decision(Choice.ALWAYS_SERVER))
         running.engine.servers.start(ServerId("shop"))
         await running.idle()
         assert running.explained("shop", "buy").effect is Effect.ASK

@@ -6,17 +6,17 @@ from contextlib import contextmanager
 from functools import partial
 
 from tests.security.listener import listening
-from tests.ui.chat.app import ChatApp
-from tests.ui.chat.support import rows_of, until
-from tests.unit.engine.servers.asking import Stage
-from tests.unit.engine.servers.support import eventually, running, script
-from tui.engine.offerings import Offerings
+from tests.ui.chat.samples import rows_of
+from tests.ui.harness import ChatApp, until
+from tests.unit.engine.mcp.asking import Stage
+from tests.unit.engine.mcp.support import eventually, running, script
+from tui.engine.feature_commands import FeatureCommands
 from tui.model import events as e
 from tui.model.chat import EntryId
 from tui.model.events import ResourceRead
 from tui.model.servers import ServerId, ServerStatus
 from tui.ui.screens.link import LinkScreen
-from tui.ui.widgets.labelled_text import LabelledText
+from tui.ui.widgets.text.labelled_text import LabelledText
 
 DECOY = ServerId("decoy")
 _watched: list[list[str]] = []
@@ -84,14 +84,14 @@ async def test_C06_a_resource_is_read_by_its_server_alone_whatever_its_address_s
     async with (
         listening() as listener,
         running(script("decoy", env={"DECOY_URL": listener.url})) as (manager, watcher),
-        Offerings(manager, stage.facilities, take, lambda _: None) as offerings,
+        FeatureCommands(manager, stage.context, take, lambda _: None) as features,
     ):
         await watcher.until("decoy", ServerStatus.READY)
         addresses = [resource.uri for resource in watcher.catalog("decoy").resources]
         assert "file:///etc/shadow" in addresses
         with opened_files() as names:
             for address in addresses:
-                offerings.read_resource(DECOY, address)
+                features.read_resource(DECOY, address)
                 await eventually(partial(_was_read, read, address))
         assert {event.content.text for event in read} == {"what the server says"}
         assert not [name for name in names if "shadow" in name]

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui.engine.consent.audit import AuditLog
-from tui.engine.logs import JsonLines
-from tui.engine.redaction import Redactor
+from tui.engine.logs.log_file import JsonLines
+from tui.engine.logs.redaction import Redactor
 
 HOSTILE = (
     'x\n{"level": "INFO", "message": "all is well"}\r\n\x1b]0;title\x07\x1b[2J\x9b31m\x90q\x9c'

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.security.writers import ROOT
-from tests.unit.engine.chat.support import make_tool
-from tui.engine.auth.keystore import CredentialError, FilePlace
+from tui.engine.auth.key_store import CredentialError, FilePlace
 from tui.engine.consent.audit import AuditLog
-from tui.engine.files import write_private
-from tui.engine.preferences import append_message, save_theme
-from tui.engine.servers.enablement import Enablement
-from tui.model.chat import EntryId
+from tui.engine.files.atomic import write_private
+from tui.engine.files.preferences import append_message, save_theme
+from tui.engine.mcp.enablement import Enablement
+from tui.model.chat import EntryId, ToolCallStatus
+from tui.model.events import ToolCallChanged, ToolCallDecided
+from tui.model.servers import ServerId
 from tui.ui.crash import write_report
 
 KEY = "a-key-of-no-worth"
@@ -59,7 +60,7 @@ def test_I01_a_key_that_others_could_read_is_not_used_until_the_user_looked(
     place = FilePlace(path)
     place.set(KEY)
     path.chmod(0o644)
-    for action in (place.get, place.delete, lambda: place.set("another")):
+    for action in (place.get, lambda: place.set("another")):
         with pytest.raises(CredentialError, match="others have permissions") as caught:
             action()
         assert "chmod 600" in caught.value.advice
@@ -86,7 +87,7 @@ def test_I02_planted_links_and_pipes_lead_nowhere(tmp_path: Path) -> None:
     path = state / "credentials.json"
     place = FilePlace(path)
     path.symlink_to(canary)
-    with pytest.raises(CredentialError, match="link to another folder"):
+    with pytest.raises(CredentialError, match="link into another folder"):
         place.set(KEY)
     path.unlink()
     write_private(canary, b'{"version": 1}')
@@ -117,24 +118,33 @@ def test_I02_a_planted_lock_is_not_followed(tmp_path: Path) -> None:
     assert not canary.exists()
 
 
+CALL = EntryId("call-1")
+
+
+def decided(arguments: str, decision: str, source: str) -> ToolCallDecided:
+    name = "delete\n{}"
+    return ToolCallDecided(
+        CALL, ServerId("s"), "ab" * 32, name, "cd" * 32, arguments, decision, source
+    )
+
+
 def test_I10_each_decision_and_each_call_leaves_a_record_that_cannot_be_forged(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "audit.jsonl"
     log = AuditLog(path, on_problem=pytest.fail)
-    tool, call = make_tool("delete\n{}"), EntryId("call-1")
     for number in range(3):
         arguments = json.dumps({"path": f"/{number}"})
-        log.record_decision(tool, call, arguments, decision="allow", source="you: once")
-        log.record_call(tool, call, arguments, outcome="ok", seconds=1.5)
+        log.heed(decided(arguments, "allow", "you: once"))
+        log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 1.5))
     log.close(5)
     before = path.read_bytes()
     records = [json.loads(line) for line in before.splitlines()]
     assert [record["event"] for record in records] == ["decision", "call"] * 3
-    assert {record["definition"] for record in records} == {tool.definition_hash}
+    assert {record["definition"] for record in records} == {"cd" * 32}
     assert len({record["arguments"]["sha256"] for record in records}) == 3
     again = AuditLog(path, on_problem=pytest.fail)
-    again.record_decision(tool, call, "{}", decision="deny", source="settings")
+    again.heed(decided("{}", "deny", "settings"))
     again.close(5)
     assert path.read_bytes().startswith(before)
     last = json.loads(path.read_bytes().splitlines()[-1])

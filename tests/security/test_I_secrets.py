@@ -17,10 +17,9 @@ from tests.cli.running import run
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Fail, Say
 from tests.support.leaks import FIXTURE_SECRET
-from tui.engine.consent.headless import HeadlessConsent
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.logs import LOG_NAME, TALKATIVE
-from tui.engine.paths import log_dir
+from tui.engine.files.paths import log_dir
+from tui.engine.logs.log_file import LOG_NAME, TALKATIVE
 from tui.engine.startup import prepare_process
 
 TOKEN: Final = FIXTURE_SECRET + "of a server/+"
@@ -106,8 +105,7 @@ async def test_I05_what_libraries_log_loses_the_secrets_of_the_settings(
     monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", gemini.url)
     options = EngineOptions(tmp_path, follow_settings=False, server_patience=0)
     redactor = prepare_process(verbose=True)
-    consent = HeadlessConsent(())
-    async with Engine(options, lambda _: None, consent, redactor=redactor) as engine:
+    async with Engine(options, lambda _: None, redactor=redactor) as engine:
         await engine.start()
         library = logging.getLogger("some.library")
         for secret in (KEY, TOKEN, HEADER, QUERY):

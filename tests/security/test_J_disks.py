@@ -14,14 +14,13 @@ from click.testing import CliRunner
 
 from tests.security.unprivileged import as_somebody
 from tui.cli.main import main
-from tui.engine.auth.keystore import FilePlace
+from tui.engine.auth.key_store import FilePlace
 from tui.engine.consent.audit import AuditLog
-from tui.engine.consent.headless import HeadlessConsent
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.paths import state_dir
-from tui.engine.preferences import load_theme, save_theme
-from tui.engine.servers.enablement import Enablement
-from tui.engine.state_file import StateFile
+from tui.engine.files.paths import state_dir
+from tui.engine.files.preferences import load_theme, save_theme
+from tui.engine.files.state_file import StateFile
+from tui.engine.mcp.enablement import Enablement
 from tui.model.events import Event, NoticeRaised
 
 IS_ROOT: Final = os.geteuid() == 0
@@ -129,10 +128,10 @@ def test_J04_a_limit_on_the_size_of_files_is_met_the_same_way(tmp_path: Path) ->
 READ_ONLY_FOLDER: Final = """
 import json, sys
 from pathlib import Path
-from tui.engine.auth.keystore import CredentialError, FilePlace
-from tui.engine.preferences import append_message, load_messages, load_theme, save_theme
-from tui.engine.servers.enablement import Enablement
-from tui.engine.state_file import StateFile
+from tui.engine.auth.key_store import CredentialError, FilePlace
+from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
+from tui.engine.mcp.enablement import Enablement
+from tui.engine.files.state_file import StateFile
 
 folder, told = Path(sys.argv[1]), []
 folder.chmod(0o700)
@@ -184,7 +183,7 @@ async def test_J04_the_user_hears_of_it_as_a_notice(tmp_path: Path) -> None:
     events: list[Event] = []
     (state_dir() / "disabled-servers.json").mkdir()
     options = EngineOptions(tmp_path, demo=True, follow_settings=False, server_patience=0)
-    async with Engine(options, events.append, HeadlessConsent(())) as engine:
+    async with Engine(options, events.append) as engine:
         await engine.start()
     notices = [event.notice.text for event in events if isinstance(event, NoticeRaised)]
     assert any("disabled-servers.json" in text for text in notices)
@@ -196,7 +195,7 @@ async def test_J06_a_run_leaves_the_users_settings_as_they_are(home: Path, tmp_p
     settings.write_text('// mine\n{"theme": "x", "unknown": [1,\n 2,], /* here */ }\n')
     before = settings.read_bytes(), settings.stat().st_mtime_ns
     options = EngineOptions(tmp_path, demo=True, follow_settings=False, server_patience=0)
-    async with Engine(options, lambda _: None, HeadlessConsent(())) as engine:
+    async with Engine(options, lambda _: None) as engine:
         await engine.start()
     assert (settings.read_bytes(), settings.stat().st_mtime_ns) == before
     assert [path.name for path in settings.parent.iterdir()] == ["settings.json"]
@@ -258,5 +257,5 @@ def test_J11_a_state_folder_that_cannot_be_is_named(
     monkeypatch.setenv("GEMDECK_HOME", str(tmp_path / name))
     result = CliRunner().invoke(main, ["-p", "hello", "--demo"])
     assert result.exit_code == 1
-    assert "the folder for its state cannot be used" in result.output
+    assert "the state folder cannot be used" in result.output
     assert "Traceback" not in result.output

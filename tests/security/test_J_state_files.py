@@ -15,14 +15,14 @@ import pytest
 
 from tests.security.writers import ROOT, count
 from tests.support.measures import Measure
-from tests.unit.engine.servers.support import script
-from tui.engine.auth.keystore import FilePlace
+from tests.unit.engine.mcp.support import script
+from tui.engine.auth.key_store import FilePlace
 from tui.engine.consent.audit import AuditLog
-from tui.engine.files import STALE_AFTER, locked, remove_stale, set_aside, write_private
-from tui.engine.preferences import append_message, load_messages, load_theme, save_theme
-from tui.engine.servers.enablement import Enablement
-from tui.engine.servers.eras import Eras
-from tui.engine.state_file import StateFile
+from tui.engine.files.atomic import STALE_AFTER, locked, remove_stale, set_aside, write_private
+from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
+from tui.engine.files.state_file import StateFile
+from tui.engine.mcp.enablement import Enablement
+from tui.engine.mcp.session.era import EraCache
 from tui.model.servers import ProtocolEra
 
 ROUNDS: Final = 60
@@ -70,7 +70,7 @@ def test_J02_processes_that_write_together_lose_nothing(tmp_path: Path, measure:
 HOLDER: Final = """
 import sys
 from pathlib import Path
-from tui.engine.files import locked
+from tui.engine.files.atomic import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -104,11 +104,11 @@ def test_J03_a_lock_is_waited_for_within_bounds_and_dies_with_its_holder(tmp_pat
 
 
 def eras(path: Path) -> object:
-    return Eras(path).recall(script("raw"))
+    return EraCache(path).recall(script("raw"))
 
 
 def write_eras(path: Path) -> None:
-    Eras(path).remember(script("raw"), ProtocolEra.HANDSHAKE)
+    EraCache(path).remember(script("raw"), ProtocolEra.HANDSHAKE)
 
 
 def disabled(path: Path) -> object:

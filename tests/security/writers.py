@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.line_file import LineFile
-from tui.engine.state_file import StateFile
+from tui.engine.files.line_file import LineFile
+from tui.engine.files.state_file import StateFile
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAD: Final = 200_000

@@ -5,12 +5,12 @@ of `raw.py` with these behaviours, separated by commas. It prints ``ready`` once
 """
 
 import asyncio
-import signal
 import sys
 from pathlib import Path
 
-from tui.engine.servers.manager import ServerManager
-from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.late import import_connection
+from tui.engine.mcp.manager import ServerManager
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import Origin, ServerId, Transport
 
 RAW = Path(__file__).with_name("raw.py")
@@ -31,7 +31,12 @@ async def main() -> None:
         )
         for number, behaviours in enumerate(servers)
     ]
-    manager = ServerManager(lambda _: None, workspace=Path(folder), client_version="0")
+    manager = ServerManager(
+        lambda _: None,
+        workspace=Path(folder),
+        client_version="0",
+        import_connect=import_connection,
+    )
     async with manager:
         manager.configure(definitions)
         await manager.wait_discovered(20)
@@ -40,5 +45,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may have it ignored
     asyncio.run(main())

@@ -67,7 +67,7 @@ def initialize(request: Message) -> None:
     capabilities: Message = {"tools": {}}
     if "stormy" in BEHAVIOURS:
         capabilities = {"tools": {"listChanged": True}, "prompts": {"listChanged": True}}
-    if "liar" in BEHAVIOURS:
+    if BEHAVIOURS & {"liar", "hidden"}:
         capabilities = {"tools": {}, "prompts": {}, "resources": {}}
     answer(
         request,
@@ -137,6 +137,23 @@ def list_tools(request: Message) -> None:
 def list_prompts(request: Message) -> None:
     """List as many prompts as there were storms."""
     answer(request, {"prompts": [{"name": f"p{n}"} for n in range(STATE["storms"])]})
+
+
+def list_hidden(request: Message) -> None:
+    """List prompts and resources, the first of each with a name that does not show whole."""
+    if request["method"].startswith("prompts"):
+        answer(request, {"prompts": [{"name": "gr\u200beet"}, {"name": "greet"}]})
+        return
+    uris = ["memo://a\u202e", "memo://b"]
+    answer(request, {"resources": [{"uri": uri, "name": "memo"} for uri in uris]})
+
+
+def read_hidden(request: Message) -> None:
+    """Give what was asked for."""
+    if request["method"].startswith("prompts"):
+        answer(request, {"messages": [{"role": "user", "content": text("hello")}]})
+        return
+    answer(request, {"contents": [{"uri": request["params"]["uri"], "text": "hello"}]})
 
 
 def announce(*lists: str) -> None:
@@ -224,6 +241,16 @@ HANDLERS: dict[str, Callable[[Message], None]] = {
     "tools/list": list_tools,
     "tools/call": call_tool,
     **({"prompts/list": list_prompts} if "stormy" in BEHAVIOURS else {}),
+    **(
+        {
+            "prompts/list": list_hidden,
+            "prompts/get": read_hidden,
+            "resources/list": list_hidden,
+            "resources/read": read_hidden,
+        }
+        if "hidden" in BEHAVIOURS
+        else {}
+    ),
 }
 
 
@@ -245,6 +272,11 @@ def record(line: str) -> None:
             file.write(line)
 
 
+def note(moment: str) -> None:
+    """Save when something happened, in seconds of `time.monotonic`."""
+    Path(moment).write_text(str(time.monotonic()))
+
+
 def begin() -> None:
     """Do what comes before the first message."""
     if "flaky" in BEHAVIOURS and not Path("tried").exists():
@@ -256,6 +288,8 @@ def begin() -> None:
         print("cannot read the config", file=sys.stderr)
         print("\x1b[31mgiving up\x1b[0m", file=sys.stderr, flush=True)
         sys.exit(3)
+    if "note_term" in BEHAVIOURS:
+        signal.signal(signal.SIGTERM, lambda *_: note("term"))
     if "ignore_term" in BEHAVIOURS:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if "grandchild" in BEHAVIOURS:
@@ -293,6 +327,11 @@ def main() -> None:
             refuse(message, -32601, "method not found")
         else:
             handler(message)
+    if "save" in BEHAVIOURS:
+        time.sleep(0.4)
+        note("saved")
+    if "note_eof" in BEHAVIOURS:
+        note("eof")
     while "ignore_eof" in BEHAVIOURS:
         time.sleep(1)
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.snapshots.decks import SHORT_ARMING
 from tests.support.prompt_textual import prompt_textual, pytest_collection_finish
-from tui.ui.screens import arming
+from tui.ui.questions import arming
 
 __all__ = ["prompt_textual", "pytest_collection_finish"]
 

@@ -30,7 +30,7 @@ from tui.store.reducer import reduce
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.app import GemdeckApp
-from tui.ui.preferences import UiPreferences
+from tui.ui.themes import UiPreferences
 
 SIZES: Final = ((120, 36), (80, 24))
 """Columns and rows of the terminals that pictures are taken of."""

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from tests.fakes.commands import RecordingCommands
 from tests.snapshots.decks import HISTORIES, SHORT_ARMING, SIZES, pressing, wait_until_armed
 from tests.support.samples import confirmation
-from tests.ui.consent.confirming import FIELDS, VALUES
+from tests.ui.consent.samples import FIELDS, VALUES
 from tui.model import events as e
 from tui.model.arguments import canonical_json
 from tui.model.requests import ConfirmationRequest
@@ -19,7 +19,7 @@ from tui.store.reducer import reduce
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.app import GemdeckApp
-from tui.ui.preferences import UiPreferences
+from tui.ui.themes import UiPreferences
 
 SnapCompare = Callable[..., bool]
 

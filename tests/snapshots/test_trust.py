@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.commands import RecordingCommands
 from tests.snapshots.decks import HISTORIES, SIZES, pressing
 from tests.support.samples import SERVER, one_of_each
-from tests.ui.consent.disclosures import DIFFERENCE, GIT, SEARCH, changed_tools, trust
+from tests.ui.consent.samples import DIFFERENCE, GIT, SEARCH, changed_tools, trust
 from tests.ui.consent.test_grants import SAVED, SESSION, SETTING
 from tui.model import events as e
 from tui.model.catalog import Catalog
@@ -20,7 +20,7 @@ from tui.store.reducer import reduce
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.app import GemdeckApp
-from tui.ui.preferences import UiPreferences
+from tui.ui.themes import UiPreferences
 
 SnapCompare = Callable[..., bool]
 

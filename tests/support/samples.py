@@ -44,6 +44,9 @@ REQUEST: Final = RequestId("request-1")
 EVENT_TYPES: Final[tuple[type, ...]] = get_args(e.Event)
 """Every kind of event."""
 
+RECORDED: Final[tuple[type, ...]] = (e.ToolCallDecided, e.ToolRuleChanged)
+"""The kinds of events that are for the audit log and leave the state alone."""
+
 
 def server_view(name: str = SERVER, status: ServerStatus = ServerStatus.STOPPED) -> ServerView:
     """Make a server as the settings would give it."""
@@ -84,7 +87,7 @@ def populated_state() -> AppState:
 
 
 def one_of_each() -> dict[type, e.Event]:
-    """Make one event of every kind that changes `populated_state`."""
+    """Make one event of every kind; all but the recorded ones change `populated_state`."""
     tool = ToolView(
         ToolId("add_note"), "add_note", parameters=(Parameter("text", "string", required=True),)
     )
@@ -102,6 +105,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.ServerLogged(SERVER, (log_line(),)),
         e.ModelSelected(ModelView("gemini", BackendKind.GEMINI)),
         e.NoticeRaised(e.Notice(Severity.WARNING, "settings")),
+        e.QueueChanged(2),
         e.TurnStarted(TurnId("turn-2"), UserMessage(EntryId("user-2"), "again"), 20.0),
         e.TurnPhaseChanged(TURN, TurnPhase.STREAMING),
         e.TextStreamed(TEXT, " add it."),
@@ -109,6 +113,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.EntryCompleted(TEXT),
         e.ToolCallRequested(tool_call(EntryId("call-2"))),
         e.ToolCallChanged(CALL, ToolCallStatus.OK, 0.04, "added"),
+        e.ToolCallDecided(CALL, SERVER, "ab", "add_note", "cd", "{}", "allow", "you: once"),
         e.ToolCallProgressed(CALL, Progress(1, 3, "working")),
         e.UsageReported(Usage(prompt=12, output=3, context_limit=1_000)),
         e.ChatNoticeAdded(ChatNotice(EntryId("notice-1"), Severity.ERROR, "no key")),
@@ -122,6 +127,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.LogLevelChanged(SERVER, "warning"),
         e.FolderTrustChanged(FolderTrust.TRUSTED),
         e.GrantsChanged((grant,)),
+        e.ToolRuleChanged(SERVER, "ab", "add_note", "cd", "revoke"),
         e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),
     )
     return {type(event): event for event in made}

@@ -23,8 +23,7 @@ from typing import Any, Final, Self
 import psutil
 import pyte
 
-DEFAULT_TIMEOUT: Final = 20.0
-"""Seconds to wait for something on the screen; generous, for a busy machine."""
+from tests.support.waiting import PATIENCE
 
 MAX_RAW_BYTES: Final = 32_000_000
 """Output kept of one program; what writes more than this is broken."""
@@ -202,9 +201,7 @@ class Terminal:
         if master is not None:
             os.close(master)
 
-    def wait_for(
-        self, wanted: str | Callable[[str], bool], timeout: float = DEFAULT_TIMEOUT
-    ) -> str:
+    def wait_for(self, wanted: str | Callable[[str], bool], timeout: float = PATIENCE) -> str:
         """Wait until the screen shows a text, or fulfils a condition.
 
         Returns:
@@ -227,7 +224,7 @@ class Terminal:
                 if not self._changed.wait(_QUIET):
                     ended = self._process.poll() is not None and not self._readable()
 
-    def seconds_until(self, output: bytes, timeout: float = DEFAULT_TIMEOUT) -> float:
+    def seconds_until(self, output: bytes, timeout: float = PATIENCE) -> float:
         """Wait until the program has written `output`; give the seconds from start to then.
 
         Raises:
@@ -243,11 +240,11 @@ class Terminal:
             arrived = next(moment for length, moment in self._arrivals if length >= end)
         return arrived - self.started_at
 
-    def wait_gone(self, unwanted: str, timeout: float = DEFAULT_TIMEOUT) -> str:
+    def wait_gone(self, unwanted: str, timeout: float = PATIENCE) -> str:
         """Wait until the screen no longer shows a text; see `wait_for`."""
         return self.wait_for(lambda screen: unwanted not in screen, timeout)
 
-    def wait_for_exit(self, timeout: float = DEFAULT_TIMEOUT) -> int:
+    def wait_for_exit(self, timeout: float = PATIENCE) -> int:
         """Wait until the program has ended and all its output was read.
 
         Returns:

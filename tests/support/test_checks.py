@@ -73,6 +73,11 @@ async def test_clean(loop_watch):
 
 def test_measure(measure):
     measure("planted ratio 1.23")
+
+def test_signals():
+    code = "import signal; print([signal.getsignal(s) for s in (signal.SIGINT, signal.SIGHUP)])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "SIG_IGN" not in done.stdout
 """
 
 
@@ -88,7 +93,8 @@ def test_every_planted_leak_is_reported(tmp_path: Path, monkeypatch: pytest.Monk
         "-p",
         "no:cacheprovider",
     ]
-    command = [sys.executable, "-m", "pytest", "-rA", *options, str(tmp_path)]
+    ignoring = ["/bin/sh", "-c", 'trap "" INT HUP; exec "$@"', "sh"]  # as nohup does
+    command = [*ignoring, sys.executable, "-m", "pytest", "-rA", *options, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
     outcomes = re.findall(r"^(FAILED|ERROR|PASSED) \S+::test_(\w+)", done.stdout, re.MULTILINE)
@@ -105,7 +111,7 @@ def test_every_planted_leak_is_reported(tmp_path: Path, monkeypatch: pytest.Monk
         "secret_where_tmp_path_is",
         "stall",
     }, done.stdout
-    assert passed - failed == {"clean", "measure", "secret_in_its_place"}
+    assert passed - failed == {"clean", "measure", "secret_in_its_place", "signals"}
     assert "planted ratio 1.23" in done.stdout.split("= measured =")[1]
     assert "test_planted.py::test_stall" in done.stdout.split("= event loop held up =")[1]
 

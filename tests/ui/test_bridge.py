@@ -8,6 +8,7 @@ from textual.app import App, ComposeResult
 from textual.widgets import Label
 
 from tests.support.samples import server_view
+from tests.support.waiting import PATIENCE
 from tui.model import events as e
 from tui.model.servers import ServerStatus
 from tui.store.selectors import ready_count
@@ -47,7 +48,7 @@ async def test_an_event_from_a_task_of_the_engine_is_shown() -> None:
 
     async with app.run_test():
         task = asyncio.create_task(publish(), context=contextvars.Context())
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE):
             await task
             await app.heard.wait()
     assert app.counts == [(0, 0), (1, 1)]

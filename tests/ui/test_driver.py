@@ -7,7 +7,7 @@ import pytest
 from textual import events
 from textual.message import Message
 
-from tests.ui.chat.support import Clock
+from tests.ui.harness import Clock
 from tui.ui.driver import TerminalInput, VanishingOutput
 from tui.ui.paste import MAX_PASTE, PASTE_PATIENCE, Keystrokes, Pasted, PasteReader
 

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of servers."""
+"""Fixtures of the unit tests."""
 
 import gc
 from collections.abc import Iterator

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tui import compose
-from tui.ui.preferences import UiPreferences
-from tui.ui.widgets.history import HistoryStorage
+from tui.ui.themes import UiPreferences
+from tui.ui.widgets.chat.history import HistoryStorage
 
 
 class Sender:

@@ -1,4 +1,4 @@
-"""The command line. Importing it costs nothing: no Textual, no MCP SDK, no google-genai."""
+"""The command line. Importing it loads no Textual, MCP SDK or google-genai."""
 
 from tui.cli.main import main
 

@@ -1,10 +1,10 @@
-"""Exit codes; the numbers are those that users of Gemini in a terminal already script against."""
+"""Exit codes, the same as those of gemini-cli."""
 
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """How a run ended."""
+    """The result of a run."""
 
     OK = 0
     ERROR = 1

@@ -1,6 +1,6 @@
-"""One turn without a screen: the same engine, the same turn loop, answers from flags.
+"""Run one turn without a screen, with consent from command-line flags.
 
-Stdout carries the result and nothing else; everything said on the way goes to stderr.
+Only the result goes to stdout; all messages go to stderr.
 """
 
 import asyncio
@@ -13,12 +13,10 @@ from typing import Any, Final
 
 from tui.cli.exit_codes import ExitCode
 from tui.cli.stdin import read_piped_input
-from tui.engine.consent.headless import HeadlessConsent
-from tui.engine.consent.rules.policy import Policy
+from tui.engine.consent.tool_patterns import unmatched
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.events import EventBus
-from tui.engine.redaction import Redactor
-from tui.engine.servers.supervisor import CONNECT_TIMEOUT
+from tui.engine.logs.redaction import Redactor
+from tui.engine.mcp.supervisor import CONNECT_TIMEOUT
 from tui.engine.startup import prepare_process
 from tui.model.chat import ChatNotice, ModelText, Severity, ToolCall, TurnOutcome
 from tui.model.events import (
@@ -39,18 +37,18 @@ _E: Final = Severity.ERROR
 
 @dataclass(frozen=True, slots=True)
 class HeadlessRun:
-    """What to run.
+    """The options of a run.
 
     Attributes:
-        prompt: The user's message; what is piped in goes before it.
+        prompt: The user's message; standard input is placed before it.
         folder: The workspace.
         as_json: Whether to print one JSON object instead of the answer's text.
-        allowed_tools: ``server.tool`` or ``server`` patterns that may run.
-        model: The model asked for, or None.
+        allowed_tools: ``server.tool`` or ``server`` patterns of the tools that may run.
+        model: The requested model, or None.
         demo: Whether to use the offline demo.
         debug: Whether to write verbose logs.
-        yolo: Whether all tools may run which no rule denies.
-        trusted_folders: Folders whose own settings count in this run, by their real paths.
+        yolo: Whether all tools may run that no rule denies.
+        trusted_folders: Real paths of folders whose settings apply in this run.
     """
 
     prompt: str
@@ -65,22 +63,22 @@ class HeadlessRun:
 
 
 def run_headless(run: HeadlessRun) -> int:
-    """Run one turn, print its result, give the exit code."""
+    """Run one turn, print its result, and return the exit code."""
     session = _Session(run, prepare_process(verbose=run.debug))
     try:
         piped = read_piped_input(session.warn)
         prompt = "\n\n".join(part for part in (piped, run.prompt.strip()) if part)
         if not prompt:
-            return session.refuse("there is no prompt", "Give -p a text.", ExitCode.NO_INPUT)
+            return session.refuse("no prompt given", "Use -p TEXT.", ExitCode.NO_INPUT)
         return asyncio.run(session.answer(prompt))
     except (KeyboardInterrupt, asyncio.CancelledError):
         session.outcome = TurnOutcome.CANCELLED
-        return session.refuse("cancelled before the turn began", "", ExitCode.CANCELLED)
+        return session.refuse("cancelled before the turn started", "", ExitCode.CANCELLED)
 
 
 @dataclass
 class _Session:
-    """The engine, and the store that gathers what it says."""
+    """The engine and the store that collects its events."""
 
     run: HeadlessRun
     redactor: Redactor
@@ -90,9 +88,6 @@ class _Session:
     error: Notice | None = None
 
     async def answer(self, prompt: str) -> int:
-        bus = EventBus()
-        bus.subscribe(self.store.dispatch)
-        bus.subscribe(self._watch)
         options = EngineOptions(
             self.run.folder,
             demo=self.run.demo,
@@ -101,11 +96,12 @@ class _Session:
             follow_settings=False,
             server_patience=CONNECT_TIMEOUT,
             trusted_folders=self.run.trusted_folders,
+            allowed_tools=self.run.allowed_tools,
+            allows_all=self.run.yolo,
         )
-        consent = HeadlessConsent(self.run.allowed_tools, Policy(allows_all=self.run.yolo))
-        async with Engine(options, bus.publish, consent, redactor=self.redactor) as engine:
+        async with Engine(options, self._watch, redactor=self.redactor) as engine:
             self._stop_on_signals(engine)
-            configuration = await engine.start()
+            configuration = await engine.load()
             for problem in configuration.settings.problems:
                 if problem.fatal:
                     advice = "Correct the file and try again."
@@ -114,34 +110,36 @@ class _Session:
                 if self.error is not None:
                     return self._end_early(self.error, ExitCode.NO_KEY)
                 advice = "Set GEMINI_API_KEY, or use --demo."
-                return self.refuse("there is no Gemini key", advice, ExitCode.NO_KEY)
+                return self.refuse("no Gemini API key found", advice, ExitCode.NO_KEY)
+            await engine.start()
             engine.send(prompt)
             await engine.wait_idle()
-            self._name_unmatched(consent, engine)
+            self._name_unmatched(engine)
         self._print_result()
         return self._exit_code()
 
-    def _name_unmatched(self, consent: HeadlessConsent, engine: Engine) -> None:
-        """Say which names on the list of allowed tools meant nothing: typing errors, mostly."""
-        for name in consent.unmatched(engine.servers.offered_tools()):
-            self.warn(sanitize_line(f"--allowed-tools: {name} names no one tool or server"))
+    def _name_unmatched(self, engine: Engine) -> None:
+        """Warn about names in --allowed-tools that match nothing, usually typing errors."""
+        for name in unmatched(self.run.allowed_tools, engine.servers.offered_tools()):
+            self.warn(sanitize_line(f"--allowed-tools: {name} matches no tool or server"))
 
     def _stop_on_signals(self, engine: Engine) -> None:
         loop, main, is_leaving = asyncio.get_running_loop(), asyncio.current_task(), False
 
         def stop() -> None:
             nonlocal is_leaving
-            if self.store.state.turn is not None:
+            if self.store.state.conversation.turn is not None:
                 engine.cancel_turn()
             elif self.outcome is None and main is not None and not is_leaving:
-                is_leaving = True  # the servers then close undisturbed
+                is_leaving = True  # let the servers close undisturbed
                 main.cancel()
 
         for number in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)):
             loop.add_signal_handler(number, stop)
 
     def _watch(self, event: Event) -> None:
-        """Say on stderr what a user of a pipe has to know at once."""
+        """Collect an event, and report a notice on stderr."""
+        self.store.dispatch(event)
         match event:
             case NoticeRaised(notice):
                 self.error = notice if notice.severity is _E else self.error
@@ -154,18 +152,18 @@ class _Session:
                 self.outcome = outcome
 
     def warn(self, text: str) -> None:
-        """Say something on standard error, and keep it for the result."""
+        """Write a warning to standard error, and keep it for the result."""
         self.warnings.append(text)
         _say(text)
 
     def refuse(self, text: str, advice: str, code: ExitCode) -> ExitCode:
-        """Say why no turn is run, and give the exit code."""
+        """Report why no turn is run, and return the exit code."""
         notice = Notice(_E, text, advice)
         _say(_words(notice))
         return self._end_early(notice, code)
 
     def _end_early(self, error: Notice, code: ExitCode) -> ExitCode:
-        """Print the result of a run without a turn; what is wrong was said already."""
+        """Print the result of a run without a turn."""
         if self.run.as_json:
             _print_json(self._result("", error, []))
         return code
@@ -184,16 +182,16 @@ class _Session:
             print(answer)  # noqa: T201
 
     def _error(self, errors: list[ChatNotice]) -> ChatNotice | Notice | None:
-        """Give what kept the turn from being completed."""
+        """Return why the turn was not completed."""
         if self.outcome is TurnOutcome.LIMITED:
-            advice = "Ask for less, or raise gemdeck.maxToolCalls in the settings."
-            return Notice(_E, "The turn had no room for more tool calls.", advice)
+            advice = "Ask for less, or increase gemdeck.maxToolCalls in the settings."
+            return Notice(_E, "The turn reached its limit of tool calls.", advice)
         return errors[-1] if errors and self.outcome is not TurnOutcome.COMPLETED else None
 
     def _result(
         self, answer: str, error: ChatNotice | Notice | None, calls: list[ToolCall]
     ) -> dict[str, Any]:
-        usage = self.store.state.usage
+        usage = self.store.state.conversation.usage
         return {
             "response": answer,
             "model": self.store.state.model.name,
@@ -232,7 +230,7 @@ class _Session:
 
 
 def json_arguments(text: str) -> object:
-    """Give arguments as JSON, or as their text where that was cut."""
+    """Return arguments as JSON, or as text if they were cut."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -248,5 +246,5 @@ def _say(text: str) -> None:
 
 
 def _print_json(result: dict[str, Any]) -> None:
-    """Print the result in ASCII, so that no character in it acts on a terminal."""
+    """Print the result in ASCII, so that it cannot control a terminal."""
     print(json.dumps(result, ensure_ascii=True, indent=2))  # noqa: T201

@@ -1,4 +1,4 @@
-"""``gemdeck``: the deck by default, one turn without a screen with ``-p``."""
+"""The ``gemdeck`` command: the screen by default, one turn without it with ``-p``."""
 
 import gc
 import os
@@ -9,23 +9,23 @@ import click
 
 from tui import __version__
 from tui.cli.exit_codes import ExitCode
-from tui.engine.paths import log_dir, state_dir
-from tui.model.model_name import check_model_name
+from tui.engine.files.paths import log_dir, state_dir
+from tui.model.settings_rules import check_model_name
 from tui.text import sanitize_line
 
 ESCAPE_DELAY = "40"
-"""Milliseconds after which an escape byte counts as the Esc key and not as the start of another."""
+"""Milliseconds after which an escape byte counts as the Esc key."""
 
 EPILOG = """\b
 Exit codes: 0 done, 1 the turn failed, 2 wrong usage, 41 no key, 42 no prompt,
-52 settings cannot be used, 53 too many tool calls, 130 cancelled.
+52 unusable settings, 53 too many tool calls, 130 cancelled.
 """
 
 
 def _checked_model(
     _context: click.Context, _parameter: click.Parameter, name: str | None
 ) -> str | None:
-    """Refuse what cannot be the name of a model."""
+    """Refuse an invalid model name."""
     if name is None:
         return None
     try:
@@ -35,28 +35,28 @@ def _checked_model(
 
 
 def _check_state_folder() -> None:
-    """End with a word on standard error where the state folder cannot be used."""
+    """Exit with an error message if the state folder cannot be used."""
     try:
         state_dir()
         log_dir()
     except OSError as error:
         place = sanitize_line(str(error.filename or ""))
         click.echo(
-            f"gemdeck: the folder for its state cannot be used: {place}: {error.strerror}. "
-            "Set GEMDECK_HOME to a folder that you can write to.",
+            f"gemdeck: the state folder cannot be used: {place}: {error.strerror}. "
+            "Set GEMDECK_HOME to a writable folder.",
             err=True,
         )
         sys.exit(ExitCode.ERROR)
 
 
 def _prepare_terminal() -> None:
-    """Get ready for a screen; end with a word on standard error where there is no terminal."""
+    """Prepare for the screen; exit with an error message if there is no terminal."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         click.echo("gemdeck needs a terminal; use -p TEXT to run without one.", err=True)
         sys.exit(ExitCode.NO_INPUT)
-    # Textual reads it on import. Its own 100 ms are felt each time Esc stops an answer.
+    # Textual reads it on import. Its default of 100 ms makes Esc feel slow.
     os.environ.setdefault("ESCDELAY", ESCAPE_DELAY)
-    # What is imported lives as long as the process: collecting meanwhile only delays the screen.
+    # imported objects live as long as the process, so collecting them only delays the screen
     gc.disable()
 
 
@@ -72,13 +72,13 @@ def _prepare_terminal() -> None:
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="What -p prints on stdout.",
+    help="Output format of -p.",
 )
 @click.option(
     "--allowed-tools",
     metavar="SERVER.TOOL,…",
     default="",
-    help="Tools that -p may run; SERVER alone allows all of its tools. Others are denied.",
+    help="Tools that -p may run; SERVER alone allows all its tools. Others are denied.",
 )
 @click.option(
     "--trust-folder",
@@ -86,13 +86,15 @@ def _prepare_terminal() -> None:
     metavar="DIR",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Let the settings of this folder count in this run; DIR is its real path.",
+    help="Apply the settings of this folder in this run; DIR is its real path.",
 )
 @click.option(
-    "--yolo", is_flag=True, help="Run all tools unasked but those that a rule denies. Dangerous."
+    "--yolo",
+    is_flag=True,
+    help="Run all tools without asking, except those a rule denies. Dangerous.",
 )
-@click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to ask.")
-@click.option("--demo", is_flag=True, help="Use the offline demo model and its bundled servers.")
+@click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to use.")
+@click.option("--demo", is_flag=True, help="Use the offline demo model and the bundled servers.")
 @click.option("--debug", is_flag=True, help="Write verbose logs to the log folder.")
 @click.version_option(__version__, prog_name="gemdeck")
 def main(
@@ -108,11 +110,11 @@ def main(
 ) -> None:
     """Chat with Gemini and the tools of your MCP servers, in the terminal.
 
-    Reads the mcpServers of .gemini/settings.json in your home and in this folder. Without a key
-    in GEMINI_API_KEY, GOOGLE_API_KEY or the keyring it starts in an offline demo.
+    Reads mcpServers from .gemini/settings.json in your home and in this folder. Without a key
+    in GEMINI_API_KEY, GOOGLE_API_KEY or the keyring it starts an offline demo.
     """
     _check_state_folder()
-    # Each branch loads its own half of the house: a headless run must not pay for Textual.
+    # each branch imports what it needs: a headless run must not load Textual
     if prompt is not None:
         from tui.cli.headless import HeadlessRun, run_headless  # noqa: PLC0415
 

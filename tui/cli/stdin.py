@@ -1,4 +1,4 @@
-"""What is piped into the command."""
+"""Read piped standard input."""
 
 import os
 import select
@@ -8,36 +8,36 @@ from collections.abc import Callable
 from typing import Final
 
 PATIENCE: Final = 0.5
-"""Seconds after which a word on standard error says what the command waits for."""
+"""Seconds before a message on standard error says what the command is waiting for."""
 
 MAX_INPUT: Final = 8 * 1024 * 1024
-"""Bytes read at most; what exceeds them is left out."""
+"""Most bytes read; the rest is ignored."""
 
 _PIECE: Final = 64 * 1024
 
 
 def read_piped_input(warn: Callable[[str], None]) -> str:
-    """Read standard input to its end where it is a pipe or a file.
+    """Read standard input to its end if it is a pipe or a file.
 
-    A pipe is waited for as long as it takes, since what writes to it may be slow; one that was
-    left open by accident is told by the word on standard error.
+    There is no timeout, since the writer may be slow; after a while a message on standard error
+    says that the command is waiting.
 
     Args:
-        warn: Hears that the input was cut.
+        warn: Called if the input was cut.
     """
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return ""
     try:
         data = _read(sys.stdin.fileno())
-    except (OSError, ValueError):  # a folder, or a descriptor that was closed: nothing to read
+    except (OSError, ValueError):  # a folder or a closed descriptor
         return ""
     if len(data) > MAX_INPUT:
-        warn(f"standard input was cut at {MAX_INPUT // 1024 // 1024} MiB")
+        warn(f"standard input was cut off at {MAX_INPUT // 1024 // 1024} MiB")
     return data[:MAX_INPUT].decode("utf-8", errors="replace").strip()
 
 
 def _read(descriptor: int) -> bytes:
-    """Read to the end, or until there is more than `MAX_INPUT`."""
+    """Read to the end, or until `MAX_INPUT` is exceeded."""
     data = bytearray()
     deadline = time.monotonic() + PATIENCE
     is_told = False
@@ -45,7 +45,7 @@ def _read(descriptor: int) -> bytes:
         left = None if is_told else max(0.0, deadline - time.monotonic())
         if not _is_ready(descriptor, left):
             is_told = True
-            print("gemdeck: reading standard input; Ctrl+C ends it", file=sys.stderr)  # noqa: T201
+            print("gemdeck: reading standard input; press Ctrl+C to stop", file=sys.stderr)  # noqa: T201
             continue
         piece = os.read(descriptor, _PIECE)
         if not piece:
@@ -55,8 +55,8 @@ def _read(descriptor: int) -> bytes:
 
 
 def _is_ready(descriptor: int, seconds: float | None) -> bool:
-    """Wait until there is data or the end; None waits for good."""
-    if sys.platform == "win32":  # it selects sockets only
+    """Wait until there is data or the end; None waits forever."""
+    if sys.platform == "win32":  # select supports only sockets there
         return True
     readable, _, _ = select.select([descriptor], [], [], seconds)
     return bool(readable)

@@ -1,5 +1,16 @@
-"""Does the work: servers, chat, consent, settings. Knows neither the screen nor the store.
+"""The work behind the screen, and a library: ``from tui.engine import Engine, EngineOptions``.
 
-Nothing here imports the MCP SDK or google-genai at module level outside `servers.connection`,
-`chat.gemini` and their neighbours that the manager loads in a thread once it is needed.
+The names in `api` can be imported from here; they are loaded when one is first asked for.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tui.engine.api import *  # noqa: F403
+
+
+def __getattr__(name: str) -> object:
+    if not name[0].isupper():  # a submodule
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("tui.engine.api"), name)

@@ -1,4 +1,4 @@
-"""Opens addresses in the user's browser: with a list of arguments, never through a shell."""
+"""Open URLs in the user's browser, never through a shell."""
 
 import asyncio
 import shutil
@@ -10,14 +10,14 @@ from contextlib import suppress
 from typing import Final
 
 OPEN_TIMEOUT: Final = 2.0
-"""Seconds after which a program that has not ended by then counts as having opened the address."""
+"""Seconds after which an opener that still runs counts as successful."""
 
 _SHELL_CHARACTERS: Final = "$();!*'`\"|<>^"
-"""Characters that some opener, a script itself, might hand to a shell; they go out encoded."""
+"""Characters percent-encoded because an opener script may pass the URL to a shell."""
 
 
 async def open_in_browser(url: str) -> bool:
-    """Open an address and tell whether that worked.
+    """Open a URL; return whether that worked.
 
     Args:
         url: An ``http`` or ``https`` address in ASCII, which the user has agreed to.
@@ -35,7 +35,7 @@ async def open_in_browser(url: str) -> bool:
             ended.set_result(succeeded)
 
     def report(succeeded: bool) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any longer
+        with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(settle, succeeded)
 
     threading.Thread(target=_run, args=((*command, url), report), daemon=True).start()
@@ -43,11 +43,11 @@ async def open_in_browser(url: str) -> bool:
         async with asyncio.timeout(OPEN_TIMEOUT):
             return await ended
     except TimeoutError:
-        return True  # the opener has become the browser and stays
+        return True  # the opener has become the browser
 
 
 def _run(command: Sequence[str], report: Callable[[bool], None]) -> None:
-    """Run a program to its end, however late, so that it leaves no zombie."""
+    """Run a program and wait for its end, so that it leaves no zombie."""
     nothing = subprocess.DEVNULL
     try:
         process = subprocess.Popen(  # noqa: S603 - a found program and an address of checked form
@@ -60,7 +60,7 @@ def _run(command: Sequence[str], report: Callable[[bool], None]) -> None:
 
 
 def _opener() -> tuple[str, ...] | None:
-    """Find the program that opens addresses on this system."""
+    """Return the command that opens URLs on this system."""
     if sys.platform == "win32":
         return ("rundll32", "url.dll,FileProtocolHandler")
     names = ("open",) if sys.platform == "darwin" else ("xdg-open", "wslview", "x-www-browser")

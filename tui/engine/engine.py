@@ -1,57 +1,58 @@
-"""`Engine`: settings, servers, conversation and consent under one roof, with one lifetime."""
+"""`Engine`: settings, servers, conversations and consent under one roof, with one lifetime."""
 
 import asyncio
-import importlib
-import logging
-import os
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
+import contextlib
+import itertools
+from collections.abc import Hashable, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Self
 
 from tui import __version__
-from tui.engine.chat.backend import ModelBackend, ModelError
+from tui.engine import late
+from tui.engine.bus import EventBus, EventStream, Publish
+from tui.engine.chat.backends.backend import ModelBackend
+from tui.engine.chat.calls import CallRunner
 from tui.engine.chat.conversation import Conversation
-from tui.engine.chat.generation import BackendGenerator
+from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.message import Message
 from tui.engine.chat.turn import TurnLimits
-from tui.engine.consent.folders.keeper import FolderKeeper, Hooks
-from tui.engine.consent.protocol import Consent
-from tui.engine.consent.safeguards import Safeguards
-from tui.engine.demo.definitions import demo_definitions
-from tui.engine.demo.model import DemoBackend
-from tui.engine.events import Publish
-from tui.engine.following import SettingsFollower
-from tui.engine.offerings import Offerings
+from tui.engine.configuration import Configuration, load_configuration
+from tui.engine.consent.consent import TurnRecord
+from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
+from tui.engine.consent.folder_trust.trust_questions import (
+    FolderQuestion,
+    Question,
+    TrustQuestions,
+)
+from tui.engine.consent.tool_access import ToolAccess
+from tui.engine.desk import Desk, WithdrawnError
+from tui.engine.feature_commands import FeatureCommands
+from tui.engine.files.paths import state_dir
+from tui.engine.logs.problems import Problems
+from tui.engine.logs.redaction import Redactor
+from tui.engine.mcp import enablement
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
+from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
+from tui.engine.mcp.enablement import Enablement
+from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.session import era
+from tui.engine.mcp.supervisor import CONNECT_TIMEOUT
+from tui.engine.model_choice import ModelChoice
 from tui.engine.options import EngineOptions
-from tui.engine.paths import state_dir
-from tui.engine.problems import Problems
-from tui.engine.redaction import Redactor
-from tui.engine.requests import DecliningDesk, Desk
-from tui.engine.servers import enablement, eras
-from tui.engine.servers.enablement import Enablement
-from tui.engine.servers.eras import Eras
-from tui.engine.servers.facilities import Facilities, OpenUrl, open_nothing
-from tui.engine.servers.manager import ServerManager
-from tui.engine.settings.definitions import ServerDefinition, secrets_of
+from tui.engine.plan import Answers, Plan, folder_question, plan
+from tui.engine.reload import Reading, SettingsReader, read_settings
+from tui.engine.settings.servers.definitions import secrets_of
+from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
-from tui.model.chat import BackendKind, ModelView, Severity
-from tui.model.events import ModelSelected, Notice, NoticeRaised
+from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
+from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
 from tui.model.servers import ServerId
-from tui.text import sanitize_line
-
-if TYPE_CHECKING:
-    from tui.engine.auth.credentials import ModelAccess
-    from tui.engine.configuration import Configuration
-    from tui.engine.settings.loader import LoadedSettings
-    from tui.model.settings import GemdeckSettings
+from tui.model.trust import FolderTrust
 
 __all__ = ["Engine", "EngineOptions"]
-
-_log: Final = logging.getLogger(__name__)
 
 
 class Engine:
@@ -62,325 +63,328 @@ class Engine:
 
     Args:
         options: What the command line says.
-        publish: Takes every event.
-        consent: Answers whether a tool may run.
-        desk: Puts the requests of servers to the user; declines them all unless given.
+        publish: Takes every event; `events` gives them as well.
         open_url: Opens an address in the browser after the user's consent.
         redactor: Is told every secret of the settings and the model's key.
 
     Attributes:
         servers: The servers; theirs are the commands to start and stop them.
-        offerings: The commands on what servers offer beside tools.
-        desk: Takes the answers to requests of servers.
+        features: The commands on what servers offer beside tools.
+        desk: Takes the user's answers.
         policy: The rules on tools; takes them back.
+        models: Takes the user's choice of a model.
         tool_review: Takes the answers on tools that servers changed.
-        folder: Takes the answers on what the opened folder brings.
     """
 
     def __init__(
         self,
         options: EngineOptions,
-        publish: Publish,
-        consent: Consent,
+        publish: Publish | None = None,
         *,
-        desk: Desk | None = None,
         open_url: OpenUrl = open_nothing,
         redactor: Redactor | None = None,
     ) -> None:
         self._options = options
-        self._publish = publish
-        self._configuration: Configuration | None = None
-        self._conversation: Conversation | None = None
-        self._with_demo = False
+        self._bus = bus = EventBus()
+        if publish is not None:
+            bus.subscribe(publish)
+        self._publish = publish = bus.publish
         self._redactor = redactor or Redactor()
-        self._problems = Problems(publish, self._redactor)
-        self._safeguards = Safeguards(
-            consent,
-            publish,
+        self.desk = Desk(publish, attended=options.attended)
+        state, problems = _state_dir(), Problems(publish, self._redactor)
+        self._problems = problems
+        self._access = ToolAccess(
+            bus, self.desk, options, state, problems=problems, redactor=self._redactor
+        )
+        self.policy = self._access.policy
+        self.tool_review = self._access.review
+        self._opened = OpenedFolder(
             options.folder,
-            _state_dir(),
-            has_user=desk is not None,
-            problems=self._problems,
-            redactor=self._redactor,
+            Path.home(),
+            state,
+            options.trusted_folders,
+            problems,
+            attended=options.attended,
         )
-        self.policy = self._safeguards.policy
-        self.tool_review = self._safeguards.review
-        self._settings = SettingsFollower(
-            options.folder,
-            options.model,
-            self._apply_settings,
-            publish,
-            watches=options.follow_settings,
-        )
-        self.folder = FolderKeeper(
-            options.folder, publish, self._make_hooks(), asks=desk is not None
-        )
-        self._enablement = Enablement(_state_file(enablement.FILE_NAME), self._problems)
-        self._kind = BackendKind.DEMO
+        self._trust = TrustQuestions(self.desk, self._opened, self._access.audit, problems)
+        self._enablement = Enablement(state and state / enablement.FILE_NAME, problems)
+        self._context = self._make_context(open_url)
+        self.servers = self._make_servers(state)
+        self.features = FeatureCommands(self.servers, self._context, publish, self._send_message)
+        self._configuration: Configuration | None = None
+        self._reader: SettingsReader | None = None
+        self._reading: Reading | None = None
+        self._answers = Answers()
+        self._written = frozenset[str]()  # contents with an answer that no reading goes by yet
+        self._plan: Plan | None = None
+        self._asked: dict[Hashable, tuple[Question, asyncio.Task[None]]] = {}
+        self._conversations: dict[ConversationId, Conversation] = {}
+        self._numbers = itertools.count(1)
         self._waiting_ends = 0.0
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._stack = AsyncExitStack()
-        self.desk: Desk = desk or DecliningDesk()
-        self._open_url = open_url
-        self._facilities = self._make_facilities(open_url, has_user=desk is not None)
-        self.servers = self._make_servers(self._facilities)
-        self.offerings = Offerings(self.servers, self._facilities, publish, self._send_message)
+        self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
+        self.models = ModelChoice(publish, self._redactor, self._tasks, self._answer_with)
+        self._stack = contextlib.AsyncExitStack()
 
-    def _make_hooks(self) -> Hooks:
-        return Hooks(
-            self._spawn,
-            self._settings.reload,
-            self._configure_servers,
-            self._settings.load,
-            self._safeguards.log.record_trust,
-        )
-
-    def _make_facilities(self, open_url: OpenUrl, *, has_user: bool) -> Facilities:
+    def _make_context(self, open_url: OpenUrl) -> ClientContext:
         """Say what servers may use of us; without a user nothing that has to be asked for."""
-        return Facilities(
+        return ClientContext(
             self._publish,
             self.desk,
-            generator=BackendGenerator(self._backend) if has_user else None,
+            generator=backend_generator(self._backend) if self.desk.attended else None,
             open_url=open_url,
-            gate=self._safeguards.gate,
+            visibility=self._access.review,
+            takes_call=self._access.approval.take,
         )
 
-    def _make_servers(self, facilities: Facilities) -> ServerManager:
+    def _make_servers(self, state: Path | None) -> ServerManager:
         return ServerManager(
             self._publish,
             workspace=self._options.folder,
             client_version=__version__,
-            facilities=facilities,
-            eras=Eras(_state_file(eras.FILE_NAME)),
+            import_connect=late.import_connection,
+            context=self._context,
+            eras=era.EraCache(state and state / era.FILE_NAME),
             enablement=self._enablement,
         )
 
     async def __aenter__(self) -> Self:
         self._problems.attach()
-        self._stack.push_async_callback(self._safeguards.aclose)
+        self._stack.push_async_callback(self._access.aclose)
+        self._stack.push_async_callback(self._trust.aclose)
         await self._stack.enter_async_context(self.servers)
-        await self._stack.enter_async_context(self.offerings)
+        await self._stack.enter_async_context(self.features)
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    async def __aexit__(self, *exception: object) -> None:
+        await asyncio.sleep(0)  # an answer that was given just now is still taken
+        await self._tasks.aclose()
         await self._stack.aclose()
 
-    async def start(self) -> "Configuration":
-        """Read the settings, open the model backend, start the servers.
+    def events(self) -> EventStream:
+        """Give every event from now on, for ``async for``, until the engine is left."""
+        stream = EventStream(self._bus)
+        self._stack.callback(stream.close)
+        return stream
+
+    async def wait_ready(self, patience: float = CONNECT_TIMEOUT) -> None:
+        await self.servers.wait_discovered(patience)
+
+    async def load(self) -> Configuration:
+        """Read the settings and find the model, once; nothing is started.
 
         Returns:
             What was read, problems included. Nothing in the settings makes this fail.
         """
-        module = await asyncio.to_thread(importlib.import_module, "tui.engine.configuration")
-        options = self._options
-        self.folder.begin(_state_dir(), options.trusted_folders, self._problems)
-        configuration: Configuration = await in_daemon_thread(
-            partial(
-                module.load_configuration,
-                self._options.folder,
-                self._options.model,
-                os.environ,
-                demo=self._options.demo,
-                project=self.folder.gate(),
-            )
-        )
-        self.folder.take(configuration.settings)
-        self._configuration = configuration
-        self._facilities.max_result_size = configuration.settings.gemdeck.max_result_size
-        await asyncio.to_thread(self._enablement.load)
-        await self._safeguards.open(self.servers)
-        for notice in configuration.notices:
-            self._publish(NoticeRaised(notice))
-        access = configuration.access
-        try:
-            backend = await self._open_backend(access)
-        except ModelError as error:
-            self._complain(error)
-            access, backend = None, DemoBackend()
-        if access is None and not (self._options.demo or self._options.demo_without_key):
-            return configuration
-        self._converse(backend, configuration.settings.gemdeck)
-        self._announce(backend, needs_setup=access is None and not self._options.demo)
-        self._with_demo = access is None
-        self._waiting_ends = asyncio.get_running_loop().time() + self._options.server_patience
-        self._configure_servers()
-        if options.follow_settings or self.folder.asks:
-            self._spawn(self._settings.run(configuration.settings, self.folder.gate))
-        return configuration
-
-    def _converse(self, backend: ModelBackend, settings: "GemdeckSettings") -> None:
-        self._conversation = Conversation(
-            backend,
-            self.servers,
-            self._safeguards.consent,
-            self._publish,
-            limits=TurnLimits(settings.max_tool_calls, settings.max_result_size),
-            system_instruction=settings.system_instruction,
-            prepare=self._wait_for_servers,
-        )
-        self._spawn(self._conversation.run())
-
-    def send(self, text: str) -> None:
-        """Send a message to the model; it waits while a turn runs."""
-        if self._conversation is not None:
-            self._conversation.send(text)
-
-    def open_link(self, url: str) -> None:
-        """Open an address in the browser, to which the user has agreed."""
-        self._spawn(self._open_link(url))
-
-    async def _open_link(self, url: str) -> None:
-        if not await self._open_url(url):
-            words = "There is no program here to open links with."
-            self._publish(NoticeRaised(Notice(Severity.WARNING, words)))
-
-    def _send_message(self, message: Message) -> None:
-        """Send a message whose form for the model differs from the shown one."""
-        if self._conversation is not None:
-            self._conversation.send_message(message)
-
-    def _backend(self) -> ModelBackend | None:
-        """Give the model that answers now."""
-        return self._conversation.backend if self._conversation is not None else None
-
-    def cancel_turn(self) -> None:
-        """Stop the running turn, down to the wire."""
-        if self._conversation is not None:
-            self._conversation.cancel()
-
-    def clear_conversation(self) -> None:
-        """Begin a new conversation."""
-        if self._conversation is not None:
-            self._conversation.clear()
-
-    async def wait_idle(self) -> None:
-        """Wait until every message sent has been answered."""
-        if self._conversation is not None:
-            await self._conversation.wait_idle()
-
-    def use_api_key(self, key: str) -> None:
-        """Keep a Gemini key and let Gemini answer; the demo's servers leave."""
-        self._redactor.register(key)
-        self._spawn(self._switch_access("remember_api_key", key))
-
-    def use_vertex(self, project: str, location: str) -> None:
-        """Let Vertex answer, with the credentials of the environment; the demo's servers leave."""
-        self._spawn(self._switch_access("open_vertex", project, location))
-
-    def use_demo(self) -> None:
-        """Stay with the offline demo model, or let it answer again with its servers."""
-        if self._conversation is None:
-            return
-        answers_already = self._kind is BackendKind.DEMO
-        backend = DemoBackend()
-        if not answers_already:
-            self._conversation.use_backend(backend)
-        self._announce(backend, needs_setup=False)
-        if not answers_already:
-            self._with_demo = True
-            self._configure_servers()
-
-    async def _switch_access(self, function: str, *arguments: str) -> None:
-        """Get an access from `tui.engine.configuration` and let its model answer."""
-        if self._conversation is None:
-            return
-        module = importlib.import_module("tui.engine.configuration")
-        try:
-            access: ModelAccess = await in_daemon_thread(
-                partial(getattr(module, function), *arguments)
-            )
-            backend = await self._open_backend(access)
-        except (ValueError, OSError, ModelError) as error:
-            self._complain(error)
-            return
-        self._conversation.use_backend(backend)
-        self._announce(backend, needs_setup=False)
-        self._with_demo = False
-        self._configure_servers()
-
-    async def _open_backend(self, access: "ModelAccess | None") -> ModelBackend:
-        if access is None or self._configuration is None:
-            return DemoBackend()
-        if access.api_key is not None:
-            self._redactor.register(access.api_key.get_secret_value())
-        module = importlib.import_module("tui.engine.configuration")
-        backend: ModelBackend = await in_daemon_thread(
-            partial(module.open_backend, access, self._configuration.settings.gemdeck)
-        )
-        return backend
-
-    def _complain(self, error: Exception) -> None:
-        """Say why there is no other model than before."""
-        advice = getattr(error, "advice", "") or "Nothing has changed."
-        text = sanitize_line(self._redactor.redact(str(error)))
-        self._publish(NoticeRaised(Notice(Severity.ERROR, text, sanitize_line(advice))))
-
-    def _announce(self, backend: ModelBackend, *, needs_setup: bool) -> None:
-        self._kind = backend.kind
-        model = ModelView(sanitize_line(backend.model, 64), backend.kind, needs_setup)
-        self._publish(ModelSelected(model))
-
-    def _apply_settings(self, loaded: "LoadedSettings") -> None:
-        """Let the servers be those of new settings; all that did not change go on."""
         if self._configuration is not None:
-            self.folder.take(loaded)
-            self._configuration = replace(self._configuration, settings=loaded)
-            self._configure_servers()
+            return self._configuration
+        found = await in_daemon_thread(partial(load_configuration, self._opened, self._options))
+        self._configuration = found
+        settings = found.settings.gemdeck
+        self._context.max_result_size = settings.max_result_size
+        await asyncio.to_thread(self._enablement.load)
+        await self._access.open(self.servers)
+        for notice in found.notices:
+            self._publish(NoticeRaised(notice))
+        await self.models.begin(found, self._options)
+        return found
 
-    def _configure_servers(self) -> None:
-        """Let the rules and the servers be those of the settings, as far as they are trusted."""
-        loaded = self._configuration.settings if self._configuration is not None else None
-        definitions = self._definitions()
-        rules = self.folder.admit_rules(loaded.gemdeck) if loaded is not None else None
-        self._safeguards.configure(rules, definitions)
-        self.servers.configure(definitions)
+    async def start(self) -> Configuration:
+        """Read the settings, open the model, start the servers; see `load`."""
+        found = await self.load()
+        read = partial(read_settings, self._opened, self._options.model)
+        self._reader = SettingsReader(self._options.folder, read, found.reading, self._publish)
+        self._waiting_ends = asyncio.get_running_loop().time() + self._options.server_patience
+        self._take(found.reading)
+        if self._options.follow_settings:
+            self._tasks.start(self._reader.watch())
+        self._tasks.start(self._follow(self._reader))
+        return found
+
+    # What runs: settings and answers become a plan, and the plan is applied.
+
+    def apply(self, now: Plan) -> None:
+        """Let servers, rules and questions be those of a plan; what did not change goes on."""
+        before, self._plan = self._plan, now
+        self._redactor.register(*secrets_of(now.definitions))
+        self._access.configure(now.rules, now.definitions)
+        self.servers.configure(now.definitions)
         self.servers.judge_tools_again()
-        self.folder.ask()
+        for notice in now.notices:
+            if before is None or notice not in before.notices:
+                self._publish(NoticeRaised(notice))
+        if now.trust is not (before.trust if before is not None else FolderTrust.UNKNOWN):
+            self._publish(FolderTrustChanged(now.trust))
+        self._ask_all(now.questions)
+
+    async def _follow(self, reader: SettingsReader) -> None:
+        while True:
+            reading = await reader.changed()
+            if not reader.is_due:
+                self._answers = self._answers.kept(self._written)
+                self._written = frozenset()
+            self._take(reading)
+
+    def _take(self, reading: Reading) -> None:
+        """Go by settings that were read."""
+        trust = self._plan.trust if self._plan is not None else FolderTrust.UNKNOWN
+        verdict, self._reading = reading.settings.project, reading
+        if verdict.source and verdict.trust is not trust:
+            folder = str(self._options.folder)
+            self._trust.record(folder, verdict.hash, verdict.trust.value, verdict.source)
+        self._plan_again(self._answers.reading(reading.settings, reading.trust))
+
+    def _plan_again(self, answers: Answers) -> None:
+        """Go by what was answered."""
+        self._answers = answers
+        if self._reading is not None:
+            self.apply(plan(self._reading.settings, self._reading.trust, answers))
+
+    def _ask_all(self, questions: Sequence[Question]) -> None:
+        """Ask these questions and no other; one that stands as it is goes on."""
+        wanted = {question.key: question for question in questions}
+        for key, (question, task) in tuple(self._asked.items()):
+            if wanted.get(key) != question:
+                task.cancel()
+                del self._asked[key]
+        for key in wanted.keys() - self._asked.keys():
+            self._asked[key] = wanted[key], self._tasks.start(self._ask(wanted[key]))
+
+    async def _ask(self, question: Question) -> None:
+        try:
+            answer = await self._trust.ask(question)
+        except WithdrawnError:
+            return
+        finally:
+            self._forget_asked(question)
+        kept = self._trust.keep(question, answer)
+        self._plan_again(self._answers.answered(question, answer))
+        if kept is not None:
+            await self._read_after(kept, question)
+
+    def _forget_asked(self, question: Question) -> None:
+        if self._asked.get(question.key, (None,))[0] is question:
+            del self._asked[question.key]
+
+    async def _read_after(self, kept: "Future[None]", question: Question | None = None) -> None:
+        """Read the settings again once the writing of an answer ended, well or not."""
+        with contextlib.suppress(Exception):  # the user was told
+            await asyncio.shield(asyncio.wrap_future(kept))
+        if isinstance(question, FolderQuestion):
+            self._written |= {question.content}
+        if self._reader is not None:
+            self._reader.read_again()
+
+    def review_folder(self) -> None:
+        self._tasks.start(self._review())
+
+    async def _review(self) -> None:
+        read = partial(read_settings, self._opened, self._options.model, review=True)
+        question = folder_question((await asyncio.to_thread(read)).settings.project)
+        if question is None:
+            words = "This folder brings no settings of its own; there is nothing to review."
+            self._publish(NoticeRaised(Notice(Severity.INFO, words)))
+        self._plan_again(self._answers.reviewing(question))
+        if self._reader is not None:
+            self._reader.read_again()
+
+    def forget_folder(self) -> None:
+        """Take back what was said of the opened folder: its servers stop, also in later runs."""
+        if self._reading is None:
+            return
+        content = self._reading.settings.project.hash
+        folders = [folder.key for folder in self._reading.trust.starts.values()]
+        kept = self._trust.forget(content)
+        self._plan_again(self._answers.withdrawn(content, *folders))
+        self._tasks.start(self._read_after(kept))
 
     def explain_tool(self, server: ServerId, tool: str) -> None:
         """Tell how a tool stands, by its name as shown; it arrives as `ToolExplained`."""
-        self._safeguards.explain(self.servers, server, tool)
+        self._publish(ToolExplained(self._access.standing(self.servers, server, tool)))
 
-    def _definitions(self) -> tuple[ServerDefinition, ...]:
-        """Give the user's servers and, in the demo, the bundled ones under names still free."""
-        own = self._configuration.settings.servers if self._configuration is not None else ()
-        own = self.folder.admit(own)
-        self._redactor.register(*secrets_of(own))
-        if not self._with_demo:
-            return own
-        taken = {definition.id for definition in own}
-        bundled = (
-            replace(definition, id=ServerId(f"demo-{definition.id}"))
-            if definition.id in taken
-            else definition
-            for definition in demo_definitions()
-        )
-        return (*own, *bundled)
+    async def call_tool(
+        self, server: ServerId, tool: str, arguments: JsonObject, *, by_user: bool = False
+    ) -> ToolResult:
+        """Run a tool, by its name as shown, with the same consent as a call of the model.
+
+        That the user composed this very call, in a form or a command (`by_user`), is consent to
+        these arguments, unless a rule denies it.
+
+        Raises:
+            ToolCallError: If it did not run; the text says why.
+        """
+        if not isinstance(arguments, dict):
+            raise ToolCallError("The arguments must be an object.")
+        offered = self.servers.offered_tools()
+        found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
+        confirm, entry = self._access.approval.confirm, EntryId(f"c{next(self._numbers)}")
+        runner = CallRunner(self.servers, confirm, self._publish, TurnRecord())
+        if found is None:
+            _, held = self.servers.look_up(server, tool) or (None, None)
+            if held is not None:
+                runner.record_withheld(entry, held.id, arguments)
+            raise ToolCallError(self._access.standing(self.servers, server, tool).words)
+        return await runner.run_alone(found, arguments, entry, by_user=by_user)
+
+    # Conversations.
+
+    def send(self, text: str, conversation: ConversationId = MAIN) -> None:
+        """Send a message; it waits while a turn runs, and fails at once without a model."""
+        if (found := self._conversations.get(conversation)) is not None:
+            found.send(text)
+        else:
+            self.models.return_unsent(text, conversation)
+
+    def _send_message(self, message: Message) -> None:
+        """Send a message whose form for the model differs from the shown one."""
+        if (found := self._conversations.get(MAIN)) is not None:
+            found.send_message(message)
+        else:
+            self.models.return_unsent(message.unsent, MAIN)
+
+    def cancel_turn(self, conversation: ConversationId = MAIN) -> None:
+        """Stop the running turn, down to the wire."""
+        if (found := self._conversations.get(conversation)) is not None:
+            found.cancel()
+
+    def clear_conversation(self, conversation: ConversationId = MAIN) -> None:
+        """Begin a new conversation."""
+        if (found := self._conversations.get(conversation)) is not None:
+            found.clear()
+
+    async def wait_idle(self, conversation: ConversationId = MAIN) -> None:
+        """Wait until every message sent has been answered."""
+        if (found := self._conversations.get(conversation)) is not None:
+            await found.wait_idle()
 
     async def _wait_for_servers(self) -> None:
         patience = self._waiting_ends - asyncio.get_running_loop().time()
         if patience > 0:
             await self.servers.wait_discovered(patience)
 
-    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._forget)
+    def _backend(self) -> ModelBackend | None:
+        """Give the model that answers now."""
+        main = self._conversations.get(MAIN)
+        return main.backend if main is not None else None
 
-    def _forget(self, task: asyncio.Task[None]) -> None:
-        """Let go of a task that has ended; say so if it broke down."""
-        self._tasks.discard(task)
-        if task.cancelled() or (error := task.exception()) is None:
-            return
-        _log.error("A task of the engine broke down", exc_info=error)
+    def _answer_with(self, backend: ModelBackend) -> None:
+        """Let a model answer from now on; the demo brings its servers along."""
+        for conversation in self._conversations.values():
+            conversation.use_backend(backend)
+        if not self._conversations and self._configuration is not None:
+            settings = self._configuration.settings.gemdeck
+            self._conversations[MAIN] = conversation = Conversation(
+                backend,
+                self.servers,
+                self._access.approval.confirm,
+                self._publish,
+                limits=TurnLimits(settings.max_tool_calls, settings.max_result_size),
+                system_instruction=settings.system_instruction,
+                prepare=self._wait_for_servers,
+            )
+            self._tasks.start(conversation.run())
+        self._plan_again(replace(self._answers, demo=backend.kind is BackendKind.DEMO))
+
+    def _say_broken(self, error: BaseException) -> None:
         text = f"A part of the engine failed unexpectedly ({type(error).__name__})."
         advice = "The log tells more. Restart gemdeck if it does not answer."
         self._publish(NoticeRaised(Notice(Severity.ERROR, text, advice)))
@@ -388,13 +392,6 @@ class Engine:
 
 def _state_dir() -> Path | None:
     """Give the folder of our own state; None where there can be none."""
-    try:
+    with contextlib.suppress(OSError):
         return state_dir()
-    except OSError:
-        return None
-
-
-def _state_file(name: str) -> Path | None:
-    """Give the place of a file of our own; None where there can be none."""
-    folder = _state_dir()
-    return folder / name if folder is not None else None
+    return None

@@ -1,4 +1,4 @@
-"""What the user does with what servers offer beside tools: prompts, resources, completions."""
+"""Commands on the servers' prompts, resources, completions, links and log levels."""
 
 import asyncio
 import json
@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
+from tui.engine.bus import Publish
 from tui.engine.chat.message import Message
-from tui.engine.events import Publish
-from tui.engine.servers.facilities import Facilities
-from tui.engine.servers.features import Completion, ServerCallError
-from tui.engine.servers.manager import ServerManager
-from tui.engine.tools import TextPart
+from tui.engine.mcp.catalog.offered_tool import Completion, TextPart
+from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.errors import ServerCallError
+from tui.engine.mcp.manager import ServerManager
+from tui.engine.tasks import TaskSet
 from tui.model.chat import Severity
 from tui.model.events import (
     ArgumentCompleted,
@@ -25,74 +26,72 @@ from tui.model.servers import ServerId
 from tui.text import clip, sanitize, sanitize_line
 
 MAX_RUNNING: Final = 20
-"""Requests of this kind that may run at once; further ones are not made."""
+"""Most requests at once; further ones are refused."""
 
 REREAD_INTERVAL: Final = 0.5
-"""Shortest time between two readings of a resource that keeps changing, in seconds."""
+"""Minimum seconds between two reads of a changing resource."""
 
 MAX_KEPT: Final = 500
-"""Characters of a message that was not sent which a notice repeats."""
+"""Characters of an unsent message that a notice repeats."""
 
 logger = logging.getLogger(__name__)
 
 
-class Offerings:
-    """Carries out commands on prompts, resources, completions and log levels.
+class FeatureCommands:
+    """Runs commands on prompts, resources, completions, links and log levels.
 
-    Each command returns at once; what comes of it is published. Use it as an async context
-    manager: leaving it ends what still runs.
+    Each command returns at once and publishes its result. Use it as an async context manager:
+    leaving it cancels running requests.
 
     Args:
         servers: The servers.
-        facilities: Remembers subscriptions.
-        publish: Takes events.
+        context: Stores subscriptions and opens addresses.
+        publish: Publishes events.
         send: Sends a message to the model.
     """
 
     def __init__(
         self,
         servers: ServerManager,
-        facilities: Facilities,
+        context: ClientContext,
         publish: Publish,
         send: Callable[[Message], None],
     ) -> None:
         self._servers = servers
-        self._facilities = facilities
+        self._context = context
         self._publish = publish
         self._send = send
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = TaskSet("a request to a server failed", self._failed)
         self._shown: tuple[ServerId, str] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._rereading: asyncio.Task[None] | None = None
         self._completing: asyncio.Task[None] | None = None
         self._is_stale = False
         self._subscribing: defaultdict[ServerId, asyncio.Lock] = defaultdict(asyncio.Lock)
-        facilities.resource_updated = self._resource_updated
+        context.resource_updated = self._resource_updated
 
-    async def __aenter__(self) -> "Offerings":
+    async def __aenter__(self) -> "FeatureCommands":
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.aclose()
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
-        """Let a server render one of its prompts and send the result to the model."""
         self._start(self._send_prompt(server, prompt, dict(arguments)))
 
     def read_resource(self, server: ServerId, uri: str) -> None:
-        """Read a resource for the user; an earlier reading that still runs is given up."""
+        """Read a resource for the user; earlier reads are cancelled."""
         _cancel(self._reading)
+        _cancel(self._rereading)  # it rereads the resource shown before
+        self._rereading = None
         self._shown = (server, uri)
         self._reading = self._start(self._read(server, uri))
 
     def send_resource(self, server: ServerId, uri: str, text: str) -> None:
-        """Send a message to the model with the content of a resource beside it."""
         self._start(self._send_resource(server, uri, text))
 
     def subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
-        """Ask to be told of changes of a resource, or no longer; the last word counts."""
+        """Subscribe to a resource or unsubscribe from it; the last request wins."""
         self._start(self._subscribe(server, uri, subscribed=subscribed))
 
     def complete(
@@ -104,14 +103,21 @@ class Offerings:
         value: str,
         context: Mapping[str, str],
     ) -> None:
-        """Complete an argument; an earlier completion that still runs is given up."""
+        """Complete an argument; an earlier completion is cancelled."""
         _cancel(self._completing)
         work = self._complete(token, server, target, argument, value, dict(context))
         self._completing = self._start(work)
 
     def set_log_level(self, server: ServerId, level: str) -> None:
-        """Tell a server from which level on to log."""
         self._start(self._set_log_level(server, level))
+
+    def open_link(self, url: str) -> None:
+        self._start(self._open_link(url))
+
+    async def _open_link(self, url: str) -> None:
+        if not await self._context.open_url(url):
+            words = "No program to open links was found."
+            self._publish(NoticeRaised(Notice(Severity.WARNING, words)))
 
     async def _send_prompt(self, server: ServerId, prompt: str, arguments: dict[str, str]) -> None:
         command = _shown_command(prompt, arguments)
@@ -119,7 +125,7 @@ class Offerings:
             own = self._servers.own_prompt_name(server, prompt)
             rendered = await self._servers.features(server).get_prompt(own, arguments)
         except ServerCallError as error:
-            self._complain(f"{command} of {server} was not sent: {error}")
+            self._report_error(f"{command} of {server} was not sent: {error}")
             return
         self._send(Message(f"{command}\n\n{rendered.shown}", rendered.parts, command, server))
 
@@ -137,7 +143,7 @@ class Offerings:
             reading = await self._servers.features(server).read_resource(uri)
         except ServerCallError as error:
             kept = f": {clip(words, MAX_KEPT)}" if words else ""
-            self._complain(f"{uri} of {server} could not be read ({error}). Not sent{kept}")
+            self._report_error(f"{uri} of {server} could not be read ({error}). Not sent{kept}")
             return
         size = f"{len(reading.content.text):,} characters" if reading.content.text else ""
         what = ", ".join(part for part in (size, *reading.content.blobs) if part) or "empty"
@@ -147,7 +153,7 @@ class Offerings:
 
     async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         async with self._subscribing[server]:
-            wanted = self._facilities.subscriptions.setdefault(server, set())
+            wanted = self._context.subscriptions.setdefault(server, set())
             try:
                 features = self._servers.features(server)
                 if subscribed:
@@ -157,7 +163,7 @@ class Offerings:
                     wanted.discard(uri)
                     await features.unsubscribe(uri)
             except ServerCallError as error:
-                self._complain(f"Changes of {uri} of {server}: {error}")
+                self._report_error(f"Subscribing to {uri} of {server} failed: {error}")
                 if subscribed:
                     return
             self._publish(SubscriptionChanged(server, uri, subscribed))
@@ -184,10 +190,10 @@ class Offerings:
         try:
             await self._servers.features(server).set_log_level(level)
         except ServerCallError as error:
-            self._complain(f"The log level of {server} was not changed: {error}")
+            self._report_error(f"The log level of {server} was not changed: {error}")
 
     def _resource_updated(self, server: ServerId, uri: str) -> None:
-        """Read the shown resource again, however often it is announced, at a bounded pace."""
+        """Reread the shown resource, at most once per `REREAD_INTERVAL`."""
         if (server, uri) != self._shown:
             return
         self._is_stale = True
@@ -200,24 +206,18 @@ class Offerings:
             await self._read(*self._shown)
             await asyncio.sleep(REREAD_INTERVAL)
 
-    def _complain(self, text: str) -> None:
+    def _report_error(self, text: str) -> None:
         self._publish(NoticeRaised(Notice(Severity.ERROR, sanitize_line(text))))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
         if len(self._tasks) >= MAX_RUNNING:
             work.close()
-            self._complain(f"There are {MAX_RUNNING} requests under way already.")
+            self._report_error(f"{MAX_RUNNING} requests are already running. Try again later.")
             return None
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        return task
+        return self._tasks.start(work)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("a request to a server failed", exc_info=error)
-            self._complain(f"A request failed unexpectedly ({type(error).__name__}).")
+    def _failed(self, error: BaseException) -> None:
+        self._report_error(f"A request failed unexpectedly ({type(error).__name__}).")
 
 
 def _cancel(task: asyncio.Task[None] | None) -> None:
@@ -226,7 +226,7 @@ def _cancel(task: asyncio.Task[None] | None) -> None:
 
 
 def _shown_command(prompt: str, arguments: Mapping[str, str]) -> str:
-    """Give a prompt as the slash command that sends it."""
+    """Return the slash command that sends a prompt."""
     words = [f"/{prompt}"]
     words += [
         f"--{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items()

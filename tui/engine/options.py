@@ -24,6 +24,9 @@ class EngineOptions:
         server_patience: Seconds after the start of the servers during which a turn waits for
             those that are still starting.
         trusted_folders: Folders whose own settings count in this run, by their real paths.
+        attended: Whether somebody sits before a screen and can be asked.
+        allowed_tools: ``server.tool`` or ``server`` patterns of tools that run unasked.
+        allows_all: Whether all tools run unasked that no rule denies.
     """
 
     folder: Path
@@ -33,3 +36,6 @@ class EngineOptions:
     follow_settings: bool = True
     server_patience: float = SERVER_PATIENCE
     trusted_folders: tuple[Path, ...] = ()
+    attended: bool = False
+    allowed_tools: tuple[str, ...] = ()
+    allows_all: bool = False

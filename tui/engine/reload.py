@@ -1,135 +1,143 @@
-"""Live reload: edits of settings files reach the servers while gemdeck runs."""
+"""Reads the settings, at first and again when their files change or an answer was kept."""
 
 import asyncio
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from tui.engine.configuration import problem_notice
-from tui.engine.events import Publish
-from tui.engine.settings.extensions import extensions_folder
+from tui.engine.bus import Publish
+from tui.engine.consent.folder_trust.folder_gate import OpenedFolder, Trust
 from tui.engine.settings.loader import LoadedSettings, load_settings
-from tui.engine.settings.project import ProjectGate
-from tui.engine.settings.watcher import Plan, make_plan, settings_files, watch
+from tui.engine.settings.servers.definitions import SettingsProblem
+from tui.engine.settings.sources.extensions import extensions_folder
+from tui.engine.settings.sources.watcher import Plan, make_plan, settings_files, watch
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.settings import GemdeckSettings
 
 _AS_BEFORE: Final = "The servers stay as they are until the file is corrected."
+_NEXT_START: Final = "What changed under gemdeck in the settings counts from the next start on."
 _log: Final = logging.getLogger(__name__)
 
 
-class SettingsReloader:
-    """Reads the settings again when their files change.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the settings files say, and what the user's earlier answers say of it."""
 
-    A file that cannot be read any more, as one that is half written, changes nothing: what was
-    read before holds until the file is whole. Of the new settings only the servers take effect.
+    settings: LoadedSettings
+    trust: Trust
+
+
+def read_settings(opened: OpenedFolder, model: str | None, *, review: bool = False) -> Reading:
+    """Read all settings that count for the opened folder. Blocks.
+
+    Args:
+        opened: Knows what was said of the folder.
+        model: The model named on the command line, or None.
+        review: Whether the user wants to see what the folder brings, whatever was said.
+    """
+    gate = opened.gate(review=review)
+    settings = load_settings(
+        opened.folder, environ=os.environ, home=opened.home, model=model, project=gate
+    )
+    return Reading(settings, gate.trust(settings.servers))
+
+
+class SettingsReader:
+    """Gives the settings anew when something changed.
+
+    If a file cannot be read any more, such as one that is half written, nothing is given: what
+    was read before holds until the file is whole.
 
     Args:
         folder: The opened folder.
-        model: The model named on the command line, or None.
-        loaded: What was read last.
-        apply: Takes what was read now.
+        read: Reads the settings; blocks.
+        first: What was read at first.
         publish: Takes notices of what is wrong, each once.
-        gate: Gives what decides on the folder's part, for each reading.
-        watches: Whether the files are watched; without, they are read when `reload` is called.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        model: str | None,
-        loaded: LoadedSettings,
-        apply: Callable[[LoadedSettings], None],
-        publish: Publish,
-        *,
-        gate: Callable[[], ProjectGate] | None = None,
-        watches: bool = True,
+        self, folder: Path, read: Callable[[], Reading], first: Reading, publish: Publish
     ) -> None:
         self._folder = folder
-        self._model = model
-        self._loaded = loaded
-        self._apply = apply
+        self._read = read
+        self._last = first
         self._publish = publish
-        self._told = frozenset(loaded.problems)
-        self._told_broken = _broken(loaded)
-        self._gate = gate
-        self._watches = watches
+        self._told = frozenset(first.settings.problems)
         self._forced = False
         self._changed = asyncio.Event()
 
-    def reload(self) -> None:
-        """Read and apply the settings again, soon, also where no file has changed."""
+    def read_again(self) -> None:
+        """Let `changed` read the settings, and give them even if they are the same."""
         self._forced = True
         self._changed.set()
 
-    async def run(self) -> None:
-        """Follow the files until cancelled; where the system cannot watch them, do nothing."""
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                if self._watches:
-                    tasks.create_task(self._watch())
-                while True:
-                    await self._changed.wait()
-                    self._changed.clear()
-                    await self._reload()
-        except* (OSError, RuntimeError) as errors:
-            _log.warning("settings files are not read again: %s", errors.exceptions)
+    @property
+    def is_due(self) -> bool:
+        return self._forced
 
-    async def _watch(self) -> None:
-        """Follow the files; where the system cannot watch them, they are read when asked for."""
+    async def watch(self) -> None:
+        """Follow the files until cancelled. Where the system cannot watch them, do nothing."""
         try:
             await watch(self._find_plan, self._changed.set)
         except (OSError, RuntimeError) as error:
             _log.warning("settings files are not watched: %s", error)
+
+    async def changed(self) -> Reading:
+        """Wait until there are new settings, and give them."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            if (reading := await self._read_once()) is not None:
+                return reading
 
     def _find_plan(self) -> Plan:
         home = Path.home()
         files = settings_files(self._folder, environ=os.environ, home=home)
         return make_plan(files, [extensions_folder(home)])
 
-    async def _reload(self) -> None:
-        """Read all files and apply what they say, unless one of them is newly broken."""
+    async def _read_once(self) -> Reading | None:
+        """Read all files; give nothing if they say the same or one of them is newly broken."""
         forced, self._forced = self._forced, False
-        gate = self._gate() if self._gate is not None else None
-        load = partial(
-            load_settings, self._folder, environ=os.environ, model=self._model, project=gate
-        )
-        loaded = await asyncio.to_thread(load)
-        newly_broken = _broken(loaded) - _broken(self._loaded)
-        self._tell(loaded, newly_broken)
-        if newly_broken or (loaded == self._loaded and not forced):
-            self._forced = forced and bool(newly_broken)
-            return
-        if _at_start_only(loaded) != _at_start_only(self._loaded):
-            words = "What changed under gemdeck in the settings counts from the next start on."
-            self._publish(NoticeRaised(Notice(Severity.INFO, words)))
-        self._loaded = loaded
-        self._apply(loaded)
+        reading = await asyncio.to_thread(self._read)
+        before, now = self._last.settings, reading.settings
+        newly_broken = _broken(now.problems) - _broken(before.problems)
+        self._tell(now, newly_broken)
+        if newly_broken or (reading == self._last and not forced):
+            self._forced = self._forced or (forced and bool(newly_broken))
+            return None
+        if _at_start_only(now) != _at_start_only(before):
+            self._publish(NoticeRaised(Notice(Severity.INFO, _NEXT_START)))
+        self._last = reading
+        return reading
 
     def _tell(self, loaded: LoadedSettings, newly_broken: set[str]) -> None:
         """Say what is wrong, if it was not said when the files were read last.
 
         Of a file that is broken it is said once, however its breaks change while it is edited.
         """
+        told_broken = _broken(self._told)
         for problem in loaded.problems:
-            if problem in self._told or (problem.fatal and problem.file in self._told_broken):
+            if problem in self._told or (problem.fatal and problem.file in told_broken):
                 continue
             notice = problem_notice(problem)
             if problem.file in newly_broken:
                 notice = replace(notice, advice=_AS_BEFORE)
             self._publish(NoticeRaised(notice))
         self._told = frozenset(loaded.problems)
-        self._told_broken = _broken(loaded)
 
 
-def _broken(loaded: LoadedSettings) -> set[str]:
+def problem_notice(problem: SettingsProblem) -> Notice:
+    """Say what is wrong in a settings file."""
+    return Notice(Severity.ERROR if problem.fatal else Severity.WARNING, str(problem))
+
+
+def _broken(problems: "frozenset[SettingsProblem] | tuple[SettingsProblem, ...]") -> set[str]:
     """Name the files that could not be used."""
-    return {problem.file for problem in loaded.problems if problem.fatal}
+    return {problem.file for problem in problems if problem.fatal}
 
 
 def _at_start_only(loaded: LoadedSettings) -> GemdeckSettings:

@@ -1,4 +1,4 @@
-"""What a process does for its safety before it works."""
+"""Prepare the process: logging, core dumps, stale files."""
 
 import contextlib
 import os
@@ -6,34 +6,34 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from tui.engine.files import remove_stale
-from tui.engine.logs import forbid_core_dumps, log_to_file
-from tui.engine.paths import state_dir
-from tui.engine.redaction import Redactor
-from tui.engine.settings.secrets import is_secret_name
+from tui.engine.files.atomic import remove_stale
+from tui.engine.files.paths import state_dir
+from tui.engine.logs.log_file import forbid_core_dumps, log_to_file
+from tui.engine.logs.redaction import Redactor
+from tui.engine.logs.secret_names import is_secret_name
 
 MIN_ENVIRONMENT_SECRET: Final = 8
-"""Shortest value of a variable that is masked; switches and numbers are shorter."""
+"""Shortest environment value that is masked; flags and numbers are shorter."""
 
 
-_NO_SECRETS: Final = frozenset(
+_NOT_SECRET: Final = frozenset(
     {
         *("PWD", "SSH_AUTH_SOCK", "SESSION_MANAGER", "DESKTOP_SESSION"),
         *("DBUS_SESSION_BUS_ADDRESS", "XDG_SESSION_CLASS", "XDG_SESSION_DESKTOP"),
         *("XDG_SESSION_PATH", "XDG_SESSION_TYPE"),
     }
 )
-"""Variables of every desktop whose names sound secret: the opened folder is in one of them."""
+"""Common desktop variables with secret-sounding names; PWD is the opened folder."""
 
 
 def prepare_process(*, verbose: bool = False) -> Redactor:
-    """Send logs to their file, forbid core dumps, and clear what killed processes left.
+    """Send logs to their file, disable core dumps, and remove stale temporary files.
 
     Args:
-        verbose: Whether the log has more than warnings.
+        verbose: Whether to log more than warnings.
 
     Returns:
-        What keeps secrets out of the log; it has to be told of them.
+        The log's redactor, to which further secrets must be registered.
     """
     forbid_core_dumps()
     redactor = Redactor()
@@ -45,9 +45,9 @@ def prepare_process(*, verbose: bool = False) -> Redactor:
 
 
 def _environment_secrets(environ: Mapping[str, str]) -> list[str]:
-    """Give the values of variables whose names say that they are secret, and whose size does."""
+    """Return the values of variables with secret-sounding names that are long enough."""
     return [
         value
         for name, value in environ.items()
-        if is_secret_name(name) and name not in _NO_SECRETS and len(value) >= MIN_ENVIRONMENT_SECRET
+        if is_secret_name(name) and name not in _NOT_SECRET and len(value) >= MIN_ENVIRONMENT_SECRET
     ]

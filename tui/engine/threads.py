@@ -1,7 +1,6 @@
-"""Threads that may be left behind.
+"""Daemon threads for calls that may hang, such as a keyring waiting for its password.
 
-`asyncio.to_thread` uses threads that the end of the process waits for. What may hang for longer
-than a user would wait, such as a keyring that asks for its password, runs here instead.
+Unlike the threads of `asyncio.to_thread`, they do not delay the end of the process.
 """
 
 import asyncio
@@ -10,49 +9,59 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 MAX_JOBS: Final = 1_000
-"""Jobs that may wait for an `OrderedWorker`; further ones are not done."""
+"""Most jobs queued for an `OrderedWorker`; further ones are rejected."""
 
 Result = TypeVar("Result")
 
 _log: Final = logging.getLogger(__name__)
 
 
-async def in_daemon_thread(function: Callable[[], Result]) -> Result:
-    """Run a function that blocks. Cancelling this leaves the thread behind, to end by itself."""
-    return await asyncio.wrap_future(_start(function))
+def in_daemon_thread(function: Callable[[], Result]) -> asyncio.Future[Result]:
+    """Run a blocking function. If cancelled, the thread keeps running until it returns."""
+    return asyncio.wrap_future(_start(function))
 
 
 def within(seconds: float, function: Callable[[], Result]) -> Result:
-    """Run a function that may hang, and give it up after some time. Blocks for as long.
+    """Run a function that may hang, and block until it ends or the timeout expires.
 
     Raises:
-        TimeoutError: If it has not ended by then; its thread is left behind.
+        TimeoutError: If it has not ended by then; its thread keeps running.
     """
     return _start(function).result(seconds)
 
 
 class OrderedWorker:
-    """Does jobs one after the other in a thread of its own, which begins with the first job."""
+    """Runs jobs in order in its own thread, which starts with the first job.
 
-    def __init__(self) -> None:
-        self._jobs: queue.Queue[Callable[[], None] | None] = queue.Queue(MAX_JOBS)
+    Args:
+        on_error: Called when a job fails, in the worker's thread, or is rejected.
+    """
+
+    def __init__(self, on_error: Callable[[Exception], None] = lambda _: None) -> None:
+        self._on_error = on_error
+        self._jobs: queue.Queue[tuple[Callable[[], Any], Future[Any]] | None]
+        self._jobs = queue.Queue(MAX_JOBS)
         self._thread: threading.Thread | None = None
 
-    def submit(self, job: Callable[[], None]) -> None:
-        """Do a job after all those before it; returns at once."""
+    def submit(self, job: Callable[[], Result]) -> Future[Result]:
+        """Queue a job; the returned future gets its result. Until it runs it can be cancelled."""
+        done: Future[Result] = Future()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="ordered worker", daemon=True)
             self._thread.start()
         try:
-            self._jobs.put_nowait(job)
-        except queue.Full:
-            _log.warning("a job was left out, because %s wait already", MAX_JOBS)
+            self._jobs.put_nowait((job, done))
+        except queue.Full as error:
+            _log.warning("a job was rejected: %s are already queued", MAX_JOBS)
+            done.set_exception(error)
+            self._on_error(error)
+        return done
 
     def close(self, patience: float) -> None:
-        """Wait until all jobs are done, at most `patience` seconds."""
+        """Wait until all jobs are done, but at most `patience` seconds."""
         if self._thread is None:
             return
         try:
@@ -62,11 +71,18 @@ class OrderedWorker:
         self._thread.join(patience)
 
     def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while (next_job := self._jobs.get()) is not None:
+            job, done = next_job
+            if not done.set_running_or_notify_cancel():
+                continue
             try:
-                job()
-            except Exception:  # noqa: BLE001 - one that fails must not hold up the next ones
+                result = job()
+            except Exception as error:  # noqa: BLE001 - it must not block the next jobs
                 _log.exception("a job failed")
+                self._on_error(error)
+                done.set_exception(error)
+            else:
+                done.set_result(result)
 
 
 def _start(function: Callable[[], Result]) -> Future[Result]:
@@ -77,10 +93,10 @@ def _start(function: Callable[[], Result]) -> Future[Result]:
     def work() -> None:
         try:
             result = function()
-        except BaseException as error:  # noqa: BLE001 - whatever it is, who waits has to hear it
+        except BaseException as error:  # noqa: BLE001 - the waiting caller must get it
             future.set_exception(error)
         else:
             future.set_result(result)
 
-    threading.Thread(target=work, name="left to itself", daemon=True).start()
+    threading.Thread(target=work, name="background call", daemon=True).start()
     return future

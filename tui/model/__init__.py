@@ -1,5 +1,5 @@
-"""Frozen data that every layer speaks. No I/O, no SDK, no widgets.
+"""Frozen data shared by all layers. No I/O, no SDK, no widgets.
 
-Every string in here that came from outside has passed `tui.text.sanitize`; the raw originals
-(tool names as the server spells them, schemas, URIs) stay in the engine, reachable by id.
+Every external string in it has passed `tui.text.sanitize`; the originals (the server's tool
+names, schemas, URIs) stay in the engine, by id.
 """

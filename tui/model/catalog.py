@@ -1,21 +1,21 @@
-"""What servers offer: tools, prompts, resources and resource templates, as shown."""
+"""Tools, prompts, resources and resource templates of servers, as shown."""
 
 from dataclasses import dataclass
 from typing import NewType
 
 ToolId = NewType("ToolId", str)
-"""The name under which the model knows a tool; unique over all servers, ``[a-zA-Z0-9_.-]``."""
+"""The model's name for a tool; unique across all servers, ``[a-zA-Z0-9_.-]``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a tool, read off its schema for display.
+    """One parameter of a tool, from its schema, for display.
 
     Attributes:
         name: Its key in the arguments.
-        type: A word or two, such as ``string``, ``integer[]`` or ``a | b``.
-        required: Whether a call must give it.
-        description: The server's words on it.
+        type: A short type, such as ``string``, ``integer[]`` or ``a | b``.
+        required: Whether a call must include it.
+        description: The server's description.
     """
 
     name: str
@@ -29,17 +29,18 @@ class ToolView:
     """One tool.
 
     Attributes:
-        id: Its name towards the model.
+        id: The model's name for it.
         name: Its name on its server.
-        title: Its human name, or nothing.
-        description: The server's words on it.
-        parameters: What it takes.
-        schema: Its whole input schema as indented JSON.
-        claims: What the server claims of it, such as ``read-only``; never believed.
-        problem: Why the model cannot be offered it, or nothing.
-        changed: Whether it is withheld until the user accepted that it has changed.
-        output_schema: The schema of its structured results as indented JSON, or nothing.
-        has_icons: Whether its server names icons for it; they are never fetched.
+        title: Its display name, or an empty string.
+        description: The server's description.
+        parameters: Its parameters.
+        schema: Its complete input schema as indented JSON.
+        claims: The server's claims about it, such as ``read-only``; never trusted.
+        problem: Why it cannot be offered to the model, or an empty string.
+        left_out: The parts of its schema hidden from the model, and why.
+        changed: Whether it is withheld until the user accepts its changed definition.
+        output_schema: Its output schema as indented JSON, or an empty string.
+        has_icons: Whether it has icons; they are never fetched.
     """
 
     id: ToolId
@@ -50,6 +51,7 @@ class ToolView:
     schema: str = "{}"
     claims: tuple[str, ...] = ()
     problem: str = ""
+    left_out: tuple[str, ...] = ()
     changed: bool = False
     output_schema: str = ""
     has_icons: bool = False
@@ -66,18 +68,23 @@ class PromptArgument:
 
 @dataclass(frozen=True, slots=True)
 class PromptView:
-    """One prompt template of a server."""
+    """One prompt template of a server.
+
+    `problem` says why it cannot be sent; `left_out` names the arguments that cannot be set.
+    """
 
     name: str
     title: str = ""
     description: str = ""
     arguments: tuple[PromptArgument, ...] = ()
+    problem: str = ""
+    left_out: tuple[str, ...] = ()
     has_icons: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceView:
-    """One resource of a server; `size` in bytes where the server tells it."""
+    """One resource of a server; `size` is in bytes, `problem` says why it cannot be read."""
 
     uri: str
     name: str
@@ -85,24 +92,26 @@ class ResourceView:
     description: str = ""
     mime_type: str = ""
     size: int | None = None
+    problem: str = ""
     has_icons: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceTemplateView:
-    """A family of resources, named by an RFC 6570 URI template."""
+    """A resource template (RFC 6570); `problem` says why it cannot be used."""
 
     uri_template: str
     name: str
     title: str = ""
     description: str = ""
     mime_type: str = ""
+    problem: str = ""
     has_icons: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceContent:
-    """What a resource holds, as shown: its texts joined, and a line for each blob.
+    """The content of a resource as shown: its texts joined, and a line for each blob.
 
     `omitted` counts the characters that were cut off.
     """
@@ -115,7 +124,7 @@ class ResourceContent:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All that one server offers, in the server's order."""
+    """The features of one server, in the server's order."""
 
     tools: tuple[ToolView, ...] = ()
     prompts: tuple[PromptView, ...] = ()

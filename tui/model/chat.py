@@ -1,19 +1,27 @@
-"""The conversation as the user sees it: a list of entries, and the turn that runs."""
+"""The conversation as shown: its entries and the running turn."""
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NewType
+from typing import Final, NewType
 
 from tui.model.servers import ServerId
 
+ConversationId = NewType("ConversationId", str)
+"""Identifies a conversation within the process."""
+
+MAIN: Final = ConversationId("main")
+"""The first conversation."""
+
 EntryId = NewType("EntryId", str)
-"""Identifies one entry of the transcript for the life of a conversation."""
+"""Identifies a transcript entry within a conversation."""
 
 TurnId = NewType("TurnId", str)
+NO_TURN: Final = TurnId("")
+"""Stands for the turn that a message would have begun."""
 
 
 class Severity(StrEnum):
-    """How much a message matters."""
+    """The severity of a message."""
 
     INFO = "info"
     WARNING = "warning"
@@ -21,7 +29,7 @@ class Severity(StrEnum):
 
 
 class ToolCallStatus(StrEnum):
-    """Where a tool call stands. The value is the word on the screen."""
+    """The status of a tool call. The value is its name on the screen."""
 
     WAITING = "waiting"
     ASKING = "asking you"
@@ -33,7 +41,7 @@ class ToolCallStatus(StrEnum):
 
 
 class TurnPhase(StrEnum):
-    """What a running turn is busy with. The value is the word on the screen."""
+    """The phase of a running turn. The value is its name on the screen."""
 
     SERVERS = "waiting for servers to start"
     WAITING = "waiting for the model"
@@ -43,7 +51,7 @@ class TurnPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """What the user sent."""
+    """A message of the user."""
 
     id: EntryId
     text: str
@@ -51,7 +59,7 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True)
 class ModelText:
-    """A stretch of the model's answer; `complete` once nothing more will be added."""
+    """A part of the model's answer; `complete` when it will not grow."""
 
     id: EntryId
     text: str
@@ -60,7 +68,7 @@ class ModelText:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """A summary of the model's thinking; `complete` once nothing more will be added."""
+    """A thought summary; `complete` when it will not grow."""
 
     id: EntryId
     text: str
@@ -69,7 +77,7 @@ class Thought:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a running call is; `total` is None where the server does not know."""
+    """The progress of a running call; `total` is None if unknown."""
 
     progress: float
     total: float | None = None
@@ -81,14 +89,14 @@ class ToolCall:
     """One call of a tool.
 
     Attributes:
-        id: Identifies the call and its entry.
+        id: The id of the call and its entry.
         server: The server that runs it; empty for a tool that does not exist.
         tool: The tool's name on that server.
         arguments: The complete arguments as canonical indented JSON.
-        status: Where the call stands.
-        seconds: How long it ran, once it has ended.
-        result: What came back, or why nothing did.
-        progress: The last progress the server reported while running.
+        status: Its status.
+        seconds: Its duration, once it has ended.
+        result: The result, or why there is none.
+        progress: The last progress that the server reported.
     """
 
     id: EntryId
@@ -103,7 +111,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ChatNotice:
-    """A word of gemdeck's own in the conversation: an error, a stop, a limit reached."""
+    """A message from gemdeck in the conversation: an error, a stop, a limit."""
 
     id: EntryId
     severity: Severity
@@ -116,10 +124,10 @@ Entry = UserMessage | ModelText | Thought | ToolCall | ChatNotice
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of the last model step, as the service counts them.
+    """Token counts of the last model step, from the service.
 
-    `prompt` already holds the whole conversation, so it is also the fill of the context,
-    whose size is `context_limit` (0 where unknown).
+    `prompt` covers the whole conversation, so it is also how full the context is, whose size is
+    `context_limit` (0 if unknown).
     """
 
     prompt: int = 0
@@ -131,7 +139,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
-    """The running turn: its phase and its start in seconds of `time.monotonic`."""
+    """The running turn; its start is in seconds of `time.monotonic`."""
 
     id: TurnId
     phase: TurnPhase
@@ -148,7 +156,7 @@ class TurnOutcome(StrEnum):
 
 
 class BackendKind(StrEnum):
-    """Which model service answers. The value is the word on the screen."""
+    """The model service. The value is its name on the screen."""
 
     DEMO = "demo"
     GEMINI = "Gemini"
@@ -157,7 +165,7 @@ class BackendKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelView:
-    """The model that answers, and whether the user still has to choose one."""
+    """The current model, and whether the user still has to choose one."""
 
     name: str
     backend: BackendKind

@@ -1,4 +1,4 @@
-"""Whether tools may run: the answers, and the grants that come of them."""
+"""Consent to tool calls: answers, grants and rules."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,10 +9,10 @@ from tui.model.servers import ServerId
 RequestId = NewType("RequestId", str)
 
 GrantId = NewType("GrantId", str)
-"""Names a grant among all there are; says nothing about what it covers."""
+"""Identifies a grant."""
 
 UNASKED_GRANT: Final = GrantId("--yolo")
-"""The rule of a run in which all tools run unasked that no rule denies."""
+"""The rule of a run in which every tool that no rule denies runs without asking."""
 
 
 class Choice(StrEnum):
@@ -27,12 +27,11 @@ class Choice(StrEnum):
 
     @property
     def allows(self) -> bool:
-        """Whether the tool may run."""
         return self not in {Choice.DENY, Choice.DENY_REST_OF_TURN}
 
 
 class GrantScope(StrEnum):
-    """How long and where a lasting answer holds. The value is the word on the screen."""
+    """The scope of an "always" answer. The value is its name on the screen."""
 
     SESSION = "this session"
     FOLDER = "saved for this folder"
@@ -45,9 +44,9 @@ class Decision:
 
     Attributes:
         choice: What was decided.
-        note: A word to the model with a denial.
-        scope: How far an "always" reaches.
-        arguments: The arguments as the user changed them, as JSON; None where they stay.
+        note: The reason for a denial, for the model.
+        scope: The scope of an "always" answer.
+        arguments: The edited arguments as JSON; None if unchanged.
     """
 
     choice: Choice
@@ -57,7 +56,7 @@ class Decision:
 
 
 class Effect(StrEnum):
-    """What a rule says of a tool. Denying wins over asking, asking over allowing."""
+    """The effect of a rule. Deny wins over ask, ask over allow."""
 
     DENY = "deny"
     ASK = "ask"
@@ -66,18 +65,18 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GrantView:
-    """One rule on tools, as the pane of grants lists it.
+    """One rule on tools, as listed in the permissions pane.
 
     Attributes:
-        id: What revoking refers to.
-        effect: What it says.
-        server: The server it is about, by the name it had then; a pattern for a rule of settings.
-        tool: The tool, or ``*`` for all of the server.
-        scope: How far it reaches, such as ``this session`` or a folder.
-        origin: Where it comes from, such as ``you, when asked`` or a settings file.
-        granted_at: When it was given, in seconds since the epoch; None where nobody knows.
-        used_at: When a call last rested on it, in seconds since the epoch; None for never.
-        revocable: Whether it can be revoked here; rules of settings files cannot.
+        id: Its id, for revoking it.
+        effect: Its effect.
+        server: The server's name when it was granted; a pattern for a rule from settings.
+        tool: The tool, or ``*`` for all tools of the server.
+        scope: Its scope, such as ``this session`` or a folder.
+        origin: Its origin, such as ``you, when asked`` or a settings file.
+        granted_at: When it was granted, in seconds since the epoch; None if unknown.
+        used_at: When it last allowed a call, in seconds since the epoch; None if never.
+        revocable: Whether it can be revoked; rules from settings files cannot.
     """
 
     id: GrantId
@@ -93,13 +92,13 @@ class GrantView:
 
 @dataclass(frozen=True, slots=True)
 class ToolStanding:
-    """Why calls of a tool are asked about, allowed or refused, or why the model does not see it.
+    """Why a tool is asked about, allowed, denied, or not offered to the model.
 
     Attributes:
         server: The tool's server.
         tool: Its name as shown.
-        effect: What happens when the model calls it.
-        words: Why, in one or two sentences.
+        effect: The effect of a call.
+        words: The reason, in one or two sentences.
     """
 
     server: ServerId

@@ -1,10 +1,13 @@
-"""What has happened: one frozen fact an event. The engine publishes, the store reduces."""
+"""Events: frozen facts that the engine publishes and the store reduces."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from time import time as now
 
 from tui.model.catalog import Catalog, ResourceContent
 from tui.model.chat import (
+    MAIN,
     ChatNotice,
+    ConversationId,
     EntryId,
     ModelView,
     Progress,
@@ -27,7 +30,7 @@ from tui.model.trust import FolderTrust
 class LogLine:
     """One line of a server's log; `time` is seconds since the epoch.
 
-    `source` is ``stderr``, ``log`` (a logging notification) or ``gemdeck`` (our own word).
+    `source` is ``stderr``, ``log`` (a logging notification) or ``gemdeck``.
     """
 
     time: float
@@ -38,23 +41,27 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something the user should know that belongs to no turn, such as a settings problem."""
+    """A message for the user outside any turn, such as a settings problem.
+
+    `time` is when it was raised, in seconds since the epoch.
+    """
 
     severity: Severity
     text: str
     advice: str = ""
+    time: float = field(default_factory=now, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ServersConfigured:
-    """The settings were read; these servers exist now, in settings order."""
+    """The settings were read; these are the servers, in settings order."""
 
     servers: tuple[ServerView, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ServerStatusChanged:
-    """A server moved along the transition table; `info` comes with READY."""
+    """The status of a server changed; `info` comes with READY."""
 
     server: ServerId
     status: ServerStatus
@@ -65,7 +72,7 @@ class ServerStatusChanged:
 
 @dataclass(frozen=True, slots=True)
 class CatalogChanged:
-    """A server's offer was listed anew."""
+    """The catalog of a server was listed again."""
 
     server: ServerId
     catalog: Catalog
@@ -73,7 +80,7 @@ class CatalogChanged:
 
 @dataclass(frozen=True, slots=True)
 class ServerLogged:
-    """A server wrote these lines; batched, oldest first."""
+    """A server wrote log lines; batched, oldest first."""
 
     server: ServerId
     lines: tuple[LogLine, ...]
@@ -81,21 +88,35 @@ class ServerLogged:
 
 @dataclass(frozen=True, slots=True)
 class ModelSelected:
-    """This model answers from now on."""
+    """The model was chosen."""
 
     model: ModelView
 
 
 @dataclass(frozen=True, slots=True)
 class NoticeRaised:
-    """The user should know something."""
+    """A notice for the user."""
 
     notice: Notice
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationEvent:
+    """An event of one conversation."""
+
+    conversation: ConversationId = MAIN
+
+
 @dataclass(frozen=True, slots=True)
-class TurnStarted:
-    """The user's message was accepted; the model is being asked. `time`: `time.monotonic`."""
+class QueueChanged(ConversationEvent):
+    """The number of messages waiting for the end of the running turn."""
+
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted(ConversationEvent):
+    """A turn started with the user's message. `time` is in seconds of `time.monotonic`."""
 
     turn: TurnId
     message: UserMessage
@@ -103,48 +124,48 @@ class TurnStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnPhaseChanged:
-    """The running turn is busy with something else now."""
+class TurnPhaseChanged(ConversationEvent):
+    """The phase of the running turn changed."""
 
     turn: TurnId
     phase: TurnPhase
 
 
 @dataclass(frozen=True, slots=True)
-class TextStreamed:
-    """More of the answer arrived; the first delta of an entry creates it."""
+class TextStreamed(ConversationEvent):
+    """Text of the answer arrived; the first delta of an entry creates it."""
 
     entry: EntryId
     delta: str
 
 
 @dataclass(frozen=True, slots=True)
-class ThoughtStreamed:
-    """More of a thought summary arrived; the first delta of an entry creates it."""
+class ThoughtStreamed(ConversationEvent):
+    """Text of a thought summary arrived; the first delta of an entry creates it."""
 
     entry: EntryId
     delta: str
 
 
 @dataclass(frozen=True, slots=True)
-class EntryCompleted:
-    """Nothing more will be added to this text or thought."""
+class EntryCompleted(ConversationEvent):
+    """A text or thought is complete."""
 
     entry: EntryId
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCallRequested:
-    """The model asked for this call."""
+class ToolCallRequested(ConversationEvent):
+    """The model requested a tool call."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCallChanged:
-    """A call moved on; `seconds` and `result` come with its end.
+class ToolCallChanged(ConversationEvent):
+    """The status of a call changed; `seconds` and `result` come with its end.
 
-    `arguments` are given where the user changed them: what is sent, as canonical indented JSON.
+    `arguments` are set if the user edited them, as canonical indented JSON.
     """
 
     call: EntryId
@@ -155,30 +176,58 @@ class ToolCallChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCallProgressed:
-    """A running call reported how far it is."""
+class ToolCallDecided:
+    """A call was allowed or denied, or the question about it was withdrawn.
+
+    Attributes:
+        call: Its entry.
+        server: The server that would run it.
+        fingerprint: The server's fingerprint.
+        tool: The tool's name.
+        definition: The hash of the tool's definition.
+        arguments: The arguments, as canonical JSON.
+        decision: ``allow``, ``deny`` or ``withdrawn``.
+        source: The reason, such as ``you: once`` or a settings file.
+    """
+
+    call: EntryId
+    server: ServerId
+    fingerprint: str
+    tool: str
+    definition: str
+    arguments: str
+    decision: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallProgressed(ConversationEvent):
+    """A running call reported progress."""
 
     call: EntryId
     progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
-class UsageReported:
-    """The service counted the tokens of the last step."""
+class UsageReported(ConversationEvent):
+    """The service reported the token counts of the last step."""
 
     usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
-class ChatNoticeAdded:
-    """gemdeck said something in the conversation."""
+class ChatNoticeAdded(ConversationEvent):
+    """A message from gemdeck in the conversation."""
 
     notice: ChatNotice
 
 
 @dataclass(frozen=True, slots=True)
-class TurnFinished:
-    """The turn ended. `unsent` is the user's text where the model never took it in."""
+class TurnFinished(ConversationEvent):
+    """The turn ended. `unsent` is the user's text that the model never answered.
+
+    `turn` is `NO_TURN` if none could begin.
+    """
 
     turn: TurnId
     outcome: TurnOutcome
@@ -186,27 +235,27 @@ class TurnFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationCleared:
-    """A new, empty conversation began."""
+class ConversationCleared(ConversationEvent):
+    """The conversation was cleared."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRaised:
-    """A question waits for the user; one of the same id replaces the question that stands."""
+    """A question waits for the user; it replaces an earlier one with the same id."""
 
     request: PendingRequest
 
 
 @dataclass(frozen=True, slots=True)
 class RequestSettled:
-    """A question was answered or withdrawn; it must not be shown any longer."""
+    """A question was answered or withdrawn."""
 
     request: RequestId
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceRead:
-    """A resource was read for the user, or could not be: then `failure` says why."""
+    """A resource was read for the user; `failure` says why it could not be."""
 
     server: ServerId
     uri: str
@@ -216,7 +265,7 @@ class ResourceRead:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionChanged:
-    """Changes of a resource are announced from now on, or no longer."""
+    """A resource was subscribed to or unsubscribed from."""
 
     server: ServerId
     uri: str
@@ -225,7 +274,7 @@ class SubscriptionChanged:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentCompleted:
-    """A server completed what the user typed; `token` is the asker's own."""
+    """A server completed an argument; `token` identifies the request."""
 
     token: str
     values: tuple[str, ...]
@@ -234,7 +283,7 @@ class ArgumentCompleted:
 
 @dataclass(frozen=True, slots=True)
 class LogLevelChanged:
-    """A server was told from which level on to log; a level of RFC 5424 in lower case."""
+    """The log level of a server was set; an RFC 5424 level in lower case."""
 
     server: ServerId
     level: str
@@ -242,32 +291,46 @@ class LogLevelChanged:
 
 @dataclass(frozen=True, slots=True)
 class FolderTrustChanged:
-    """What the user says of the opened folder is known, or is another now."""
+    """The trust of the opened folder is known or has changed."""
 
     trust: FolderTrust
 
 
 @dataclass(frozen=True, slots=True)
 class GrantsChanged:
-    """These are the rules on tools now, newest first."""
+    """The rules on tools changed; newest first."""
 
     grants: tuple[GrantView, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class ToolRuleChanged:
+    """The user revoked a rule, or accepted or refused a changed tool.
+
+    Attributes:
+        server: The server's name as shown.
+        fingerprint: The server's fingerprint.
+        tool: The tool's name as shown; ``*`` for all tools of the server.
+        definition: The hash of the tool's definition, if any.
+        decision: ``revoke``, ``accept change`` or ``refuse change``.
+    """
+
+    server: str
+    fingerprint: str
+    tool: str
+    definition: str
+    decision: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolExplained:
-    """The engine says how a tool stands; it was asked to."""
+    """The requested explanation of a tool's permission."""
 
     standing: ToolStanding
 
 
-Event = (
-    ServersConfigured
-    | ServerStatusChanged
-    | CatalogChanged
-    | ServerLogged
-    | ModelSelected
-    | NoticeRaised
+ConversationEvents = (
+    QueueChanged
     | TurnStarted
     | TurnPhaseChanged
     | TextStreamed
@@ -280,6 +343,17 @@ Event = (
     | ChatNoticeAdded
     | TurnFinished
     | ConversationCleared
+)
+
+Event = (
+    ServersConfigured
+    | ServerStatusChanged
+    | CatalogChanged
+    | ServerLogged
+    | ModelSelected
+    | NoticeRaised
+    | ConversationEvents
+    | ToolCallDecided
     | RequestRaised
     | RequestSettled
     | ResourceRead
@@ -288,5 +362,6 @@ Event = (
     | LogLevelChanged
     | FolderTrustChanged
     | GrantsChanged
+    | ToolRuleChanged
     | ToolExplained
 )

@@ -1,20 +1,20 @@
-"""What waits for the user: calls to allow, forms to fill in, addresses, text to generate."""
+"""Questions to the user: tool calls, forms, addresses and sampling requests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from tui.model.chat import EntryId
-from tui.model.consent import RequestId
+from tui.model.consent import Decision, RequestId
 from tui.model.servers import ServerId
-from tui.model.trust import ToolChangeRequest, TrustRequest
+from tui.model.trust import ToolChangeAnswer, ToolChangeRequest, TrustAnswer, TrustRequest
 
 FormValue = str | int | float | bool | tuple[str, ...] | None
-"""The value of a form field; a tuple for several choices, None for one left empty."""
+"""The value of a form field; a tuple for several choices, None if empty."""
 
 
 class FieldKind(StrEnum):
-    """What a form field takes."""
+    """The kind of a form field."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -26,7 +26,7 @@ class FieldKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldOption:
-    """One choice of a field: what is sent, and what is shown."""
+    """One choice of a field: the value sent and the label shown."""
 
     value: str
     label: str
@@ -34,21 +34,21 @@ class FieldOption:
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """One field of a form that a server asks to fill in.
+    """One field of a form.
 
     Attributes:
         key: Identifies the field in the answer.
-        kind: What it takes.
+        kind: Its kind.
         title: Its label.
-        description: The server's words on it.
-        required: Whether accepting the form needs it.
-        default: What it is filled with at first.
-        options: What can be chosen, for the choice kinds.
-        format: ``email``, ``uri``, ``date``, ``date-time``, or nothing.
-        minimum: Least number, length or count of choices; None for no bound.
-        maximum: Greatest number, length or count of choices; None for no bound.
-        pattern: A regular expression the text has to match, or nothing.
-        asks_secret: Whether its name looks as if it asked for a secret, which servers must not.
+        description: The server's description.
+        required: Whether the form requires it.
+        default: Its initial value.
+        options: The choices, for the choice kinds.
+        format: ``email``, ``uri``, ``date``, ``date-time``, or an empty string.
+        minimum: Smallest number, length or count of choices; None for no limit.
+        maximum: Largest number, length or count of choices; None for no limit.
+        pattern: A regular expression the text must match, or an empty string.
+        asks_secret: Whether its name suggests a secret, which servers must not ask for.
     """
 
     key: str
@@ -67,25 +67,24 @@ class FormField:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationRequest:
-    """A tool call that waits for the user.
+    """Asks whether a tool call may run.
 
     Attributes:
-        id: What the answer refers to.
+        id: The id of the question.
         call: The transcript entry of the call.
         server: The server that would run it.
         tool: The tool's name on that server.
-        title: The tool's human name, or nothing.
-        description: The server's words on the tool.
-        arguments: The complete arguments, frozen, as canonical indented JSON.
-        claims: What the server claims of the tool; shown as claims.
-        fields: A form for the arguments, filled in with them; empty where their schema is not
-            flat, so that they can be edited as JSON only.
-        notes: What gemdeck has to say of this call, such as that this turn has read data from
-            another server, or that the same call was denied before.
-        problem: Why the arguments as edited last could not be used, or nothing.
-        may_last: Whether the answers that hold for later calls are offered.
-        origin: Where the server comes from, in gemdeck's words, such as ``this folder``; nothing
-            where nobody knows.
+        title: The tool's display name, or an empty string.
+        description: The server's description of the tool.
+        arguments: The complete arguments as canonical indented JSON.
+        claims: The server's claims about the tool; shown as claims.
+        fields: A form with the arguments; empty if their schema is not flat, so that they can
+            be edited as JSON only.
+        notes: gemdeck's notes on this call, such as that this turn has read data from another
+            server, or that the same call was denied before.
+        problem: Why the edited arguments cannot be used, or an empty string.
+        may_last: Whether answers that cover later calls are offered.
+        origin: Where the server comes from, such as ``this folder``; empty if unknown.
     """
 
     id: RequestId
@@ -112,21 +111,21 @@ class FormRequest:
     message: str
     fields: tuple[FormField, ...]
     problem: str = ""
-    """Why the last answer was not taken: ``TITLE: what is wrong``; nothing at first."""
+    """Why the last answer was refused: ``TITLE: what is wrong``; empty at first."""
 
 
 @dataclass(frozen=True, slots=True)
 class UrlRequest:
-    """A server asks that the user open an address (elicitation, URL mode).
+    """A server asks the user to open an address (elicitation, URL mode).
 
     Attributes:
-        id: What the answer refers to.
-        server: Who asks.
-        message: Why, in the server's words.
-        url: The whole address, in ASCII.
+        id: The id of the question.
+        server: The server that asks.
+        message: The server's reason.
+        url: The complete address, in ASCII.
         host: Its host, in ASCII.
-        shown_host: Its host as people read it; differs from `host` where that is punycode.
-        warning: What is odd about the address, or nothing.
+        shown_host: Its host as displayed; differs from `host` if that is punycode.
+        warning: What is suspicious about the address, or an empty string.
     """
 
     id: RequestId
@@ -140,7 +139,7 @@ class UrlRequest:
 
 @dataclass(frozen=True, slots=True)
 class SamplingMessage:
-    """One message of a prompt that a server wants answered; `editable` where it is plain text."""
+    """One message of a sampling prompt; `editable` if it is plain text."""
 
     role: str
     text: str
@@ -149,17 +148,17 @@ class SamplingMessage:
 
 @dataclass(frozen=True, slots=True)
 class SamplingRequest:
-    """A server asks that the model generate text (sampling): the user sees and may edit it.
+    """A server asks the model to generate text (sampling); the user can edit the prompt.
 
     Attributes:
-        id: What the answer refers to.
-        server: Who asks.
-        system: The system prompt, or nothing.
+        id: The id of the question.
+        server: The server that asks.
+        system: The system prompt, or an empty string.
         messages: The prompt.
-        max_tokens: The most tokens the answer may have.
-        model: The model that would answer.
-        hints: The models the server would like, best first.
-        tools: Names of the tools the server offers the model.
+        max_tokens: The most tokens of the answer.
+        model: The model that will answer.
+        hints: The models the server prefers, best first.
+        tools: Names of the tools that the server offers to the model.
     """
 
     id: RequestId
@@ -174,7 +173,7 @@ class SamplingRequest:
 
 @dataclass(frozen=True, slots=True)
 class SamplingReview:
-    """What the model generated for a server: the user sees and may edit it before it goes out."""
+    """Generated text for a server; the user can edit it before it is sent."""
 
     id: RequestId
     server: ServerId
@@ -192,7 +191,7 @@ PendingRequest = (
     | SamplingRequest
     | SamplingReview
 )
-"""Every kind of question that waits for the user."""
+"""Any question to the user."""
 
 
 class ReplyAction(StrEnum):
@@ -209,12 +208,12 @@ class Reply:
     """An answer to a `FormRequest`, `UrlRequest`, `SamplingRequest` or `SamplingReview`.
 
     Attributes:
-        action: What was decided. ACCEPT_ALWAYS is for sampling requests: this server's later
-            prompts of this session go to the model unasked; what comes back is still shown.
-        content: The filled-in form, by field key.
-        system: The system prompt as edited, for a `SamplingRequest`.
-        messages: The texts of the messages as edited, in order, for a `SamplingRequest`.
-        text: The answer as edited, for a `SamplingReview`.
+        action: The decision. ACCEPT_ALWAYS is for sampling requests: this server's later
+            prompts in this session go to the model without asking; the results are still shown.
+        content: The form's values, by field key.
+        system: The edited system prompt, for a `SamplingRequest`.
+        messages: The edited messages, in order, for a `SamplingRequest`.
+        text: The edited answer, for a `SamplingReview`.
     """
 
     action: ReplyAction
@@ -222,3 +221,7 @@ class Reply:
     system: str | None = None
     messages: tuple[str, ...] | None = None
     text: str | None = None
+
+
+Answer = Decision | TrustAnswer | ToolChangeAnswer | Reply
+"""Any answer of the user: a `Reply` to a server's request, or the answer type of the question."""

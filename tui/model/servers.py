@@ -1,4 +1,4 @@
-"""Servers as the user sees them, and the one table of their status transitions."""
+"""Servers as shown, and the table of their status transitions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,11 +8,11 @@ from typing import Final, NewType
 from tui.model.catalog import Catalog
 
 ServerId = NewType("ServerId", str)
-"""The sanitised settings key; unique among the servers of a run."""
+"""The sanitized name from the settings; unique within a run."""
 
 
 class ServerStatus(StrEnum):
-    """What a server is doing. The value is the word on the screen."""
+    """The status of a server. The value is its name on the screen."""
 
     INVALID = "invalid"
     DISABLED = "disabled"
@@ -42,7 +42,7 @@ TRANSITIONS: Final[Mapping[ServerStatus, frozenset[ServerStatus]]] = {
     _S.FAILED: frozenset({_S.STARTING, _S.STOPPED, _S.DISABLED}),
     _S.STOPPING: frozenset({_S.STOPPED, _S.FAILED}),
 }
-"""From each status, those that may follow it."""
+"""The allowed next statuses of each status."""
 
 SETTLED: Final = frozenset(
     {
@@ -56,11 +56,18 @@ SETTLED: Final = frozenset(
         _S.FAILED,
     }
 )
-"""Statuses in which a server's first discovery is over, whatever came of it."""
+"""Statuses in which a server's first discovery is over."""
+
+
+TROUBLED: Final = frozenset({_S.RETRYING, _S.FAILED, _S.INVALID, _S.UNTRUSTED})
+"""Statuses that have a reason."""
+
+UNDECIDED: Final = frozenset({_S.STARTING, _S.STOPPING})
+"""Statuses that keep the last failure."""
 
 
 class Transport(StrEnum):
-    """How a server is reached."""
+    """The transport of a server."""
 
     STDIO = "stdio"
     HTTP = "http"
@@ -68,10 +75,10 @@ class Transport(StrEnum):
 
 
 class ProtocolEra(StrEnum):
-    """How a server is spoken to. The value is the word in the settings.
+    """The protocol of a server. The value is its name in the settings.
 
-    HANDSHAKE is what revisions 2024-11-05 to 2025-11-25 have in common, STATELESS the revision
-    2026-07-28; AUTO finds out.
+    HANDSHAKE stands for revisions 2024-11-05 to 2025-11-25, STATELESS for 2026-07-28; AUTO
+    detects which.
     """
 
     AUTO = "auto"
@@ -80,7 +87,7 @@ class ProtocolEra(StrEnum):
 
 
 class Origin(StrEnum):
-    """Where a server's definition comes from. The value is the word on the screen."""
+    """Where a server is defined. The value is its name on the screen."""
 
     SYSTEM_DEFAULTS = "system defaults"
     USER = "user"
@@ -92,12 +99,12 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a server is not there.
+    """Why a server is not available.
 
     Attributes:
         reason: One line that says what happened.
-        advice: One line that says what to do, or nothing.
-        stderr_tail: The last lines the server wrote to its standard error.
+        advice: One line that says what to do, or an empty string.
+        stderr_tail: The last lines of the server's standard error.
     """
 
     reason: str
@@ -107,16 +114,16 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """What a connected server says of itself. A claim, never an identity.
+    """A connected server's claims about itself; never an identity.
 
     Attributes:
-        name: Its own name; decoration.
+        name: Its own name; for display only.
         version: Its own version.
-        protocol_version: The revision of MCP that the connection speaks.
-        instructions: Its words to the model.
-        log_levels: Whether it can be told from which level on to log.
+        protocol_version: The MCP revision of the connection.
+        instructions: Its instructions for the model.
+        log_levels: Whether its log level can be set.
         completions: Whether it completes arguments.
-        subscriptions: Whether it announces changes of single resources.
+        subscriptions: Whether resources can be subscribed to.
     """
 
     name: str
@@ -129,30 +136,29 @@ class ServerInfo:
 
     @property
     def is_stateless(self) -> bool:
-        """Whether the connection is of the era that began with revision 2026-07-28."""
         return self.protocol_version >= "2026-07-28"
 
     @property
     def era(self) -> ProtocolEra:
-        """The era of the connection."""
         return ProtocolEra.STATELESS if self.is_stateless else ProtocolEra.HANDSHAKE
 
 
 @dataclass(frozen=True, slots=True)
 class ServerView:
-    """One server, as it stands.
+    """The current state of one server.
 
     Attributes:
-        id: Its name in the settings.
+        id: Its name from the settings.
         origin: The layer that defines it.
-        transport: How it is reached.
+        transport: Its transport.
         target: Its command line or URL, without secrets.
-        description: The user's own words on it, from the settings.
-        status: What it is doing.
+        description: The user's description, from the settings.
+        status: Its status.
         failure: Why it is invalid, untrusted, disabled, retrying or failed.
-        retry_at: While retrying: when, in seconds of `time.monotonic`.
-        info: While connected: what it says of itself.
-        catalog: What it offers; kept while it is down so that the screen does not jump.
+        retry_at: The time of the next retry, in seconds of `time.monotonic`.
+        info: Its claims about itself, while connected.
+        catalog: Its features; kept while it is down so that the screen does not jump.
+        last_failure: Why the last attempt failed; kept during the next one.
     """
 
     id: ServerId
@@ -165,3 +171,8 @@ class ServerView:
     retry_at: float | None = None
     info: ServerInfo | None = None
     catalog: Catalog = field(default_factory=Catalog)
+    last_failure: Failure | None = None
+
+    @property
+    def is_troubled(self) -> bool:
+        return self.status in TROUBLED or self.last_failure is not None

@@ -1,7 +1,7 @@
-"""The schema of ``settings.json``: what each key means, which values it takes, its default.
+"""The schema of ``settings.json``: keys, values, defaults and descriptions.
 
 The keys are those of gemini-cli's MCP settings, so that an existing file serves both programs,
-and gemdeck's own under ``gemdeck``. The descriptions are published as JSON Schema for editors.
+and gemdeck's own under ``gemdeck``.
 """
 
 from enum import StrEnum
@@ -10,8 +10,8 @@ from typing import Any, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic.alias_generators import to_camel
 
-from tui.model.limits import DEFAULT_RESULT_SIZE
 from tui.model.servers import ProtocolEra
+from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 from tui.model.settings_types import (
     Flag,
     Headers,
@@ -27,31 +27,31 @@ from tui.model.settings_types import (
 )
 
 DEFAULT_MODEL: Final = "gemini-3.8-flash"
-"""The model that answers where the settings name none."""
+"""The default model."""
 
 DEFAULT_TIMEOUT: Final = 600_000
-"""Milliseconds that a call may take where a server's entry does not say."""
+"""Default timeout of a request, in milliseconds."""
 
 DEFAULT_REDIRECT: Final = "http://localhost:7777/oauth/callback"
-"""Where the browser returns to after a sign-in, unless a server's entry says otherwise."""
+"""The default redirect URI of a sign-in."""
 
 MAX_TIMEOUT: Final = 2_147_483_647
-"""Longest timeout in milliseconds: the longest that JavaScript readers of the file can wait."""
+"""Longest timeout in milliseconds, the maximum of JavaScript timers."""
 
 MAX_TOOL_CALLS: Final = 1_000
-"""Highest number of calls in one turn that can be set."""
+"""Largest value of `maxToolCalls`."""
 
 MIN_RESULT_SIZE: Final = 1_000
-"""Lowest limit on the text of one result that can be set, in characters."""
+"""Smallest value of `maxResultSize`, in characters."""
 
 MAX_RESULT_SIZE: Final = 1_000_000
-"""Highest limit on the text of one result that can be set, in characters."""
+"""Largest value of `maxResultSize`, in characters."""
 
 MAX_IDLE_TIMEOUT: Final = 3_600
-"""Longest silence of a stream that can be set, in seconds."""
+"""Largest value of `idleTimeout`, in seconds."""
 
 MAX_PATTERNS: Final = 1_000
-"""Most rules on tools in one list."""
+"""Most rules in `alwaysAllow` or `alwaysDeny`."""
 
 MAX_INSTRUCTION: Final = 100_000
 """Longest system instruction, in characters."""
@@ -68,10 +68,7 @@ class AuthProviderType(StrEnum):
 
 
 class _Section(BaseModel):
-    """One object of the settings: camelCase keys, frozen; unknown keys are left out.
-
-    The published schema calls unknown keys wrong, so that an editor marks a misspelt one.
-    """
+    """One object of the settings: camelCase keys, frozen; unknown keys are left out."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -80,48 +77,45 @@ class _Section(BaseModel):
         extra="ignore",
         frozen=True,
         hide_input_in_errors=True,
-        json_schema_extra={"additionalProperties": False},
     )
 
     @model_validator(mode="before")
     @classmethod
     def _drop_nulls(cls, data: Any) -> Any:  # noqa: ANN401  (pydantic: anything can come)
-        """Take null for a key that is not there."""
+        """Treat null as a missing key."""
         if not isinstance(data, dict):
             return data
         return {key: value for key, value in data.items() if value is not None}
 
 
 class OAuthSettings(_Section):
-    """``oauth`` of a server: how gemdeck signs in to it."""
+    """``oauth`` of a server: how to sign in."""
 
     enabled: Flag | None = Field(
         None,
-        description="Whether to sign in when connecting. Without it, sign-in starts when the "
-        "server asks for it.",
+        description="Whether to sign in when connecting. If not set, sign-in starts when the "
+        "server requires it.",
     )
     client_id: str | None = Field(
-        None, description="OAuth client id. Without one, gemdeck registers itself if it can."
+        None, description="OAuth client ID. If not set, gemdeck registers itself if possible."
     )
     client_secret: SecretStr | None = Field(
-        None, description="OAuth client secret. Name a variable, such as $MY_SECRET, instead."
+        None, description="OAuth client secret. Better a variable, such as $MY_SECRET."
     )
     authorization_url: WebAddress | None = Field(
-        None, description="Authorization endpoint; discovered where it is left out."
+        None, description="Authorization endpoint. Discovered if not set."
     )
-    token_url: WebAddress | None = Field(
-        None, description="Token endpoint; discovered where it is left out."
-    )
+    token_url: WebAddress | None = Field(None, description="Token endpoint. Discovered if not set.")
     issuer: WebAddress | None = Field(
         None, description="Issuer identifier of the authorization server."
     )
     registration_url: WebAddress | None = Field(
         None, description="Endpoint for dynamic client registration."
     )
-    scopes: Words = Field((), description="Scopes to ask for.")
+    scopes: Words = Field((), description="Scopes to request.")
     audiences: Words = Field((), description="Audiences the token is meant for.")
     redirect_uri: WebAddress = Field(
-        DEFAULT_REDIRECT, description="Where the browser returns to; on this machine."
+        DEFAULT_REDIRECT, description="Address on this machine that the browser returns to."
     )
     token_param_name: str | None = Field(
         None, description="Query parameter that carries the token on SSE addresses."
@@ -132,21 +126,21 @@ class ServerSettings(_Section):
     """One entry of ``mcpServers``: exactly one of `command`, `url` and `httpUrl`."""
 
     command: Word | None = Field(
-        None, description="Program to start; the server speaks MCP over its standard streams."
+        None, description="Program to start. It speaks MCP over stdin and stdout."
     )
     args: Words = Field(
-        (), description="Arguments of the program. No shell reads them.", repr=False
+        (), description="Arguments of the program. They are not passed through a shell.", repr=False
     )
     env: Variables = Field(
         default_factory=dict,
-        description="Environment variables for the program, added to a small safe set.",
+        description="Environment variables of the program, in addition to a small safe set.",
         repr=False,
     )
     cwd: Word | None = Field(None, description="Working folder of the program.")
     url: WebAddress | None = Field(
         None,
-        description="Address of a network server. `type` names the transport; without it, "
-        "streamable HTTP is tried first and SSE after it.",
+        description="Address of a network server. `type` selects the transport; without it, "
+        "streamable HTTP is tried first, then SSE.",
         repr=False,
     )
     http_url: WebAddress | None = Field(
@@ -157,7 +151,7 @@ class ServerSettings(_Section):
     )
     type: Transport | None = Field(None, description="Transport of `url`.")
     transport_type: Transport | None = Field(None, description="Another spelling of `type`.")
-    tcp: str | None = Field(None, description="Accepted and not supported: a WebSocket address.")
+    tcp: str | None = Field(None, description="WebSocket address. Accepted but not supported.")
     headers: Headers = Field(
         default_factory=dict, description="HTTP headers sent with every request.", repr=False
     )
@@ -166,15 +160,15 @@ class ServerSettings(_Section):
         gt=0,
         le=MAX_TIMEOUT,
         allow_inf_nan=False,
-        description="Milliseconds that a request may take.",
+        description="Timeout of a request, in milliseconds.",
     )
     trust: Flag = Field(
         False,
         description="Run this server's tools without asking. Has no effect in a project's file.",
     )
-    description: str = Field("", description="A word of your own, shown beside the server.")
+    description: str = Field("", description="Your description, shown beside the server.")
     include_tools: Words | None = Field(
-        None, description="Offer only these tools to the model. All where it is left out."
+        None, description="Offer only these tools to the model. If not set, all are offered."
     )
     exclude_tools: Words = Field(
         (), description="Never offer these tools to the model. Wins over `includeTools`."
@@ -195,17 +189,17 @@ class ServerSettings(_Section):
     @model_validator(mode="before")
     @classmethod
     def _drop_empty(cls, data: Any) -> Any:  # noqa: ANN401  (pydantic: anything can come)
-        """Take an empty command or address for a key that is not there."""
+        """Treat an empty command or address as a missing key."""
         if not isinstance(data, dict):
             return data
         return {key: data[key] for key in data if data[key] != "" or key not in _EMPTY_IS_ABSENT}
 
     @model_validator(mode="after")
-    def _one_way_to_reach_it(self) -> Self:
-        """Hold the rules that span several keys."""
+    def _check_combinations(self) -> Self:
+        """Check the rules that span several keys."""
         network = self.http_url or self.url
         if self.command and network:
-            raise ValueError("has a command and an address; keep one of them")
+            raise ValueError("has both a command and an address; keep one of them")
         if not self.command and not network:
             raise ValueError(
                 "tcp is not supported; use command, url or httpUrl"
@@ -230,50 +224,52 @@ class ServerSettings(_Section):
 
     @property
     def named_transport(self) -> TransportName | None:
-        """The transport as named under either spelling."""
         return self.type or self.transport_type
 
 
 class McpSettings(_Section):
-    """``mcp``: rules over all servers."""
+    """``mcp``: rules for all servers."""
 
     server_command: str | None = Field(
-        None, description="Command line of one more server, which is then called `mcp`."
+        None, description="Command line of an additional server, which is named `mcp`."
     )
-    allowed: Words | None = Field(
-        None, description="If set, only servers with these names are started."
-    )
-    excluded: Words = Field((), description="Servers with these names are never started.")
+    allowed: Words | None = Field(None, description="If set, only these servers start.")
+    excluded: Words = Field((), description="These servers never start.")
 
 
 class ModelSettings(_Section):
-    """``model`` as gemini-cli writes it."""
+    """gemini-cli's ``model``."""
 
-    name: ModelName | None = Field(
-        None, description="Model that answers, unless `gemdeck.model` names another."
-    )
+    name: ModelName | None = Field(None, description="Model to use, unless `gemdeck.model` is set.")
 
 
 class ToolPattern(_Section):
-    """One rule on tools. ``*`` stands for any characters, within the one name it is part of."""
+    """One rule on tools. ``*`` matches any characters within a name."""
 
-    server: str = Field("*", min_length=1, max_length=200, description="Name of the server.")
-    tool: str = Field("*", min_length=1, max_length=200, description="Name of the tool.")
+    server: str = Field(
+        "*",
+        min_length=1,
+        max_length=200,
+        description="Name of the server; * matches any characters.",
+    )
+    tool: str = Field(
+        "*", min_length=1, max_length=200, description="Name of the tool; * matches any characters."
+    )
 
 
 class GemdeckSettings(_Section):
-    """``gemdeck``: keys of gemdeck's own."""
+    """``gemdeck``: gemdeck's own settings."""
 
-    model: ModelName = Field(DEFAULT_MODEL, description="Model that answers.")
+    model: ModelName = Field(DEFAULT_MODEL, description="Model to use.")
     max_tool_calls: WholeNumber = Field(
-        50, ge=1, le=MAX_TOOL_CALLS, description="Tool calls that one turn may make."
+        50, ge=1, le=MAX_TOOL_CALLS, description="Most tool calls in one turn."
     )
     max_result_size: WholeNumber = Field(
         DEFAULT_RESULT_SIZE,
         ge=MIN_RESULT_SIZE,
         le=MAX_RESULT_SIZE,
-        description="Characters of text of one tool result that the model gets: of more, the "
-        "beginning and the end.",
+        description="Most characters of one tool result for the model. Of a longer one it gets "
+        "the beginning and the end.",
     )
     api_version: str = Field(
         "v1beta",
@@ -285,16 +281,18 @@ class GemdeckSettings(_Section):
         gt=0,
         le=MAX_IDLE_TIMEOUT,
         allow_inf_nan=False,
-        description="Seconds of silence after which an answer counts as cut off.",
+        description="Seconds without data after which an answer is aborted.",
     )
     thoughts: Flag = Field(True, description="Show summaries of the model's thinking.")
     system_instruction: str = Field(
-        "", max_length=MAX_INSTRUCTION, description="Standing orders for the model."
+        "",
+        max_length=MAX_INSTRUCTION,
+        description="Instructions for the model, sent with every request.",
     )
     protocols: dict[str, ProtocolEra] = Field(
         default_factory=dict,
-        description="How to speak to a server, by its name: `handshake` forces the revisions up "
-        "to 2025-11-25 and `stateless` the one of 2026-07-28; `auto` finds out.",
+        description="Protocol by server name: `handshake` forces the revisions up to 2025-11-25, "
+        "`stateless` forces 2026-07-28, `auto` detects it.",
     )
     always_allow: tuple[ToolPattern, ...] = Field(
         (),
@@ -304,25 +302,6 @@ class GemdeckSettings(_Section):
     always_deny: tuple[ToolPattern, ...] = Field(
         (),
         max_length=MAX_PATTERNS,
-        description="Tools that never run and that the model does not see. Wins over every "
-        "permission; those of all files add up.",
-    )
-
-
-class Settings(_Section):
-    """A whole ``settings.json``. Keys of other programs may stand beside these."""
-
-    model_config = ConfigDict(
-        title="gemdeck settings", json_schema_extra={"additionalProperties": True}
-    )
-
-    mcp_servers: dict[str, ServerSettings] = Field(
-        default_factory=dict, description="The MCP servers, by name."
-    )
-    mcp: McpSettings = Field(default_factory=McpSettings, description="Rules over all servers.")
-    gemdeck: GemdeckSettings = Field(
-        default_factory=GemdeckSettings, description="Keys of gemdeck's own."
-    )
-    model: ModelSettings = Field(
-        default_factory=ModelSettings, description="The model, as gemini-cli writes it."
+        description="Tools that never run and are hidden from the model. Wins over every "
+        "permission. The rules of all files apply.",
     )

@@ -1,16 +1,19 @@
-"""The rule for names of models, wherever one is given."""
+"""Rules and defaults of settings, for modules that must not load the schema."""
 
 import re
 from typing import Final
+
+DEFAULT_RESULT_SIZE: Final = 50_000
+"""Default for the characters of one tool result that the model gets."""
 
 _MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}")
 
 
 def check_model_name(name: str) -> str:
-    """Give the name of a model back if it can stand in a request's path.
+    """Return the name of a model if it is safe in a request path.
 
     Raises:
-        ValueError: If it cannot.
+        ValueError: If it is not.
     """
     if not _MODEL_NAME.fullmatch(name) or ".." in name or "//" in name:
         raise ValueError("must be the name of a model, such as gemini-3.8-flash")

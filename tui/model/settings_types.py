@@ -1,4 +1,4 @@
-"""The kinds of values that ``settings.json`` holds: what each accepts and how it is coerced."""
+"""Value types of ``settings.json``: validation and coercion."""
 
 import math
 import re
@@ -8,21 +8,21 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator
 
-from tui.model.model_name import check_model_name
+from tui.model.settings_rules import check_model_name
 
 MAX_ITEMS: Final = 4_096
-"""Items of one list, or variables or headers of one server."""
+"""Most items of a list, or variables or headers of a server."""
 
 MAX_URL: Final = 8_192
 """Longest address, in characters."""
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")  # RFC 9110, 5.6.2: token
 _STREAMABLE_HTTP: Final = frozenset({"streamable-http", "streamableHttp", "streamable_http"})
-"""How other clients spell the transport ``http``."""
+"""Other clients' names for the transport ``http``."""
 
 
 class TransportName(StrEnum):
-    """The transports that the settings can name."""
+    """The transports in the settings."""
 
     STDIO = "stdio"
     SSE = "sse"
@@ -30,7 +30,7 @@ class TransportName(StrEnum):
 
 
 def _flag(value: object) -> object:
-    """Take ``"true"`` and ``"false"`` for what they say, and nothing else that is no boolean."""
+    """Accept booleans, ``"true"`` and ``"false"``."""
     if isinstance(value, str) and value.strip().lower() in {"true", "false"}:
         return value.strip().lower() == "true"
     if not isinstance(value, bool):
@@ -39,14 +39,14 @@ def _flag(value: object) -> object:
 
 
 def _number(value: object) -> object:
-    """Leave text such as ``"5000"`` to be parsed; a boolean is no number."""
+    """Refuse booleans; text such as ``"5000"`` is parsed later."""
     if isinstance(value, bool):
         raise ValueError("must be a number")
     return value
 
 
 def _word(value: object) -> object:
-    """Take a number or boolean for its text, as arguments and environment variables need it."""
+    """Convert a number or boolean to text, for arguments and environment variables."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -58,12 +58,12 @@ def _word(value: object) -> object:
 
 
 def _words(value: object) -> object:
-    """Take one string for a list of one."""
+    """Accept a string as a list with one item."""
     return [value] if isinstance(value, str) else value
 
 
 def _few(value: object) -> object:
-    """Refuse a huge collection before each of its items is found wrong."""
+    """Refuse a huge collection before its items are validated."""
     if isinstance(value, list | dict) and len(value) > MAX_ITEMS:
         raise ValueError(f"must not have more than {MAX_ITEMS} items")
     return value
@@ -81,14 +81,14 @@ def _transport(value: object) -> object:
 
 def _variables(value: dict[str, str]) -> dict[str, str]:
     if any(not name or "=" in name or "\0" in name for name in value):
-        raise ValueError("a variable's name must not be empty nor contain '=' or NUL")
+        raise ValueError("a variable's name must not be empty or contain '=' or NUL")
     return value
 
 
 def _headers(value: dict[str, str]) -> dict[str, str]:
     for name, text in value.items():
         if not _HEADER_NAME.fullmatch(name):
-            raise ValueError("a header's name must be made of letters, digits and hyphens")
+            raise ValueError("a header's name must consist of letters, digits and hyphens")
         if not text.isascii() or any(character in text for character in "\r\n\0"):
             raise ValueError("a header's value must be one line of ASCII text")
     return {name: text.strip() for name, text in value.items()}

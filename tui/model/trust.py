@@ -1,4 +1,4 @@
-"""What an opened folder, or an edited settings file, would run; and the user's word on it."""
+"""Trust in folders, settings and changed tools: questions and answers."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,9 +8,9 @@ from tui.model.servers import ServerId
 
 
 class FolderTrust(StrEnum):
-    """What the user said of the opened folder. The value is the word on the screen.
+    """The trust of the opened folder. The value is its name on the screen.
 
-    NOTHING_TO_TRUST: it brings no settings of its own.
+    NOTHING_TO_TRUST: the folder has no settings.
     """
 
     UNKNOWN = ""
@@ -31,19 +31,21 @@ class TrustAnswer(StrEnum):
 
 
 class TrustSubject(StrEnum):
-    """What a trust question is about.
+    """The subject of a trust question.
 
-    FOLDER: the settings that an opened folder brings. SETTINGS: servers that appeared or
-    changed in the user's own settings while gemdeck runs, perhaps by somebody else's hand.
+    FOLDER: the settings of the opened folder. SETTINGS: servers that appeared or changed in the
+    user's own settings while gemdeck runs; another program may have written them.
+    STARTED_HERE: the user's servers that would run code from the folder they start in.
     """
 
     FOLDER = "folder"
     SETTINGS = "settings"
+    STARTED_HERE = "started here"
 
 
 @dataclass(frozen=True, slots=True)
 class DifferenceLine:
-    """One line of a difference: ``+`` came, ``-`` went, a blank stayed."""
+    """One line of a diff: ``+`` added, ``-`` removed, a space for unchanged."""
 
     sign: str
     text: str
@@ -51,26 +53,26 @@ class DifferenceLine:
 
 @dataclass(frozen=True, slots=True)
 class Disclosure:
-    """All that would run or be contacted for one server: complete, secrets apart.
+    """Everything that would run or be contacted for one server, complete except for secrets.
 
-    Every text is sanitised; runs of blanks are spelled out, so that nothing can hide.
+    Every text is sanitized, and runs of spaces are spelled out, so that nothing is hidden.
 
     Attributes:
         server: Its name.
-        source: The file it stands in, as shown.
-        transport: The word for its transport.
-        command: The program with all filled in that its own file or folder chooses, or nothing.
-            References to the user's variables stay, here and in what follows.
-        program: The file that would be executed, or nothing where none was found.
-        args: Its arguments, one by one, complete.
-        cwd: Its working folder, or nothing.
-        env: The names of the variables that are set for it.
-        references: The names of the user's variables that its entry would read.
-        url: Its address, or nothing.
-        headers: The names of the headers that are sent.
+        source: The file that defines it, as shown.
+        transport: The name of its transport.
+        command: The program, with values from its own file or folder expanded, or an empty
+            string. References to the user's variables stay, also in the following fields.
+        program: The file that would be executed, or an empty string if none was found.
+        args: Its complete arguments.
+        cwd: Its working folder, or an empty string.
+        env: The names of the variables set for it.
+        references: The names of the user's variables that its entry reads.
+        url: Its address, or an empty string.
+        headers: The names of the headers sent.
         warnings: What deserves a second look, such as an unpinned package or a shell.
-        change: ``new``, ``changed``, ``gone``, or nothing where it is as it was allowed.
-        written: How those parts stand in the file in which something was filled in, one by one.
+        change: ``new``, ``changed``, ``gone``, or an empty string if unchanged.
+        written: The expanded parts as written in the file.
     """
 
     server: ServerId
@@ -91,19 +93,19 @@ class Disclosure:
 
 @dataclass(frozen=True, slots=True)
 class TrustRequest:
-    """Asks whether what a folder or an edited settings file brings may run.
+    """Asks whether the servers of a folder or an edited settings file may run.
 
     Attributes:
-        id: What the answer refers to.
-        subject: What it is about.
+        id: The id of the question.
+        subject: Its subject.
         place: The folder or file, as shown.
-        servers: Every server it brings, or that changed.
-        variables: The names of the variables that its ``.env`` sets.
-        rules: What else it would do, in words, such as "denies the tools of git".
-        difference: What changed since it was trusted, line by line; nothing the first time.
-        refusal: Why it cannot be trusted at all, or nothing.
-        may_include_children: Whether trust can also cover the folders in it.
-        standing: Those of its servers that run whatever the answer, since they did not change.
+        servers: Every server that it defines or that changed.
+        variables: The names of the variables in its ``.env``.
+        rules: Its other effects, such as "denies the tools of git".
+        difference: The diff since it was trusted; empty the first time.
+        refusal: Why it cannot be trusted at all, or an empty string.
+        may_include_children: Whether trust can include its subfolders.
+        standing: Its unchanged servers, which run whatever the answer.
     """
 
     id: RequestId
@@ -120,20 +122,27 @@ class TrustRequest:
 
 @dataclass(frozen=True, slots=True)
 class ToolChange:
-    """One tool whose definition is not the one the user knew; `difference` says how."""
+    """A tool whose definition changed, with the diff."""
 
     tool: str
     difference: tuple[DifferenceLine, ...]
 
 
+class ToolChangeAnswer(StrEnum):
+    """The answers to "may the model be offered these changed tools?"."""
+
+    ACCEPT = "accept"
+    KEEP_AWAY = "keep away"
+
+
 @dataclass(frozen=True, slots=True)
 class ToolChangeRequest:
-    """A server changed tools: they stay away from the model until the user accepted them.
+    """Asks about changed tools, which are withheld from the model until accepted.
 
     Attributes:
-        id: What the answer refers to.
+        id: The id of the question.
         server: The server.
-        changes: Each changed tool, with the difference.
+        changes: The changed tools.
     """
 
     id: RequestId

@@ -1,7 +1,6 @@
-"""URI templates (RFC 6570): which variables one has, and the URI it becomes when filled in.
+"""Parse and expand URI templates (RFC 6570).
 
-All operators, prefixes and lists are known, so that every template a server may offer can be
-filled in. Reading and filling in take time linear in the lengths, which are limited.
+All operators, prefixes and lists are supported. Time is linear in the lengths, which are limited.
 """
 
 import re
@@ -11,13 +10,13 @@ from typing import Final
 from urllib.parse import quote
 
 MAX_TEMPLATE: Final = 1_999
-"""Longest template, in characters; one that was cut to be shown is longer and so refused."""
+"""Longest template, in characters; a template that was cut for display is refused."""
 
 MAX_VARIABLES: Final = 50
-"""Variables of one template."""
+"""Most variables of a template."""
 
 MAX_URI: Final = 16_384
-"""Longest URI that a template may become, in characters."""
+"""Longest expanded URI, in characters."""
 
 _RESERVED: Final = ":/?#[]@!$&'()*+,;="
 _PERCENT_ENCODED: Final = re.compile("(%[0-9A-Fa-f]{2})")
@@ -29,7 +28,7 @@ _VARIABLE: Final = re.compile(
 
 
 class UriTemplateError(ValueError):
-    """A template is none, or cannot be filled in; the text says why, as part of a sentence."""
+    """A template is invalid or cannot be expanded; the message is part of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Variable:
 
     Attributes:
         name: Its name.
-        required: Whether the URI makes little sense without it.
+        required: Whether it is part of the path.
         is_list: Whether it takes several values, separated by commas.
     """
 
@@ -49,14 +48,14 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class _Operator:
-    """How an operator expands (RFC 6570, appendix A).
+    """The expansion rules of an operator (RFC 6570, appendix A).
 
     Attributes:
-        first: What stands before the first value.
-        separator: What stands between two values.
-        named: Whether values stand behind their name.
-        if_empty: What stands between a name and an empty value.
-        allow_reserved: Whether reserved characters of a value stay as they are.
+        first: The text before the first value.
+        separator: The text between two values.
+        named: Whether values follow their name.
+        if_empty: The text after the name of an empty value.
+        allow_reserved: Whether reserved characters of a value are kept.
     """
 
     first: str = ""
@@ -80,7 +79,7 @@ _OPERATORS: Final[Mapping[str, _Operator]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Spec:
-    """A variable as it stands in an expression; `prefix` 0 keeps all of its value."""
+    """A variable in an expression; `prefix` 0 keeps its whole value."""
 
     name: str
     prefix: int
@@ -95,13 +94,13 @@ class _Expression:
 
 @dataclass(frozen=True, slots=True)
 class UriTemplate:
-    """A template that was read; see `parse_template`."""
+    """A parsed template; see `parse_template`."""
 
     _parts: tuple[str | _Expression, ...]
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """Its variables, each once, in the order in which they appear."""
+        """Its variables, each once, in order of appearance."""
         found: dict[str, Variable] = {}
         for part in self._parts:
             for spec in part.specs if isinstance(part, _Expression) else ():
@@ -113,10 +112,10 @@ class UriTemplate:
         return tuple(found.values())
 
     def expand(self, values: Mapping[str, str]) -> str:
-        """Fill in the variables. Those without a value leave out what belongs to them.
+        """Expand the template; variables without a value are omitted.
 
         Args:
-            values: By name. The text for a variable that is a list is split at its commas.
+            values: The values by name. The value of a list variable is split at its commas.
 
         Raises:
             UriTemplateError: If the URI would be too long.
@@ -130,10 +129,10 @@ class UriTemplate:
 
 
 def parse_template(template: str) -> UriTemplate:
-    """Read a template.
+    """Parse a template.
 
     Raises:
-        UriTemplateError: If it is no template of RFC 6570, or exceeds a limit.
+        UriTemplateError: If it is not valid by RFC 6570, or exceeds a limit.
     """
     if len(template) > MAX_TEMPLATE:
         raise UriTemplateError(f"the template is longer than {MAX_TEMPLATE:,} characters")
@@ -148,14 +147,14 @@ def _parts(template: str) -> Iterator[str | _Expression]:
     while rest:
         literal, brace, rest = rest.partition("{")
         if "}" in literal:
-            raise UriTemplateError("a brace of the template is not opened")
+            raise UriTemplateError("the template has an unmatched }")
         if literal:
             yield _encode(literal, allow_reserved=True)
         if not brace:
             return
         expression, brace, rest = rest.partition("}")
         if not brace:
-            raise UriTemplateError("a brace of the template is not closed")
+            raise UriTemplateError("the template has an unmatched {")
         yield _expression(expression)
 
 
@@ -168,7 +167,7 @@ def _expression(text: str) -> _Expression:
 def _spec(text: str) -> _Spec:
     found = _VARIABLE.fullmatch(text)
     if found is None:
-        raise UriTemplateError("an expression of the template cannot be read")
+        raise UriTemplateError("the template has an invalid expression")
     return _Spec(found["name"], int(found["prefix"] or 0), found["explode"] is not None)
 
 
@@ -184,7 +183,7 @@ def _expand(expression: _Expression, values: Mapping[str, str]) -> str:
 
 
 def _items(operator: _Operator, spec: _Spec, value: str) -> Iterator[str]:
-    """Give what one variable becomes, a list in several pieces."""
+    """Expand one variable; a list gives several items."""
     pieces: Sequence[str] = value.split(",") if spec.explode else (value,)
     for piece in pieces:
         kept = piece[: spec.prefix] if spec.prefix else piece
@@ -198,7 +197,7 @@ def _items(operator: _Operator, spec: _Spec, value: str) -> Iterator[str]:
 
 
 def _encode(text: str, *, allow_reserved: bool) -> str:
-    """Percent-encode a text; where reserved characters may stay, so may what is encoded already."""
+    """Percent-encode a text; with `allow_reserved`, existing escapes are kept too."""
     text = text.encode(errors="replace").decode()
     if not allow_reserved:
         return quote(text, safe="~")

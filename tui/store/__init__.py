@@ -1,1 +1,1 @@
-"""The state of the app as frozen snapshots, how it changes, and the commands to the engine."""
+"""The application state as frozen snapshots, its reducer, and the commands to the engine."""

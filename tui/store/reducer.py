@@ -1,11 +1,13 @@
-"""`reduce`: how each event changes the state. Total and pure."""
+"""`reduce`, the pure function from state and event to the next state."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Final
 
 from tui.model import events as e
 from tui.model.chat import (
+    NO_TURN,
     Entry,
     EntryId,
     ModelText,
@@ -15,16 +17,33 @@ from tui.model.chat import (
     TurnState,
     Usage,
 )
-from tui.model.servers import ServerId, ServerView
-from tui.store.retention import forget_old
-from tui.store.state import MAX_LOG_LINES, MAX_NOTICES, AppState, Unsent
+from tui.model.servers import TROUBLED, UNDECIDED, ServerId, ServerView
+from tui.store.state import (
+    MAX_LOG_LINES,
+    MAX_NOTICES,
+    AppState,
+    ConversationState,
+    Transcript,
+    Unsent,
+)
+
+MAX_RESULTS: Final = 16 * 1024 * 1024
+"""Total characters of results kept whole."""
+
+MAX_OLD_RESULT: Final = 2_000
+"""Characters kept of an older result."""
+
+_NOTICE: Final = 100
+"""Longest notice about a cut, in characters; a text within this margin is not cut again."""
 
 
 def reduce(state: AppState, event: e.Event) -> AppState:
-    """Give the state after `event`; the same object where the event changes nothing."""
+    """Return the state after `event`; the same object if nothing changed."""
     match event:
         case e.ServersConfigured():
-            return replace(state, servers=event.servers, configured=True)
+            old = {view.id: view for view in state.servers}
+            servers = tuple(_keep_failure(view, old.get(view.id)) for view in event.servers)
+            return replace(state, servers=servers, configured=True)
         case e.ServerStatusChanged() | e.CatalogChanged() | e.ServerLogged():
             return _reduce_server(state, event)
         case e.ModelSelected(model):
@@ -40,12 +59,16 @@ def reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
         case e.FolderTrustChanged() | e.GrantsChanged() | e.ToolExplained():
             return _reduce_consent(state, event)
-        case e.UsageReported(usage):
-            return replace(state, usage=usage) if usage != state.usage else state
-        case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
-            return _reduce_turn(state, event)
-        case _:
-            return _reduce_entry(state, event)
+        case e.ToolCallDecided() | e.ToolRuleChanged():
+            return state  # for the audit log
+        case e.ConversationEvent(conversation=key):
+            before = state.conversations.get(key, ConversationState())
+            after = _reduce_conversation(before, event)
+            if after is before:
+                return state
+            return replace(
+                state, conversations=MappingProxyType({**state.conversations, key: after})
+            )
 
 
 def _reduce_request(state: AppState, event: e.RequestRaised | e.RequestSettled) -> AppState:
@@ -94,8 +117,9 @@ def _reduce_server(
             return _with_server(
                 state,
                 server,
-                lambda view: replace(
-                    view, status=status, failure=failure, retry_at=retry_at, info=info
+                lambda view: _keep_failure(
+                    replace(view, status=status, failure=failure, retry_at=retry_at, info=info),
+                    view,
                 ),
             )
         case e.CatalogChanged(server, catalog):
@@ -107,6 +131,15 @@ def _reduce_server(
             return replace(state, logs=MappingProxyType({**state.logs, server: kept}))
 
 
+def _keep_failure(view: ServerView, before: ServerView | None) -> ServerView:
+    """Keep the failure of the last attempt until the next one has ended."""
+    if view.status in TROUBLED:
+        kept = view.failure
+    else:
+        kept = before.last_failure if before and view.status in UNDECIDED else None
+    return replace(view, last_failure=kept)
+
+
 def _with_server(
     state: AppState, server: ServerId, change: Callable[[ServerView], ServerView]
 ) -> AppState:
@@ -114,39 +147,63 @@ def _with_server(
     return replace(state, servers=servers) if servers != state.servers else state
 
 
+def _reduce_conversation(
+    conversation: ConversationState, event: e.ConversationEvents
+) -> ConversationState:
+    match event:
+        case e.QueueChanged(length):
+            return (
+                replace(conversation, queued=length)
+                if length != conversation.queued
+                else conversation
+            )
+        case e.UsageReported(usage):
+            return (
+                replace(conversation, usage=usage) if usage != conversation.usage else conversation
+            )
+        case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
+            return _reduce_turn(conversation, event)
+        case _:
+            return _reduce_entry(conversation, event)
+
+
 def _reduce_turn(
-    state: AppState,
+    conversation: ConversationState,
     event: e.TurnStarted | e.TurnPhaseChanged | e.TurnFinished | e.ConversationCleared,
-) -> AppState:
-    transcript = state.transcript
+) -> ConversationState:
+    transcript = conversation.transcript
     match event:
         case e.TurnStarted(turn, message, time):
             settled = (*transcript.settled, *map(_completed, transcript.live))
             return replace(
-                state,
+                conversation,
                 turn=TurnState(turn, TurnPhase.WAITING, time),
                 transcript=replace(transcript, settled=settled, live=(message,)),
                 unsent=None,
             )
         case e.TurnPhaseChanged(turn, phase):
-            if state.turn is None or state.turn.id != turn or state.turn.phase is phase:
-                return state
-            return replace(state, turn=replace(state.turn, phase=phase))
+            if (
+                conversation.turn is None
+                or conversation.turn.id != turn
+                or conversation.turn.phase is phase
+            ):
+                return conversation
+            return replace(conversation, turn=replace(conversation.turn, phase=phase))
         case e.TurnFinished(turn, _, text):
-            if state.turn is None or state.turn.id != turn:
-                return state
+            if turn != NO_TURN and (conversation.turn is None or conversation.turn.id != turn):
+                return conversation
             settled = (*transcript.settled, *map(_completed, transcript.live))
-            serial = state.unsent.serial + 1 if state.unsent else len(settled)
+            serial = conversation.unsent.serial + 1 if conversation.unsent else len(settled)
             return replace(
-                state,
+                conversation,
                 turn=None,
                 transcript=replace(transcript, settled=settled, live=()),
                 unsent=Unsent(serial, text) if text else None,
             )
         case e.ConversationCleared():
             cleared = replace(transcript, settled=(), live=(), epoch=transcript.epoch + 1)
-            usage = Usage(context_limit=state.usage.context_limit)
-            return replace(state, transcript=cleared, turn=None, unsent=None, usage=usage)
+            usage = Usage(context_limit=conversation.usage.context_limit)
+            return replace(conversation, transcript=cleared, turn=None, unsent=None, usage=usage)
 
 
 def _completed(entry: Entry) -> Entry:
@@ -156,7 +213,7 @@ def _completed(entry: Entry) -> Entry:
 
 
 def _reduce_entry(
-    state: AppState,
+    conversation: ConversationState,
     event: e.TextStreamed
     | e.ThoughtStreamed
     | e.EntryCompleted
@@ -164,25 +221,25 @@ def _reduce_entry(
     | e.ToolCallChanged
     | e.ToolCallProgressed
     | e.ChatNoticeAdded,
-) -> AppState:
+) -> ConversationState:
     match event:
         case e.TextStreamed(entry_id, delta):
-            return _streamed(state, ModelText(entry_id, delta))
+            return _streamed(conversation, ModelText(entry_id, delta))
         case e.ThoughtStreamed(entry_id, delta):
-            return _streamed(state, Thought(entry_id, delta))
+            return _streamed(conversation, Thought(entry_id, delta))
         case e.EntryCompleted(entry_id):
-            return _with_entry(state, entry_id, _completed)
+            return _with_entry(conversation, entry_id, _completed)
         case e.ToolCallRequested(call):
-            return _appended(state, call)
+            return _appended(conversation, call)
         case e.ChatNoticeAdded(notice):
-            return _appended(state, notice)
+            return _appended(conversation, notice)
         case e.ToolCallChanged(call_id, result=result):
-            changed = _with_entry(state, call_id, lambda entry: _moved_on(entry, event))
-            kept = forget_old(changed.transcript) if result else changed.transcript
+            changed = _with_entry(conversation, call_id, lambda entry: _moved_on(entry, event))
+            kept = clip_old_results(changed.transcript) if result else changed.transcript
             return changed if kept is changed.transcript else replace(changed, transcript=kept)
         case e.ToolCallProgressed(call_id, progress):
             return _with_entry(
-                state,
+                conversation,
                 call_id,
                 lambda entry: (
                     replace(entry, progress=progress) if isinstance(entry, ToolCall) else entry
@@ -190,13 +247,13 @@ def _reduce_entry(
             )
 
 
-def _appended(state: AppState, entry: Entry) -> AppState:
-    live = (*state.transcript.live, entry)
-    return replace(state, transcript=replace(state.transcript, live=live))
+def _appended(conversation: ConversationState, entry: Entry) -> ConversationState:
+    live = (*conversation.transcript.live, entry)
+    return replace(conversation, transcript=replace(conversation.transcript, live=live))
 
 
 def _moved_on(entry: Entry, event: e.ToolCallChanged) -> Entry:
-    """Show how far a call is."""
+    """Update the progress of a call."""
     if not isinstance(entry, ToolCall):
         return entry
     return replace(
@@ -209,25 +266,57 @@ def _moved_on(entry: Entry, event: e.ToolCallChanged) -> Entry:
     )
 
 
-def _streamed(state: AppState, piece: ModelText | Thought) -> AppState:
-    """Add a piece to the entry it belongs to, or begin that entry with it."""
-    live = state.transcript.live
+def _streamed(conversation: ConversationState, piece: ModelText | Thought) -> ConversationState:
+    """Append a delta to its entry, or start the entry with it."""
+    live = conversation.transcript.live
     for index in reversed(range(len(live))):
         entry = live[index]
         if entry.id != piece.id:
             continue
         if not isinstance(entry, ModelText | Thought):
-            return state
+            return conversation
         grown = replace(entry, text=entry.text + piece.text)
         changed = (*live[:index], grown, *live[index + 1 :])
-        return replace(state, transcript=replace(state.transcript, live=changed))
-    return _appended(state, piece)
+        return replace(conversation, transcript=replace(conversation.transcript, live=changed))
+    return _appended(conversation, piece)
 
 
-def _with_entry(state: AppState, entry_id: EntryId, change: Callable[[Entry], Entry]) -> AppState:
+def _with_entry(
+    conversation: ConversationState, entry_id: EntryId, change: Callable[[Entry], Entry]
+) -> ConversationState:
     live = tuple(
-        change(entry) if entry.id == entry_id else entry for entry in state.transcript.live
+        change(entry) if entry.id == entry_id else entry for entry in conversation.transcript.live
     )
-    if live == state.transcript.live:
-        return state
-    return replace(state, transcript=replace(state.transcript, live=live))
+    if live == conversation.transcript.live:
+        return conversation
+    return replace(conversation, transcript=replace(conversation.transcript, live=live))
+
+
+def clip_old_results(transcript: Transcript) -> Transcript:
+    """Clip the results of older calls above the limit; return the same object otherwise."""
+    entries = (*transcript.settled, *transcript.live)
+    if sum(len(entry.result) for entry in entries if isinstance(entry, ToolCall)) <= MAX_RESULTS:
+        return transcript
+    kept = _clipped(reversed(entries))[::-1]
+    count = len(transcript.settled)
+    return replace(transcript, settled=tuple(kept[:count]), live=tuple(kept[count:]))
+
+
+def _clipped(newest_first: Iterable[Entry]) -> list[Entry]:
+    room = MAX_RESULTS
+    kept: list[Entry] = []
+    for entry in newest_first:
+        if isinstance(entry, ToolCall):
+            room -= len(entry.result)
+            kept.append(entry if room >= 0 else _cut(entry))
+        else:
+            kept.append(entry)
+    return kept
+
+
+def _cut(call: ToolCall) -> ToolCall:
+    dropped = len(call.result) - MAX_OLD_RESULT
+    if dropped <= _NOTICE:
+        return call
+    notice = f"… [clipped; {dropped:,} characters were dropped]"
+    return replace(call, result=f"{call.result[:MAX_OLD_RESULT]}\n{notice}")

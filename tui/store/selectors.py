@@ -1,4 +1,4 @@
-"""Questions that several panes ask of the state."""
+"""Selectors that several panes share."""
 
 from enum import StrEnum
 from typing import Final
@@ -8,11 +8,11 @@ from tui.model.servers import SETTLED, ServerId, ServerStatus, ServerView
 from tui.store.state import AppState
 
 MAX_NAMED: Final = 2
-"""Servers that `waiting_text` names; the others are counted."""
+"""Servers that `waiting_text` names; the rest are counted."""
 
 
 class Discovery(StrEnum):
-    """How far the first look at all servers is."""
+    """The state of the first discovery of all servers."""
 
     NOT_STARTED = "not started"
     IN_PROGRESS = "in progress"
@@ -20,7 +20,7 @@ class Discovery(StrEnum):
 
 
 def discovery(state: AppState) -> Discovery:
-    """Tell whether any server's first answer is still awaited."""
+    """Return whether any server's first discovery is still running."""
     if not state.configured:
         return Discovery.NOT_STARTED
     if all(view.status in SETTLED for view in state.servers):
@@ -34,7 +34,7 @@ def server(state: AppState, server_id: ServerId) -> ServerView | None:
 
 
 def waiting_text(state: AppState) -> str:
-    """Name the servers that are awaited: ``waiting for a, b, +2``; nothing if there are none."""
+    """Name the awaited servers: ``waiting for a, b, +2``; empty if there are none."""
     awaited = [view.id for view in state.servers if view.status is ServerStatus.STARTING]
     if not awaited:
         return ""
@@ -44,11 +44,12 @@ def waiting_text(state: AppState) -> str:
 
 
 def ready_count(state: AppState) -> tuple[int, int]:
-    """Count the ready servers and all that are meant to run."""
+    """Count the ready servers and all that should run."""
     meant = [view for view in state.servers if view.status is not ServerStatus.DISABLED]
     return sum(view.status is ServerStatus.READY for view in meant), len(meant)
 
 
 def entries(state: AppState) -> tuple[Entry, ...]:
-    """Give the whole conversation, oldest first."""
-    return (*state.transcript.settled, *state.transcript.live)
+    """Return the whole conversation on the screen, oldest first."""
+    transcript = state.conversation.transcript
+    return (*transcript.settled, *transcript.live)

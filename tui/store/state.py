@@ -1,11 +1,19 @@
-"""`AppState`: everything the screen shows, in one frozen tree."""
+"""`AppState`: everything the screen shows, as one frozen tree."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tui.model.chat import BackendKind, Entry, ModelView, TurnState, Usage
+from tui.model.chat import (
+    MAIN,
+    BackendKind,
+    ConversationId,
+    Entry,
+    ModelView,
+    TurnState,
+    Usage,
+)
 from tui.model.consent import GrantView, ToolStanding
 from tui.model.servers import ServerId, ServerView
 from tui.model.trust import FolderTrust
@@ -15,21 +23,21 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.model.requests import PendingRequest
 
 MAX_LOG_LINES: Final = 1_000
-"""Lines kept per server."""
+"""Log lines kept per server."""
 
 MAX_NOTICES: Final = 100
-"""Notices kept; the oldest go first."""
+"""Notices kept; the oldest are dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The conversation.
+    """The entries of a conversation.
 
     Attributes:
-        settled: Entries of turns that have ended; only old results are cut later on.
-        live: Entries of the running turn, which is where all change happens, so that a
-            text delta costs the length of the turn and not that of the conversation.
-        epoch: Rises when a new conversation begins.
+        settled: Entries of ended turns; only old results are clipped later.
+        live: Entries of the running turn. Only these change, so that a text delta costs the
+            length of the turn, not of the conversation.
+        epoch: Incremented when a new conversation starts.
     """
 
     settled: tuple[Entry, ...] = ()
@@ -39,44 +47,63 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """A user's text that a failed turn never delivered; `serial` tells two of them apart."""
+    """User text that a failed turn did not deliver; `serial` distinguishes equal texts."""
 
     serial: int
     text: str
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationState:
+    """One conversation.
+
+    Attributes:
+        transcript: Its entries.
+        turn: The running turn, or None.
+        queued: Number of messages waiting for its end.
+        usage: Tokens of the last model step.
+        unsent: Text to return to the composer.
+    """
+
+    transcript: Transcript = Transcript()
+    turn: TurnState | None = None
+    queued: int = 0
+    usage: Usage = Usage()
+    unsent: Unsent | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AppState:
-    """One moment of the app.
+    """A snapshot of the app.
 
     Attributes:
         workspace: The folder gemdeck runs in, as shown.
-        model: Which model answers.
-        servers: All configured servers in settings order; empty until settings are read.
+        model: The current model.
+        servers: All configured servers in settings order; empty until the settings are read.
         configured: Whether the settings have been read.
-        transcript: The conversation.
-        turn: The running turn, if one runs.
+        conversations: All conversations.
+        current: The conversation on the screen.
         pending: Questions that wait for the user, oldest first.
-        logs: Per server, its last lines, oldest first.
-        notices: What the user should know, oldest first.
-        notice_count: How many notices there have ever been; tells new ones from old.
-        resource: The resource read last for the user, or None.
-        subscriptions: Resources whose changes are announced, as (server, URI).
+        logs: The last log lines of each server, oldest first.
+        notices: Notices, oldest first.
+        notice_count: Number of notices so far, including dropped ones.
+        resource: The resource that the user read last, or None.
+        subscriptions: Subscribed resources, as (server, URI).
         completion: The last completion of an argument, or None.
-        log_levels: Per server, the level it was told to log from.
-        usage: Tokens of the last model step.
-        unsent: Text to put back into the composer.
-        folder_trust: What the user said of the folder gemdeck runs in.
+        log_levels: The log level set for each server.
+        folder_trust: The trust of the workspace folder.
         grants: The rules on tools, newest first.
-        standing: How the tool that was asked about last stands, or None.
+        standing: The last requested explanation of a tool's permission, or None.
     """
 
     workspace: str = ""
     model: ModelView = ModelView(name="", backend=BackendKind.DEMO)
     servers: tuple[ServerView, ...] = ()
     configured: bool = False
-    transcript: Transcript = Transcript()
-    turn: TurnState | None = None
+    conversations: Mapping[ConversationId, ConversationState] = field(
+        default_factory=lambda: MappingProxyType({MAIN: ConversationState()})
+    )
+    current: ConversationId = MAIN
     pending: "tuple[PendingRequest, ...]" = ()
     logs: "Mapping[ServerId, tuple[LogLine, ...]]" = field(
         default_factory=lambda: MappingProxyType({})
@@ -87,8 +114,10 @@ class AppState:
     subscriptions: frozenset[tuple[ServerId, str]] = frozenset()
     completion: "ArgumentCompleted | None" = None
     log_levels: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
-    usage: Usage = Usage()
-    unsent: Unsent | None = None
     folder_trust: FolderTrust = FolderTrust.UNKNOWN
     grants: tuple[GrantView, ...] = ()
     standing: ToolStanding | None = None
+
+    @property
+    def conversation(self) -> ConversationState:
+        return self.conversations[self.current]

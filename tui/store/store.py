@@ -1,4 +1,4 @@
-"""The store: holds the current snapshot, applies events to it, tells who listens."""
+"""The store: holds the current snapshot, applies events, and notifies listeners."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
@@ -13,7 +13,7 @@ Unsubscribe = Callable[[], None]
 
 
 class StateSource(Protocol):
-    """What a reader of the state needs."""
+    """Read access to the state."""
 
     @property
     def state(self) -> AppState:
@@ -24,7 +24,7 @@ class StateSource(Protocol):
 
 
 class Store:
-    """The single writer of `AppState`. Lives on one event loop; other threads hand over to it."""
+    """The single writer of `AppState`. Belongs to one event loop."""
 
     def __init__(self, initial: AppState | None = None) -> None:
         self._state = initial or AppState()
@@ -33,14 +33,13 @@ class Store:
 
     @property
     def state(self) -> AppState:
-        """The current snapshot."""
         return self._state
 
     def dispatch(self, event: "Event") -> None:
-        """Apply one event. Listeners hear of it only if it changed anything.
+        """Apply one event, and notify listeners if the state changed.
 
-        A listener may dispatch in turn: everyone then hears of the newer snapshot, and those
-        who had not yet heard of the older one never do, so that nobody goes back in time.
+        A listener may dispatch: all listeners then get the newer snapshot, and the older one is
+        skipped for those that did not get it yet, so that no listener sees an older state last.
         """
         from tui.store.reducer import reduce  # noqa: PLC0415 - there is no event before the first frame
 

@@ -1,1 +1,1 @@
-"""The screen. The only place that imports Textual; it reads snapshots and gives commands."""
+"""The user interface. The only package that imports Textual."""

@@ -1,13 +1,17 @@
-"""The Textual app: one main screen over a store, and the ways in and out of it."""
+"""The Textual app: the main screen, key map, theme, and how it ends."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rich.console import RenderableType
+from rich.segment import Segment
 from rich.text import Text
+from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType, Keymap
+from textual.color import Color
 from textual.command import CommandPalette, Provider
 from textual.driver import Driver
 from textual.filter import LineFilter
@@ -20,22 +24,46 @@ from tui.store.state import AppState
 from tui.store.store import StateSource
 from tui.ui import keymap, themes
 from tui.ui.bridge import StoreBridge
-from tui.ui.output_filter import ControlCharacterFilter
-from tui.ui.preferences import UiPreferences
+from tui.ui.questions.arming import Keyboard
 from tui.ui.screens.main import MainScreen
+from tui.ui.themes import UiPreferences
+from tui.ui.widgets.chat.history import HistoryStorage
 from tui.ui.widgets.header import NAME
-from tui.ui.widgets.history import HistoryStorage
+
+if TYPE_CHECKING:
+    from tui.ui.pending import PendingController
 
 SETTLE_SECONDS: Final = 0.1
-"""Seconds without a change of size after which all is drawn anew."""
+"""Seconds without a change of size after which everything is redrawn."""
 
 STYLES: Final = Path(__file__).parent / "styles"
-"""Where the style sheets are; absolute, so that a subclass elsewhere finds them."""
+"""Where the style sheets are; absolute, so that a subclass in another folder finds them."""
+
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+class ControlCharacterFilter(LineFilter):
+    """Replace C0, DEL and C1 characters in what widgets draw.
+
+    Text from outside is sanitized where it enters; this is the second line of defense, and
+    covers what the user pastes. Control segments are the driver's own and pass.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002
+        """Return the segments with each control character replaced by U+FFFD."""
+        if not any(_CONTROL.search(segment.text) for segment in segments):
+            return segments
+        return [
+            segment
+            if segment.control is not None
+            else Segment(_CONTROL.sub("\ufffd", segment.text), segment.style)
+            for segment in segments
+        ]
 
 
 def _deck_commands() -> type[Provider]:
-    """Load the palette's entries when it is first opened."""
-    from tui.ui.providers import DeckCommands  # noqa: PLC0415
+    """Import the palette's entries on first use."""
+    from tui.ui.palette import DeckCommands  # noqa: PLC0415
 
     return DeckCommands
 
@@ -44,12 +72,12 @@ class GemdeckApp(App[int], inherit_bindings=False):
     """The deck.
 
     Args:
-        store: Where snapshots come from.
-        commands: The way to the engine.
-        preferences: The look to start with, and how a change is remembered.
-        on_first_paint: Called once, after the first frame was drawn. What is slow starts there.
-        crash_dir: Where reports of internal errors go; without it none is written.
-        history: Where sent messages are kept between runs; without it they are not.
+        store: Provides the snapshots.
+        commands: Calls the engine.
+        preferences: The theme to start with, and how to save another.
+        on_first_paint: Called once, after the first frame; slow work starts there.
+        crash_dir: Where crash reports go; if None, none is written.
+        history: Keeps sent messages between runs; if None, they are not kept.
     """
 
     TITLE = NAME
@@ -73,6 +101,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         super().__init__()
         self.commands = commands
         self.bridge = StoreBridge(self, store)
+        self.keyboard = Keyboard()
         self._preferences = preferences
         self._on_first_paint = on_first_paint
         self._crash_dir = crash_dir
@@ -82,16 +111,17 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._has_painted = False
         self._settling: Timer | None = None
         self._failed = False
+        self._pending: PendingController | None = None
         self.register_theme(themes.DARK)
         self.register_theme(themes.LIGHT)
         known = preferences.theme in self.available_themes
-        self._begin_with(preferences.theme if known else themes.DEFAULT)
+        self._start_with_theme(preferences.theme if known else themes.DEFAULT)
 
-    def _begin_with(self, theme: str) -> None:
-        """Choose the theme before any style was parsed.
+    def _start_with_theme(self, theme: str) -> None:
+        """Set the theme before any style is parsed.
 
-        Where it is assigned, as it may be later, Textual parses all styles twice before the
-        first frame. Its default for colours of the terminal fits dark themes alone.
+        Assigning it makes Textual parse all styles twice before the first frame. A light theme
+        is assigned all the same: Textual's default for terminal colors only fits dark themes.
         """
         if not self.available_themes[theme].dark:
             self.theme = theme
@@ -101,7 +131,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self.stylesheet.set_variables(self.get_css_variables())
 
     def get_driver_class(self) -> type[Driver]:
-        """Take the driver that survives its terminal, where Textual would take its own."""
+        """Replace Textual's Linux driver with ours; on other systems keep Textual's."""
         driver = super().get_driver_class()
         if driver.__name__ != "LinuxDriver":
             return driver
@@ -111,45 +141,41 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     @property
     def state(self) -> AppState:
-        """The current snapshot."""
         return self.bridge.state
 
     @property
     def deck(self) -> MainScreen:
-        """The main screen, whatever lies over it."""
+        """The main screen, whatever dialogs are open over it."""
         screen = self.screen_stack[0]
         assert isinstance(screen, MainScreen)  # noqa: S101 - get_default_screen makes it so
         return screen
 
     def get_default_screen(self) -> Screen[Any]:
-        """Begin with the main screen."""
         return MainScreen(self.bridge, self.commands, self._history)
 
     def on_resize(self) -> None:
-        """Draw all anew once the size rests.
+        """Redraw everything once the size no longer changes.
 
-        Of many changes in a row Textual draws only what it finds changed at the last one, and
-        nothing where the size came back to what it was. The terminal has lost more.
+        After several changes Textual draws only what differs at the end, and nothing if the size
+        is what it was. The terminal has lost more.
         """
         if not self._has_painted:
             return
         if self._settling is not None:
             self._settling.stop()
-        self._settling = self.set_timer(SETTLE_SECONDS, self._draw_anew)
+        self._settling = self.set_timer(SETTLE_SECONDS, self._redraw)
 
-    def _draw_anew(self) -> None:
+    def _redraw(self) -> None:
         self._settling = None
-        if self.screen_stack:  # which is empty once the app is closing
+        if self.screen_stack:  # empty while the app closes
             self.screen.refresh()
 
     def on_mount(self) -> None:
-        """Listen to the store; start what waits for the first frame."""
         self.bridge.start()
         self.theme_changed_signal.subscribe(self, self._remember_theme)
         self.call_after_refresh(self._painted)
 
     def on_unmount(self) -> None:
-        """Listen no longer."""
         self.bridge.stop()
 
     def _painted(self) -> None:
@@ -159,7 +185,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
             callback()
         from tui.ui.pending import PendingController  # noqa: PLC0415 - after the first frame
 
-        self._pending = PendingController(self, self.bridge, self.commands)
+        self._pending = PendingController(self, self.bridge, self.commands, self.keyboard)
         self._pending.start()
         self.deck.side.call_next(self.deck.side.fill)
 
@@ -167,38 +193,44 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._preferences.save(theme.name)
 
     def set_keymap(self, keymap: Keymap) -> None:
-        """Use these keys for these binding ids, and the default keys for all others."""
+        """Set the user's keys by binding id; all others keep their defaults."""
         self._own_keys = dict(keymap)
         super().set_keymap(keymap)
 
     def update_keymap(self, keymap: Keymap) -> None:
-        """Use these keys for these binding ids beside those that were set before."""
+        """Add keys by binding id to those already set."""
         self._own_keys |= keymap
         super().update_keymap(keymap)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Let nothing reach the terminal that it would act on."""
         return [*super().get_line_filters(), self._control_filter]
 
     def get_key_display(self, binding: Binding) -> str:
-        """Write keys as they stand on a keyboard: ``F1``, ``^P``."""
+        """Return a key as shown on a keyboard: ``F1``, ``^P``."""
         display = super().get_key_display(binding)
         is_named = len(display) > 1 and (display[0] == "^" or display[1:].isdigit())
         return display.upper() if is_named else display
 
+    async def on_event(self, event: events.Event) -> None:
+        """Let the questions know of each key, whatever takes it."""
+        self.keyboard.hear(event, self)
+        await super().on_event(event)
+
+    def action_open_question(self) -> None:
+        """Open the question that waits."""
+        if self._pending is not None:
+            self._pending.open_now()
+
     async def action_quit(self) -> None:
-        """Quit at once."""
         self.exit(0)
 
     def action_command_palette(self) -> None:
-        """Open the palette."""
-        from tui.ui.providers import DeckPalette  # noqa: PLC0415 - on first use
+        from tui.ui.palette import DeckPalette  # noqa: PLC0415 - on first use
 
         if not isinstance(self.screen, CommandPalette):
             self.push_screen(DeckPalette(id="--command-palette"))
 
     def action_help(self) -> None:
-        """Show the keys, those of the focused pane first."""
         from tui.ui.screens.help import HelpScreen, lines_here  # noqa: PLC0415 - on first use
 
         here = lines_here(self, self.screen.active_bindings)
@@ -207,19 +239,20 @@ class GemdeckApp(App[int], inherit_bindings=False):
     def _fatal_error(self) -> None:
         """End with a report in a file and one line on the terminal.
 
-        Textual's own way prints the stack with the values of local variables, among them keys
-        and conversations, into the scroll-back of the terminal.
+        Textual would print the stack with the values of local variables, such as keys and
+        conversations, into the terminal's scrollback.
         """
-        self._fail()
+        self.fail()
 
     def panic(self, *renderables: RenderableType) -> None:
-        """End the same way where an error would draw itself, which may quote what it holds.
+        """End the same way if Textual would draw an error, which may quote its data.
 
-        Threads of Textual hand over a drawn traceback only; the kind of their error is kept.
+        Textual's threads only pass a drawn traceback; the type of the error is kept.
         """
-        self._fail(next(filter(None, map(_drawn_error, renderables)), None))
+        self.fail(next(filter(None, map(_drawn_error, renderables)), None))
 
-    def _fail(self, error: BaseException | None = None) -> None:
+    def fail(self, error: BaseException | None = None) -> None:
+        """End because of an internal error, with a report and one line on the terminal."""
         from tui.ui.crash import summarize, write_report  # noqa: PLC0415 - hardly ever needed
 
         if self._failed:
@@ -232,7 +265,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
 
 def _drawn_error(renderable: RenderableType) -> BaseException | None:
-    """Give the error that was to be drawn; of a drawn traceback, one of the same name."""
+    """Return the error that was to be drawn; for a drawn traceback, one with the same name."""
     if isinstance(renderable, BaseException):
         return renderable
     stacks = getattr(getattr(renderable, "trace", None), "stacks", None)

@@ -1,7 +1,6 @@
-"""Carries snapshots from the store to widgets, at most thirty times a second.
+"""Show the store's snapshots in widgets, at most thirty times a second.
 
-Ten thousand events become a handful of repaints, and an idle app costs nothing: there is no
-timer unless a snapshot waits to be shown.
+Ten thousand events become a handful of repaints. An idle app has no timer.
 """
 
 from collections.abc import Callable
@@ -22,13 +21,13 @@ MIN_INTERVAL: Final = 1 / 30
 """Seconds between two rounds of updates."""
 
 MIN_WAIT: Final = 0.005
-"""Shortest timer; Textual may drop one that is over before it has begun."""
+"""Shortest timer in seconds; Textual may drop a shorter one."""
 
 _UNSEEN: Final = object()
 
 
 class _Watch(Generic[T]):
-    """One widget's interest in one part of the state."""
+    """A widget's subscription to a part of the state."""
 
     def __init__(
         self, widget: Widget, selector: Callable[[AppState], T], callback: Callable[[T], None]
@@ -46,11 +45,11 @@ class _Watch(Generic[T]):
 
 
 class StoreBridge:
-    """Lets widgets watch parts of the state.
+    """Subscribe widgets to parts of the state.
 
     Args:
-        app: The running app, whose timers are used.
-        source: Where snapshots come from. Snapshots must arrive on the app's event loop.
+        app: The running app, which provides the timers.
+        source: The store; it must publish snapshots on the app's event loop.
     """
 
     def __init__(self, app: App[Any], source: StateSource) -> None:
@@ -64,20 +63,18 @@ class StoreBridge:
 
     @property
     def state(self) -> AppState:
-        """The current snapshot, for actions that need it once."""
         return self._source.state
 
     def start(self) -> None:
-        """Begin to listen; called once the app runs, from one of its own handlers.
+        """Start to listen; called once the app runs, from one of its own handlers.
 
-        What changed between the first looks of the widgets and now is shown soon after.
+        Changes since the widgets subscribed are shown soon after.
         """
         self._context = copy_context()
         self._unsubscribe = self._source.listen(self._on_state)
         self._on_state(self._source.state)
 
     def stop(self) -> None:
-        """Listen no longer."""
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
@@ -90,13 +87,13 @@ class StoreBridge:
     def watch(
         self, widget: Widget, selector: Callable[[AppState], T], callback: Callable[[T], None]
     ) -> None:
-        """Show a part of the state in a widget for as long as it is mounted.
+        """Show a part of the state in a widget as long as it is mounted.
 
         Call it in `on_mount`. The callback is called at once with the current value, then after
-        each change, with the newest value only.
+        changes with the newest value.
 
         Args:
-            widget: The widget that shows it; once it is unmounted the watch ends.
+            widget: The widget; unmounting it ends the subscription.
             selector: A pure function of the state. Its values are compared by ``==``.
             callback: Shows the value. Runs on the event loop in the context of the app.
         """
@@ -108,8 +105,8 @@ class StoreBridge:
         if self._timer is not None:
             return
         wait = max(MIN_WAIT, self._last_round + MIN_INTERVAL - monotonic())
-        # Events come from the engine's tasks, which know no app; a timer made in their context
-        # would end with a LookupError.
+        # Events come from the engine's tasks, whose context has no active app: a timer made
+        # there would fail with a LookupError.
         self._timer = self._context.run(self._app.set_timer, wait, self._update_all)
 
     def _update_all(self) -> None:

@@ -1,4 +1,4 @@
-"""What is written when the app fails: where it happened, never what the variables held."""
+"""Crash reports: where the app failed, never the values of variables."""
 
 import contextlib
 import os
@@ -13,19 +13,19 @@ from tui import __version__
 from tui.text import clip_middle, sanitize
 
 MAX_REPORT: Final = 64_000
-"""Longest report, in characters; the middle of a longer one is left out."""
+"""Characters of a report; a longer one is cut in the middle."""
 
 MAX_REPORTS: Final = 20
-"""Reports kept; the oldest go first."""
+"""Reports kept; the oldest are deleted."""
 
 MAX_ERRORS: Final = 20
-"""Errors in one report: the one that ended the app, what caused it, what it groups."""
+"""Errors in one report: the fatal one, its causes and the members of its groups."""
 
 
 def describe(error: BaseException) -> str:
-    """Give a report on an error: versions, stack and type.
+    """Return a report on an error: versions, stack and type.
 
-    Neither local variables nor the message of the error are part of it: both may quote keys and
+    It contains neither local variables nor the error's message: both may quote keys and
     conversations.
     """
     stack = "".join(_stacks(error))
@@ -40,7 +40,7 @@ def describe(error: BaseException) -> str:
 
 
 def _stacks(error: BaseException) -> Iterator[str]:
-    """Give the frames and the types of an error, of what caused it and of what it groups."""
+    """Yield the frames and types of an error, its causes and the members of its groups."""
     waiting, seen = [error], set[int]()
     while waiting and len(seen) < MAX_ERRORS:
         error = waiting.pop(0)
@@ -63,11 +63,11 @@ def write_report(error: BaseException, directory: Path) -> Path | None:
     """Write a report on an error to a new file that only the user can read.
 
     Args:
-        error: What went wrong.
-        directory: Where reports go; created where it is missing.
+        error: The error.
+        directory: Where reports go; created if missing.
 
     Returns:
-        The file, or None where it could not be written.
+        The file, or None if it could not be written.
     """
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
     path = directory / f"crash-{stamp}.txt"
@@ -83,14 +83,14 @@ def write_report(error: BaseException, directory: Path) -> Path | None:
 
 
 def _remove_old(directory: Path) -> None:
-    """Keep the newest reports; their names say when they were written."""
+    """Delete the oldest reports, by the time in their names."""
     with contextlib.suppress(OSError):
         for path in sorted(directory.glob("crash-*.txt"))[:-MAX_REPORTS]:
             path.unlink()
 
 
 def summarize(error: BaseException, report: Path | None) -> str:
-    """Give the line for the terminal; it names the kind of error, not its message."""
+    """Return the line for the terminal: the type of the error, not its message."""
     kind = type(error).__name__
     where = f"A report is in\n{report}" if report else "No report could be written."
     return sanitize(f"gemdeck stopped because of an internal error ({kind}). {where}")

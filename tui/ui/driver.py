@@ -1,4 +1,4 @@
-"""Textual's driver, for a terminal that sends anything and may be gone before the app is."""
+"""Textual's driver, hardened against invalid input and a terminal that goes away."""
 
 import io
 import os
@@ -18,52 +18,50 @@ from textual.message import Message
 from tui.ui.paste import Keystrokes, Pasted, PasteReader
 
 READ_BYTES: Final = 4096
-"""Most bytes taken from the terminal at once."""
+"""Bytes read from the terminal at once."""
 
 TICK: Final = 0.1
-"""Seconds after which a key that could be the beginning of a longer one counts as it is."""
+"""Seconds before a key that may be the start of a longer sequence counts on its own."""
 
 _WILD_REPORT: Final = re.compile(r"\x1b\[[\d;:]*\d{8,}[\d;:]*[u~]")
-"""A key report with a number no character has, which the parser does not survive."""
+"""A key report with a number that is no character; Textual's parser fails on it."""
 
 HANGUP_EXIT: Final = 128 + signal.SIGHUP
-"""The exit code where the terminal is gone, as after the signal that says so."""
+"""The exit code after the terminal went away, as after the signal."""
 
 
 class VanishingOutput(io.TextIOBase):
-    """A terminal's output that swallows what is written once the terminal is gone.
+    """A terminal's output that drops writes once the terminal is gone.
 
-    Textual writes from a thread with a bounded queue. An error would end that thread, and the
-    next writers would wait for ever for room in the queue.
+    Textual writes from a thread with a bounded queue. An error would end that thread, and later
+    writers would wait forever for room in the queue.
     """
 
     def __init__(self, output: TextIO) -> None:
         self._output = output
 
     def write(self, text: str) -> int:
-        """Write, or forget the text where nobody can see it any longer."""
+        """Write, or drop the text if the terminal is gone."""
         try:
             return self._output.write(text)
         except OSError:
             return len(text)
 
     def flush(self) -> None:
-        """Flush, where there is still something to flush to."""
         try:
             self._output.flush()
         except OSError:
             return
 
     def fileno(self) -> int:
-        """Give the descriptor of the terminal."""
         return self._output.fileno()
 
 
 class TerminalInput:
-    """Makes messages of what a terminal sends; no bytes are an error.
+    """Turn a terminal's input into messages; any bytes are accepted.
 
     Args:
-        debug: Whether Textual's parser keeps a log of keys.
+        debug: Whether Textual's parser logs keys.
     """
 
     def __init__(self, *, debug: bool = False) -> None:
@@ -73,12 +71,11 @@ class TerminalInput:
         self._pastes = PasteReader()
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """Take bytes as they were read."""
         for part in self._pastes.read(self._decoder.decode(data)):
             yield from self._messages(part)
 
     def tick(self) -> Iterator[Message]:
-        """Give what waited in vain for more; called every `TICK` seconds."""
+        """Yield what has waited too long for its continuation; called every `TICK` seconds."""
         for part in self._pastes.tick():
             yield from self._messages(part)
         yield from self._parser.tick()
@@ -89,7 +86,7 @@ class TerminalInput:
                 yield events.Paste(text)
             case Keystrokes(text):
                 known = _WILD_REPORT.sub("", text)
-                if not known:  # to the parser, nothing is the end of all input
+                if not known:  # the parser takes an empty string for the end of input
                     return
                 try:
                     yield from self._parser.feed(known)
@@ -98,7 +95,7 @@ class TerminalInput:
 
 
 class DeckDriver(LinuxDriver):
-    """Reads whatever the terminal sends, and leaves in good order after it was closed."""
+    """Accept any input, and end cleanly when the terminal goes away."""
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - Textual's own
         super().__init__(*args, **options)
@@ -106,28 +103,28 @@ class DeckDriver(LinuxDriver):
             self._file = cast("io.TextIOWrapper", VanishingOutput(self._file))
 
     def start_application_mode(self) -> None:
-        """Take the terminal over, and learn of each change of its size from the event loop.
+        """Start, and handle size changes on the event loop.
 
-        Textual's own handler reads the size where the signal interrupts it. Of two signals in a
-        row the older size may then be told last, and stay.
+        Textual's own handler reads the size inside the signal handler. After two signals in
+        quick succession the older size may be reported last, and stay.
         """
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual leaves it so
-        self._loop.add_signal_handler(signal.SIGWINCH, self._tell_size)
+        self._loop.add_signal_handler(signal.SIGWINCH, self._report_size)
 
-    def _tell_size(self) -> None:
+    def _report_size(self) -> None:
         if not self._in_band_window_resize:
             size = Size(*self._get_terminal_size())
             self.send_message(events.Resize(size, size))
 
     def _run_input_thread(self) -> None:
-        """Read until the driver stops; an error ends the app as any other does."""
+        """Read until the driver stops; an error ends the app like any other."""
         try:
             self.run_input_thread()
-        except Exception as error:  # noqa: BLE001 - a thread's error is nobody's to catch but here
+        except Exception as error:  # noqa: BLE001 - nobody else sees a thread's error
             self._app.call_later(self._app._handle_exception, error)
 
     def run_input_thread(self) -> None:
-        """Hand on what the terminal sends, until the driver stops or the terminal is gone."""
+        """Process input until the driver stops or the terminal is gone."""
         source = TerminalInput(debug=self._debug)
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
@@ -143,7 +140,7 @@ class DeckDriver(LinuxDriver):
                     self.process_message(message)
 
     def _read(self) -> bytes | None:
-        """Read what is there; nothing at all where the terminal is gone, None where to wait."""
+        """Read what is available: empty if the terminal is gone, None if there is nothing yet."""
         try:
             return os.read(self.fileno, READ_BYTES)
         except BlockingIOError:

@@ -1,7 +1,7 @@
-"""Every key as data: binding id, keys, action, words and the place it belongs to.
+"""The deck's key bindings as data.
 
-The ids are stable names that a user's keymap refers to (`App.set_keymap`). Keys of the composer
-and of the confirmation stand with their widgets; help shows them from their bindings.
+A user's keymap refers to the ids (`App.set_keymap`), so they must not change. The composer, the
+transcript and the questions bind their own keys; help reads those from the widgets.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 
 
 class Place(StrEnum):
-    """Where a key works. The value is the heading in the help."""
+    """Where a key works; the value is the heading in the help."""
 
     EVERYWHERE = "Everywhere"
     DECK = "Panes"
@@ -33,20 +33,19 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One action and the keys that lead to it.
+    """One action and its keys.
 
     Attributes:
-        id: Its stable name.
+        id: The binding id.
         keys: Textual key names, separated by commas.
         action: The action of the node that binds it.
         label: A word or two for the key bars.
-        description: One line for help.
+        description: One line for the help.
         place: Where it works.
         show: Whether key bars show it.
-        priority: Whether it works whatever has focus, dialogs included. The keys that lead
-            from pane to pane always come before what has focus.
-        display: How the key is written where its name would be unclear.
-        short: A shorter word where the bar is narrow, or nothing.
+        priority: Whether it works whatever has focus, dialogs included. The keys of `Place.DECK`
+            always have priority over the focused widget.
+        display: How to write the key if Textual's name would be unclear.
     """
 
     id: str
@@ -58,10 +57,8 @@ class Key:
     show: bool = True
     priority: bool = False
     display: str | None = None
-    short: str = ""
 
     def binding(self) -> Binding:
-        """Give the Textual binding of this key."""
         return Binding(
             self.keys,
             self.action,
@@ -94,61 +91,66 @@ LOCAL: Final = (
 """Places whose keys work in one kind of pane."""
 
 KEYS: Final = (
-    Key(
-        "app.help", "f1", "app.help", "help", "Show the keys of this place and all others", _P.DECK
-    ),
+    Key("app.help", "f1", "app.help", "help", "Show all keys, those that work here first", _P.DECK),
     Key(
         "app.palette",
         "ctrl+p",
         "command_palette",
         "palette",
-        "Find any action by its name",
+        "Find any action by name",
         _P.EVERYWHERE,
         priority=True,
-        short="find",
     ),
     Key("deck.servers", "f2", "go('servers')", "servers", "Go to the servers", _P.DECK),
     Key("deck.tools", "f3", "go('tools')", "tools", "Go to the tools", _P.DECK),
     Key("deck.prompts", "f4", "go('prompts')", "prompts", "Go to the prompts", _P.DECK),
-    Key(
-        "deck.resources",
-        "f5",
-        "go('resources')",
-        "resources",
-        "Go to the resources",
-        _P.DECK,
-        short="data",
-    ),
+    Key("deck.resources", "f5", "go('resources')", "resources", "Go to the resources", _P.DECK),
     Key("deck.chat", "f6", "go('chat')", "chat", "Go to the chat", _P.DECK),
+    Key("deck.activity", "f7", "go('activity')", "activity", "Go to the activity", _P.DECK),
     Key(
-        "deck.activity",
-        "f7",
-        "go('activity')",
-        "activity",
-        "Go to the activity",
-        _P.DECK,
-        short="log",
+        "app.question",
+        "f8",
+        "app.open_question",
+        "question",
+        "Open the question that waits",
+        _P.EVERYWHERE,
+        show=False,
+        priority=True,
     ),
     Key("app.quit", "ctrl+q", "quit", "quit", "Quit at once", _P.EVERYWHERE, priority=True),
     Key("app.copy-hint", "ctrl+c", "help_quit", "", "", _P.EVERYWHERE, show=False),
     Key("servers.restart", "r", "restart", "restart", "Restart the server", _P.SERVERS),
-    Key("servers.start-stop", "s", "start_stop", "start/stop", "Start or stop it", _P.SERVERS),
+    Key(
+        "servers.start-stop",
+        "s",
+        "start_stop",
+        "start/stop",
+        "Start or stop the server",
+        _P.SERVERS,
+    ),
     Key("servers.log", "l", "log", "log", "Show its log in the activity pane", _P.SERVERS),
-    Key("servers.enable", "x", "toggle_enabled", "on/off", "Enable or disable it", _P.SERVERS),
+    Key(
+        "servers.enable",
+        "x",
+        "toggle_enabled",
+        "enable/disable",
+        "Enable or disable the server",
+        _P.SERVERS,
+    ),
     Key("servers.sign-in", "a", "sign_in", "sign in", "Sign in to the server", _P.SERVERS),
     Key(
         "servers.details",
         "enter",
         "select_cursor",
         "details",
-        "Show all about it, or open its tools, prompts, resources",
+        "Show details, or open the tools, prompts or resources",
         _P.SERVERS,
         display="↵",
     ),
     Key(
         "servers.restart-all", "R", "restart_all", "restart all", "Restart all servers", _P.SERVERS
     ),
-    Key("servers.grants", "g", "screen.grants", "grants", "Show what may run", _P.SERVERS),
+    Key("servers.grants", "g", "screen.grants", "grants", "Show the rules for tools", _P.SERVERS),
     Key(
         "servers.review",
         "t",
@@ -162,25 +164,33 @@ KEYS: Final = (
     Key("servers.down", "down", "cursor_down", "", "One row down", _P.SERVERS, show=False),
     Key("servers.page-up", "pageup", "page_up", "", "One page up", _P.SERVERS, show=False),
     Key("servers.page-down", "pagedown", "page_down", "", "One page down", _P.SERVERS, show=False),
-    Key("servers.first", "home", "scroll_home", "", "To the first", _P.SERVERS, show=False),
-    Key("servers.last", "end", "scroll_end", "", "To the last", _P.SERVERS, show=False),
-    Key("servers.toggle", "space", "toggle_fold", "", "Fold or unfold it", _P.SERVERS, show=False),
-    Key("servers.fold", "left", "fold", "", "Fold it", _P.SERVERS, show=False),
-    Key("servers.unfold", "right", "unfold", "", "Unfold it", _P.SERVERS, show=False),
-    Key("list.filter", "slash", "filter", "filter", "Type to narrow the list", _P.LIST),
+    Key("servers.first", "home", "scroll_home", "", "First row", _P.SERVERS, show=False),
+    Key("servers.last", "end", "scroll_end", "", "Last row", _P.SERVERS, show=False),
+    Key(
+        "servers.toggle",
+        "space",
+        "toggle_fold",
+        "",
+        "Fold or unfold the server",
+        _P.SERVERS,
+        show=False,
+    ),
+    Key("servers.fold", "left", "fold", "", "Fold the server", _P.SERVERS, show=False),
+    Key("servers.unfold", "right", "unfold", "", "Unfold the server", _P.SERVERS, show=False),
+    Key("list.filter", "slash", "filter", "filter", "Filter the list", _P.LIST),
     Key("list.clear", "escape", "clear_filter", "clear", "Clear the filter", _P.LIST),
-    Key("list.up", "up", "move(-1)", "", "One up", _P.LIST, show=False),
-    Key("list.down", "down", "move(1)", "", "One down", _P.LIST, show=False),
+    Key("list.up", "up", "move(-1)", "", "One row up", _P.LIST, show=False),
+    Key("list.down", "down", "move(1)", "", "One row down", _P.LIST, show=False),
     Key("list.page-up", "pageup", "page(-1)", "", "One page up", _P.LIST, show=False),
     Key("list.page-down", "pagedown", "page(1)", "", "One page down", _P.LIST, show=False),
-    Key("list.first", "home", "first", "", "To the first", _P.LIST, show=False),
-    Key("list.last", "end", "last", "", "To the last", _P.LIST, show=False),
-    Key("tools.details", "enter", "choose", "details", "Show all about it", _P.TOOLS, display="↵"),
-    Key("tools.review", "v", "review", "review", "Review what its server changed", _P.TOOLS),
-    Key("tools.schema", "v", "schema", "schema", "Show or hide the whole schema", _P.TOOLS),
-    Key("tools.grants", "g", "screen.grants", "grants", "Show what may run", _P.TOOLS),
-    Key("grants.revoke", "d,delete", "revoke", "take back", "Take the rule back", _P.GRANTS),
-    Key("grants.details", "enter", "choose", "details", "Show all of it", _P.GRANTS, display="↵"),
+    Key("list.first", "home", "first", "", "First row", _P.LIST, show=False),
+    Key("list.last", "end", "last", "", "Last row", _P.LIST, show=False),
+    Key("tools.details", "enter", "choose", "details", "Show details", _P.TOOLS, display="↵"),
+    Key("tools.review", "v", "review", "review", "Review what the server changed", _P.TOOLS),
+    Key("tools.schema", "v", "schema", "schema", "Show or hide the schema", _P.TOOLS),
+    Key("tools.grants", "g", "screen.grants", "grants", "Show the rules for tools", _P.TOOLS),
+    Key("grants.revoke", "d,delete", "revoke", "revoke", "Revoke the rule", _P.GRANTS),
+    Key("grants.details", "enter", "choose", "details", "Show details", _P.GRANTS, display="↵"),
     Key("grants.folder", "f", "review_folder", "folder", "Review this folder", _P.GRANTS),
     Key("grants.forget", "F", "forget_folder", "forget", "Forget this folder", _P.GRANTS),
     Key(
@@ -188,7 +198,7 @@ KEYS: Final = (
         "enter",
         "choose",
         "open",
-        "Fill in its arguments and send it",
+        "Fill in the arguments and send the prompt",
         _P.PROMPTS,
         display="↵",
     ),
@@ -197,52 +207,47 @@ KEYS: Final = (
         "enter",
         "choose",
         "read",
-        "Read it, or fill in its template and read that",
+        "Read the resource; fill in a template first",
         _P.RESOURCES,
         display="↵",
     ),
-    Key("insert.insert", "i", "insert", "insert", "Put it into the message", _P.INSERT),
+    Key("insert.insert", "i", "insert", "insert", "Insert it into the message", _P.INSERT),
     Key("resources.send", "g", "send", "send", "Send it to the model now", _P.RESOURCES),
-    Key("resources.watch", "w", "watch", "watch", "Follow its changes, or stop", _P.RESOURCES),
-    Key("resources.view", "v", "view", "view", "Show its whole content", _P.RESOURCES),
+    Key("resources.watch", "w", "watch", "watch", "Watch for changes, or stop", _P.RESOURCES),
+    Key("resources.view", "v", "view", "view", "Show the whole content", _P.RESOURCES),
     Key("activity.next", "right", "turn(1)", "next server", "Show the next server", _P.ACTIVITY),
-    Key("activity.back", "left", "turn(-1)", "previous", "Show the one before", _P.ACTIVITY),
-    Key("activity.level", "e", "level", "level", "Choose from which level it logs", _P.ACTIVITY),
+    Key("activity.back", "left", "turn(-1)", "previous", "Show the previous server", _P.ACTIVITY),
+    Key("activity.level", "e", "level", "log level", "Set the server's log level", _P.ACTIVITY),
     Key("log.up", "up", "scroll_up", "", "Scroll up", _P.LOG, show=False),
     Key("log.down", "down", "scroll_down", "", "Scroll down", _P.LOG, show=False),
     Key("log.page-up", "pageup", "page_up", "", "One page up", _P.LOG, show=False),
     Key("log.page-down", "pagedown", "page_down", "", "One page down", _P.LOG, show=False),
-    Key("log.first", "home", "scroll_home", "", "To the beginning", _P.LOG, show=False),
-    Key("log.last", "end", "scroll_end", "", "To the end, and follow it", _P.LOG, show=False),
+    Key("log.first", "home", "scroll_home", "", "Go to the start", _P.LOG, show=False),
+    Key("log.last", "end", "scroll_end", "", "Go to the end and follow it", _P.LOG, show=False),
     Key("side.chat", "escape", "screen.go('chat')", "chat", "Back to the chat", _P.SIDE),
     Key("dialog.close", "escape,f1,q", "close", "close", "Close", _P.DIALOG, display="esc"),
     Key("arguments.send", "ctrl+s", "send", "send", "Send or read it", _P.DIALOG, priority=True),
-    Key("arguments.close", "escape", "close", "close", "Leave it", _P.DIALOG),
-    Key("welcome.back", "escape", "back", "demo", "Back, or continue with the demo", _P.DIALOG),
+    Key("arguments.close", "escape", "close", "cancel", "Cancel", _P.DIALOG),
+    Key("welcome.back", "escape", "back", "back", "Go back, or continue with the demo", _P.DIALOG),
 )
-"""All keys of the deck, in the order in which help shows them."""
+"""All keys of the deck, in the order of the help."""
 
 
 def bindings(*places: Place, only: tuple[str, ...] = ()) -> list[BindingType]:
-    """Give the bindings of some places, or of the named keys alone."""
+    """Return the bindings of some places, or those with the ids in `only`."""
     return [key.binding() for key in KEYS if (key.id in only if only else key.place in places)]
 
 
 def order(binding_id: str | None) -> int:
-    """Give the place of a binding in `KEYS`; what is not in there comes last."""
+    """Return the index of a binding in `KEYS`; other bindings come last."""
     return next((i for i, key in enumerate(KEYS) if key.id == binding_id), len(KEYS))
 
 
-def short_label(binding_id: str) -> str:
-    """Give the shorter word of a binding, or nothing where it has none."""
-    return next((key.short for key in KEYS if key.id == binding_id), "")
-
-
 def displayed(app: App[Any], key: Key, overrides: Mapping[str, str]) -> tuple[str, ...]:
-    """Give the keys of an action as written on the screen.
+    """Return the keys of an action as shown on the screen.
 
     Args:
-        app: Writes keys the way the key bars do.
+        app: Formats the keys as in the key bars.
         key: The action.
         overrides: The user's own keys by binding id.
     """

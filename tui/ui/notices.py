@@ -1,11 +1,10 @@
-"""Notices of the engine, kept with the time at which each was seen; those that warn are toasts.
+"""The engine's notices as lines of the activity pane; warnings and errors also as toasts.
 
-While a question stands, toasts wait: they would cover what is asked, or be gone before it is.
+Toasts wait while a question is open: they would cover it, or be gone before it closes.
 """
 
 from collections import deque
 from collections.abc import Callable
-from time import time
 from typing import TYPE_CHECKING, Final, Literal
 
 from textual.widget import Widget
@@ -13,16 +12,16 @@ from textual.widget import Widget
 from tui.model.chat import Severity
 from tui.store.state import MAX_NOTICES, AppState
 from tui.ui.bridge import StoreBridge
-from tui.ui.widgets.plain import one_line
+from tui.ui.widgets.text.plain import one_line
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.model.events import LogLine, Notice
 
 MAX_TOASTS: Final = 3
-"""Notices shown one by one when several arrive at once; more become one toast."""
+"""Toasts shown for notices that arrive together; more notices become one toast."""
 
 OWNER: Final = "gemdeck"
-"""Under this name notices stand in the activity pane."""
+"""The heading of notices in the activity pane."""
 
 _TOAST: Final[dict[Severity, Literal["warning", "error"]]] = {
     Severity.WARNING: "warning",
@@ -31,21 +30,21 @@ _TOAST: Final[dict[Severity, Literal["warning", "error"]]] = {
 
 
 def notices_view(state: AppState) -> "tuple[int, tuple[Notice, ...]]":
-    """Take from the state the notices and how many there have ever been."""
+    """Select the number of all notices so far, and those that are kept."""
     return state.notice_count, state.notices
 
 
 def _board_view(state: AppState) -> "tuple[bool, int, tuple[Notice, ...]]":
-    """Take from the state whether a question stands, and the notices."""
+    """Select whether a question is open, and the notices."""
     return bool(state.pending), *notices_view(state)
 
 
 class NoticeBoard:
-    """Shows each new notice once and remembers when it came.
+    """Show each new notice once.
 
     Args:
-        owner: The widget whose life the board shares and that shows the toasts.
-        bridge: Where notices come from.
+        owner: The widget that shows the toasts; the board works as long as it is mounted.
+        bridge: Provides the notices.
     """
 
     def __init__(self, owner: Widget, bridge: StoreBridge) -> None:
@@ -58,15 +57,12 @@ class NoticeBoard:
 
     @property
     def lines(self) -> "tuple[LogLine, ...]":
-        """The notices as log lines, oldest first."""
         return tuple(self._lines)
 
     def start(self) -> None:
-        """Begin to watch."""
         self._bridge.watch(self._owner, _board_view, self._on_notices)
 
     def follow(self, listener: Callable[[], None]) -> None:
-        """Call `listener` after new notices came."""
         self._listener = listener
 
     def _on_notices(self, view: "tuple[bool, int, tuple[Notice, ...]]") -> None:
@@ -86,7 +82,7 @@ class NoticeBoard:
         if len(notices) > MAX_TOASTS:
             worst = Severity.ERROR if _holds(notices, Severity.ERROR) else Severity.WARNING
             self._owner.notify(
-                f"{len(notices)} notices. F7 shows them in the activity.",
+                f"{len(notices)} new notices. Press F7 to see them.",
                 severity=_TOAST[worst],
                 markup=False,
             )
@@ -100,7 +96,7 @@ def _as_line(notice: "Notice") -> "LogLine":
     from tui.model.events import LogLine  # noqa: PLC0415 - there is none in the first frame
 
     text = " ".join(filter(None, (notice.text, notice.advice)))
-    return LogLine(time(), OWNER, notice.severity, one_line(text))
+    return LogLine(notice.time, OWNER, notice.severity, one_line(text))
 
 
 def _holds(notices: "tuple[Notice, ...]", severity: Severity) -> bool:

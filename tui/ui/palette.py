@@ -1,4 +1,4 @@
-"""Every action by its name, in the command palette."""
+"""The command palette: every action by name."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from textual.content import Content
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.store.commands import Commands
 from tui.store.state import AppState
-from tui.ui.messages import PaneName
+from tui.ui.panes import PaneName
 from tui.ui.screens.dialog import DIALOG_STYLES
 from tui.ui.screens.main import MainScreen
-from tui.ui.widgets.plain import one_line
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
+from tui.ui.widgets.text.plain import one_line
 
 _S = ServerStatus
 
@@ -26,8 +26,8 @@ class PaletteAction:
     """One entry of the palette.
 
     Attributes:
-        name: What it is called; may hold the name of a server, literally.
-        help: A line of our own words.
+        name: Its text; may contain a server's name, so it must never be read as markup.
+        help: One line below it.
         run: Does it.
     """
 
@@ -37,21 +37,20 @@ class PaletteAction:
 
 
 class DeckPalette(CommandPalette):
-    """Textual's palette in gemdeck's frame."""
+    """Textual's palette with gemdeck's dialog style."""
 
     CSS_PATH = DIALOG_STYLES
 
 
 class DeckCommands(Provider):
-    """Offers what can be done now, with one entry for each server it can be done to."""
+    """Offer the actions that are possible now, server actions once for each server."""
 
     async def discover(self) -> Hits:
-        """List everything, as an empty query does."""
         for action in self._actions():
             yield DiscoveryHit(Content(action.name), action.run, text=action.name, help=action.help)
 
     async def search(self, query: str) -> Hits:
-        """List what matches a query, its letters marked."""
+        """Yield the actions that match a query, with the matching letters marked."""
         matcher = self.matcher(query)
         for action in self._actions():
             score, offsets = matcher.fuzzy_search.match(query, action.name)
@@ -71,12 +70,16 @@ class DeckCommands(Provider):
         deck = app.deck
         yield from _pane_actions(deck)
         yield from _chat_actions(app.commands, app.state)
+        if app.state.pending:
+            yield PaletteAction(
+                "Question: open the one that waits",
+                "It opens by itself when you pause typing",
+                app.action_open_question,
+            )
         yield from _consent_actions(deck, app.commands, app.state)
         yield from _server_actions(deck, app.commands, app.state)
-        yield PaletteAction(
-            "Model: choose who answers", "The demo, Gemini or Vertex", deck.choose_model
-        )
-        yield PaletteAction("Help: keys", "All keys, those of this place first", app.action_help)
+        yield PaletteAction("Model: choose", "The demo, Gemini or Vertex AI", deck.choose_model)
+        yield PaletteAction("Help: keys", "All keys, those that work here first", app.action_help)
         yield PaletteAction("Theme: choose", "Dark, light and more", app.action_change_theme)
         yield PaletteAction("Quit", "Leave gemdeck at once", app.action_quit)
 
@@ -90,35 +93,33 @@ def _pane_actions(deck: MainScreen) -> Iterator[PaletteAction]:
 
 def _chat_actions(commands: Commands, state: AppState) -> Iterator[PaletteAction]:
     yield PaletteAction(
-        "Chat: new conversation", "Begin with an empty history", commands.clear_conversation
+        "Chat: new conversation", "Start with an empty history", commands.clear_conversation
     )
-    if state.turn is not None:
-        yield PaletteAction(
-            "Chat: cancel the answer", "Stop the running turn", commands.cancel_turn
-        )
+    if state.conversation.turn is not None:
+        yield PaletteAction("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
 
 
 def _consent_actions(
     deck: MainScreen, commands: Commands, state: AppState
 ) -> Iterator[PaletteAction]:
     yield PaletteAction(
-        "Grants: what may run",
-        "The rules on tools, and the way to take them back",
+        "Grants: rules for tools",
+        "Show and revoke what may run without asking",
         deck.action_grants,
     )
     yield PaletteAction(
-        "Review this folder", "See all that its settings would run", commands.review_folder
+        "Review this folder", "Show everything its settings would run", commands.review_folder
     )
     yield PaletteAction(
         "Forget this folder",
-        "Take back what was said of it; its servers stop",
+        "Forget whether it is trusted and stop its servers",
         commands.forget_folder,
     )
     for view in state.servers:
         if any(tool.changed for tool in view.catalog.tools):
             yield PaletteAction(
                 f"Review changed tools: {one_line(view.id)}",
-                "See what the server changed",
+                "Show what the server changed",
                 partial(commands.review_tools, view.id),
             )
 
@@ -137,21 +138,25 @@ def _server_actions(
 def _one_server(deck: MainScreen, commands: Commands, view: ServerView) -> Iterator[PaletteAction]:
     name, server = one_line(view.id), view.id
     if view.status in STOPPABLE:
-        yield _of(name, "restart", "Stop it and start it again", commands.restart_server, server)
-        yield _of(name, "stop", "It stays stopped", commands.stop_server, server)
+        yield _of(
+            name, "restart", "Stop the server and start it again", commands.restart_server, server
+        )
+        yield _of(name, "stop", "Stop the server", commands.stop_server, server)
     elif view.status in STARTABLE:
-        yield _of(name, "start", "Start it", commands.start_server, server)
+        yield _of(name, "start", "Start the server", commands.start_server, server)
     if view.status is _S.DISABLED:
         enable = partial(commands.set_server_enabled, server, enabled=True)
-        yield PaletteAction(f"{name}: enable", "Let it run again", enable)
+        yield PaletteAction(f"{name}: enable", "Enable the server and start it", enable)
     elif view.status is not _S.INVALID:
         disable = partial(commands.set_server_enabled, server, enabled=False)
-        yield PaletteAction(f"{name}: disable", "Stop it and leave it out", disable)
-    yield _of(name, "details", "All there is to know about it", deck.show_server, server)
+        yield PaletteAction(
+            f"{name}: disable", "Stop the server and keep it from starting", disable
+        )
+    yield _of(name, "details", "Show the server's details", deck.show_server, server)
     if view.info is not None and view.info.log_levels:
-        yield _of(name, "log level", "From which level on it logs", deck.choose_log_level, server)
+        yield _of(name, "log level", "Set the server's log level", deck.choose_log_level, server)
     log = partial(deck.show_pane, PaneName.ACTIVITY, server)
-    yield PaletteAction(f"{name}: log", "What it wrote", log)
+    yield PaletteAction(f"{name}: log", "Show the server's log in the activity pane", log)
 
 
 def _of(

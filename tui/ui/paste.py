@@ -1,7 +1,7 @@
-"""Pasted text is data: it is parted from keystrokes before any of it is read as a key.
+"""Separate pasted text from keystrokes before any of it is read as a key.
 
-A terminal puts what is pasted between two markers. The text may hold anything in between, above
-all escape sequences, which must neither end the paste nor be taken for keys.
+A terminal puts pasted text between two markers (bracketed paste). The text may contain escape
+sequences, which must neither end the paste nor count as keys.
 """
 
 import re
@@ -17,27 +17,27 @@ PASTE_END: Final = "\x1b[201~"
 """What the terminal sends after pasted text."""
 
 MAX_PASTE: Final = 1_000_000
-"""Characters kept of one paste; the rest up to its end is dropped."""
+"""Characters kept of one paste; the rest is dropped."""
 
 PASTE_PATIENCE: Final = 10.0
-"""Seconds of silence after which a paste without an end has ended, so that keys count again."""
+"""Seconds of silence that end a paste without an end marker, so that keys count again."""
 
 MIN_HELD: Final = 2
-"""Characters of an incomplete start marker that are held back; Esc alone is a key, and passes."""
+"""Characters of an incomplete start marker that are held back; Esc alone is a key and passes."""
 
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|.)?")
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def clean_paste(text: str) -> str:
-    """Make pasted text plain data: one kind of line end, no escape or control characters."""
+    """Normalize line ends and drop escape sequences and control characters."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROLS.sub("", _ESCAPES.sub("", lines))
 
 
 @dataclass(frozen=True, slots=True)
 class Keystrokes:
-    """Input outside a paste, as it came."""
+    """Input outside a paste, unchanged."""
 
     text: str
 
@@ -50,10 +50,10 @@ class Pasted:
 
 
 class PasteReader:
-    """Parts a terminal's input into keystrokes and pastes, however it is cut into reads.
+    """Split a terminal's input into keystrokes and pastes, however it is cut into reads.
 
     Args:
-        clock: Gives seconds that never run backwards.
+        clock: Monotonic time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -65,13 +65,13 @@ class PasteReader:
         self._read_at = clock()
 
     def read(self, text: str) -> Iterator[Keystrokes | Pasted]:
-        """Take what was read; give what it completes, in order."""
+        """Add input, and yield what is complete, in order."""
         self._read_at = self._clock()
         text, self._held = self._held + text, ""
         if self._after_escape:
             rest = PASTE_START[1:]
             if text.startswith(rest):
-                # The Esc before was passed on as a key; an empty paste completes what it began.
+                # The Esc was already passed on as a key: complete that sequence as an empty paste.
                 yield Keystrokes(rest + PASTE_END)
                 self._begin()
                 text = text[len(rest) :]
@@ -93,17 +93,17 @@ class PasteReader:
                     yield self._finish()
 
     def tick(self) -> Iterator[Pasted]:
-        """Give a paste whose end does not come any more; called now and then."""
+        """Yield a paste whose end marker is overdue; called regularly."""
         if self._pieces is not None and self._clock() - self._read_at > PASTE_PATIENCE:
             self._keep(self._held)
             self._held = ""
             yield self._finish()
 
     def _cut(self, text: str, marker: str, least: int) -> tuple[str, bool, str]:
-        """Cut at a marker, and hold back what may be the beginning of one.
+        """Split at a marker, and hold back what may be the start of one.
 
         Returns:
-            What stands before the marker, whether it is there, and what stands behind it.
+            The text before the marker, whether it was found, and the text after it.
         """
         before, found, after = text.partition(marker)
         if not found:

@@ -1,12 +1,11 @@
 """Puts the first question that waits for the user on the screen, and takes it away again."""
 
-from collections.abc import Callable
-from time import monotonic
 from typing import Any
 
 from textual.app import App
-from textual.widgets import Input
+from textual.timer import Timer
 
+from tui.model.consent import RequestId
 from tui.model.requests import (
     ConfirmationRequest,
     FormRequest,
@@ -17,120 +16,118 @@ from tui.model.requests import (
 )
 from tui.model.trust import ToolChangeRequest, TrustRequest
 from tui.store.commands import Commands
-from tui.ui.bridge import StoreBridge
-from tui.ui.screens.armed_screen import RequestScreen
-from tui.ui.screens.confirmation import ConfirmationScreen
-from tui.ui.widgets.composer import Composer
-
-OtherRequest = (
-    FormRequest | UrlRequest | SamplingRequest | SamplingReview | TrustRequest | ToolChangeRequest
-)
-"""What is asked beside the confirmation of a tool."""
-
-OtherScreen = RequestScreen[Any, Any]
-"""A modal for one such request."""
+from tui.ui.bridge import MIN_WAIT, StoreBridge
+from tui.ui.questions.arming import LOOK_SECONDS, Keyboard
+from tui.ui.questions.question import Question
+from tui.ui.widgets.chat.welcome import WorkingLine
 
 
 class PendingController:
     """Keeps one modal in step with `AppState.pending`.
 
     The state decides: a question is on the screen because it is the first of the state, and goes
-    when the state no longer holds it, whoever settled it.
+    when the state no longer holds it, whoever settled it. A tool's confirmation belongs to the
+    running turn and opens at once. A question that nobody asked for opens once no key has come for
+    a while; until then a line above the composer says that it waits.
 
     Args:
         app: The running app.
         bridge: Where the state comes from.
         commands: Where answers go.
-        clock: Gives seconds for the arming delay.
+        keyboard: What was typed lately.
     """
 
     def __init__(
-        self,
-        app: App[Any],
-        bridge: StoreBridge,
-        commands: Commands,
-        *,
-        clock: Callable[[], float] = monotonic,
+        self, app: App[Any], bridge: StoreBridge, commands: Commands, keyboard: Keyboard
     ) -> None:
         self._app = app
         self._bridge = bridge
         self._commands = commands
-        self._clock = clock
-        self._screen: ConfirmationScreen | OtherScreen | None = None
-        self._announced: set[str] = set()
+        self._keyboard = keyboard
+        self._screen: Question[Any] | None = None
+        self._announced: set[RequestId] = set()
+        self._wanted: RequestId | None = None
+        self._timer: Timer | None = None
 
     def start(self) -> None:
         """Begin to watch; called once the first screen stands."""
         self._bridge.watch(self._app.screen_stack[0], lambda state: state.pending, self._show)
 
+    def open_now(self) -> None:
+        """Open the question that waits without waiting for a pause."""
+        pending = self._bridge.state.pending
+        if pending:
+            self._wanted = pending[0].id
+            self._show(pending)
+
     def _show(self, pending: tuple[PendingRequest, ...]) -> None:
         self._announce(pending)
-        if not pending:
+        waits = bool(pending) and not self._go_on(pending) and not self._open(pending)
+        for line in self._app.screen_stack[0].query(WorkingLine):
+            line.say_waiting(self._waiting_line() if waits else "")
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if waits:
+            left = max(MIN_WAIT, self._keyboard.pause_left)
+            self._timer = self._app.set_timer(min(left, LOOK_SECONDS), self._look_again)
+        elif not pending:
             self._close()
-            return
-        request, waiting = pending[0], len(pending)
-        if isinstance(request, ConfirmationRequest):
-            self._confirm(request, waiting)
-        else:
-            self._ask(request, waiting)
 
-    def _confirm(self, request: ConfirmationRequest, waiting: int) -> None:
-        """Show the confirmation, which is one screen for all tools that ask after each other."""
-        if isinstance(self._screen, ConfirmationScreen):
-            self._screen.show(request, waiting)
-            return
+    def _look_again(self) -> None:
+        if self._app.screen_stack:  # which is empty once the app is closing
+            self._show(self._bridge.state.pending)
+
+    def _go_on(self, pending: tuple[PendingRequest, ...]) -> bool:
+        """Let the question on the screen go on where it is still the first."""
+        if self._screen is None or not self._screen.accepts(pending[0]):
+            return False
+        self._screen.show(pending[0], len(pending))
+        return True
+
+    def _open(self, pending: tuple[PendingRequest, ...]) -> bool:
+        """Open the first question, if it may open now."""
         self._close()
-        self._screen = ConfirmationScreen(self._commands, clock=self._clock)
-        self._screen.show(request, waiting, writing=self._is_writing())
+        request = pending[0]
+        is_asked_for = isinstance(request, ConfirmationRequest) or request.id == self._wanted
+        if not is_asked_for and self._keyboard.pause_left:
+            return False
+        self._screen = self._make(request)
+        self._screen.show(request, len(pending))
         self._app.push_screen(self._screen)
+        return True
 
-    def _ask(self, request: OtherRequest, waiting: int) -> None:
-        """Show another request; each has a screen of its own, kept while it is asked again."""
-        if isinstance(self._screen, RequestScreen) and self._screen.accepts(request):
-            self._screen.show(request, waiting)
-            return
-        self._close()
-        screen = self._make(request)
-        screen.show(request, waiting, writing=self._is_writing())
-        self._screen = screen
-        self._app.push_screen(screen)
+    def _make(self, request: PendingRequest) -> Question[Any]:
+        """Make the screen for a kind of request; all are loaded with the first question."""
+        from tui.ui.questions.address import AddressQuestion  # noqa: PLC0415
+        from tui.ui.questions.confirmation import ConfirmationQuestion  # noqa: PLC0415
+        from tui.ui.questions.form import FormQuestion  # noqa: PLC0415
+        from tui.ui.questions.sampling import ReviewQuestion, SamplingQuestion  # noqa: PLC0415
+        from tui.ui.questions.tool_changes import ToolChangeQuestion  # noqa: PLC0415
+        from tui.ui.questions.trust import TrustQuestion  # noqa: PLC0415
 
-    def _is_writing(self) -> bool:
-        """Tell whether keys that come now are likely meant for a text."""
-        composers = self._app.screen_stack[0].query(Composer)
-        return isinstance(self._app.focused, Input) or any(one.is_writing for one in composers)
+        kinds: dict[type[PendingRequest], type[Question[Any]]] = {
+            ConfirmationRequest: ConfirmationQuestion,
+            FormRequest: FormQuestion,
+            UrlRequest: AddressQuestion,
+            SamplingRequest: SamplingQuestion,
+            SamplingReview: ReviewQuestion,
+            TrustRequest: TrustQuestion,
+            ToolChangeRequest: ToolChangeQuestion,
+        }
+        return kinds[type(request)](request, self._commands, keyboard=self._keyboard)
 
-    def _make(self, request: OtherRequest) -> OtherScreen:
-        """Make the screen for a kind of request; each is loaded on first use."""
-        match request:
-            case FormRequest():
-                from tui.ui.screens.form import FormScreen  # noqa: PLC0415
-
-                return FormScreen(request, self._commands, clock=self._clock)
-            case UrlRequest():
-                from tui.ui.screens.address import AddressScreen  # noqa: PLC0415
-
-                return AddressScreen(request, self._commands, clock=self._clock)
-            case SamplingRequest():
-                from tui.ui.screens.sampling import SamplingScreen  # noqa: PLC0415
-
-                return SamplingScreen(request, self._commands, clock=self._clock)
-            case SamplingReview():
-                from tui.ui.screens.sampling import ReviewScreen  # noqa: PLC0415
-
-                return ReviewScreen(request, self._commands, clock=self._clock)
-            case TrustRequest():
-                from tui.ui.screens.trust import TrustScreen  # noqa: PLC0415
-
-                return TrustScreen(request, self._commands, clock=self._clock)
-            case ToolChangeRequest():
-                from tui.ui.screens.tool_changes import ToolChangeScreen  # noqa: PLC0415
-
-                return ToolChangeScreen(request, self._commands, clock=self._clock)
+    def _waiting_line(self) -> str:
+        keys = {
+            active.binding.id: self._app.get_key_display(active.binding)
+            for active in self._app.screen_stack[0].active_bindings.values()
+        }
+        key = keys.get("app.question", "F8")
+        return f"A question waits: it opens when you pause typing ({key} opens it now)"
 
     def _announce(self, pending: tuple[PendingRequest, ...]) -> None:
         """Ring when a new question comes while the user looks elsewhere."""
-        ids = {str(request.id) for request in pending}
+        ids = {request.id for request in pending}
         if ids - self._announced and not self._app.app_focus:
             self._app.bell()
         self._announced = ids

@@ -1,5 +1,10 @@
-"""gemdeck's own two themes: calm greys, and one accent that belongs to what has focus."""
+"""gemdeck's dark and light theme, and the user's choice of one.
 
+The accent color is for keys and for what has focus.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from textual.theme import Theme
@@ -38,7 +43,6 @@ DARK: Final = Theme(
         "scrollbar-corner-color": "#14161a",
     },
 )
-"""Dark, the default."""
 
 LIGHT: Final = Theme(
     name="gemdeck-light",
@@ -74,7 +78,23 @@ LIGHT: Final = Theme(
         "scrollbar-corner-color": "#fbfaf8",
     },
 )
-"""Light."""
 
 DEFAULT: Final = DARK.name
-"""The theme of a first start, and of one that names a theme which does not exist."""
+"""The theme of a first start, and if the saved one does not exist."""
+
+
+def _save_nothing(_theme: str) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class UiPreferences:
+    """The theme to start with.
+
+    Attributes:
+        theme: The name of a theme; an unknown one falls back to `DEFAULT`.
+        save: Called with the theme's name when the user has chosen one. It must not block.
+    """
+
+    theme: str = DEFAULT
+    save: Callable[[str], None] = _save_nothing

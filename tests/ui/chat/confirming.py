@@ -3,26 +3,26 @@
 from textual.app import App
 from textual.pilot import Pilot
 
-from tests.ui.chat.app import ChatApp
-from tests.ui.chat.support import Clock, request, until
+from tests.ui.chat.samples import request
+from tests.ui.harness import ChatApp, Clock, holds, until
 from tui.model import events as e
 from tui.model.requests import ConfirmationRequest
-from tui.ui.screens.arming import ARMING_SECONDS
-from tui.ui.screens.confirmation import ConfirmationScreen
+from tui.ui.questions.arming import ARMING_SECONDS
+from tui.ui.questions.confirmation import ConfirmationQuestion
 
 
-def modal(app: App[None]) -> ConfirmationScreen:
+def modal(app: App[None]) -> ConfirmationQuestion:
     """Give the question on the screen."""
     screen = app.screen
-    assert isinstance(screen, ConfirmationScreen)
+    assert isinstance(screen, ConfirmationQuestion)
     return screen
 
 
 async def ask(app: ChatApp, pilot: Pilot[None], asked: ConfirmationRequest | None = None) -> None:
     """Raise a question and wait until it has been drawn."""
     app.store.dispatch(e.RequestRaised(asked or request()))
-    await until(pilot, lambda: isinstance(app.screen, ConfirmationScreen))
-    await until(pilot, lambda: modal(app)._gate._quiet_since is not None)
+    await until(pilot, lambda: isinstance(app.screen, ConfirmationQuestion))
+    await until(pilot, lambda: modal(app)._arming.is_begun)
 
 
 async def arm(
@@ -33,19 +33,25 @@ async def arm(
     await until(pilot, lambda: modal(app).armed)
 
 
+async def press(app: ChatApp, pilot: Pilot[None], clock: Clock, *keys: str) -> None:
+    """Press keys, each as slowly as an answer wants it."""
+    for key in keys:
+        await pilot.press(key)
+        await pilot.pause()
+        clock.advance(ARMING_SECONDS + 0.01)
+        await until(pilot, lambda: not holds(app))
+
+
 def decisions(app: ChatApp) -> list[tuple[object, ...]]:
     """List the answers that were given."""
-    return [arguments for name, arguments in app.commands.calls if name == "decide"]
+    return [arguments for name, arguments in app.commands.calls if name == "answer"]
 
 
 def hint(app: ChatApp) -> str:
     """Give the last line of the question."""
-    return str(modal(app).view.hint.render())
+    return str(modal(app).hint.render())
 
 
 def shows(app: ChatApp, number: int) -> bool:
     """Tell whether a question is on the screen and has been drawn."""
-    shown = modal(app).request
-    return (
-        shown is not None and shown.id == f"r{number}" and modal(app)._gate._quiet_since is not None
-    )
+    return modal(app).request.id == f"r{number}" and modal(app)._arming.is_begun

@@ -1,38 +1,11 @@
-"""Waiting, and things to show."""
+"""Things to show in a chat."""
 
-from collections.abc import Callable
-from time import monotonic
-
-import anyio
-from textual.pilot import Pilot
-
-from tui.model.chat import EntryId, ModelText, ToolCall, ToolCallStatus, UserMessage
+from tui.model.chat import MAIN, EntryId, ModelText, ToolCall, ToolCallStatus, UserMessage
 from tui.model.consent import RequestId
 from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId
-from tui.store.state import AppState, Transcript
-from tui.ui.widgets.folded_text import FoldedText
-
-
-class Clock:
-    """A clock that a test moves by hand."""
-
-    def __init__(self) -> None:
-        self.now = monotonic()
-
-    def __call__(self) -> float:
-        return self.now
-
-    def advance(self, seconds: float) -> None:
-        self.now += seconds
-
-
-async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
-    """Wait for what has to come, for at most five seconds."""
-    with anyio.fail_after(5):
-        await pilot.pause()
-        while not condition():
-            await pilot.pause(0.01)
+from tui.store.state import AppState, ConversationState, Transcript
+from tui.ui.widgets.text.folded_text import FoldedText
 
 
 def conversation(count: int) -> AppState:
@@ -43,7 +16,8 @@ def conversation(count: int) -> AppState:
         else ModelText(EntryId(f"e{number}"), f"**answer** {number}\n\n- one\n- two", complete=True)
         for number in range(count)
     )
-    return AppState(transcript=Transcript(settled=entries))
+    state = ConversationState(Transcript(settled=entries))
+    return AppState(conversations={MAIN: state})
 
 
 def call(

@@ -2,14 +2,13 @@
 
 from textual import events
 
-from tests.ui.chat.app import ChatApp
-from tests.ui.chat.support import until
+from tests.ui.harness import ChatApp, until
 from tui.model import events as e
 from tui.model.catalog import Catalog, PromptView, ResourceView
 from tui.model.chat import TurnId, TurnOutcome
 from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transport
-from tui.ui.widgets.composer import MAX_MESSAGE
-from tui.ui.widgets.history import HistoryStorage
+from tui.ui.widgets.chat.composer import MAX_MESSAGE
+from tui.ui.widgets.chat.history import HistoryStorage
 
 
 def servers() -> e.ServersConfigured:
@@ -115,9 +114,12 @@ async def test_what_is_sent_while_a_turn_runs_is_said_to_be_queued() -> None:
         app.start_turn()
         await until(pilot, lambda: "Esc stops" in str(app.chat.working.render()))
         await pilot.press(*"next", "enter")
-        await until(pilot, lambda: "1 queued" in str(app.chat.working.render()))
         assert app.commands.calls == [("send", ("next",))]
+        assert "queued" not in str(app.chat.working.render())  # the engine may refuse it
+        app.store.dispatch(e.QueueChanged(1))
+        await until(pilot, lambda: "1 queued" in str(app.chat.working.render()))
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
+        app.store.dispatch(e.QueueChanged(0))
         app.start_turn("next", "t2")
         await until(pilot, lambda: "queued" not in str(app.chat.working.render()))
 

@@ -5,14 +5,14 @@ import re
 
 import pytest
 from textual import events
-from textual.widgets import Static
 
-from tests.ui.chat.app import ChatApp
-from tests.ui.chat.confirming import arm, ask, decisions, hint, modal
-from tests.ui.chat.support import Clock, request, until
+from tests.ui.chat.confirming import arm, ask, decisions, hint, modal, press
+from tests.ui.chat.samples import request
+from tests.ui.harness import ChatApp, Clock, until
 from tui.model.consent import Choice, Decision, RequestId
-from tui.ui.screens.second_press import REPEAT_SECONDS
-from tui.ui.widgets.composer import WRITING_SECONDS
+from tui.ui.questions.arming import PAUSE_SECONDS, REPEAT_SECONDS
+from tui.ui.questions.confirmation import DENY
+from tui.ui.widgets.frame import Heading
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ async def test_each_key_gives_its_answer_once_it_is_armed_and_only_one(
         await arm(app, pilot, clock)
         for pressed in range(presses):
             assert decisions(app) == [], pressed
-            await pilot.press(key)
+            await press(app, pilot, clock, key)
         await pilot.press(key, key, "o")
         assert decisions(app) == [(RequestId("r0"), Decision(choice))]
 
@@ -54,9 +54,9 @@ async def test_keys_typed_for_the_composer_are_swallowed_and_each_delays_the_arm
         assert decisions(app) == []
         assert app.chat.composer.text == ""
         clock.advance(0.3)
-        assert not modal(app)._gate.armed, "the last key was 0.3 s ago"
-        await arm(app, pilot, clock, WRITING_SECONDS)
-        await pilot.press("o")
+        assert not modal(app)._arming.armed, "the last key was 0.3 s ago"
+        await arm(app, pilot, clock, PAUSE_SECONDS)
+        await press(app, pilot, clock, "o")
         assert decisions(app) == [(RequestId("r0"), Decision(Choice.ONCE))]
 
 
@@ -68,7 +68,7 @@ async def test_enter_denies_and_never_allows_unless_the_focus_was_moved() -> Non
         await pilot.press("enter")
         assert decisions(app) == []
         await arm(app, pilot, clock)
-        assert app.focused is modal(app).deny
+        assert app.focused is modal(app).rows.button(DENY)
         await pilot.press("enter")
         assert decisions(app) == [(RequestId("r0"), Decision(Choice.DENY))]
 
@@ -85,7 +85,7 @@ async def test_words_typed_at_an_armed_question_answer_nothing(pace: float) -> N
             clock.advance(pace)
         assert decisions(app) == []
         await until(pilot, lambda: not modal(app).armed)
-        assert "stopped typing" in hint(app)
+        assert "stop typing" in hint(app)
 
 
 @pytest.mark.parametrize("draft", ["a dra", ""])
@@ -95,11 +95,11 @@ async def test_a_question_that_interrupts_somebody_writing_waits_longer(draft: s
     async with app.run_test() as pilot:
         await pilot.press("a", "backspace", *draft.replace(" ", ""))
         await ask(app, pilot)
-        clock.advance(WRITING_SECONDS - 0.1)
+        clock.advance(PAUSE_SECONDS - 0.1)
         await pilot.press("o")
         assert decisions(app) == []
-        await arm(app, pilot, clock, WRITING_SECONDS)
-        await pilot.press("o")
+        await arm(app, pilot, clock, PAUSE_SECONDS)
+        await press(app, pilot, clock, "o")
         assert decisions(app) == [(RequestId("r0"), Decision(Choice.ONCE))]
 
 
@@ -132,7 +132,7 @@ async def test_a_lasting_answer_needs_its_key_twice_and_soon() -> None:
         clock.advance(1)
         await pilot.press("s")
         clock.advance(1)
-        await pilot.press("s")
+        await press(app, pilot, clock, "s")
         assert decisions(app) == [(RequestId("r0"), Decision(Choice.ALWAYS_SERVER))]
 
 
@@ -144,7 +144,7 @@ async def test_stopping_denies_the_call_and_ends_the_turn() -> None:
         await arm(app, pilot, clock)
         await pilot.press("x")
         assert app.commands.calls == [
-            ("decide", (RequestId("r0"), Decision(Choice.DENY))),
+            ("answer", (RequestId("r0"), Decision(Choice.DENY))),
             ("cancel_turn", ()),
         ]
 
@@ -167,10 +167,10 @@ async def test_arguments_that_do_not_fit_can_be_allowed_only_after_their_end() -
         await arm(app, pilot, clock)
         await pilot.press("end")
         await until(pilot, lambda: "scroll the arguments" in hint(app))
-        heading = str(modal(app).query_one("#confirmation-heading", Static).render())
-        assert re.search(r"line 2,99\d of 3,000", heading)
+        heading = str(modal(app).query_one(Heading).render())
+        assert re.search(r"line 2,9\d\d of 3,000", heading)
         clock.advance(1)
-        await pilot.press("o")
+        await press(app, pilot, clock, "o")
         assert decisions(app) == [(RequestId("r0"), Decision(Choice.ONCE))]
 
 
@@ -203,7 +203,7 @@ async def test_a_paste_answers_nothing() -> None:
         await ask(app, pilot)
         app.post_message(events.Paste("o\r"))
         await pilot.pause()
-        await arm(app, pilot, clock, WRITING_SECONDS)
+        await arm(app, pilot, clock, PAUSE_SECONDS)
         app.post_message(events.Paste("o\ry\r"))
         await pilot.pause()
         assert decisions(app) == []
@@ -231,6 +231,6 @@ async def test_a_key_can_be_remapped_by_its_binding() -> None:
         await arm(app, pilot, clock)
         await pilot.press("o")
         assert decisions(app) == []
-        await arm(app, pilot, clock, WRITING_SECONDS)
-        await pilot.press("f9")
+        await arm(app, pilot, clock, PAUSE_SECONDS)
+        await press(app, pilot, clock, "f9")
         assert decisions(app) == [(RequestId("r0"), Decision(Choice.ONCE))]

@@ -4,13 +4,13 @@ import functools
 
 from textual import events
 
-from tests.ui.chat.app import ChatApp
-from tests.ui.chat.confirming import arm, ask, decisions, modal, shows
-from tests.ui.chat.support import Clock, request, until
+from tests.ui.chat.confirming import arm, ask, decisions, modal, press, shows
+from tests.ui.chat.samples import request
+from tests.ui.harness import ChatApp, Clock, until
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, RequestId
-from tui.ui.screens.confirmation import ConfirmationScreen
-from tui.ui.screens.viewer import ViewerScreen
+from tui.ui.questions.confirmation import ConfirmationQuestion
+from tui.ui.screens.dialog import ViewerScreen
 
 
 async def test_ten_questions_are_one_modal_after_another_each_armed_anew() -> None:
@@ -20,16 +20,16 @@ async def test_ten_questions_are_one_modal_after_another_each_armed_anew() -> No
         for number in range(10):
             app.store.dispatch(e.RequestRaised(request(number)))
         for number in range(10):
-            await until(pilot, lambda: isinstance(app.screen, ConfirmationScreen))
+            await until(pilot, lambda: isinstance(app.screen, ConfirmationQuestion))
             await until(pilot, functools.partial(shows, app, number))
             assert len(app.screen_stack) == 2
             left = 10 - number
-            subtitle = str(modal(app).query_one("#confirmation").border_subtitle or "")
+            subtitle = str(modal(app).frame.border_subtitle or "")
             assert subtitle == (f"1 of {left}" if left > 1 else "")
             await pilot.press("o")
             assert len(decisions(app)) == number, "not armed for the next question"
             await arm(app, pilot, clock)
-            await pilot.press("o")
+            await press(app, pilot, clock, "o")
             assert decisions(app)[-1] == (RequestId(f"r{number}"), Decision(Choice.ONCE))
             app.store.dispatch(e.RequestSettled(RequestId(f"r{number}")))
         await until(pilot, lambda: len(app.screen_stack) == 1)
@@ -43,7 +43,7 @@ async def test_a_question_settled_elsewhere_goes_and_the_next_takes_its_place() 
         app.store.dispatch(e.RequestSettled(RequestId("r0")))
         await until(pilot, lambda: shows(app, 1))
         app.store.dispatch(e.RequestSettled(RequestId("r1")))
-        await until(pilot, lambda: not isinstance(app.screen, ConfirmationScreen))
+        await until(pilot, lambda: not isinstance(app.screen, ConfirmationQuestion))
         assert decisions(app) == []
         assert app.focused is app.chat.composer
 
@@ -54,10 +54,10 @@ async def test_an_answered_question_is_not_asked_again_while_the_engine_settles_
     async with app.run_test() as pilot:
         await ask(app, pilot)
         await arm(app, pilot, clock)
-        await pilot.press("o")
+        await press(app, pilot, clock, "o")
         app.store.dispatch(e.RequestRaised(request(1)))
         await pilot.pause(0.1)
-        assert modal(app).request is None
+        assert not modal(app).asks
         clock.advance(1)
         await pilot.press("o")
         assert len(decisions(app)) == 1

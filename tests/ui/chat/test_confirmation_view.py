@@ -4,20 +4,21 @@ import json
 from dataclasses import replace
 
 import pytest
-from textual.widgets import Static
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
-from tests.ui.chat.app import ChatApp
 from tests.ui.chat.confirming import arm, ask, modal
-from tests.ui.chat.support import Clock, request, until
+from tests.ui.chat.samples import request
+from tests.ui.harness import ChatApp, Clock, until
 from tui.model import events as e
 from tui.model.consent import RequestId
 from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId
-from tui.ui.screens.answers import ANSWERS, UNDO
-from tui.ui.screens.question import coloured_arguments
+from tui.ui.questions.call_view import coloured_arguments
+from tui.ui.questions.confirmation import DENY, UNDO, ConfirmationQuestion
 
-SHOWN = tuple(answer.name for answer in ANSWERS if answer is not UNDO)
+SHOWN = tuple(
+    answer.name for _, row in ConfirmationQuestion.ROWS for answer in row if answer is not UNDO
+)
 """The buttons that are always there."""
 
 
@@ -26,7 +27,7 @@ async def test_the_question_shows_server_tool_claims_and_all_arguments() -> None
     arguments = json.dumps({"message": "hello", "deep": {"list": list(range(100))}}, indent=2)
     async with app.run_test(size=(80, 24)) as pilot:
         await ask(app, pilot, request(arguments=arguments))
-        facts = str(modal(app).query_one("#confirmation-facts", Static).render())
+        facts = str(modal(app).facts.render())
         assert "git" in facts
         assert "commit0" in facts
         assert "read-only  (claimed, not checked)" in facts
@@ -49,7 +50,7 @@ async def test_every_choice_and_some_arguments_are_in_sight(
         for name in SHOWN:
             button = modal(app).query_one(f"#{name}")
             assert app.screen.region.contains_region(button.region)
-            assert modal(app).query_one("#confirmation").region.contains_region(button.region)
+            assert modal(app).frame.region.contains_region(button.region)
             assert button.size.width >= len(str(button.render())), name
 
 
@@ -64,7 +65,7 @@ async def test_long_names_take_a_row_each_and_show_both_ends(size: tuple[int, in
             claims=("c" * 200,),
         )
         await ask(app, pilot, asked)
-        facts = modal(app).view.facts
+        facts = modal(app).facts
         await until(pilot, lambda: "…" in str(facts.render()))
         server, tool, *claims = str(facts.render()).split("\n")
         assert server.endswith("server")
@@ -82,13 +83,13 @@ async def test_claims_are_wrapped_where_there_is_room(size: tuple[int, int], row
     claims = ("read-only", "not destructive", "idempotent", "stays in a closed world")
     async with app.run_test(size=size) as pilot:
         await ask(app, pilot, replace(request(), claims=claims))
-        view = modal(app).view
+        view = modal(app)
         await until(pilot, lambda: view.facts.size.height == 2 + rows)
         shown = [line[9:].strip() for line in str(view.facts.render()).split("\n")[2:]]
         assert len(shown) == rows
         assert shown[-1].endswith("(claimed, not checked)")
         assert (" ".join(", ".join(claims).split()) in " ".join(shown)) == (rows > 1)
-        assert app.screen.region.contains_region(view.buttons.region)
+        assert app.screen.region.contains_region(view.rows.region)
         assert app.screen.region.contains_region(view.hint.region)
 
 
@@ -97,7 +98,7 @@ async def test_the_question_says_where_its_server_comes_from(size: tuple[int, in
     app = ChatApp()
     async with app.run_test(size=size) as pilot:
         await ask(app, pilot, replace(request(), origin="this folder"))
-        server = str(modal(app).view.facts.render()).split("\n")[0]
+        server = str(modal(app).facts.render()).split("\n")[0]
         assert server == "server   git  from this folder"
 
 
@@ -128,7 +129,7 @@ async def test_arguments_scroll_with_the_keys_to_their_last_line() -> None:
         await pilot.press("end")
         await until(pilot, lambda: view.scroll_y == view.max_scroll_y)
         assert view.row_count == arguments.count("\n") + 1
-        assert app.focused is modal(app).deny
+        assert app.focused is modal(app).rows.button(DENY)
 
 
 def test_runs_of_blanks_are_made_visible_and_nothing_is_lost() -> None:
@@ -158,8 +159,8 @@ async def test_hostile_questions_neither_crash_nor_hold_up_the_loop(
         app.store.dispatch(e.RequestSettled(RequestId("r0")))
         await until(pilot, lambda: modal(app).request == hostile)
         await pilot.pause(0.05)
-        modal(app).action_edge(1)
+        modal(app).action_scroll(0, 1000)
         await pilot.pause(0.05)
         loop_watch.assert_smooth(HANG_SECONDS)
         assert app.is_running
-        assert app.screen.region.contains_region(modal(app).deny.region)
+        assert app.screen.region.contains_region(modal(app).rows.button(DENY).region)

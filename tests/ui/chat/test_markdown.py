@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui.ui.widgets.blocks import BULLETS, links_in, share_width, stack
-from tui.ui.widgets.clipping import (
+from tui.ui.widgets.chat.streaming import GrowingMarkdown
+from tui.ui.widgets.chat.window import (
     MAX_BLOCKS,
     MAX_MARKDOWN,
     MAX_MARKDOWN_LINES,
@@ -15,8 +15,8 @@ from tui.ui.widgets.clipping import (
     markdown_part,
     shown_part,
 )
-from tui.ui.widgets.markdown import MAX_BRACKETS, parse_markdown
-from tui.ui.widgets.streaming import GrowingMarkdown
+from tui.ui.widgets.text.blocks import BULLETS, links_in, share_width, stack
+from tui.ui.widgets.text.markdown import MAX_BRACKETS, parse_markdown
 
 
 def drawn(text: str, width: int = 60) -> list[str]:

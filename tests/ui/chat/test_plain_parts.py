@@ -1,21 +1,17 @@
-"""The parts of the chat that need no screen: window, history, completion, links, arming."""
+"""The parts of the chat that need no screen: window, history, completion, links."""
 
 import pytest
 from textual.geometry import Size
 
-from tests.ui.chat.support import Clock, conversation
+from tests.ui.chat.samples import conversation
 from tui.model.catalog import Catalog, PromptArgument, PromptView, ResourceView
 from tui.model.chat import EntryId, ModelText, Thought, UserMessage
 from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transport
 from tui.ui.paste import clean_paste
-from tui.ui.screens.arming import ARMING_SECONDS, ArmingGate, KeyKind
-from tui.ui.widgets.completion import MAX_COMPLETIONS, complete
-from tui.ui.widgets.composer import WRITING_SECONDS
-from tui.ui.widgets.folded_text import FoldedText
-from tui.ui.widgets.history import MAX_HISTORY, HistoryStorage, MessageHistory
-from tui.ui.widgets.links import examine, is_plain_http
-from tui.ui.widgets.tool_call import duration
-from tui.ui.widgets.window import (
+from tui.ui.widgets.chat.completion import MAX_COMPLETIONS, complete
+from tui.ui.widgets.chat.history import MAX_HISTORY, HistoryStorage, MessageHistory
+from tui.ui.widgets.chat.tool_call import duration
+from tui.ui.widgets.chat.window import (
     MAX_ENTRIES,
     MAX_MOUNTED,
     MAX_ROWS,
@@ -23,6 +19,8 @@ from tui.ui.widgets.window import (
     Window,
     estimate_rows,
 )
+from tui.ui.widgets.text.folded_text import FoldedText
+from tui.ui.widgets.text.links import examine, is_plain_http
 
 
 def two_rows(_index: int) -> int:
@@ -71,7 +69,7 @@ def test_rows_are_estimated_within_what_is_shown() -> None:
     assert estimate_rows(UserMessage(EntryId("a"), "x\n" * 100_000), 80) < 1_000
     assert estimate_rows(Thought(EntryId("a"), "x\n" * 1_000), 80) == 2
     assert estimate_rows(ModelText(EntryId("a"), "x" * 800), 80) >= 10
-    assert estimate_rows(conversation(1).transcript.settled[0], 0) >= 1
+    assert estimate_rows(conversation(1).conversation.transcript.settled[0], 0) >= 1
 
 
 def test_history_walks_back_and_forth_and_returns_to_the_draft() -> None:
@@ -182,74 +180,6 @@ def test_an_unencrypted_address_is_told_unless_it_is_this_machine() -> None:
 def test_a_paste_loses_escapes_and_controls_and_keeps_lines_and_tabs() -> None:
     hostile = "a\r\nb\rc\x1b[31md\x1b]52;c;eA==\x07e\x00f\x9b31mg\u202eh\ti"
     assert clean_paste(hostile) == "a\nb\ncdef31mgh\ti"
-
-
-def test_the_gate_opens_after_the_delay_and_a_pause_in_typing() -> None:
-    clock = Clock()
-    gate = ArmingGate(clock)
-    clock.advance(10)
-    assert gate.remaining > 0, "nothing was drawn yet"
-    gate.shown()
-    assert not gate.typed(KeyKind.ANSWER)
-    clock.advance(ARMING_SECONDS - 0.01)
-    assert not gate.typed(KeyKind.ANSWER), "too early, and the delay begins anew"
-    clock.advance(ARMING_SECONDS - 0.01)
-    assert gate.remaining > 0
-    clock.advance(0.02)
-    assert gate.remaining == 0
-    assert gate.typed(KeyKind.ANSWER)
-    gate.hidden()
-    assert gate.remaining > 0
-
-
-def open_gate(clock: Clock) -> ArmingGate:
-    gate = ArmingGate(clock)
-    gate.shown()
-    clock.advance(ARMING_SECONDS + 0.01)
-    assert gate.armed
-    return gate
-
-
-def test_a_character_closes_an_open_gate_for_as_long_as_somebody_may_be_writing() -> None:
-    clock = Clock()
-    gate = open_gate(clock)
-    assert not gate.typed(KeyKind.TEXT)
-    clock.advance(WRITING_SECONDS - 0.01)
-    assert not gate.typed(KeyKind.ANSWER)
-    clock.advance(WRITING_SECONDS + 0.01)
-    assert gate.typed(KeyKind.ANSWER)
-
-
-def test_an_answer_right_after_another_key_closes_the_gate() -> None:
-    clock = Clock()
-    gate = open_gate(clock)
-    assert gate.typed(KeyKind.MOVE)
-    clock.advance(ARMING_SECONDS - 0.01)
-    assert not gate.typed(KeyKind.ANSWER)
-    assert not gate.armed
-    clock.advance(ARMING_SECONDS + 0.01)
-    assert gate.typed(KeyKind.ANSWER)
-
-
-def test_moving_about_and_confirming_leave_the_gate_open() -> None:
-    clock = Clock()
-    gate = open_gate(clock)
-    for kind in (KeyKind.MOVE, KeyKind.MOVE, KeyKind.REPEAT):
-        clock.advance(0.05)
-        assert gate.typed(kind)
-
-
-def test_a_question_after_one_that_was_written_into_waits_longer() -> None:
-    clock = Clock()
-    gate = open_gate(clock)
-    gate.typed(KeyKind.TEXT)
-    gate.shown()
-    assert gate.remaining == WRITING_SECONDS
-    clock.advance(WRITING_SECONDS + 0.01)
-    gate.shown()
-    assert gate.remaining == ARMING_SECONDS
-    gate.shown(writing=True)
-    assert gate.remaining == WRITING_SECONDS
 
 
 @pytest.mark.parametrize(

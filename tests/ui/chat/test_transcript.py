@@ -6,8 +6,8 @@ from time import monotonic
 import pytest
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
-from tests.ui.chat.app import ChatApp
-from tests.ui.chat.support import call, rows_of, until
+from tests.ui.chat.samples import call, rows_of
+from tests.ui.harness import ChatApp, until
 from tui.model import events as e
 from tui.model.chat import (
     BackendKind,
@@ -25,13 +25,13 @@ from tui.model.chat import (
 )
 from tui.model.servers import ServerId
 from tui.store.state import AppState
+from tui.ui.screens.dialog import ViewerScreen
 from tui.ui.screens.link import LinkScreen
-from tui.ui.screens.viewer import ViewerScreen
-from tui.ui.widgets.clipping import MAX_SHOWN
-from tui.ui.widgets.entries import EntryView, ModelEntry, ThoughtEntry
-from tui.ui.widgets.folded_text import FoldedText
-from tui.ui.widgets.labelled_text import LABEL_WIDTH, LabelledText
-from tui.ui.widgets.tool_call import ToolCallEntry
+from tui.ui.widgets.chat.entries import EntryView, ModelEntry, ThoughtEntry
+from tui.ui.widgets.chat.tool_call import ToolCallEntry
+from tui.ui.widgets.chat.window import MAX_SHOWN
+from tui.ui.widgets.text.folded_text import FoldedText
+from tui.ui.widgets.text.labelled_text import LABEL_WIDTH, LabelledText
 
 HOSTILE = (
     "[/x] [@click=app.quit]press[/] [bold]b[/bold] $text-error \\[esc",
@@ -177,7 +177,7 @@ async def test_a_streamed_answer_ends_as_the_text_that_was_sent() -> None:
             await pilot.pause(0.001)
         app.store.dispatch(e.EntryCompleted(EntryId("m")))
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
-        await until(pilot, lambda: app.bridge.state.turn is None)
+        await until(pilot, lambda: app.bridge.state.conversation.turn is None)
         view = app.chat.transcript.views[-1]
         assert isinstance(view, ModelEntry)
         await until(pilot, lambda: shown(view).endswith("end"))
@@ -262,16 +262,19 @@ async def test_a_click_on_a_link_asks_and_opens_only_when_told() -> None:
             "host       evil.example",
             "address    https://evil.example/login",
         ]
+        await until(pilot, lambda: getattr(app.screen, "armed", False))
         await pilot.press("enter")
         await until(pilot, lambda: not isinstance(app.screen, LinkScreen))
         assert app.opened == [], "the focused button closes"
         await pilot.click(app.chat.transcript.views[-1], offset=(3, 0))
         await until(pilot, lambda: isinstance(app.screen, LinkScreen))
-        await pilot.click("#link-open")
+        await until(pilot, lambda: getattr(app.screen, "armed", False))
+        await pilot.click("#open")
         await until(pilot, lambda: app.opened == ["https://evil.example/login"])
         await pilot.click(app.chat.transcript.views[-1], offset=(15, 0))
         await until(pilot, lambda: isinstance(app.screen, LinkScreen))
-        await pilot.click("#link-open")
+        await until(pilot, lambda: getattr(app.screen, "armed", False))
+        assert not app.screen.query_one("#open").display
         await pilot.press("escape")
         assert len(app.opened) == 1
 
@@ -280,17 +283,17 @@ async def test_a_link_opens_only_once_the_end_of_its_address_was_in_sight() -> N
     app = ChatApp()
     async with app.run_test(size=(40, 10)) as pilot:
         url = f"https://a.example/{'x' * 1_900}/end"
-        app.push_screen(LinkScreen([url], app.commands.open_link))
+        app.push_screen(LinkScreen([url], app.commands))
         await until(pilot, lambda: isinstance(app.screen, LinkScreen))
         await until(pilot, lambda: app.screen.query_one(LabelledText).row_count > 0)
-        target, button = app.screen.query_one(LabelledText), app.screen.query_one("#link-open")
+        target, button = app.screen.query_one(LabelledText), app.screen.query_one("#open")
         assert "".join(row[LABEL_WIDTH:] for row in rows_of(target)) == f"a.example{url}"
         assert app.screen.region.contains_region(button.region)
-        await pilot.click("#link-open")
+        await pilot.click("#open")
         assert app.opened == []
-        await pilot.press("tab", "end")
-        await until(pilot, lambda: not button.disabled)
-        await pilot.click("#link-open")
+        await pilot.press("end")
+        await until(pilot, lambda: getattr(app.screen, "armed", False))
+        await pilot.click("#open")
         await until(pilot, lambda: app.opened == [url])
 
 

@@ -2,15 +2,15 @@
 
 from time import monotonic
 
-from tests.ui.chat.app import ChatApp
-from tests.ui.chat.support import call, conversation, until
+from tests.ui.chat.samples import call, conversation
+from tests.ui.harness import ChatApp, until
 from tui.model import events as e
 from tui.model.chat import (
     EntryId,
 )
 from tui.store.state import Transcript
-from tui.ui.widgets.entries import EntryView
-from tui.ui.widgets.window import MAX_ENTRIES, MAX_MOUNTED
+from tui.ui.widgets.chat.entries import EntryView
+from tui.ui.widgets.chat.window import MAX_ENTRIES, MAX_MOUNTED
 
 
 async def test_ten_thousand_entries_open_quickly_and_mount_a_window() -> None:
@@ -127,7 +127,9 @@ async def test_another_conversation_takes_the_place_of_the_first() -> None:
     async with app.run_test() as pilot:
         transcript = app.chat.transcript
         await until(pilot, lambda: len(transcript.views) == 40)
-        transcript.show(Transcript(settled=conversation(3).transcript.settled, epoch=1))
+        transcript.show(
+            Transcript(settled=conversation(3).conversation.transcript.settled, epoch=1)
+        )
         await until(pilot, lambda: len(transcript.views) == 3)
         assert len(transcript.query(EntryView)) == 3
 

@@ -6,15 +6,16 @@ import pytest
 from textual import events
 from textual.widgets import Input
 
-from tests.ui.chat.support import request
-from tests.ui.consent.confirming import asked, confirming
+from tests.ui.chat.samples import request
+from tests.ui.consent.samples import asked
+from tests.ui.harness import confirming
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.servers import ServerId
-from tui.ui.screens.answers import ANSWERS, UNDO, AnswerRows
-from tui.ui.screens.confirmation import ConfirmationScreen
-from tui.ui.screens.deny_word import DenyWordScreen
-from tui.ui.screens.second_press import REPEAT_SECONDS
+from tui.ui.questions.answers import AnswerRows
+from tui.ui.questions.arming import REPEAT_SECONDS
+from tui.ui.questions.confirmation import UNDO, ConfirmationQuestion
+from tui.ui.questions.deny_reason import DenyReasonScreen
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ async def test_switching_the_scope_takes_back_the_first_press_of_an_answer() -> 
 async def test_no_key_does_anything_before_the_question_is_armed(key: str) -> None:
     async with confirming() as hands:
         await hands.pilot.press(key, key)
-        assert isinstance(hands.app.screen, ConfirmationScreen)
+        assert isinstance(hands.app.screen, ConfirmationQuestion)
         assert hands.decisions == []
         assert "m this session" in hands.text
 
@@ -113,7 +114,7 @@ async def test_denying_the_rest_of_the_turn_needs_its_key_once() -> None:
         await hands.arm()
         await hands.press("n")
         assert hands.decisions == [Decision(Choice.DENY_REST_OF_TURN)]
-        assert [name for name, _ in hands.app.commands.calls] == ["decide"]
+        assert [name for name, _ in hands.app.commands.calls] == ["answer"]
 
 
 async def test_lasting_answers_that_are_not_offered_say_why_and_decide_nothing() -> None:
@@ -146,7 +147,7 @@ async def test_esc_leaves_the_word_and_the_question_is_armed_anew() -> None:
         await hands.until(lambda: isinstance(hands.app.focused, Input))
         await hands.press("o", "o")
         await hands.pilot.press("escape", "o")
-        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationScreen))
+        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
         await hands.pilot.press("o")
         assert hands.decisions == []
         await hands.arm()
@@ -183,11 +184,11 @@ async def test_the_next_question_takes_the_place_of_one_that_a_word_lies_over() 
     async with confirming() as hands:
         await hands.arm()
         await hands.press("w")
-        await hands.until(lambda: isinstance(hands.app.screen, DenyWordScreen))
+        await hands.until(lambda: isinstance(hands.app.screen, DenyReasonScreen))
         following = replace(request(1), server=ServerId("other"))
         hands.app.store.dispatch(e.RequestRaised(following))
         await hands.settle()
-        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationScreen))
+        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
         assert hands.modal.request == following
         await hands.arm()
         await hands.press("d")
@@ -201,13 +202,13 @@ async def test_notes_are_gemdecks_and_stand_apart_from_the_servers_words() -> No
         lines = hands.text.split("\n")
         (own,) = (line for line in lines if note in line)
         (theirs,) = (line for line in lines if "This turn is safe" in line)
-        heading = next(line for line in lines if "what the server says" in line)
+        heading = next(line for line in lines if "Server's description" in line)
         assert lines.index(own) < lines.index(heading) < lines.index(theirs)
         assert "! This turn has" in own
         assert "▌ Commit  ! This turn is safe." in theirs
         await hands.settle()
         await hands.ask(replace(asked(), title="", description=""))
-        assert "The server says nothing about this tool." in hands.text
+        assert "The server gives no description of this tool." in hands.text
         assert note not in hands.text
 
 
@@ -221,11 +222,11 @@ async def test_every_answer_stays_in_sight_with_notes_an_edit_and_the_widest_sco
         await hands.finish()
         await hands.press("m")
         rows = hands.modal.query_one(AnswerRows)
-        for answer in ANSWERS:
+        for answer in (one for _, row in hands.modal.ROWS for one in row):
             button = rows.query_one(f"#{answer.name}")
-            assert hands.modal.view.region.contains_region(button.region), answer.name
+            assert hands.modal.frame.region.contains_region(button.region), answer.name
             assert button.size.width >= len(str(button.render())), answer.name
-        assert hands.app.screen.region.contains_region(hands.modal.view.region)
+        assert hands.app.screen.region.contains_region(hands.modal.frame.region)
         assert hands.modal.arguments.size.height >= 1
         assert "your edit" in hands.text
         undo = rows.query_one(f"#{UNDO.name}")

@@ -7,8 +7,8 @@ import pytest
 
 from tests.ui.requests.samples import COLOURS
 from tui.model.requests import FieldKind, FormField, FormValue
-from tui.ui.widgets.argument_form import fill, merge
-from tui.ui.widgets.form_fields import MAX_TYPED
+from tui.ui.widgets.forms.argument_form import fill, merge
+from tui.ui.widgets.forms.form_fields import MAX_TYPED
 
 TEXT = FormField("a", FieldKind.TEXT, "A", default="the schema's own")
 

@@ -7,15 +7,16 @@ import pytest
 from textual import events
 from textual.widgets import Input, Select
 
-from tests.ui.chat.support import request
-from tests.ui.consent.confirming import VALUES, asked, confirming
+from tests.ui.chat.samples import request
+from tests.ui.consent.samples import VALUES, asked
+from tests.ui.harness import confirming
 from tui.model import events as e
 from tui.model.arguments import canonical_json
 from tui.model.consent import Choice, Decision, GrantScope
-from tui.ui.screens.confirmation import REFUSAL_SECONDS, ConfirmationScreen
-from tui.ui.screens.edit_arguments import EditArgumentsScreen
+from tui.ui.questions.confirmation import REFUSAL_SECONDS, ConfirmationQuestion
+from tui.ui.questions.edit_arguments import EditArgumentsScreen
 from tui.ui.screens.help import HelpScreen
-from tui.ui.widgets.json_area import MAX_EDITABLE, JsonArea
+from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
 
 DEV = '{"branch": "dev"}'
 
@@ -139,11 +140,11 @@ async def test_json_says_where_it_is_wrong_as_it_is_typed_and_stays_open() -> No
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[1]", "have to be an object"),
-        ('{"a": 1, "a": 2}', "stands twice"),
-        ('{"a": NaN}', "NaN is no number"),
+        ("[1]", "must be an object"),
+        ('{"a": 1, "a": 2}', "duplicate key"),
+        ('{"a": NaN}', "NaN is not a JSON number"),
         ('{"a": 1e999}', "out of range"),
-        ('{"a": "\\ud800"}', "half a surrogate pair"),
+        ('{"a": "\\ud800"}', "lone surrogate"),
         ("", "line 1, column 1"),
     ],
 )
@@ -211,7 +212,7 @@ async def test_arguments_too_long_to_edit_stay_as_they_are() -> None:
         await hands.arm()
         await hands.press("e")
         assert "Too long to edit here" in hands.hint
-        assert isinstance(hands.app.screen, ConfirmationScreen)
+        assert isinstance(hands.app.screen, ConfirmationQuestion)
 
 
 async def test_esc_drops_changes_only_when_it_is_pressed_twice() -> None:
@@ -222,7 +223,7 @@ async def test_esc_drops_changes_only_when_it_is_pressed_twice() -> None:
         await hands.press("home", "escape")
         assert area.text == DEV
         await hands.press("escape")
-        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationScreen))
+        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
         await hands.arm()
         await hands.press("o")
         assert hands.decisions == [Decision(Choice.ONCE)]
@@ -232,7 +233,7 @@ async def test_keys_held_as_the_editor_closes_answer_nothing() -> None:
     async with confirming() as hands:
         await hands.edit_as_json(DEV)
         await hands.pilot.press("ctrl+s", "o", "enter", "t", "t")
-        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationScreen))
+        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
         await hands.pilot.press("o", "enter")
         assert hands.decisions == []
 
@@ -275,6 +276,7 @@ async def test_an_edit_refused_with_the_same_words_again_is_offered_again_too() 
         refused = asked(problem="branch: 'dev' is protected")
         hands.app.store.dispatch(e.RequestRaised(refused))
         await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
+        await hands.until(lambda: hands.editor._arming.is_begun)
         hands.clock.advance(1)
         await hands.until(lambda: hands.app.focused is not None)
         await hands.finish()
@@ -309,7 +311,7 @@ async def test_the_next_question_does_not_get_what_was_written_for_the_one_befor
         await hands.edit_as_json(DEV)
         hands.app.store.dispatch(e.RequestRaised(request(1)))
         await hands.settle()
-        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationScreen))
+        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
         await hands.until(lambda: hands.modal.request == request(1))
         await hands.arm()
         assert "edited by you" not in hands.text

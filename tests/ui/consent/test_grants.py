@@ -3,16 +3,16 @@
 from dataclasses import replace
 
 from tests.support.stalls import LoopWatch
+from tests.ui.harness import NARROW, WIDE, Running, running
 from tests.ui.shell import decks
-from tests.ui.shell.running import NARROW, WIDE, Running, running
 from tests.ui.shell.test_servers import go_to
 from tui.model.consent import Effect, GrantId, GrantView
 from tui.model.events import FolderTrustChanged, GrantsChanged
 from tui.model.trust import FolderTrust
 from tui.store.store import Store
+from tui.ui.questions.arming import REPEAT_SECONDS
 from tui.ui.screens.details import DetailsScreen
 from tui.ui.screens.grants import GrantsScreen
-from tui.ui.screens.second_press import REPEAT_SECONDS
 
 SAVED = GrantView(
     GrantId("g1"),
@@ -61,8 +61,8 @@ async def test_the_list_says_what_holds_for_what_since_when() -> None:
         columns = ("allow", "git", "branch_list", "saved for this folder", "you, when asked")
         places = [row.index(word) for word in (*columns, "2026-01-01", "2026-01-02")]
         assert places == sorted(places)
-        heading = next(line for line in deck.lines if "how far" in line)
-        assert heading.index("how far") == row.index("saved for")
+        heading = next(line for line in deck.lines if "last used" in line)
+        assert heading.index("scope") == row.index("saved for")
         assert heading.index("last used") == row.index("2026-01-02")
         assert "3 rules" in deck.text
         assert "~/shop" in deck.text
@@ -75,16 +75,16 @@ async def test_a_narrow_screen_keeps_the_names_and_shows_the_rest_below() -> Non
         row = next(line for line in deck.lines if "branch_list" in line)
         assert "saved for this folder" in row
         assert "2026" not in row
-        for fact in ("from         you, when asked", "last used    2026-01-02 00:00"):
+        for fact in ("source       you, when asked", "last used    2026-01-02 00:00"):
             assert fact in deck.text
 
 
-async def test_a_rule_is_taken_back_with_the_second_press() -> None:
+async def test_a_rule_is_revoked_with_the_second_press() -> None:
     async with running(store_with(SAVED, SESSION)) as deck:
         await open_grants(deck)
         await deck.press("d")
         assert deck.commands.calls == []
-        assert "Press d again to take back: allow git branch_list" in deck.text
+        assert "Press d again to revoke: allow git branch_list" in deck.text
         await deck.press("d")
         assert deck.commands.calls == [("revoke_grant", (SAVED.id,))]
         deck.store.dispatch(GrantsChanged((SESSION,)))
@@ -111,7 +111,7 @@ async def test_a_rule_of_the_settings_says_which_file_to_edit() -> None:
         await open_grants(deck)
         await deck.press("d", "d")
         assert deck.commands.calls == []
-        assert "This rule stands in ~/.gemini/settings.json: change it there." in deck.text
+        assert "This rule comes from ~/.gemini/settings.json: change it there." in deck.text
 
 
 async def test_enter_shows_all_of_a_rule() -> None:
@@ -161,7 +161,7 @@ async def test_a_folder_that_brings_nothing_cannot_be_forgotten() -> None:
     async with running(store_with(trust=FolderTrust.NOTHING_TO_TRUST)) as deck:
         await open_grants(deck)
         await deck.press("F", "F")
-        assert "there is nothing to forget" in deck.text
+        assert "nothing to forget" in deck.text
         assert deck.commands.calls == []
 
 

@@ -5,15 +5,13 @@ from dataclasses import replace
 import pytest
 from textual.widgets._toast import Toast
 
-from tests.ui.chat.app import ChatApp
-from tests.ui.chat.support import until
-from tests.ui.consent.confirming import asked, confirming
-from tests.ui.consent.disclosures import GIT, Disclosing, changed_tools, disclosing, trust
+from tests.ui.consent.samples import GIT, asked, changed_tools, trust
+from tests.ui.harness import ChatApp, Disclosing, confirming, disclosing, until
 from tests.ui.requests.samples import form
 from tui.model import events as e
 from tui.model.requests import PendingRequest
 from tui.model.trust import TrustAnswer, TrustRequest
-from tui.ui.screens.armed_screen import ArmedScreen
+from tui.ui.questions.question import Question
 from tui.ui.screens.dialog import Dialog
 
 NOTICE = "a server put this here"
@@ -33,10 +31,10 @@ async def show_again(hands: Disclosing, request: TrustRequest) -> None:
 async def test_no_toast_covers_a_question(request_: PendingRequest) -> None:
     app = ChatApp()
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        app.notify(NOTICE, markup=False)
+        app.notify(NOTICE, timeout=60, markup=False)
         await until(pilot, lambda: NOTICE in screen_text(app))
         app.store.dispatch(e.RequestRaised(request_))
-        await until(pilot, lambda: isinstance(app.screen, ArmedScreen))
+        await until(pilot, lambda: isinstance(app.screen, Question))
         await until(pilot, lambda: bool(app.screen.query(Toast)))
         await pilot.pause()
         assert not any(toast.display for toast in app.screen.query(Toast))
@@ -50,7 +48,7 @@ async def test_what_changed_has_to_be_read_to_its_end_anew() -> None:
         await hands.press("end")
         await show_again(hands, trust(servers=(GIT,) * 8))
         await hands.arm()
-        assert hands.modal.text.scroll_offset.y == 0
+        assert hands.view.scroll_offset.y == 0
         await hands.press("t")
         assert hands.calls == []
         await hands.press("end", "t")

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.ui.consent.test_grants import SAVED
+from tests.ui.harness import NARROW, WIDE, Running, running
 from tests.ui.shell import decks
-from tests.ui.shell.running import NARROW, WIDE, Running, running
 from tests.ui.shell.test_servers import go_to, row_of
 from tui.model.catalog import Catalog
 from tui.model.chat import BackendKind, Usage
@@ -203,7 +203,7 @@ async def test_the_header_follows_the_folder() -> None:
 async def test_an_untrusted_server_names_the_key_that_reviews_it() -> None:
     async with running(decks.full_store()) as deck:
         await go_to(deck, decks.TEAM)
-        assert "t shows what it would" in row_of(deck, "t shows")
+        assert "Press t to review" in row_of(deck, "Press t")
         assert "s review" in deck.text
 
 

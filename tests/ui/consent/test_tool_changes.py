@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.ui.chat.support import until
-from tests.ui.consent.disclosures import changed_tools, disclosing
+from tests.ui.consent.samples import changed_tools
+from tests.ui.harness import disclosing, until
 from tui.model import events as e
 from tui.model.consent import RequestId
-from tui.model.trust import DifferenceLine, ToolChange
-from tui.ui.screens.disclosure import DisclosureScreen
+from tui.model.trust import DifferenceLine, ToolChange, ToolChangeAnswer
+from tui.ui.questions.question import Question
 
 ID = RequestId("change-0")
 
@@ -30,10 +30,10 @@ async def test_each_tool_stands_with_what_came_and_what_went() -> None:
 @pytest.mark.parametrize("key", ["n", "d", "escape", "enter"])
 async def test_they_stay_away_with_the_key_that_is_nearest(key: str) -> None:
     async with disclosing(changed_tools()) as hands:
-        assert hands.focused == "keep-away"
         await hands.arm()
+        assert hands.focused == "keep-away"
         await hands.press(key)
-        assert hands.calls == [("answer_tool_change", (ID, False))]
+        assert hands.calls == [("answer", (ID, ToolChangeAnswer.KEEP_AWAY))]
 
 
 async def test_they_are_accepted_only_once_the_end_was_shown() -> None:
@@ -44,7 +44,7 @@ async def test_they_are_accepted_only_once_the_end_was_shown() -> None:
         assert hands.calls == []
         assert "Scroll to the end first" in hands.text
         await hands.press("end", "a")
-        assert hands.calls == [("answer_tool_change", (ID, True))]
+        assert hands.calls == [("answer", (ID, ToolChangeAnswer.ACCEPT))]
 
 
 async def test_words_of_a_server_stay_literal_and_out_of_the_labels() -> None:
@@ -62,5 +62,5 @@ async def test_words_of_a_server_stay_literal_and_out_of_the_labels() -> None:
 async def test_it_goes_with_its_server() -> None:
     async with disclosing(changed_tools()) as hands:
         hands.app.store.dispatch(e.RequestSettled(ID))
-        await until(hands.pilot, lambda: not isinstance(hands.app.screen, DisclosureScreen))
+        await until(hands.pilot, lambda: not isinstance(hands.app.screen, Question))
         assert hands.calls == []

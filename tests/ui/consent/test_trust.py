@@ -7,30 +7,23 @@ from textual import events
 from textual.widgets import Button
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
-from tests.ui.chat.support import request as confirmation
-from tests.ui.chat.support import until
-from tests.ui.consent.disclosures import (
-    DIFFERENCE,
-    GIT,
-    SEARCH,
-    Disclosing,
-    disclosing,
-    trust,
-)
+from tests.ui.chat.samples import request as confirmation
+from tests.ui.consent.samples import DIFFERENCE, GIT, SEARCH, trust
+from tests.ui.harness import Disclosing, disclosing, until
 from tui.model import events as e
 from tui.model.consent import RequestId
 from tui.model.servers import ServerId
 from tui.model.trust import Disclosure, TrustAnswer, TrustRequest, TrustSubject
-from tui.ui.screens.confirmation import ConfirmationScreen
-from tui.ui.screens.disclosure import DisclosureScreen
-from tui.ui.screens.second_press import REPEAT_SECONDS
+from tui.ui.questions.arming import REPEAT_SECONDS
+from tui.ui.questions.confirmation import ConfirmationQuestion
+from tui.ui.questions.question import Question
 
 ID = RequestId("trust-0")
 LARGE = (120, 40)
 
 
 def answered(answer: TrustAnswer) -> list[tuple[str, tuple[object, ...]]]:
-    return [("answer_trust", (ID, answer))]
+    return [("answer", (ID, answer))]
 
 
 async def read_to_the_end(hands: Disclosing) -> None:
@@ -68,7 +61,7 @@ async def test_all_that_would_run_is_listed_one_thing_a_line() -> None:
 
 async def test_a_program_that_is_not_there_is_named_so() -> None:
     async with disclosing(trust(servers=(replace(GIT, program="", args=()),))) as hands:
-        assert "would run  nothing: no such program was found" in hands.everything
+        assert "would run  nothing: program not found" in hands.everything
         assert "arguments  none" in hands.everything
 
 
@@ -85,6 +78,7 @@ async def test_the_difference_is_in_sight_first(size: tuple[int, int]) -> None:
     ("changes", "title"),
     [
         ({}, "Do you trust this folder?"),
+        ({"subject": TrustSubject.STARTED_HERE}, "Start your servers in this folder?"),
         ({"difference": DIFFERENCE}, "The settings of this folder changed"),
         ({"refusal": "anybody may write to it"}, "This folder cannot be trusted"),
         ({"subject": TrustSubject.SETTINGS}, "Servers in your settings changed"),
@@ -98,8 +92,8 @@ async def test_the_title_says_what_it_is_about(changes: dict[str, object], title
 @pytest.mark.parametrize("key", ["n", "d", "escape", "enter"])
 async def test_not_now_has_the_focus_and_the_keys_of_a_no(key: str) -> None:
     async with disclosing(trust()) as hands:
-        assert hands.focused == "not-now"
         await hands.arm()
+        assert hands.focused == "not-now"
         await hands.press(key)
         assert hands.calls == answered(TrustAnswer.NOT_NOW)
 
@@ -183,7 +177,7 @@ async def test_keys_before_it_is_armed_answer_nothing() -> None:
         await hands.pilot.press("t", "n", "v", "enter", "escape")
         await hands.pilot.pause()
         assert hands.calls == []
-        assert "One moment" in hands.text
+        assert "came too early" in hands.text
 
 
 async def test_a_paste_answers_nothing_and_puts_the_answers_off() -> None:
@@ -208,7 +202,7 @@ async def test_what_changes_while_it_is_asked_is_asked_from_the_beginning() -> N
         await read_to_the_end(hands)
         changed = trust(servers=(GIT, replace(SEARCH, url="https://evil.example/mcp")))
         await hands.ask(changed)
-        assert hands.modal.text.scroll_offset.y == 0
+        assert hands.view.scroll_offset.y == 0
         await hands.pilot.press("t")
         await hands.pilot.pause()
         assert hands.calls == []
@@ -221,7 +215,7 @@ async def test_what_changes_while_it_is_asked_is_asked_from_the_beginning() -> N
 async def test_it_goes_when_the_state_says_that_it_is_settled() -> None:
     async with disclosing(trust()) as hands:
         hands.app.store.dispatch(e.RequestSettled(ID))
-        await until(hands.pilot, lambda: not isinstance(hands.app.screen, DisclosureScreen))
+        await until(hands.pilot, lambda: not isinstance(hands.app.screen, Question))
         assert hands.calls == []
 
 
@@ -231,9 +225,9 @@ async def test_questions_come_in_the_order_of_the_state_and_are_counted() -> Non
         hands.app.store.dispatch(e.RequestRaised(trust(1)))
         await until(hands.pilot, lambda: "1 of 3" in hands.text)
         hands.app.store.dispatch(e.RequestSettled(ID))
-        await until(hands.pilot, lambda: isinstance(hands.app.screen, ConfirmationScreen))
+        await until(hands.pilot, lambda: isinstance(hands.app.screen, ConfirmationQuestion))
         hands.app.store.dispatch(e.RequestSettled(confirmation().id))
-        await until(hands.pilot, lambda: isinstance(hands.app.screen, DisclosureScreen))
+        await until(hands.pilot, lambda: isinstance(hands.app.screen, Question))
         assert hands.modal.request == trust(1)
 
 
@@ -286,7 +280,7 @@ async def test_sixteen_million_characters_open_without_a_stall(loop_watch: LoopW
         hands.app.store.dispatch(e.RequestRaised(request))
         hands.app.store.dispatch(e.RequestSettled(RequestId("trust-1")))
         await until(hands.pilot, lambda: hands.modal.request == request)
-        await until(hands.pilot, lambda: not hands.modal._gate.waits_for_drawing)
+        await until(hands.pilot, lambda: hands.modal._arming.is_begun)
         await hands.press("end")
         loop_watch.assert_smooth(HANG_SECONDS)
-        assert hands.modal.text.scroll_offset.y > 256 * 32 * 30
+        assert hands.view.scroll_offset.y > 256 * 32 * 30

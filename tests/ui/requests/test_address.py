@@ -3,16 +3,16 @@
 import pytest
 from textual.widgets import Button
 
-from tests.ui.chat.support import request as confirmation
-from tests.ui.chat.support import until
-from tests.ui.requests.asking import asking
+from tests.ui.chat.samples import request as confirmation
+from tests.ui.chat.samples import rows_of
+from tests.ui.harness import asking, until
 from tests.ui.requests.samples import address, form
 from tui.model import events as e
 from tui.model.requests import Reply, ReplyAction
-from tui.ui.screens.address import AddressScreen
-from tui.ui.screens.confirmation import ConfirmationScreen
-from tui.ui.screens.form import FormScreen
-from tui.ui.widgets.folded_text import FoldedText
+from tui.ui.questions.address import AddressQuestion
+from tui.ui.questions.confirmation import ConfirmationQuestion
+from tui.ui.questions.form import FormQuestion
+from tui.ui.widgets.text.labelled_text import LABEL_WIDTH, LabelledText
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16)])
@@ -27,8 +27,11 @@ async def test_server_host_warning_and_the_whole_address_are_shown(size: tuple[i
             "223 char",
         ):
             assert words in hands.text
-        shown = hands.one(FoldedText, ".request-address")
-        assert "".join(shown._row(row).plain for row in range(shown.row_count)) == asked.url
+        rows = rows_of(hands.one(LabelledText))
+        start = next(n for n, row in enumerate(rows) if row.startswith("address "))
+        end = next(n for n, row in enumerate(rows) if row.startswith("says "))
+        shown = "".join(row[LABEL_WIDTH:] for row in rows[start + 1 : end])
+        assert shown.rstrip() == asked.url
         for button in hands.modal.query(Button):
             assert hands.modal.frame.region.contains_region(button.region)
 
@@ -55,11 +58,9 @@ async def test_it_is_opened_only_once_the_end_of_the_address_was_in_sight(
         await hands.arm()
         await hands.press("o")
         assert hands.replies == []
-        assert "Not opened yet" in hands.text
-        while not isinstance(hands.app.focused, FoldedText):
-            await hands.press("tab")
+        assert "Scroll to the end first" in hands.text
         await hands.press("end")
-        await until(hands.pilot, lambda: "Not opened yet" not in hands.text)
+        await until(hands.pilot, lambda: "Scroll to the end" not in hands.text)
         await hands.press("home")
         hands.clock.advance(1)
         await hands.press("o")
@@ -79,11 +80,11 @@ async def test_one_kind_of_question_takes_the_place_of_another() -> None:
         for request in (confirmation(), form()):
             hands.app.store.dispatch(e.RequestRaised(request))
         await until(hands.pilot, lambda: str(hands.modal.frame.border_subtitle) == "1 of 3")
-        assert isinstance(hands.app.screen, AddressScreen)
+        assert isinstance(hands.app.screen, AddressQuestion)
         hands.app.store.dispatch(e.RequestSettled(address().id))
-        await until(hands.pilot, lambda: isinstance(hands.app.screen, ConfirmationScreen))
+        await until(hands.pilot, lambda: isinstance(hands.app.screen, ConfirmationQuestion))
         assert len(hands.app.screen_stack) == 2
         hands.app.store.dispatch(e.RequestSettled(confirmation().id))
-        await until(hands.pilot, lambda: isinstance(hands.app.screen, FormScreen))
+        await until(hands.pilot, lambda: isinstance(hands.app.screen, FormQuestion))
         assert len(hands.app.screen_stack) == 2
         assert hands.app.commands.calls == []

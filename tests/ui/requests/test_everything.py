@@ -7,27 +7,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Button, Input
 
 from tests.support.node import node_server
-from tests.unit.engine.servers.support import find_tool
-from tui.engine.consent.broker import ConsentBroker
+from tests.support.waiting import PATIENCE
+from tests.ui.harness import until
+from tests.unit.engine.mcp.support import find_tool
+from tui.engine.bus import EventBus
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.events import EventBus
-from tui.engine.requests import RequestDesk
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.tools import ToolResult
+from tui.engine.mcp.catalog.offered_tool import ToolResult
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Progress
+from tui.model.events import Event, ToolCallProgressed
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
-from tui.store.engine_commands import EngineCommands
+from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.app import GemdeckApp
-from tui.ui.preferences import UiPreferences
-from tui.ui.screens.server_question import QuestionScreen
+from tui.ui.questions.question import Question
+from tui.ui.themes import UiPreferences
 
 SERVER = ServerId("everything")
 
@@ -43,22 +43,20 @@ class Deck:
     progress: list[Progress] = field(default_factory=list)
 
     async def until(self, condition: Callable[[], object]) -> None:
-        with anyio.fail_after(20):
-            while not condition():
-                await self.pilot.pause(0.02)
+        await until(self.pilot, condition)
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, ToolCallProgressed):
+            self.progress.append(event.progress)
 
     def call(self, name: str, **arguments: object) -> "asyncio.Task[ToolResult]":
-        tool = find_tool(self.engine.servers, name)
-        assert tool is not None, name
-        return asyncio.create_task(
-            self.engine.servers.call_tool(tool, arguments, self.progress.append)
-        )
+        return asyncio.create_task(self.engine.call_tool(SERVER, name, arguments, by_user=True))
 
-    async def question(self) -> QuestionScreen[Any]:
+    async def question(self) -> Question[Any]:
         """Wait for a question of the server that takes answers."""
         app = self.pilot.app
-        await self.until(lambda: isinstance(app.screen, QuestionScreen) and app.screen.armed)
-        assert isinstance(app.screen, QuestionScreen)
+        await self.until(lambda: isinstance(app.screen, Question) and app.screen.armed)
+        assert isinstance(app.screen, Question)
         return app.screen
 
 
@@ -66,24 +64,23 @@ class Deck:
 async def everything(workspace: Path) -> AsyncIterator[Deck]:
     bus, store, opened = EventBus(), Store(AppState(workspace="~/shop")), list[str]()
     bus.subscribe(store.dispatch)
-    broker = ConsentBroker(bus.publish)
 
     async def open_url(url: str) -> bool:
         opened.append(url)
         return True
 
-    options = EngineOptions(workspace, demo=True, follow_settings=False)
-    desk = RequestDesk(bus.publish)
+    options = EngineOptions(workspace, demo=True, follow_settings=False, attended=True)
     command, arguments = node_server("everything")
     server = ServerDefinition(SERVER, Origin.USER, Transport.STDIO, command, tuple(arguments))
-    async with Engine(options, bus.publish, broker, desk=desk, open_url=open_url) as engine:
-        commands = EngineCommands(bus.publish)
+    async with Engine(options, bus.publish, open_url=open_url) as engine:
+        commands = Commands(bus.publish)
         app = GemdeckApp(store, commands, preferences=UiPreferences())
         async with app.run_test(size=(120, 40)) as pilot:
             await engine.start()
-            commands.attach(engine, broker)
+            commands.attach(engine)
             engine.servers.configure((server,))
             deck = Deck(engine, store, pilot, opened)
+            bus.subscribe(deck.hear)
             await deck.until(
                 lambda: [view.status for view in store.state.servers] == [ServerStatus.READY]
             )
@@ -98,9 +95,9 @@ async def test_a_form_is_filled_in_and_reaches_the_server(tmp_path: Path) -> Non
         screen = await deck.question()
         screen.query(Input).first().value = "Ada Lovelace"
         await deck.pilot.press("ctrl+s")
-        result = await asyncio.wait_for(call, 20)
+        result = await asyncio.wait_for(call, PATIENCE)
         assert "Ada Lovelace" in result.display
-        await deck.until(lambda: not isinstance(deck.pilot.app.screen, QuestionScreen))
+        await deck.until(lambda: not isinstance(deck.pilot.app.screen, Question))
 
 
 @pytest.mark.slow
@@ -109,7 +106,7 @@ async def test_an_address_is_shown_and_opened_only_after_consent(tmp_path: Path)
         call = deck.call("trigger-url-elicitation", url="https://example.org/sign?x=1")
         screen = await deck.question()
         assert deck.opened == []
-        screen.query_one("#answer-accept", Button).press()
+        screen.query_one("#open", Button).press()
         await deck.until(lambda: deck.opened)
         assert deck.opened == ["https://example.org/sign?x=1"]
         call.cancel()
@@ -120,13 +117,13 @@ async def test_an_address_is_shown_and_opened_only_after_consent(tmp_path: Path)
 async def test_a_prompt_for_the_model_is_shown_and_so_is_its_answer(tmp_path: Path) -> None:
     async with everything(tmp_path) as deck:
         call = deck.call("trigger-sampling-request", prompt="Say something.", maxTokens=50)
-        (await deck.question()).query_one("#answer-accept", Button).press()
+        (await deck.question()).query_one("#once", Button).press()
         await deck.until(lambda: deck.store.state.pending)
         review = await deck.question()
-        await deck.until(lambda: type(deck.pilot.app.screen).__name__ == "ReviewScreen")
+        await deck.until(lambda: type(deck.pilot.app.screen).__name__ == "ReviewQuestion")
         review = await deck.question()
-        review.query_one("#answer-accept", Button).press()
-        result = await asyncio.wait_for(call, 20)
+        review.query_one("#send", Button).press()
+        result = await asyncio.wait_for(call, PATIENCE)
         assert not result.is_error
         assert "demo" in result.display
 
@@ -135,17 +132,17 @@ async def test_a_prompt_for_the_model_is_shown_and_so_is_its_answer(tmp_path: Pa
 async def test_progress_and_roots_arrive(tmp_path: Path) -> None:
     async with everything(tmp_path) as deck:
         call = deck.call("trigger-long-running-operation", duration=1, steps=4)
-        await asyncio.wait_for(call, 20)
+        await asyncio.wait_for(call, PATIENCE)
         assert [progress.total for progress in deck.progress] == [4.0] * len(deck.progress)
         assert deck.progress
-        roots = await asyncio.wait_for(deck.call("get-roots-list"), 20)
+        roots = await asyncio.wait_for(deck.call("get-roots-list"), PATIENCE)
         assert tmp_path.as_uri() in roots.display
 
 
 @pytest.mark.slow
 async def test_what_the_server_logs_stands_in_the_activity(tmp_path: Path) -> None:
     async with everything(tmp_path) as deck:
-        await asyncio.wait_for(deck.call("toggle-simulated-logging"), 20)
+        await asyncio.wait_for(deck.call("toggle-simulated-logging"), PATIENCE)
         await deck.until(
             lambda: [line for line in deck.store.state.logs.get(SERVER, ()) if line.source == "log"]
         )

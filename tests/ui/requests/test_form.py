@@ -6,22 +6,22 @@ import pytest
 from textual import events
 from textual.widgets import Button, Input, Select, SelectionList, TextArea
 
-from tests.ui.chat.support import until
-from tests.ui.requests.asking import Asking, asking
+from tests.ui.harness import Asking, asking, holds, until
 from tests.ui.requests.samples import COLOURS, FIELDS, FORM_ID, form
 from tui.model import events as e
 from tui.model.consent import RequestId
 from tui.model.requests import FieldKind, FormField, FormValue, Reply, ReplyAction
-from tui.ui.screens.form import INCOMPLETE, FormScreen
-from tui.ui.screens.viewer import ViewerScreen
-from tui.ui.widgets.form_fields import PRIVATE_WARNING, FieldRow, problem_of
+from tui.ui.questions.arming import ARMING_SECONDS
+from tui.ui.questions.form import INCOMPLETE, FormQuestion
+from tui.ui.screens.dialog import ViewerScreen
+from tui.ui.widgets.forms.form_fields import PRIVATE_WARNING, FieldRow, problem_of
 
 NAME = FIELDS[0]
 
 
 def row(hands: Asking, key: str) -> FieldRow:
     screen = hands.modal
-    assert isinstance(screen, FormScreen)
+    assert isinstance(screen, FormQuestion)
     return next(row for row in screen._rows if row.field.key == key)
 
 
@@ -52,7 +52,7 @@ async def test_each_kind_of_field_begins_with_its_default_and_is_sent_by_its_key
             "password": None,
         }
         assert hands.app.commands.calls == [
-            ("reply", (FORM_ID, Reply(ReplyAction.ACCEPT, content=content)))
+            ("answer", (FORM_ID, Reply(ReplyAction.ACCEPT, content=content)))
         ]
 
 
@@ -87,7 +87,7 @@ async def test_changed_fields_are_sent_with_their_types() -> None:
         ("name", "A", "At least 2 characters."),
         ("age", "17", "At least 18."),
         ("age", "121", "At most 120."),
-        ("age", "-", "This has to be a whole number."),
+        ("age", "-", "Enter a whole number."),
         ("share", "1.5", "At most 1."),
     ],
 )
@@ -158,7 +158,7 @@ async def test_declining_and_cancelling_send_nothing_that_was_typed(
 async def test_typing_for_the_composer_reaches_no_field_and_answers_nothing() -> None:
     async with asking(form()) as hands:
         for key in (*"hello", "enter", "tab", "ctrl+s", "escape"):
-            await hands.press(key)
+            await hands.pilot.press(key)
             hands.clock.advance(0.3)
         hands.app.post_message(events.Paste("pasted\r"))
         await hands.pilot.pause()
@@ -192,12 +192,12 @@ async def test_escape_closes_an_open_choice_before_it_cancels_the_form() -> None
 
 async def test_buttons_answer_by_mouse_once_armed() -> None:
     async with asking(form()) as hands:
-        await hands.pilot.click("#answer-decline")
+        await hands.pilot.click("#decline")
         assert hands.replies == []
         await hands.arm()
-        pressed = hands.one(Button, "#answer-decline")
+        pressed = hands.one(Button, "#decline")
         await until(hands.pilot, lambda: not pressed.has_class("-active"))
-        await hands.pilot.click("#answer-decline")
+        await hands.pilot.click("#decline")
         await until(hands.pilot, lambda: bool(hands.replies))
         assert hands.replies == [Reply(ReplyAction.DECLINE)]
 
@@ -225,7 +225,10 @@ async def test_a_form_can_be_accepted_again_where_the_problem_stays_the_same() -
     async with asking(form(problem="Mail: no.")) as hands:
         assert hands.problem == "Mail: no."
         await hands.arm()
-        await hands.press(*"Ada", "ctrl+s", "ctrl+s")
+        await hands.press(*"Ada")
+        await hands.pilot.press("ctrl+s", "ctrl+s")
+        hands.clock.advance(ARMING_SECONDS / 2)
+        await until(hands.pilot, lambda: not holds(hands.app))
         assert len(hands.replies) == 1, "not armed anew"
         await hands.arm()
         await hands.press("ctrl+s")
@@ -289,7 +292,7 @@ async def test_another_size_leaves_the_field_that_is_filled_in_in_sight(
         last.focus()
         await hands.pilot.resize_terminal(*size)
         await until(hands.pilot, lambda: hands.modal.size == size)
-        await until(hands.pilot, lambda: hands.modal.body.region.contains_region(last.region))
+        await until(hands.pilot, lambda: hands.body.region.contains_region(last.region))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16), (40, 10)])
@@ -303,7 +306,7 @@ async def test_every_answer_is_in_sight_and_every_field_can_be_reached(
             assert hands.app.screen.region.contains_region(button.region)
         last = row(hands, "password").query_one(Input)
         last.focus()
-        await until(hands.pilot, lambda: hands.modal.body.region.contains_region(last.region))
+        await until(hands.pilot, lambda: hands.body.region.contains_region(last.region))
         if size != (40, 10):
             assert PRIVATE_WARNING.split(".")[0] in hands.text
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
-from tests.ui.requests.asking import asking
+from tests.ui.harness import asking
 from tests.ui.requests.samples import review
 from tui.model.consent import RequestId
 from tui.model.requests import (
@@ -20,7 +20,7 @@ from tui.model.requests import (
     UrlRequest,
 )
 from tui.model.servers import ServerId
-from tui.ui.screens.server_question import QuestionScreen
+from tui.ui.questions.question import Question
 
 ID = RequestId("hostile")
 
@@ -82,5 +82,5 @@ async def test_a_review_under_hostile_names_can_be_refused() -> None:
         await hands.arm()
         await hands.press("d")
         assert len(hands.replies) == 1
-        assert isinstance(hands.app.screen, QuestionScreen)
+        assert isinstance(hands.app.screen, Question)
         assert hands.modal.request != review()

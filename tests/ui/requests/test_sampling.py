@@ -3,13 +3,12 @@
 import pytest
 from textual.widgets import Button, TextArea
 
-from tests.ui.chat.support import until
-from tests.ui.requests.asking import asking
+from tests.ui.harness import asking, until
 from tests.ui.requests.samples import review, sampling
 from tui.model.requests import Reply, ReplyAction, SamplingMessage
-from tui.ui.screens.sampling import MAX_EDITABLE, EditedText
-from tui.ui.screens.second_press import REPEAT_SECONDS
-from tui.ui.widgets.folded_text import FoldedText
+from tui.ui.questions.arming import REPEAT_SECONDS
+from tui.ui.questions.sampling import MAX_EDITABLE, EditedText
+from tui.ui.widgets.text.folded_text import FoldedText
 
 TEXTS = ("Summarise this file for me.", "(picture, image/png, 12 kB)")
 
@@ -124,10 +123,8 @@ async def test_many_messages_leave_every_answer_in_sight(size: tuple[int, int]) 
         for button in hands.modal.query(Button):
             assert hands.modal.frame.region.contains_region(button.region)
         last = list(hands.modal.query(EditedText))[-1]
-        hands.modal.body.scroll_end(animate=False)
-        await until(
-            hands.pilot, lambda: bool(hands.modal.body.region.intersection(last.region).area)
-        )
+        hands.body.scroll_end(animate=False)
+        await until(hands.pilot, lambda: bool(hands.body.region.intersection(last.region).area))
         await hands.arm()
         await hands.press("o")
         assert hands.replies[0].messages == tuple(message.text for message in messages)

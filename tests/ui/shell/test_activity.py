@@ -1,11 +1,13 @@
 """Activity and notices: what was written, in order, and what becomes a toast."""
 
+from time import mktime
+
 import pytest
 from textual.widgets._toast import Toast
 
-from tests.ui.consent.disclosures import trust
+from tests.ui.consent.samples import trust
+from tests.ui.harness import NARROW, WIDE, running
 from tests.ui.shell import decks
-from tests.ui.shell.running import NARROW, WIDE, running
 from tui.model.chat import Severity
 from tui.model.events import (
     LogLine,
@@ -17,7 +19,7 @@ from tui.model.events import (
 )
 from tui.store.state import MAX_LOG_LINES
 from tui.ui.panes.activity import ActivityPane, lines_after
-from tui.ui.widgets.log_view import LogView, wrapped
+from tui.ui.widgets.lists.log_view import LogView, wrapped
 
 
 def line(text: str, at: float = decks.EPOCH) -> LogLine:
@@ -121,9 +123,11 @@ async def test_a_notice_is_a_toast_once_and_stands_in_the_activity() -> None:
 async def test_a_notice_that_only_informs_stands_in_the_activity_alone() -> None:
     store = decks.full_store()
     async with running(store) as deck:
-        store.dispatch(NoticeRaised(Notice(Severity.INFO, "The message waits.")))
+        raised = mktime((2026, 1, 2, 3, 4, 5, 0, 0, -1))
+        store.dispatch(NoticeRaised(Notice(Severity.INFO, "The message waits.", time=raised)))
         await deck.press("f7")
         await deck.until(lambda: "The message waits." in deck.text)
+        assert "03:04:05" in deck.text
         assert not deck.app._notifications
 
 
@@ -161,7 +165,7 @@ async def test_many_notices_at_once_are_one_toast() -> None:
         store.dispatch(NoticeRaised(Notice(Severity.WARNING, f"Problem {number}")))
     async with running(store) as deck:
         messages = [toast.message for toast in deck.app._notifications]
-        assert messages == ["7 notices. F7 shows them in the activity."]
+        assert messages == ["7 new notices. Press F7 to see them."]
         await deck.press("f7", "right")
         assert len(deck.one(LogView).entries) == 7
 

@@ -5,8 +5,8 @@ from time import perf_counter
 import pytest
 from textual.widgets import TextArea
 
+from tests.ui.harness import NARROW, running
 from tests.ui.shell import decks
-from tests.ui.shell.running import NARROW, running
 from tui.model.catalog import Catalog, ResourceTemplateView
 from tui.model.events import CatalogChanged
 from tui.model.servers import ServerId
@@ -14,10 +14,10 @@ from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.prompts import PromptsPane
 from tui.ui.panes.resources import ResourcesPane, mention
 from tui.ui.panes.tools import ToolsPane
-from tui.ui.screens.arguments import ArgumentsScreen
 from tui.ui.screens.details import DetailsScreen
-from tui.ui.widgets.filter_list import FilterLine, ListEntry, matching
-from tui.ui.widgets.row_list import Row, RowList
+from tui.ui.screens.prompt_arguments import ArgumentsScreen
+from tui.ui.widgets.lists.filter_list import FilterLine, ListEntry, matching
+from tui.ui.widgets.lists.row_list import Row, RowList
 
 MANY = 10_000
 
@@ -49,7 +49,7 @@ async def test_tools_of_all_servers_are_listed_with_the_details_of_one() -> None
         await deck.press("f3")
         for word in ("branch_list", "longRunningOperation", "13 tools"):
             assert word in deck.text
-        for word in ("List branches", "repo_path", "string", "required", "claims read-only"):
+        for word in ("List branches", "repo_path", "string", "required", "claims: read-only"):
             assert word in deck.text
         assert "not offered" in deck.text
 

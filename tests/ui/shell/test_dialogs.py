@@ -4,19 +4,19 @@ from textual.command import CommandPalette
 from textual.widgets import Input, OptionList, TextArea
 
 from tests.support.samples import confirmation
+from tests.ui.harness import NARROW, Running, running
 from tests.ui.shell import decks
-from tests.ui.shell.running import NARROW, Running, running
 from tui.model.chat import BackendKind, ModelView, Severity, TurnPhase
 from tui.model.events import ModelSelected, Notice, NoticeRaised, RequestRaised
 from tui.ui import keymap
-from tui.ui.messages import PaneName
+from tui.ui.panes import PaneName
 from tui.ui.panes.servers import ServersTree
 from tui.ui.panes.side import SidePane
-from tui.ui.screens.confirmation import ConfirmationScreen
+from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.screens.details import ServerDetailsScreen
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.main import MainScreen
-from tui.ui.screens.welcome import WelcomeScreen
+from tui.ui.screens.model_setup import WelcomeScreen
 
 
 async def run_from_palette(deck: Running, query: str) -> None:
@@ -40,7 +40,7 @@ async def test_help_begins_with_the_keys_of_the_place() -> None:
         assert deck.on_top(HelpScreen)
         here = deck.text[: deck.text.index("Everywhere")]
         assert "Restart the server" in here
-        assert "Put it into the message" not in here
+        assert "Insert it into the message" not in here
         await deck.press("escape", "f6", "f1")
         here = deck.text[: deck.text.index("Everywhere")]
         assert "Send the message" in here
@@ -70,16 +70,16 @@ async def test_help_says_first_how_to_get_to_whole_texts_from_the_composer() -> 
         await deck.press("f1")
         lines = iter(deck.lines)
         assert any("shift+tab" in line and "Go to the conversation" in line for line in lines)
-        assert "v shows the whole" in next(lines)
+        assert "v shows all of it" in next(lines)
 
 
 async def test_help_over_a_question_lists_its_answers_and_comes_back_to_it() -> None:
     store = decks.full_store()
     async with running(store) as deck:
         store.dispatch(RequestRaised(confirmation()))
-        await deck.until(lambda: deck.on_top(ConfirmationScreen))
+        await deck.until(lambda: deck.on_top(ConfirmationQuestion))
         question = deck.app.screen
-        assert isinstance(question, ConfirmationScreen)
+        assert isinstance(question, ConfirmationQuestion)
         await deck.until(lambda: question.armed)
         await deck.press("f1")
         here = deck.text[: deck.text.index("Everywhere")]
@@ -90,7 +90,8 @@ async def test_help_over_a_question_lists_its_answers_and_comes_back_to_it() -> 
         assert not question.armed
         await deck.until(lambda: question.armed)
         await deck.press("o")
-        assert [name for name, _ in deck.commands.calls] == ["decide"]
+        await deck.until(lambda: deck.commands.calls)
+        assert [name for name, _ in deck.commands.calls] == ["answer"]
 
 
 def test_binding_ids_are_unique() -> None:
@@ -128,19 +129,19 @@ async def test_the_palette_shows_panes_details_help_and_quits() -> None:
         assert deck.app.return_value == 0
 
 
-async def test_cancelling_is_in_the_palette_only_while_an_answer_runs() -> None:
+async def test_stopping_is_in_the_palette_only_while_an_answer_runs() -> None:
     store = decks.full_store()
     async with running(store) as deck:
         decks.start_turn(store)
         decks.change_phase(store, TurnPhase.STREAMING)
-        await run_from_palette(deck, "cancel the answer")
+        await run_from_palette(deck, "stop the answer")
         assert ("cancel_turn", ()) in deck.commands.calls
 
 
 async def test_a_first_start_without_a_key_offers_the_demo_first() -> None:
     async with running(decks.new_store(needs_setup=True)) as deck:
         assert deck.on_top(WelcomeScreen)
-        assert "No Gemini key was found" in deck.text
+        assert "No Gemini API key found" in deck.text
         await deck.press("enter")
         assert deck.commands.calls == [("use_demo", ())]
         assert isinstance(deck.focus, TextArea)
@@ -179,9 +180,10 @@ async def test_a_key_that_is_not_taken_can_be_corrected() -> None:
 
 async def test_the_model_can_be_chosen_again_from_the_palette() -> None:
     async with running(decks.full_store()) as deck:
-        await run_from_palette(deck, "choose who answers")
+        await run_from_palette(deck, "model: choose")
         await deck.until(lambda: deck.on_top(WelcomeScreen))
-        assert "Who answers?" in deck.text
+        assert "Choose a model" in deck.text
+        assert "esc close" in deck.text
         await deck.press("escape")
         assert deck.on_top(MainScreen)
         assert deck.commands.calls == []

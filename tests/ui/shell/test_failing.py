@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import anyio
 import pytest
 from rich.traceback import Traceback
 
+from tests.support.waiting import eventually
+from tests.ui.harness import running
 from tests.ui.shell import decks
-from tests.ui.shell.running import running
 from tui.ui.app import GemdeckApp
 from tui.ui.driver import DeckDriver
 
@@ -21,9 +21,7 @@ async def run_until_failed(crash_dir: Path, fail: Callable[[GemdeckApp], object]
     """Let the app fail, and wait for its exit code."""
     async with running(decks.full_store(), crash_dir=crash_dir) as deck:
         fail(deck.app)
-        with anyio.fail_after(5):
-            while deck.app.return_code is None:  # noqa: ASYNC110 - nothing tells of it
-                await anyio.sleep(0.01)
+        await eventually(lambda: deck.app.return_code is not None)
         assert deck.app.return_code == 1
 
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from itertools import chain
 
+from tests.ui.harness import Running, running
 from tests.ui.shell import decks
-from tests.ui.shell.running import Running, running
 from tui.model.catalog import (
     Catalog,
     Parameter,
@@ -21,7 +21,7 @@ from tui.store.store import Store
 from tui.text import sanitize, sanitize_line
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.tools import ToolsPane
-from tui.ui.widgets.filter_list import FilterList
+from tui.ui.widgets.lists.filter_list import FilterList
 
 HOSTILE = [
     "[/x]",

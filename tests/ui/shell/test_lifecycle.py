@@ -8,13 +8,12 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.widgets import Static
 
+from tests.ui.harness import run_and_fail, running
 from tests.ui.shell import decks
-from tests.ui.shell.running import run_and_fail, running
 from tui.ui import crash, themes
-from tui.ui.app import GemdeckApp
-from tui.ui.output_filter import ControlCharacterFilter
-from tui.ui.preferences import UiPreferences
-from tui.ui.widgets.plain import block, count, fit
+from tui.ui.app import ControlCharacterFilter, GemdeckApp
+from tui.ui.themes import UiPreferences
+from tui.ui.widgets.text.plain import block, count, fit
 
 SECRET = "AIza-this-must-not-be-seen"
 

@@ -3,8 +3,8 @@
 import pytest
 from textual.widgets import Input, OptionList, TextArea
 
+from tests.ui.harness import NARROW, WIDE, Running, running
 from tests.ui.shell import decks
-from tests.ui.shell.running import NARROW, WIDE, Running, running
 from tui.model.catalog import Catalog, ResourceContent, ResourceTemplateView
 from tui.model.events import (
     ArgumentCompleted,
@@ -15,14 +15,14 @@ from tui.model.events import (
     SubscriptionChanged,
 )
 from tui.model.servers import ServerInfo, ServerStatus
-from tui.ui.messages import PaneName
+from tui.ui.panes import PaneName
 from tui.ui.panes.chat import ABOUT_RESOURCE, ChatPane
 from tui.ui.panes.resources import ResourcesPane
-from tui.ui.screens.arguments import ArgumentsScreen
+from tui.ui.screens.dialog import ViewerScreen
 from tui.ui.screens.log_level import LogLevelScreen
 from tui.ui.screens.main import MainScreen
-from tui.ui.screens.viewer import ViewerScreen
-from tui.ui.widgets.describe import era
+from tui.ui.screens.prompt_arguments import ArgumentsScreen
+from tui.ui.widgets.text.describe import era
 
 ONE = "test://static/resource/1"
 TWO = "test://static/resource/2"
@@ -150,7 +150,7 @@ async def test_a_resource_is_followed_and_no_longer() -> None:
         await deck.press("f5", "down", "w")
         assert asked(deck, "subscribe_resource") == [(decks.EVERYTHING, TWO, True)]
         deck.store.dispatch(SubscriptionChanged(decks.EVERYTHING, TWO, True))
-        await deck.until(lambda: "followed:" in deck.text)
+        await deck.until(lambda: "watched:" in deck.text)
         assert deck.one(ResourcesPane).action_label("watch") == "unwatch"
         await deck.press("w")
         assert asked(deck, "subscribe_resource")[-1] == (decks.EVERYTHING, TWO, False)
@@ -210,7 +210,7 @@ async def test_the_log_level_of_a_server_is_chosen_in_the_activity_pane() -> Non
         await deck.press("down", "down", "enter")
         assert asked(deck, "set_log_level") == [(decks.GIT, "warning")]
         deck.store.dispatch(LogLevelChanged(decks.GIT, "warning"))
-        await deck.until(lambda: "from warning" in deck.text)
+        await deck.until(lambda: "log level warning" in deck.text)
 
 
 def test_the_era_of_a_connection_is_told_by_its_revision() -> None:

@@ -5,23 +5,23 @@ import pytest
 from textual.widget import Widget
 from textual.widgets import TextArea
 
+from tests.ui.harness import NARROW, running
 from tests.ui.requests.samples import FORM_ID, form
 from tests.ui.shell import decks
-from tests.ui.shell.running import NARROW, running
 from tui.model.events import RequestRaised, RequestSettled
 from tui.model.servers import ServerId
-from tui.ui.messages import PaneName
+from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.prompts import PromptsPane
 from tui.ui.panes.servers import ServersPane, ServersTree
 from tui.ui.panes.side import SidePane
-from tui.ui.screens.form import FormScreen
+from tui.ui.questions.form import FormQuestion
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.main import MainScreen
-from tui.ui.widgets.filter_list import FilterLine
-from tui.ui.widgets.log_view import LogView
-from tui.ui.widgets.row_list import RowList
+from tui.ui.widgets.lists.filter_list import FilterLine
+from tui.ui.widgets.lists.log_view import LogView
+from tui.ui.widgets.lists.row_list import RowList
 
 KEYS: list[tuple[str, type[Widget], type[Widget]]] = [
     ("f2", ServersPane, ServersTree),
@@ -151,11 +151,11 @@ async def test_over_a_question_the_key_bar_lists_the_keys_that_work_there() -> N
     store = decks.full_store()
     async with running(store) as deck:
         store.dispatch(RequestRaised(form()))
-        await deck.until(lambda: deck.on_top(FormScreen))
+        await deck.until(lambda: deck.on_top(FormQuestion))
         await deck.settle()
         assert deck.lines[-1].split() == ["F1", "help", "^P", "palette", "^Q", "quit"]
         await deck.press("f2")
-        assert deck.on_top(FormScreen)
+        assert deck.on_top(FormQuestion)
         await deck.press("f1")
         assert deck.on_top(HelpScreen)
         await deck.press("escape")
@@ -189,13 +189,13 @@ async def test_the_part_asked_for_last_is_shown_whichever_is_made_first(
 
 async def test_the_key_bar_shows_the_way_out_at_every_width() -> None:
     async with running(decks.full_store(), NARROW) as deck:
-        for key in ("F1 help", "^P find", "F2 servers", "F3 tools", "F4 prompts", "F5 data"):
+        for key in ("F1 help", "^P palette", "F2 servers", "F3 tools", "F4 prompts", "F6 chat"):
             assert key in deck.lines[-1]
-        for key in ("F6 chat", "F7 log", "^Q quit"):
+        for key in ("F7 activity", "^Q quit"):
             assert key in deck.lines[-1]
         await deck.pilot.resize_terminal(60, 24)
         await deck.settle()
-        for key in ("F1 help", "^P find", "F2 servers", "F6 chat", "^Q quit"):
+        for key in ("F1 help", "^P palette", "F2 servers", "F6 chat", "^Q quit"):
             assert key in deck.lines[-1]
         await deck.pilot.resize_terminal(120, 36)
         await deck.settle()

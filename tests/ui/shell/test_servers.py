@@ -3,18 +3,18 @@
 from dataclasses import replace
 from time import monotonic
 
+from tests.ui.harness import NARROW, Running, running
 from tests.ui.shell import decks
-from tests.ui.shell.running import NARROW, Running, running
 from tui.model.catalog import Catalog
 from tui.model.events import CatalogChanged, ServerStatusChanged
 from tui.model.servers import Failure, ServerId, ServerStatus
-from tui.ui.messages import PaneName
+from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.servers import ServersPane, ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.panes.tools import ToolsPane
 from tui.ui.screens.details import ServerDetailsScreen
-from tui.ui.widgets.filter_list import FilterLine
+from tui.ui.widgets.lists.filter_list import FilterLine
 
 
 async def go_to(deck: Running, server: ServerId) -> ServersTree:
@@ -71,7 +71,7 @@ async def test_signing_in_is_offered_only_where_a_server_asks_for_it() -> None:
         assert "a sign in" in deck.text
         await deck.press("a")
         assert [toast.message for toast in deck.app._notifications] == [
-            "Signing in from here comes with a later version."
+            "gemdeck cannot sign in to servers yet."
         ]
 
 

@@ -1,5 +1,9 @@
 """The engine as a whole, with a model that is only chosen and never asked."""
 
+import asyncio
+import json
+import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,10 +12,21 @@ import anyio
 import pytest
 
 from tests.fakes.gemini import KEY
-from tui.engine.consent.headless import HeadlessConsent
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.support import eventually
+from tui.engine.auth.key_store import KeyStore
+from tui.engine.demo import notes_server
+from tui.engine.demo.model import DemoBackend
 from tui.engine.engine import Engine, EngineOptions
-from tui.model.chat import BackendKind, ModelView
-from tui.model.events import Event, ModelSelected, ServersConfigured, TextStreamed
+from tui.model.chat import BackendKind, ModelView, TurnOutcome
+from tui.model.events import (
+    Event,
+    ModelSelected,
+    NoticeRaised,
+    ServersConfigured,
+    TextStreamed,
+    TurnFinished,
+)
 
 DEMO = ModelView("demo", BackendKind.DEMO)
 
@@ -20,7 +35,7 @@ DEMO = ModelView("demo", BackendKind.DEMO)
 async def started(folder: Path) -> AsyncIterator[tuple[Engine, list[Event]]]:
     events: list[Event] = []
     options = EngineOptions(folder, server_patience=0)
-    async with Engine(options, events.append, HeadlessConsent(())) as engine:
+    async with Engine(options, events.append) as engine:
         await engine.start()
         yield engine, events
 
@@ -32,13 +47,13 @@ async def test_the_demo_answers_again_with_its_servers_after_a_key(
     async with started(tmp_path) as (engine, events):
         assert [e.model.backend for e in events if isinstance(e, ModelSelected)] == ["Gemini"]
         before = len(events)
-        engine.use_demo()
+        engine.models.use_demo()
         selected, configured = events[before : before + 2]
         assert selected == ModelSelected(DEMO)
         assert isinstance(configured, ServersConfigured)
         assert [view.id for view in configured.servers] == ["notes", "slow"]
         engine.send("hello")
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE):
             await engine.wait_idle()
         assert "demo" in "".join(e.delta for e in events if isinstance(e, TextStreamed))
 
@@ -46,5 +61,93 @@ async def test_the_demo_answers_again_with_its_servers_after_a_key(
 async def test_staying_with_the_demo_leaves_its_servers_alone(tmp_path: Path) -> None:
     async with started(tmp_path) as (engine, events):
         before = len(events)
-        engine.use_demo()
+        engine.models.use_demo()
         assert events[before:] == [ModelSelected(DEMO)]
+
+
+async def test_servers_start_although_there_is_no_model(home: Path, tmp_path: Path) -> None:
+    entry = {"command": sys.executable, "args": ["-P", notes_server.__file__]}
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text(json.dumps({"mcpServers": {"notes": entry}}))
+    options = EngineOptions(tmp_path, demo_without_key=False, follow_settings=False)
+    async with Engine(options) as engine:
+        await engine.start()
+        await engine.wait_ready()
+        tools = {str(tool.server): tool.view.name for tool in engine.servers.offered_tools()}
+        assert list(tools) == ["notes"]
+        engine.send("nobody hears this")
+        await engine.wait_idle()
+
+
+async def test_the_events_come_in_order_and_end_with_the_engine(tmp_path: Path) -> None:
+    async with Engine(EngineOptions(tmp_path, demo=True)) as engine:
+        events = engine.events()
+        await engine.start()
+    kinds = [type(event) async for event in events]
+    assert kinds[0] is ModelSelected
+    assert ServersConfigured in kinds
+
+
+async def test_a_message_without_a_model_comes_back(tmp_path: Path) -> None:
+    options = EngineOptions(tmp_path, demo_without_key=False, follow_settings=False)
+    async with Engine(options) as engine:
+        await engine.start()
+        events = engine.events()
+        engine.send("nobody\nhears this")
+        with anyio.fail_after(PATIENCE):
+            async for event in events:  # as in the README: until the turn has finished
+                if isinstance(event, NoticeRaised):
+                    assert event.notice.text.endswith("there is no model: nobody hears this")
+                if isinstance(event, TurnFinished):
+                    assert event.outcome is TurnOutcome.FAILED
+                    assert event.unsent == "nobody\nhears this"
+                    break
+
+
+@pytest.mark.writes_secrets("credentials.json")
+async def test_the_key_that_was_pasted_last_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep, other = KeyStore.set, "A" * len(KEY)
+    begun, overtaken, written = threading.Event(), threading.Event(), list[str]()
+
+    def slow(store: KeyStore, key: str) -> None:
+        if key == other:
+            begun.set()
+            overtaken.wait(0.5)
+        keep(store, key)
+        written.append(key)
+        overtaken.set()
+
+    monkeypatch.setattr(KeyStore, "set", slow)
+    async with started(tmp_path) as (engine, _):
+        engine.models.use_api_key(other)
+        await asyncio.to_thread(begun.wait)
+        engine.models.use_api_key(KEY)
+        await eventually(lambda: len(written) == 2)
+    assert written == [other, KEY]
+
+
+@pytest.mark.writes_secrets("credentials.json")
+async def test_the_model_of_a_cancelled_choice_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening, cancelled, closed = threading.Event(), threading.Event(), list[bool]()
+
+    class Slow(DemoBackend):
+        async def aclose(self) -> None:
+            closed.append(True)
+
+    def open_slowly(*_: object) -> Slow:
+        opening.set()
+        cancelled.wait(20)
+        return Slow()
+
+    monkeypatch.setattr("tui.engine.late.open_backend", open_slowly)
+    async with started(tmp_path) as (engine, _):
+        engine.models.use_api_key(KEY)
+        await asyncio.to_thread(opening.wait)
+        engine.models.use_demo()
+        await asyncio.sleep(0)
+        cancelled.set()
+        await eventually(lambda: closed)

@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tui.engine.consent.headless import HeadlessConsent
+from tests.support.waiting import PATIENCE
 from tui.engine.engine import Engine, EngineOptions
 from tui.model.chat import Severity
 from tui.model.events import Event, NoticeRaised
@@ -25,12 +25,12 @@ async def test_a_task_that_breaks_down_is_logged_and_said(
             notices.append(event)
             said.set()
 
-    monkeypatch.setattr("tui.engine.configuration.remember_api_key", broken)
+    monkeypatch.setattr("tui.engine.model_choice.remember_api_key", broken)
     options = EngineOptions(tmp_path, demo=True)
-    async with Engine(options, hear, HeadlessConsent(())) as engine:
+    async with Engine(options, hear) as engine:
         await engine.start()
-        engine.use_api_key("any")
-        with anyio.fail_after(5):
+        engine.models.use_api_key("any")
+        with anyio.fail_after(PATIENCE):
             await said.wait()
     assert "ZeroDivisionError" in notices[0].notice.text
     assert "ZeroDivisionError: a bug" in caplog.text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui.engine.events import EventBus
+from tui.engine.bus import EventBus
 from tui.model.chat import Severity
 from tui.model.events import Event, Notice, NoticeRaised
 

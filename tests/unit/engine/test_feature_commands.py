@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.unit.engine.servers.asking import ERAS, Stage, asking
-from tests.unit.engine.servers.support import call, eventually
-from tui.engine import offerings as module
+from tests.unit.engine.mcp.asking import ERAS, Stage, asking
+from tests.unit.engine.mcp.support import call, eventually
+from tui.engine import feature_commands as module
 from tui.engine.chat.message import Message
-from tui.engine.offerings import Offerings
-from tui.engine.tools import TextPart
+from tui.engine.feature_commands import FeatureCommands
+from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.catalog import ResourceContent
 from tui.model.events import (
     ArgumentCompleted,
@@ -28,13 +28,13 @@ COUNTER = "counter://now"
 
 
 class Counter:
-    """A counter of offerings with a server behind it, and what was sent to the model."""
+    """A counter of features with a server behind it, and what was sent to the model."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self.sent: list[Message] = []
-        self.offerings = Offerings(
-            stage.manager, stage.facilities, stage.events.append, self.sent.append
+        self.features = FeatureCommands(
+            stage.manager, stage.context, stage.events.append, self.sent.append
         )
 
     def reads(self) -> list[ResourceRead]:
@@ -48,13 +48,13 @@ class Counter:
 async def counter(era: ProtocolEra = ProtocolEra.STATELESS) -> AsyncIterator[Counter]:
     async with asking(era) as stage:
         made = Counter(stage)
-        async with made.offerings:
+        async with made.features:
             yield made
 
 
 async def test_a_prompt_is_shown_as_its_command_and_sent_as_rendered() -> None:
     async with counter() as at:
-        at.offerings.send_prompt(ASKING, "greet", {"name": 'Ada "A"', "mood": "brief"})
+        at.features.send_prompt(ASKING, "greet", {"name": 'Ada "A"', "mood": "brief"})
         await eventually(lambda: at.sent)
         [message] = at.sent
         command = '/greet --name="Ada \\"A\\"" --mood="brief"'
@@ -65,8 +65,8 @@ async def test_a_prompt_is_shown_as_its_command_and_sent_as_rendered() -> None:
 
 async def test_a_prompt_that_fails_says_so_and_sends_nothing() -> None:
     async with counter() as at:
-        at.offerings.send_prompt(ASKING, "nothing", {})
-        at.offerings.send_prompt(NOBODY, "greet", {})
+        at.features.send_prompt(ASKING, "nothing", {})
+        at.features.send_prompt(NOBODY, "greet", {})
         await eventually(lambda: len(at.stage.notices()) == 2)
         assert all("was not sent" in words for words in at.stage.notices())
         assert at.sent == []
@@ -74,28 +74,43 @@ async def test_a_prompt_that_fails_says_so_and_sends_nothing() -> None:
 
 async def test_a_resource_is_read_for_the_user() -> None:
     async with counter() as at:
-        at.offerings.read_resource(ASKING, COUNTER)
+        at.features.read_resource(ASKING, COUNTER)
         await eventually(at.reads)
         assert at.reads() == [
             ResourceRead(ASKING, COUNTER, ResourceContent("count 0", "text/plain"))
         ]
-        at.offerings.read_resource(ASKING, "nothing://there")
+        at.features.read_resource(ASKING, "nothing://there")
         await eventually(lambda: len(at.reads()) == 2)
         assert "refused" in at.reads()[1].failure
 
 
 async def test_of_two_readings_the_later_one_counts() -> None:
     async with counter() as at:
-        at.offerings.read_resource(ASKING, COUNTER)
-        at.offerings.read_resource(ASKING, "memo://b")
+        at.features.read_resource(ASKING, COUNTER)
+        at.features.read_resource(ASKING, "memo://b")
         await eventually(at.reads)
         await call(at.stage.manager, "counts")
         assert [read.uri for read in at.reads()] == ["memo://b"]
 
 
+async def test_a_followed_resource_does_not_replace_the_one_opened_since() -> None:
+    async with counter() as at:
+        at.features.read_resource(ASKING, COUNTER)
+        await eventually(at.reads)
+        at.stage.context.resource_updated(ASKING, COUNTER)
+        await asyncio.sleep(0)  # the second reading is under way
+        at.features.read_resource(ASKING, "memo://b")
+        await eventually(lambda: len(at.reads()) > 1)
+        await call(at.stage.manager, "counts")
+        assert [read.uri for read in at.reads()] == [COUNTER, "memo://b"]
+        at.stage.context.resource_updated(ASKING, "memo://b")
+        await eventually(lambda: len(at.reads()) == 3)
+        assert at.reads()[-1].uri == "memo://b"
+
+
 async def test_a_resource_goes_with_a_message_as_labelled_data() -> None:
     async with counter() as at:
-        at.offerings.send_resource(ASKING, "memo://monday", " What is on? ")
+        at.features.send_resource(ASKING, "memo://monday", " What is on? ")
         await eventually(lambda: at.sent)
         [message] = at.sent
         assert message.shown == "What is on?\n\n[memo://monday of asking: 25 characters]"
@@ -108,7 +123,7 @@ async def test_a_resource_goes_with_a_message_as_labelled_data() -> None:
 
 async def test_a_message_whose_resource_cannot_be_read_is_not_lost() -> None:
     async with counter() as at:
-        at.offerings.send_resource(ASKING, "nothing://there", "What is on?")
+        at.features.send_resource(ASKING, "nothing://there", "What is on?")
         await eventually(at.stage.notices)
         assert at.stage.notices()[0].endswith("Not sent: What is on?")
         assert at.sent == []
@@ -117,41 +132,41 @@ async def test_a_message_whose_resource_cannot_be_read_is_not_lost() -> None:
 @pytest.mark.parametrize("era", ERAS)
 async def test_the_shown_resource_follows_its_changes(era: ProtocolEra) -> None:
     async with counter(era) as at:
-        at.offerings.read_resource(ASKING, COUNTER)
-        at.offerings.subscribe(ASKING, COUNTER, subscribed=True)
+        at.features.read_resource(ASKING, COUNTER)
+        at.features.subscribe(ASKING, COUNTER, subscribed=True)
         subscribed = SubscriptionChanged(ASKING, COUNTER, subscribed=True)
         await eventually(lambda: subscribed in at.stage.events and at.reads())
         await call(at.stage.manager, "bump")
         await eventually(lambda: at.reads()[-1].content.text == "count 1")
-        at.offerings.subscribe(ASKING, COUNTER, subscribed=False)
+        at.features.subscribe(ASKING, COUNTER, subscribed=False)
         gone = SubscriptionChanged(ASKING, COUNTER, subscribed=False)
         await eventually(lambda: gone in at.stage.events)
-        assert at.stage.facilities.subscriptions[ASKING] == set()
+        assert at.stage.context.subscriptions[ASKING] == set()
 
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_of_following_and_not_following_the_last_word_counts(era: ProtocolEra) -> None:
     async with counter(era) as at:
         for subscribed in (True, False, True, False):
-            at.offerings.subscribe(ASKING, COUNTER, subscribed=subscribed)
+            at.features.subscribe(ASKING, COUNTER, subscribed=subscribed)
 
         def told() -> list[bool]:
             return [e.subscribed for e in at.stage.events if isinstance(e, SubscriptionChanged)]
 
         await eventually(lambda: len(told()) == 4)
         assert told() == [True, False, True, False]
-        assert at.stage.facilities.subscriptions[ASKING] == set()
+        assert at.stage.context.subscriptions[ASKING] == set()
 
 
 async def test_a_storm_of_changes_is_a_few_readings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REREAD_INTERVAL", 0.05)
     async with counter() as at:
-        at.offerings.read_resource(ASKING, COUNTER)
+        at.features.read_resource(ASKING, COUNTER)
         await eventually(at.reads)
         began = time.monotonic()
         for _ in range(1_000):
-            at.stage.facilities.resource_updated(ASKING, COUNTER)
-            at.stage.facilities.resource_updated(ASKING, "memo://other")
+            at.stage.context.resource_updated(ASKING, COUNTER)
+            at.stage.context.resource_updated(ASKING, "memo://other")
             await asyncio.sleep(0)
         await eventually(lambda: len(at.reads()) >= 2)
         allowed = 3 + (time.monotonic() - began) / 0.05
@@ -161,22 +176,22 @@ async def test_a_storm_of_changes_is_a_few_readings(monkeypatch: pytest.MonkeyPa
 
 async def test_a_refused_subscription_is_told_and_not_remembered() -> None:
     async with counter(ProtocolEra.HANDSHAKE) as at:
-        at.offerings.subscribe(ASKING, "blob://pixel", subscribed=True)
+        at.features.subscribe(ASKING, "blob://pixel", subscribed=True)
         await eventually(at.stage.notices)
         assert not any(isinstance(event, SubscriptionChanged) for event in at.stage.events)
-        assert at.stage.facilities.subscriptions[ASKING] == set()
+        assert at.stage.context.subscriptions[ASKING] == set()
 
 
 async def test_only_the_last_completion_arrives_and_failures_give_nothing() -> None:
     async with counter() as at:
-        at.offerings.complete("t1", ASKING, "greet", "name", "slow", {})
+        at.features.complete("t1", ASKING, "greet", "name", "slow", {})
         await asyncio.sleep(0)
-        at.offerings.complete("t2", ASKING, "greet", "name", "Al", {})
+        at.features.complete("t2", ASKING, "greet", "name", "Al", {})
         await eventually(at.completions)
         assert at.completions() == [ArgumentCompleted("t2", ("Alan",))]
-        at.offerings.complete("t3", ASKING, "greet", "name", "boom", {})
+        at.features.complete("t3", ASKING, "greet", "name", "boom", {})
         await eventually(lambda: len(at.completions()) == 2)
-        at.offerings.complete("t4", NOBODY, "greet", "name", "A", {})
+        at.features.complete("t4", NOBODY, "greet", "name", "A", {})
         await eventually(lambda: len(at.completions()) == 3)
         assert at.completions()[1:] == [ArgumentCompleted("t3", ()), ArgumentCompleted("t4", ())]
         assert at.stage.notices() == []
@@ -184,9 +199,9 @@ async def test_only_the_last_completion_arrives_and_failures_give_nothing() -> N
 
 async def test_a_log_level_is_set_or_the_reason_is_told() -> None:
     async with counter() as at:
-        at.offerings.set_log_level(ASKING, "error")
+        at.features.set_log_level(ASKING, "error")
         await eventually(lambda: LogLevelChanged(ASKING, "error") in at.stage.events)
-        at.offerings.set_log_level(NOBODY, "error")
+        at.features.set_log_level(NOBODY, "error")
         await eventually(at.stage.notices)
         assert "was not changed" in at.stage.notices()[0]
 
@@ -195,6 +210,6 @@ async def test_more_requests_than_the_limit_are_not_made(monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "MAX_RUNNING", 2)
     async with counter() as at:
         for _ in range(3):
-            at.offerings.send_prompt(ASKING, "greet", {"name": "x"})
-        assert at.stage.notices() == ["There are 2 requests under way already."]
+            at.features.send_prompt(ASKING, "greet", {"name": "x"})
+        assert at.stage.notices() == ["2 requests are already running. Try again later."]
         await eventually(lambda: len(at.sent) == 2)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.files import (
+from tui.engine.files.atomic import (
     UnfitFileError,
     locked,
     read_regular,
@@ -98,7 +98,7 @@ def test_only_regular_files_within_the_limit_are_read(tmp_path: Path) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from tui.engine.files import locked
+from tui.engine.files.atomic import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

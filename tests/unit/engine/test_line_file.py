@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.files import locked
-from tui.engine.line_file import LineFile
+from tui.engine.files.atomic import locked
+from tui.engine.files.line_file import LineFile
 
 
 def lines(path: Path) -> LineFile:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tui.engine import logs
-from tui.engine.paths import log_dir
-from tui.engine.redaction import Redactor
+from tui.engine.files.paths import log_dir
+from tui.engine.logs import log_file
+from tui.engine.logs.redaction import Redactor
 
 _log = logging.getLogger("some")
 
@@ -26,22 +26,22 @@ def root_logger() -> Iterator[None]:
             handler.close()
     root.handlers[:] = handlers
     root.setLevel(level)
-    for name in logs.TALKATIVE:
+    for name in log_file.TALKATIVE:
         logging.getLogger(name).setLevel(logging.NOTSET)
     logging.captureWarnings(capture=False)
 
 
 def records() -> list[dict[str, Any]]:
     """Read the log; every line must be a record."""
-    data = (log_dir() / logs.LOG_NAME).read_bytes()
+    data = (log_dir() / log_file.LOG_NAME).read_bytes()
     assert data.endswith(b"\n")
     assert not [byte for byte in data if (byte < 0x20 and byte != 0x0A) or byte > 0x7E]
     return [json.loads(line) for line in data.splitlines()]
 
 
 def test_every_log_file_is_private_also_after_a_rotation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "MAX_LOG_BYTES", 400)
-    logs.log_to_file()
+    monkeypatch.setattr(log_file, "MAX_LOG_BYTES", 400)
+    log_file.log_to_file()
     for number in range(10):
         _log.warning("line %s of many", number)
     files = [path for path in log_dir().iterdir() if path.suffix != ".lock"]
@@ -51,7 +51,7 @@ def test_every_log_file_is_private_also_after_a_rotation(monkeypatch: pytest.Mon
 
 
 def test_a_record_says_when_how_bad_who_and_what() -> None:
-    logs.log_to_file()
+    log_file.log_to_file()
     _log.error("broke %s", "down")
     [record] = records()
     assert record.pop("time").endswith("+00:00")
@@ -60,7 +60,7 @@ def test_a_record_says_when_how_bad_who_and_what() -> None:
 
 def test_an_error_brings_its_stack_without_the_secrets_in_its_text() -> None:
     redactor = Redactor()
-    logs.log_to_file(redactor)
+    log_file.log_to_file(redactor)
     redactor.register("hunter2hunter2")
     try:
         raise ValueError("bad key hunter2hunter2")
@@ -84,23 +84,23 @@ class Hostile:
 def test_what_cannot_be_written_is_dropped_without_a_word(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    logs.log_to_file()
+    log_file.log_to_file()
     _log.warning("%d apples", "no number")
     _log.warning(Hostile())
     _log.warning("next")
     assert [record["message"] for record in records()] == ["%d apples", "next"]
-    (log_dir() / logs.LOG_NAME).unlink()
-    (log_dir() / logs.LOG_NAME).mkdir()
+    (log_dir() / log_file.LOG_NAME).unlink()
+    (log_dir() / log_file.LOG_NAME).mkdir()
     _log.warning("nowhere to go")
     assert capsys.readouterr() == ("", "")
 
 
 def test_libraries_speak_only_when_asked_to() -> None:
-    logs.log_to_file()
+    log_file.log_to_file()
     logging.getLogger("httpx").info("HTTP Request: GET https://h/?key=1")
     logging.getLogger("mcp.client").debug("payload")
     logging.getLogger("google_genai.models").warning("attention")
     assert [record["message"] for record in records()] == ["attention"]
-    logs.log_to_file(verbose=True)
+    log_file.log_to_file(verbose=True)
     logging.getLogger("httpx").info("HTTP Request: GET https://h/?key=1")
     assert records()[-1]["message"] == "HTTP Request: GET https://h/?key=***"

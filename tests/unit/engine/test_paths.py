@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.paths import log_dir, state_dir
+from tui.engine.files.paths import log_dir, state_dir
 
 
 def mode(path: Path) -> int:

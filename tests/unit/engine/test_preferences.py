@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine import preferences
-from tui.engine.files import locked
-from tui.engine.preferences import append_message, load_messages, load_theme, save_theme
+from tui.engine.files import preferences
+from tui.engine.files.atomic import locked
+from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
 
 
 def test_a_theme_is_remembered_beside_what_else_is_kept(tmp_path: Path) -> None:

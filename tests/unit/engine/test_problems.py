@@ -3,8 +3,9 @@
 import asyncio
 import threading
 
-from tui.engine.problems import MAX_TOLD, Problems
-from tui.engine.redaction import Redactor
+from tests.support.waiting import PATIENCE
+from tui.engine.logs.problems import MAX_NOTICES, Problems
+from tui.engine.logs.redaction import Redactor
 from tui.model.chat import Severity
 from tui.model.events import Event, Notice, NoticeRaised
 
@@ -18,7 +19,7 @@ async def test_a_problem_met_in_a_thread_is_told_on_the_loop() -> None:
     assert heard.empty()
     problems.attach()
     await asyncio.to_thread(problems, "during hunter2hunter2")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         told = [await heard.get(), await heard.get()]
     texts = ["before", "during ***"]
     notices = [NoticeRaised(Notice(Severity.WARNING, text)) for text in texts]
@@ -31,8 +32,8 @@ async def test_many_problems_are_one_fault() -> None:
     for number in range(100):
         problems(f"file {number} cannot be written.")
     problems.attach()
-    assert len(events) == MAX_TOLD
-    assert "Further ones are in the log" in str(events[-1])
+    assert len(events) == MAX_NOTICES
+    assert "Further problems are in the log" in str(events[-1])
     assert "Further" not in str(events[:-1])
 
 

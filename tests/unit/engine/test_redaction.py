@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui.engine import redaction
-from tui.engine.redaction import MAX_REDACTED, Redactor
-from tui.engine.settings.secrets import secrets_in_address
+from tui.engine.logs import redaction
+from tui.engine.logs.redaction import MAX_REDACTED, Redactor
+from tui.engine.logs.secret_names import secrets_in_address
 
 SECRET = "pa ss/w\u00f6rd+\"1'\\&x"
 

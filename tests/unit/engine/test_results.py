@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Script, deck
-from tests.unit.engine.servers.support import eventually
+from tests.unit.engine.mcp.support import eventually
 from tui.model.consent import Choice
 from tui.model.servers import ServerStatus
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui.engine import state_file
-from tui.engine.files import locked, write_private
-from tui.engine.state_file import Change, StateFile, StateFileError
+from tui.engine.files import state_file
+from tui.engine.files.atomic import locked, write_private
+from tui.engine.files.state_file import Change, StateFile, StateFileError
 
 Json = dict[str, Any]
 
@@ -84,21 +84,21 @@ def test_without_a_path_it_is_kept_for_this_run(told: Told) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "not valid JSON"),
-        (b'{"version": 1, "a": ', "not valid JSON"),
+        (b"", "expecting value"),
+        (b'{"version": 1, "a": ', "expecting value"),
         (b"\xff\xfe\x00", "not UTF-8 text"),
-        (b"[" * 10_000, "not valid JSON"),
+        (b"[" * 10_000, "nested deeper than 64 levels"),
         (b'{"version": 1, "a": ' + b"[" * 200 + b"]" * 200 + b"}", "nested deeper than 64 levels"),
-        (b"[]", "not a JSON object"),
-        (b"null", "not a JSON object"),
-        (b'{"version": 1, "a": 1, "a": 2}', "a key stands twice"),
-        (b'{"version": 1, "a": {"b": 1, "b": 1}}', "a key stands twice"),
-        (b'{"version": 1, "a": NaN}', "a number is out of range"),
-        (b'{"version": 1, "a": -Infinity}', "a number is out of range"),
+        (b"[]", "be an object"),
+        (b"null", "be an object"),
+        (b'{"version": 1, "a": 1, "a": 2}', "duplicate key"),
+        (b'{"version": 1, "a": {"b": 1, "b": 1}}', "duplicate key"),
+        (b'{"version": 1, "a": NaN}', "NaN is not a JSON number"),
+        (b'{"version": 1, "a": -Infinity}', "Infinity is not a JSON number"),
         (b'{"version": 1, "a": 1e999}', "a number is out of range"),
-        (b'{"version": 1, "a": ' + b"9" * 5_000 + b"}", "not valid JSON"),
-        (b'{"version": 1, "a": "\\ud800"}', "half a surrogate pair"),
-        (b'{"version": 1, "\\udc00": 1}', "half a surrogate pair"),
+        (b'{"version": 1, "a": ' + b"9" * 5_000 + b"}", "a number is out of range"),
+        (b'{"version": 1, "a": "\\ud800"}', "lone surrogate"),
+        (b'{"version": 1, "\\udc00": 1}', "lone surrogate"),
         (b"{}", "another version"),
         (b'{"version": 2}', "another version"),
         (b'{"version": true}', "another version"),
@@ -204,12 +204,12 @@ def test_what_makes_no_sense_and_cannot_be_set_aside_is_not_replaced(
     with monkeypatch.context() as disk:
         disk.setattr(Path, "rename", refuse)
         assert file.load() is None
-        assert "cannot be set aside: Read-only file system" in told.take()
+        assert "cannot be renamed: Read-only file system" in told.take()
         assert file.update(setting("a", 1)) == {"a": 1}
         assert "this run only" in told.take()
         assert path.read_bytes() == b"garbage"
     assert file.update(setting("b", 2)) == {"a": 1, "b": 2}
-    assert "set aside as state.json.corrupt-" in told.take()
+    assert "renamed to state.json.corrupt-" in told.take()
 
 
 def no_space(_descriptor: int) -> None:
@@ -227,6 +227,16 @@ def test_who_must_know_that_it_is_kept_hears_that_it_is_not(
             file.save(setting("a", 2))
     assert file.read() == {"a": 1}
     assert told == []
+
+
+def test_what_could_not_be_read_again_is_not_written(path: Path, told: Told) -> None:
+    file = state(path, told)
+    file.save(setting("a", 1))
+    with pytest.raises(StateFileError, match="surrogate"):
+        file.save(setting("b", "\udcff"))
+    assert file.update(setting("b", "\udcff")) == {"a": 1, "b": "\udcff"}
+    assert "cannot be written" in told.take()
+    assert state(path, told).load() == {"a": 1}
 
 
 def test_many_waiting_changes_become_one(

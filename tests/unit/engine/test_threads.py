@@ -1,4 +1,5 @@
 import asyncio
+import queue
 import threading
 import time
 from functools import partial
@@ -6,7 +7,7 @@ from functools import partial
 import anyio
 import pytest
 
-from tui.engine.threads import OrderedWorker, in_daemon_thread, within
+from tui.engine.threads import MAX_JOBS, OrderedWorker, in_daemon_thread, within
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ async def test_a_result_and_an_error_come_back_from_the_thread() -> None:
 async def test_a_thread_that_hangs_does_not_hold_up_who_gave_up_on_it(
     gate: threading.Event,
 ) -> None:
-    task = asyncio.create_task(in_daemon_thread(gate.wait))
+    task = in_daemon_thread(gate.wait)
     await asyncio.sleep(0)
     task.cancel()
     try:
@@ -72,3 +73,29 @@ def test_a_job_that_hangs_does_not_hold_up_the_end(gate: threading.Event) -> Non
     worker.close(0.05)
     gate.set()
     assert time.monotonic() - started < 5
+
+
+def test_a_job_that_was_cancelled_while_it_waited_is_skipped(gate: threading.Event) -> None:
+    worker, done = OrderedWorker(), list[int]()
+    worker.submit(lambda: gate.wait(20))
+    assert worker.submit(partial(done.append, 1)).cancel()
+    last = worker.submit(lambda: 2)
+    gate.set()
+    assert last.result(5) == 2
+    assert done == []
+
+
+def test_a_job_that_fails_or_is_rejected_is_told(gate: threading.Event) -> None:
+    told: list[Exception] = []
+    worker = OrderedWorker(told.append)
+    worker.submit(lambda: gate.wait(20))
+    for _ in range(MAX_JOBS + 1):
+        worker.submit(lambda: None)
+    assert {type(error) for error in told} == {queue.Full}
+    told.clear()
+    gate.set()
+    worker.close(5)
+    worker = OrderedWorker(told.append)
+    worker.submit(lambda: 1 // 0)
+    worker.close(5)
+    assert [type(error) for error in told] == [ZeroDivisionError]

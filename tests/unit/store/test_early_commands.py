@@ -4,21 +4,21 @@ from typing import cast
 
 import pytest
 
-from tui.engine.consent.broker import ConsentBroker
 from tui.engine.engine import Engine
 from tui.model.events import Event, NoticeRaised
 from tui.model.servers import ServerId
-from tui.store.engine_commands import MAX_EARLY_MESSAGES, EngineCommands
+from tui.store.commands import MAX_EARLY_MESSAGES, Commands
+from tui.store.store import Store
 
 
 class Recorder:
-    """Stands for the engine, its servers and the broker; records what it is told."""
+    """Stands for the engine and its servers; records what it is told."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[object, ...]] = []
 
     def __getattr__(self, name: str) -> object:
-        if name == "servers":
+        if name in {"servers", "models"}:
             return self
         return lambda *arguments, **named: self.calls.append((name, *arguments, *named.values()))
 
@@ -28,11 +28,11 @@ class Early:
 
     def __init__(self) -> None:
         self.said: list[Event] = []
-        self.commands = EngineCommands(self.said.append)
+        self.commands = Commands(self.said.append)
 
     def attached(self) -> list[tuple[object, ...]]:
         recorder = Recorder()
-        self.commands.attach(cast("Engine", recorder), cast("ConsentBroker", recorder))
+        self.commands.attach(cast("Engine", recorder))
         return recorder.calls
 
 
@@ -79,3 +79,19 @@ def test_the_last_choice_of_a_model_is_kept_and_comes_first(early: Early) -> Non
     early.commands.use_demo()
     early.commands.use_vertex("p", "l")
     assert early.attached() == [("use_vertex", "p", "l"), ("send", "hello")]
+
+
+def test_what_was_typed_early_comes_back_when_it_is_stopped() -> None:
+    store = Store()
+    commands = Commands(store.dispatch)
+    commands.send("one")
+    commands.send("two")
+    commands.cancel_turn()
+    first = store.state.conversation.unsent
+    assert first is not None
+    assert first.text == "one\n\ntwo"
+    commands.cancel_turn()
+    assert store.state.conversation.unsent is first
+    commands.send("one\n\ntwo")
+    commands.cancel_turn()
+    assert store.state.conversation.unsent not in {None, first}

@@ -9,6 +9,7 @@ import pytest
 from tests.support.samples import (
     CALL,
     EVENT_TYPES,
+    RECORDED,
     REQUEST,
     SERVER,
     TEXT,
@@ -24,7 +25,9 @@ from tests.support.samples import (
 from tui.model import events as e
 from tui.model.catalog import Catalog
 from tui.model.chat import (
+    MAIN,
     ChatNotice,
+    ConversationId,
     EntryId,
     ModelText,
     Progress,
@@ -42,7 +45,14 @@ from tui.model.consent import RequestId
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus
 from tui.store.reducer import reduce
 from tui.store.selectors import entries
-from tui.store.state import MAX_LOG_LINES, MAX_NOTICES, AppState, Unsent
+from tui.store.state import (
+    MAX_LOG_LINES,
+    MAX_NOTICES,
+    AppState,
+    ConversationState,
+    Transcript,
+    Unsent,
+)
 
 NOBODY = ServerId("nobody")
 UNKNOWN = EntryId("unknown")
@@ -62,10 +72,20 @@ def test_there_is_a_sample_of_every_event() -> None:
     assert set(one_of_each()) == set(EVENT_TYPES)
 
 
-@pytest.mark.parametrize("kind", EVENT_TYPES, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", RECORDED, ids=lambda kind: kind.__name__)
+def test_what_is_for_the_audit_log_leaves_the_state_alone(kind: type) -> None:
+    before = populated_state()
+    assert reduce(before, one_of_each()[kind]) is before
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in EVENT_TYPES if kind not in RECORDED], ids=lambda kind: kind.__name__
+)
 def test_every_event_changes_the_state_and_not_the_snapshot_before(kind: type) -> None:
     before = populated_state()
-    mappings = {name: dict(getattr(before, name)) for name in ("logs", "log_levels")}
+    mappings = {
+        name: dict(getattr(before, name)) for name in ("logs", "log_levels", "conversations")
+    }
     names = set(AppState.__slots__) - set(mappings)
     kept = {name: copy.deepcopy(getattr(before, name)) for name in names}
 
@@ -124,6 +144,55 @@ def test_a_status_brings_its_reason_and_takes_the_old_one_away() -> None:
     assert ready.servers[1] is failed.servers[1]
 
 
+def test_a_failure_is_kept_until_the_next_attempt_has_ended() -> None:
+    ended, refused = Failure("it ended"), Failure("it refused")
+
+    def kept(*statuses: ServerStatus, failure: Failure | None = None) -> Failure | None:
+        changes = (e.ServerStatusChanged(SERVER, status, failure) for status in statuses)
+        return after(failed, *changes).servers[0].last_failure
+
+    failed = after(
+        populated_state(), e.ServerStatusChanged(SERVER, ServerStatus.RETRYING, ended, 12.5)
+    )
+    assert failed.servers[0].last_failure == ended
+    assert failed.servers[0].is_troubled
+    assert kept(ServerStatus.STARTING) == ended
+    assert kept(ServerStatus.STARTING, ServerStatus.STOPPING) == ended
+    assert kept(ServerStatus.STARTING, ServerStatus.RETRYING, failure=refused) == refused
+    assert kept(ServerStatus.STARTING, ServerStatus.READY) is None
+    assert kept(ServerStatus.STOPPED, ServerStatus.STARTING) is None
+
+
+def test_new_settings_keep_the_failure_of_a_server_that_is_being_tried_again() -> None:
+    ended = Failure("it ended")
+    failed = after(
+        populated_state(),
+        e.ServerStatusChanged(SERVER, ServerStatus.RETRYING, ended, 12.5),
+        e.ServersConfigured(
+            (server_view(status=ServerStatus.STARTING), server_view("new", ServerStatus.STARTING))
+        ),
+    )
+    assert [view.last_failure for view in failed.servers] == [ended, None]
+    broken = replace(server_view(status=ServerStatus.INVALID), failure=Failure("no command"))
+    assert after(failed, e.ServersConfigured((broken,))).servers[0].is_troubled
+
+
+def test_conversations_do_not_touch_each_other() -> None:
+    other = ConversationId("other")
+    before = populated_state()
+    message = UserMessage(EntryId("u"), "hello")
+    state = after(
+        before,
+        e.TurnStarted(TURN, message, 1.0, conversation=other),
+        e.TextStreamed(TEXT, "hi", conversation=other),
+        e.QueueChanged(1, conversation=other),
+    )
+    assert state.conversation is before.conversation
+    assert state.conversations[other].transcript.live == (message, ModelText(TEXT, "hi"))
+    assert state.conversations[other].queued == 1
+    assert replace(state, current=other).conversation is state.conversations[other]
+
+
 def test_a_catalog_outlives_the_connection() -> None:
     listed = one_of_each()[e.CatalogChanged]
     assert isinstance(listed, e.CatalogChanged)
@@ -156,28 +225,30 @@ def test_deltas_build_one_entry_up() -> None:
     state = after(
         populated_state(), e.TextStreamed(EntryId("t"), "a"), e.TextStreamed(EntryId("t"), "b")
     )
-    assert state.transcript.live[-1] == ModelText(EntryId("t"), "ab")
+    assert state.conversation.transcript.live[-1] == ModelText(EntryId("t"), "ab")
 
 
 def test_a_late_delta_goes_to_its_own_entry() -> None:
     state = after(populated_state(), e.TextStreamed(TEXT, " add it."), e.EntryCompleted(TEXT))
-    ids = [entry.id for entry in state.transcript.live]
+    ids = [entry.id for entry in state.conversation.transcript.live]
     assert len(ids) == len(set(ids))
-    assert ModelText(TEXT, "I will add it.", complete=True) in state.transcript.live
+    assert ModelText(TEXT, "I will add it.", complete=True) in state.conversation.transcript.live
 
 
 def test_thoughts_and_text_are_kept_apart() -> None:
     state = after(populated_state(), e.ThoughtStreamed(EntryId("more"), "and then"))
-    assert state.transcript.live[1] == Thought(THOUGHT, "The user wants")
-    assert state.transcript.live[-1] == Thought(EntryId("more"), "and then")
+    assert state.conversation.transcript.live[1] == Thought(THOUGHT, "The user wants")
+    assert state.conversation.transcript.live[-1] == Thought(EntryId("more"), "and then")
 
 
 def test_a_call_keeps_its_progress_until_it_moves_on() -> None:
     progressed = after(populated_state(), e.ToolCallProgressed(CALL, Progress(1, 2)))
-    assert progressed.transcript.live[-1] == replace(tool_call(), progress=Progress(1, 2))
+    assert progressed.conversation.transcript.live[-1] == replace(
+        tool_call(), progress=Progress(1, 2)
+    )
 
     done = after(progressed, e.ToolCallChanged(CALL, ToolCallStatus.OK, 0.5, "added"))
-    call = done.transcript.live[-1]
+    call = done.conversation.transcript.live[-1]
     assert isinstance(call, ToolCall)
     assert (call.status, call.seconds, call.result, call.progress) == (
         ToolCallStatus.OK,
@@ -190,41 +261,41 @@ def test_a_call_keeps_its_progress_until_it_moves_on() -> None:
 def test_a_finished_turn_settles_and_completes_its_entries() -> None:
     before = populated_state()
     state = after(before, e.TurnFinished(TURN, TurnOutcome.COMPLETED))
-    assert state.turn is None
-    assert state.transcript.live == ()
-    assert [entry.id for entry in state.transcript.settled] == [
-        entry.id for entry in before.transcript.live
+    assert state.conversation.turn is None
+    assert state.conversation.transcript.live == ()
+    assert [entry.id for entry in state.conversation.transcript.settled] == [
+        entry.id for entry in before.conversation.transcript.live
     ]
-    assert ModelText(TEXT, "I will", complete=True) in state.transcript.settled
-    assert state.unsent is None
+    assert ModelText(TEXT, "I will", complete=True) in state.conversation.transcript.settled
+    assert state.conversation.unsent is None
 
 
 def test_a_turn_that_follows_without_an_end_settles_the_one_before() -> None:
     state = after(populated_state(), one_of_each()[e.TurnStarted])
-    assert state.turn is not None
-    assert state.turn.id == TurnId("turn-2")
-    assert state.transcript.live == (UserMessage(EntryId("user-2"), "again"),)
-    assert ModelText(TEXT, "I will", complete=True) in state.transcript.settled
+    assert state.conversation.turn is not None
+    assert state.conversation.turn.id == TurnId("turn-2")
+    assert state.conversation.transcript.live == (UserMessage(EntryId("user-2"), "again"),)
+    assert ModelText(TEXT, "I will", complete=True) in state.conversation.transcript.settled
 
 
 def test_text_that_never_arrived_is_kept_until_the_next_message() -> None:
     failed = after(populated_state(), e.TurnFinished(TURN, TurnOutcome.FAILED, "again please"))
-    assert failed.unsent is not None
-    assert failed.unsent.text == "again please"
+    assert failed.conversation.unsent is not None
+    assert failed.conversation.unsent.text == "again please"
     started = after(failed, e.TurnStarted(TurnId("2"), UserMessage(EntryId("u"), "x"), 1.0))
-    assert started.unsent is None
+    assert started.conversation.unsent is None
     again = after(started, e.TurnFinished(TurnId("2"), TurnOutcome.FAILED, "again please"))
-    assert isinstance(again.unsent, Unsent)
-    assert again.unsent != failed.unsent
+    assert isinstance(again.conversation.unsent, Unsent)
+    assert again.conversation.unsent != failed.conversation.unsent
 
 
 def test_a_new_conversation_is_empty_and_told_from_the_old_one() -> None:
     before = after(populated_state(), e.UsageReported(Usage(prompt=9, context_limit=1_000)))
     state = after(before, e.ConversationCleared())
     assert entries(state) == ()
-    assert state.turn is None
-    assert state.transcript.epoch == before.transcript.epoch + 1
-    assert state.usage == Usage(context_limit=1_000)
+    assert state.conversation.turn is None
+    assert state.conversation.transcript.epoch == before.conversation.transcript.epoch + 1
+    assert state.conversation.usage == Usage(context_limit=1_000)
     assert state.servers == before.servers
 
 
@@ -246,8 +317,8 @@ def test_a_notice_outside_a_turn_joins_the_conversation() -> None:
 def test_the_cost_of_a_delta_does_not_grow_with_the_conversation() -> None:
     message = UserMessage(EntryId("u"), "x")
     old = tuple(ModelText(EntryId(str(number)), "old", complete=True) for number in range(1_000))
-    state = AppState(transcript=replace(AppState().transcript, settled=old))
+    state = AppState(conversations={MAIN: ConversationState(Transcript(settled=old))})
     state = after(state, e.TurnStarted(TURN, message, 1.0))
-    settled = state.transcript.settled
-    assert after(state, e.TextStreamed(TEXT, "a")).transcript.settled is settled
+    settled = state.conversation.transcript.settled
+    assert after(state, e.TextStreamed(TEXT, "a")).conversation.transcript.settled is settled
     assert texts(settled) == ["old"] * 1_000

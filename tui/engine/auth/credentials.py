@@ -1,6 +1,5 @@
-"""Finding out which model service may be asked, and with which credentials."""
+"""Choose the model service and its credentials."""
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,8 +8,9 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from tui.engine.auth.keystore import CredentialError, KeyStore, checked_key
+from tui.engine.auth.key_store import CredentialError, KeyStore, checked_key
 from tui.model.chat import BackendKind
+from tui.model.hosts import is_loopback
 
 __all__ = [
     "CredentialError",
@@ -23,16 +23,16 @@ __all__ = [
 ]
 
 DEFAULT_LOCATION: Final = "global"
-"""The Vertex location where a project stands alone, as the Google SDK takes it."""
+"""The default Vertex location, as in the Google SDK."""
 
 KEY_VARIABLES: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
-"""Variables that hold an API key; the first that is set counts, as in the Google SDK."""
+"""Variables with an API key; the first one set wins, as in the Google SDK."""
 
 VERTEX_SWITCHES: Final = ("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI")
-"""Variables that choose Vertex; the first that is set decides, as in the Google SDK."""
+"""Variables that choose Vertex; the first one set wins, as in the Google SDK."""
 
 _CLOUD_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
-"""A project or location. Both become parts of the address, so they must not hold a slash."""
+"""A project or location. Both become part of the address, so they must not contain a slash."""
 
 MAX_URL: Final = 2_048
 """Longest base URL, in characters."""
@@ -47,9 +47,8 @@ class ModelAccess:
         api_key: The key, unless Application Default Credentials are used.
         project: The Google Cloud project, for Vertex without a key.
         location: Its location.
-        base_url: Where the service is, if not at its usual place.
-        source: Where the credentials come from: a variable's name, or the
-            place of the key store.
+        base_url: The service's address, or an empty string for the default.
+        source: Where the credentials come from: a variable's name, or the key store's location.
     """
 
     kind: BackendKind
@@ -61,39 +60,39 @@ class ModelAccess:
 
 
 def find_access(environ: Mapping[str, str], keys: KeyStore) -> ModelAccess | None:
-    """Find the credentials to use. Blocks where a stored key is looked up: call it in a thread.
+    """Find the credentials to use. Blocks on the key store: call it in a thread.
 
-    The order: Vertex where a switch asks for it; a key in the environment; a stored key;
-    Vertex where both project and location are set.
+    The order: Vertex if a switch selects it; a key in the environment; a stored key; Vertex if
+    both project and location are set.
 
     Returns:
-        What was found, or None where the user has to choose.
+        The credentials, or None if the user has to choose.
 
     Raises:
-        CredentialError: If what is there cannot be used; says what to do.
+        CredentialError: If the configured credentials cannot be used; says what to do.
     """
-    if _asks_for_vertex(environ):
-        return _switched_to_vertex(environ)
+    if _selects_vertex(environ):
+        return _selected_vertex(environ)
     for variable in KEY_VARIABLES:
         if key := _key_in(environ, variable):
             return _with_key(key, variable, environ)
-    locked_out: CredentialError | None = None
+    store_error: CredentialError | None = None
     try:
         stored = keys.get()
     except CredentialError as error:
-        stored, locked_out = None, error
+        stored, store_error = None, error
     if stored:
         return _with_key(stored, keys.place, environ)
     project, location = _project(environ), _location(environ)
     if project and location:
         return _vertex(environ, project, location)
-    if locked_out:
-        raise locked_out
+    if store_error:
+        raise store_error
     return None
 
 
 def vertex_access(environ: Mapping[str, str], project: str, location: str) -> ModelAccess:
-    """Make access to Vertex for a project that the user named.
+    """Return the access to Vertex for a project that the user entered.
 
     Raises:
         CredentialError: If project, location or base URL cannot be used.
@@ -102,7 +101,7 @@ def vertex_access(environ: Mapping[str, str], project: str, location: str) -> Mo
 
 
 def key_access(environ: Mapping[str, str], key: SecretStr, source: str) -> ModelAccess:
-    """Make access with a key that the user gave.
+    """Return the access with a key that the user entered.
 
     Raises:
         CredentialError: If the base URL cannot be used.
@@ -111,21 +110,21 @@ def key_access(environ: Mapping[str, str], key: SecretStr, source: str) -> Model
 
 
 def checked_base_url(url: str, variable: str) -> str:
-    """Check the address of a model service, to which the key would be sent.
+    """Return the address of a model service if the key may be sent to it.
 
     Raises:
-        CredentialError: If it is neither https nor http on this machine.
+        CredentialError: If it is neither https nor http on loopback.
     """
-    if not _may_get_a_key(url):
+    if not _is_safe_for_key(url):
         raise CredentialError(
-            f"{variable} is not an address that a key may be sent to.",
+            f"{variable} is not a safe address to send a key to.",
             advice="Use an https address, or http on 127.0.0.1 or localhost, or unset it.",
         )
     return url
 
 
-def _switched_to_vertex(environ: Mapping[str, str]) -> ModelAccess:
-    """Use project and location, or else a key (Vertex in express mode)."""
+def _selected_vertex(environ: Mapping[str, str]) -> ModelAccess:
+    """Use project and location, or else a key (Vertex express mode)."""
     if project := _project(environ):
         return _vertex(environ, project, _location(environ) or DEFAULT_LOCATION)
     for variable in KEY_VARIABLES:
@@ -134,12 +133,12 @@ def _switched_to_vertex(environ: Mapping[str, str]) -> ModelAccess:
             return ModelAccess(BackendKind.VERTEX, key, base_url=base_url, source=variable)
     switch = next(name for name in VERTEX_SWITCHES if name in environ)
     raise CredentialError(
-        f"{switch} asks for Vertex, and GOOGLE_CLOUD_PROJECT is not set.",
+        f"{switch} selects Vertex, but GOOGLE_CLOUD_PROJECT is not set.",
         advice=f"Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or unset {switch}.",
     )
 
 
-def _asks_for_vertex(environ: Mapping[str, str]) -> bool:
+def _selects_vertex(environ: Mapping[str, str]) -> bool:
     for name in VERTEX_SWITCHES:
         if name in environ:
             return environ[name].strip().lower() in {"true", "1"}
@@ -152,9 +151,9 @@ def _vertex(
     for value, what in ((project, "project"), (location, "location")):
         if not _CLOUD_NAME.fullmatch(value):
             raise CredentialError(
-                f"The Google Cloud {what} is not a name that Google Cloud gives.",
-                advice="Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, such as my-project"
-                " and global.",
+                f"The Google Cloud {what} is not a valid name.",
+                advice="Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, for example to"
+                " my-project and global.",
             )
     base_url = _base_url(environ, BackendKind.VERTEX)
     return ModelAccess(
@@ -175,7 +174,7 @@ def _key_in(environ: Mapping[str, str], variable: str) -> SecretStr | None:
         return SecretStr(checked_key(value))
     except ValueError as error:
         raise CredentialError(
-            f"{variable} holds no API key. {error}", advice="Copy the key again, or unset it."
+            f"{variable} is not an API key. {error}", advice="Copy the key again or unset it."
         ) from error
 
 
@@ -188,14 +187,14 @@ def _location(environ: Mapping[str, str]) -> str:
 
 
 def _base_url(environ: Mapping[str, str], kind: BackendKind) -> str:
-    """Give the address the environment names; settings files have no say in where a key goes."""
+    """Return the address from the environment; settings files cannot redirect the key."""
     vertex = kind is BackendKind.VERTEX
     variable = "GOOGLE_VERTEX_BASE_URL" if vertex else "GOOGLE_GEMINI_BASE_URL"
     url = environ.get(variable, "").strip()
     return checked_base_url(url, variable) if url else ""
 
 
-def _may_get_a_key(url: str) -> bool:
+def _is_safe_for_key(url: str) -> bool:
     if len(url) > MAX_URL or not url.isascii() or not url.isprintable() or set(url) & set(" \\"):
         return False
     try:
@@ -205,13 +204,4 @@ def _may_get_a_key(url: str) -> bool:
         return False
     if not host or port == 0 or "@" in parts.netloc or parts.query or parts.fragment:
         return False
-    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))

@@ -1,4 +1,4 @@
-"""Where a pasted API key is kept: the keyring, or a private file where there is none."""
+"""Store the API key in the keyring, or in a private file if there is no keyring."""
 
 import logging
 import os
@@ -7,19 +7,18 @@ from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 import keyring
-from keyring.errors import PasswordDeleteError
 from pydantic import SecretStr
 
-from tui.engine.paths import state_dir
-from tui.engine.state_file import Content, StateFile, StateFileError
+from tui.engine.files.paths import state_dir
+from tui.engine.files.state_file import Content, StateFile, StateFileError
 from tui.engine.threads import within
 from tui.text import sanitize_line
 
 SERVICE: Final = "gemdeck"
-"""The service under which the keyring files the key."""
+"""The service name in the keyring."""
 
 USER: Final = "gemini-api-key"
-"""The user name under which the keyring files the key; also its name in the file."""
+"""The user name in the keyring, and the key in the JSON file."""
 
 FILE_NAME: Final = "credentials.json"
 
@@ -27,7 +26,7 @@ MAX_KEY: Final = 256
 """Longest API key, in characters."""
 
 KEYRING_LIMIT: Final = 10.0
-"""Seconds a keyring gets to answer; it may wait for a password that nobody enters."""
+"""Keyring timeout in seconds; it may be waiting for a password prompt."""
 
 Result = TypeVar("Result")
 
@@ -35,9 +34,9 @@ _log: Final = logging.getLogger(__name__)
 
 
 class CredentialError(ValueError):
-    """Credentials are there and cannot be used, or cannot be kept.
+    """Credentials cannot be used or stored.
 
-    A `ValueError`, as a key is that is none: who only shows the text need not tell them apart.
+    A `ValueError`, like the error for an invalid key, so that callers can handle both alike.
 
     Attributes:
         advice: What the user can do about it.
@@ -49,10 +48,10 @@ class CredentialError(ValueError):
 
 
 def checked_key(pasted: str) -> str:
-    """Give a pasted key without the white space around it.
+    """Return a pasted key without surrounding white space.
 
     Raises:
-        ValueError: If it cannot be a key; the text says why and never quotes it.
+        ValueError: If it cannot be a key; the message never quotes it.
     """
     key = pasted.strip()
     if not key:
@@ -64,45 +63,40 @@ def checked_key(pasted: str) -> str:
     return key
 
 
-class KeyPlace(Protocol):
-    """A place that keeps the key. Every method raises `CredentialError` if it fails."""
+class KeyBackend(Protocol):
+    """A backend of the key store. Every method raises `CredentialError` on failure."""
 
     @property
     def name(self) -> str:
-        """The place in words for the screen."""
+        """Its name on the screen."""
 
     def get(self) -> str | None:
-        """Give the key, or None where there is none."""
+        """Return the key, or None if there is none."""
 
     def set(self, key: str) -> None:
-        """Keep a key in place of the last one."""
-
-    def delete(self) -> None:
-        """Forget the key; nothing happens where there is none."""
+        """Store a key, replacing the last one."""
 
 
 class KeyStore:
-    """Keeps the Gemini API key. Every method blocks: call it in a thread.
+    """Stores the Gemini API key. Every method blocks: call it in a thread.
 
-    The place is chosen at first use, for the life of the store: the keyring, unless it has no
-    backend that keeps anything or ``GEMDECK_HOME`` moves all of gemdeck's own state; then a
-    file in the state folder. It is never changed silently after that.
+    The backend is chosen at first use and then stays: the keyring, unless it has no usable
+    backend or ``GEMDECK_HOME`` is set; then a file in the state folder.
     """
 
-    def __init__(self, place: KeyPlace | None = None) -> None:
+    def __init__(self, place: KeyBackend | None = None) -> None:
         self._chosen = place
 
     @property
     def place(self) -> str:
-        """Where the key is kept, in words for the screen."""
         return self._place().name
 
     def get(self) -> SecretStr | None:
-        """Give the key, or None where there is none.
+        """Return the key, or None if there is none.
 
         Raises:
-            CredentialError: If the place cannot be read, such as a keyring that stays locked,
-                or holds what cannot be a key.
+            CredentialError: If the key cannot be read, for example from a locked keyring, or
+                is invalid.
         """
         key = self._place().get()
         if key is None or not key.strip():
@@ -110,68 +104,47 @@ class KeyStore:
         try:
             return SecretStr(checked_key(key))
         except ValueError as error:
-            message = f"What {self.place} holds is no API key."
+            message = f"The stored key in {self.place} is not a valid API key."
             raise CredentialError(message, advice="Paste the key again.") from error
 
     def set(self, key: str) -> None:
-        """Keep a key in place of the last one.
+        """Store a key, replacing the last one.
 
         Raises:
-            ValueError: If it cannot be a key; the text says why and never quotes it.
-            CredentialError: If it cannot be kept.
+            ValueError: If it cannot be a key; the message never quotes it.
+            CredentialError: If it cannot be stored.
         """
         self._place().set(checked_key(key))
 
-    def delete(self) -> None:
-        """Forget the key; nothing happens where there is none.
-
-        Raises:
-            CredentialError: If the place cannot be changed.
-        """
-        self._place().delete()
-
-    def _place(self) -> KeyPlace:
+    def _place(self) -> KeyBackend:
         if self._chosen is None:
             moved = bool(os.environ.get("GEMDECK_HOME"))
-            in_file = moved or not _keyring_keeps()
+            in_file = moved or not _has_keyring()
             self._chosen = FilePlace(state_dir() / FILE_NAME) if in_file else KeyringPlace()
         return self._chosen
 
 
 class KeyringPlace:
-    """Keeps the key in the keyring of the operating system."""
+    """Stores the key in the keyring of the operating system."""
 
     @property
     def name(self) -> str:
-        """The place in words for the screen."""
         return "the system keyring"
 
     def get(self) -> str | None:
-        """Give the key, or None where there is none."""
-        return _asking(lambda: keyring.get_password(SERVICE, USER), "The keyring cannot be read.")
-
-    def set(self, key: str) -> None:
-        """Keep a key in place of the last one."""
-        _asking(
-            lambda: keyring.set_password(SERVICE, USER, key), "The keyring did not keep the key."
+        return _call_keyring(
+            lambda: keyring.get_password(SERVICE, USER), "The keyring cannot be read."
         )
 
-    def delete(self) -> None:
-        """Forget the key."""
-
-        def forget() -> None:
-            try:
-                keyring.delete_password(SERVICE, USER)
-            except PasswordDeleteError:
-                # Backends raise it for "not there" and for "failed" alike.
-                if keyring.get_password(SERVICE, USER) is not None:
-                    raise
-
-        _asking(forget, "The keyring did not forget the key.")
+    def set(self, key: str) -> None:
+        _call_keyring(
+            lambda: keyring.set_password(SERVICE, USER, key),
+            "The keyring did not store the key.",
+        )
 
 
 class FilePlace:
-    """Keeps the key in a JSON file that only the user can read."""
+    """Stores the key in a JSON file that only the user can read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -179,11 +152,10 @@ class FilePlace:
 
     @property
     def name(self) -> str:
-        """The place in words for the screen."""
         return f"the private file {sanitize_line(str(self._path))}"
 
     def get(self) -> str | None:
-        """Give the key, or None where there is none."""
+        """Return the key, or None if there is none."""
         try:
             content = self._file.read()
         except StateFileError as error:
@@ -192,17 +164,8 @@ class FilePlace:
         return key if isinstance(key, str) else None
 
     def set(self, key: str) -> None:
-        """Keep a key in place of the last one."""
-        self._change(key)
-
-    def delete(self) -> None:
-        """Forget the key."""
-        self._change(None)
-
-    def _change(self, key: str | None) -> None:
         def change(content: Content) -> Content:
-            kept = {name: value for name, value in content.items() if name != USER}
-            return kept if key is None else {**kept, USER: key}
+            return {**content, USER: key}
 
         try:
             self._file.save(change)
@@ -210,8 +173,8 @@ class FilePlace:
             raise CredentialError(str(error), advice=error.advice) from error
 
 
-def _keyring_keeps() -> bool:
-    """Tell whether the keyring has a backend that keeps what it is given.
+def _has_keyring() -> bool:
+    """Return whether the keyring has a usable backend.
 
     Raises:
         CredentialError: If the keyring does not answer.
@@ -219,28 +182,28 @@ def _keyring_keeps() -> bool:
     try:
         return within(KEYRING_LIMIT, lambda: keyring.get_keyring().priority > 0)
     except TimeoutError as error:
-        raise _silent() from error
-    except Exception:  # noqa: BLE001  (backends are plugins; whatever they raise, there is a file)
+        raise _keyring_timeout() from error
+    except Exception:  # noqa: BLE001  (backends are plugins and raise errors of their own)
         return False
 
 
-def _asking(ask: Callable[[], Result], message: str) -> Result:
-    """Ask the keyring.
+def _call_keyring(ask: Callable[[], Result], message: str) -> Result:
+    """Call the keyring.
 
     Raises:
-        CredentialError: For whatever its backend raises, and if it does not answer.
+        CredentialError: If its backend raises, or does not answer.
     """
     try:
         return within(KEYRING_LIMIT, ask)
     except TimeoutError as error:
-        raise _silent() from error
+        raise _keyring_timeout() from error
     except Exception as error:  # backends are plugins and raise errors of their own
         advice = "Unlock the keyring, or set GEMINI_API_KEY."
         raise CredentialError(message, advice=advice) from error
 
 
-def _silent() -> CredentialError:
+def _keyring_timeout() -> CredentialError:
     return CredentialError(
         f"The keyring did not answer within {KEYRING_LIMIT:.0f} s.",
-        advice="Unlock the keyring and start again, or set GEMINI_API_KEY.",
+        advice="Unlock the keyring and restart gemdeck, or set GEMINI_API_KEY.",
     )

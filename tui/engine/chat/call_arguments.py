@@ -1,45 +1,63 @@
-"""Arguments that the user edited: read strictly, checked like the model's own, told to it."""
+"""Check the arguments of calls, and read arguments that the user edited."""
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
-from tui.engine.chat.arguments import ArgumentRules
-from tui.engine.consent.protocol import Edit, UnusableEditError
-from tui.engine.tools import JsonObject
+from tui.engine.consent.consent import Edit, UnusableEditError
+from tui.engine.mcp.catalog.offered_tool import JsonObject
+from tui.engine.mcp.schema.validate import check_arguments, coerce
 from tui.model.arguments import canonical_json, read_arguments
 from tui.text import clip, sanitize_line
 
 MAX_EDIT: Final = 1_000_000
-"""Longest edited arguments that are read, in characters: indented, they may be long."""
+"""Longest edited arguments, in characters of JSON with indentation."""
 
 MAX_FAULTS: Final = 5
-"""Faults of edited arguments that the user is told at once."""
+"""Errors in edited arguments shown at once."""
 
 MAX_TOLD: Final = 1_000
-"""Characters of one changed value that the model is told."""
+"""Characters of one changed value reported to the model."""
 
 MAX_TOLD_CHANGES: Final = 20
-"""Changed arguments that the model is told one by one."""
+"""Changed arguments reported to the model one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentRules:
+    """The checks for arguments.
+
+    Attributes:
+        coerce: Takes a schema and arguments; returns the arguments as the server expects them.
+        check: Takes a schema and arguments; returns the errors, one line each.
+    """
+
+    coerce: Callable[[JsonObject, JsonObject], JsonObject]
+    check: Callable[[JsonObject, JsonObject], list[str]]
+
+
+SERVER_RULES: Final = ArgumentRules(coerce, check_arguments)
+"""The checks against the server's schema."""
 
 
 async def read_edit(text: str, schema: JsonObject, rules: ArgumentRules) -> Edit:
-    """Read edited arguments, in a thread: a schema may make that slow.
+    """Read edited arguments in a thread, because checking a schema may be slow.
 
     Args:
         text: The arguments as JSON.
         schema: The tool's input schema.
-        rules: The checks that the model's own arguments pass, too.
+        rules: The checks, the same as for the model's arguments.
 
     Raises:
-        UnusableEditError: If they cannot be sent; the text says why.
+        UnusableEditError: If they cannot be sent; the message says why.
     """
     return await asyncio.to_thread(_read, text, schema, rules)
 
 
 def told_changes(before: JsonObject, after: JsonObject) -> str:
-    """Say to the model how the user changed the arguments of its call."""
+    """Describe to the model how the user changed the arguments of its call."""
     changes = list(_changes(before, after))
     more = len(changes) - MAX_TOLD_CHANGES
     listed = "; ".join(changes[:MAX_TOLD_CHANGES]) + (f"; and {more} more" if more > 0 else "")
@@ -64,7 +82,7 @@ def _changes(before: JsonObject, after: JsonObject) -> Iterator[str]:
     for name in dict.fromkeys((*before, *after)):
         label = clip(json.dumps(name), MAX_TOLD)
         if name not in after:
-            yield f"{label} was left out"
+            yield f"{label} was removed"
         elif name not in before:
             yield f"{label} was added: {_value(after[name])}"
         elif _text(before[name]) != _text(after[name]):

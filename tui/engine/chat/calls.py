@@ -1,4 +1,4 @@
-"""The tool calls of one step: looked up, checked, asked for and run side by side."""
+"""Check the tool calls of one step, ask for consent, and run them concurrently."""
 
 import asyncio
 import difflib
@@ -7,22 +7,23 @@ import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from tui.engine.chat.arguments import ArgumentRules
-from tui.engine.chat.edits import read_edit, told_changes
-from tui.engine.chat.history import FunctionCall, FunctionResponse
-from tui.engine.consent.protocol import (
-    Answer,
-    Consent,
-    ConsentWithdrawnError,
-    Inquiry,
-    OnEnd,
-    TurnRecord,
+from tui.engine.bus import Publish
+from tui.engine.chat.call_arguments import SERVER_RULES, ArgumentRules, read_edit, told_changes
+from tui.engine.chat.history import FunctionResponse
+from tui.engine.consent.consent import Answer, Confirm, Inquiry, TurnRecord, decided
+from tui.engine.desk import WithdrawnError
+from tui.engine.mcp.catalog.offered_tool import (
+    FunctionCall,
+    JsonObject,
+    OfferedTool,
+    TextPart,
+    ToolCallError,
+    ToolHost,
+    ToolResult,
 )
-from tui.engine.events import Publish
-from tui.engine.servers.names import without_model_prefix
-from tui.engine.tools import JsonObject, OfferedTool, TextPart, ToolCallError, ToolHost, ToolResult
+from tui.engine.mcp.catalog.tool_names import without_model_prefix
 from tui.model.arguments import canonical_json
 from tui.model.chat import EntryId, Progress, ToolCall, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
@@ -30,33 +31,33 @@ from tui.model.servers import ServerId
 from tui.text import clip, sanitize, sanitize_line
 
 MAX_SUGGESTIONS: Final = 3
-"""Names suggested for a tool that does not exist."""
+"""Most names suggested for an unknown tool."""
 
 MAX_FAULTS: Final = 10
-"""Faults of a call's arguments told to the model at once."""
+"""Most argument errors reported to the model at once."""
 
 MAX_NAME: Final = 128
-"""Longest name of a tool that does not exist which is shown, in characters."""
+"""Longest name of an unknown tool shown, in characters."""
 
 MAX_ASKED: Final = 32
-"""Calls that are asked about at once; further ones of a step wait for an answer."""
+"""Most calls of a step waiting for consent; further ones are asked about later."""
 
 CANCELLED: Final = "The user stopped this call."
-"""What the model is told of a call that did not come to its end."""
+"""The response to a call that was stopped."""
 
 _END_MARKS: Final = (".", "!", "?", "…", "\u3002", "\uff01", "\uff1f")
-"""What ends a sentence, also in Chinese and Japanese, so that no full stop is put behind it."""
+"""Ends of sentences, including Chinese and Japanese, after which no period is added."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A call as it is shown and would be sent.
+    """A call as it is shown and sent.
 
     Attributes:
-        tool: The tool as offered, or None if there is none of that name.
-        arguments: The arguments that are sent.
-        shown: The very same as JSON.
-        fault: Why the call cannot be made, or nothing.
+        tool: The offered tool, or None if the name is unknown.
+        arguments: The arguments to send.
+        shown: The same arguments as JSON.
+        fault: Why the call cannot be made, or an empty string.
     """
 
     tool: OfferedTool | None
@@ -67,14 +68,17 @@ class _Prepared:
 
 @dataclass
 class StepCall:
-    """One call and its answer; until there is another one, the answer is that it was stopped.
+    """One call and its response, which says that it was stopped until there is another.
 
     Attributes:
-        call: What the model asked for.
+        call: The requested call.
         entry: Its row in the transcript.
-        prepared: What the row shows; None until it is announced.
-        answer: What the model is told.
-        settled: Whether the row shows its end.
+        prepared: The call as shown; None until it is announced.
+        answer: The response for the model.
+        settled: Whether the row shows the end of the call.
+        by_user: Whether the user composed this call.
+        result: Its result, or None if it did not run.
+        refusal: Why it did not run, for the user.
     """
 
     call: FunctionCall
@@ -82,30 +86,31 @@ class StepCall:
     prepared: _Prepared | None = None
     answer: FunctionResponse = field(default_factory=lambda: FunctionResponse.error(CANCELLED))
     settled: bool = False
+    by_user: bool = False
+    result: ToolResult | None = None
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Admitted:
-    """A call that may run: the tool as offered, and the arguments exactly as shown.
+    """A call that may run: the offered tool, and the arguments exactly as shown.
 
     Attributes:
         tool: The tool.
         arguments: The arguments.
-        shown: The very same as JSON.
-        remark: For the model: how the user changed the arguments, or nothing.
-        on_end: Takes how the call ended, and after how many seconds.
+        shown: The same arguments as JSON.
+        remark: How the user changed the arguments, for the model, or an empty string.
     """
 
     tool: OfferedTool
     arguments: JsonObject
     shown: str
     remark: str = ""
-    on_end: OnEnd | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """A call that does not run: why, for the model, and for the user where that differs."""
+    """Why a call does not run, for the model, and for the user if that differs."""
 
     text: str
     status: ToolCallStatus = ToolCallStatus.ERROR
@@ -117,16 +122,16 @@ class CallRunner:
 
     Args:
         tools: Runs tools.
-        consent: Is asked before each.
-        publish: Takes the events of the transcript rows.
-        turn: What counts for the calls of this turn.
+        confirm: Decides on each call.
+        publish: Publishes the events of the transcript rows.
+        turn: The record of this turn for consent.
     """
 
     def __init__(
-        self, tools: ToolHost, consent: Consent, publish: Publish, turn: TurnRecord
+        self, tools: ToolHost, confirm: Confirm, publish: Publish, turn: TurnRecord
     ) -> None:
         self._tools = tools
-        self._consent = consent
+        self._confirm = confirm
         self._publish = publish
         self._asking = asyncio.Semaphore(MAX_ASKED)
         self._turn = turn
@@ -137,9 +142,9 @@ class CallRunner:
         offered: Mapping[str, OfferedTool],
         rules: ArgumentRules,
     ) -> None:
-        """Put a row for each call into the transcript, with the arguments that would be sent.
+        """Add a row for each call to the transcript, with the arguments to send.
 
-        Cancelling it leaves either all rows or none.
+        Canceling it leaves either all rows or none.
         """
 
         def prepare() -> list[_Prepared]:
@@ -162,16 +167,18 @@ class CallRunner:
         offered: Mapping[str, OfferedTool],
         rules: ArgumentRules,
     ) -> None:
-        """Ask about all announced calls in order, and run each as soon as it is allowed.
+        """Ask about all announced calls in order, and run each once it is allowed.
 
-        Whatever ends this, each call has an answer afterwards and each row shows an end.
-        Cancelling cancels what runs, on its server, and withdraws what is asked.
+        However this ends, each call has a response afterwards and each row shows an end.
+        Canceling cancels running calls on their servers and withdraws open questions.
         """
         try:
             async with asyncio.TaskGroup() as group:
                 for step_call in step_calls:
                     match await _check(step_call.prepared, rules):
                         case _Refusal() as refusal:
+                            call = step_call.call
+                            self.record_withheld(step_call.entry, call.name, call.arguments)
                             self._refuse(step_call, refusal)
                         case admitted:
                             decide = self._decide(step_call, admitted, offered, rules)
@@ -179,6 +186,33 @@ class CallRunner:
         finally:
             for step_call in step_calls:
                 self._end(step_call, ToolCallStatus.CANCELLED, CANCELLED)
+
+    async def run_alone(
+        self, tool: OfferedTool, arguments: JsonObject, entry: EntryId, *, by_user: bool
+    ) -> ToolResult:
+        """Run one call outside any turn, with the same checks and consent.
+
+        Raises:
+            ToolCallError: If it did not run; the message says why, for the user.
+        """
+        call = FunctionCall(tool.id, dict(arguments))
+        step_call = StepCall(call, entry, by_user=by_user)
+        offered: dict[str, OfferedTool] = {t.id: t for t in self._tools.offered_tools()}
+        await self.announce([step_call], offered, SERVER_RULES)
+        await self.run([step_call], offered, SERVER_RULES)
+        if step_call.result is None:
+            raise ToolCallError(step_call.refusal)
+        return step_call.result
+
+    def record_withheld(self, entry: EntryId, name: str, arguments: JsonObject) -> None:
+        """Record that a call was refused since its tool is withheld; others leave no record."""
+        held = self._tools.withheld_tool(name) or self._tools.withheld_tool(
+            without_model_prefix(name)
+        )
+        if held is not None:
+            tool, reason = held
+            shown = _shown_arguments(arguments)
+            self._publish(decided(entry, tool, shown, "deny", reason))
 
     async def _decide(
         self,
@@ -196,6 +230,7 @@ class CallRunner:
             offered=[*offered.values()],
             turn=self._turn,
             read_edit=lambda text: read_edit(text, admitted.tool.schema, rules),
+            by_user=step_call.by_user,
         )
         async with self._asking:
             outcome = await self._ask(inquiry)
@@ -208,8 +243,8 @@ class CallRunner:
         """Ask for consent."""
         tool, arguments, shown = inquiry.tool, inquiry.arguments, inquiry.shown
         try:
-            answer = await self._consent.confirm(inquiry)
-        except ConsentWithdrawnError as error:
+            answer = await self._confirm(inquiry)
+        except WithdrawnError as error:
             return _Refusal(f"Not run: {sanitize_line(str(error))}")
         remark = ""
         if answer.edit is not None:
@@ -217,11 +252,12 @@ class CallRunner:
             arguments, shown = answer.edit.arguments, answer.edit.shown
         if not answer.allows:
             return _denial(answer)
-        return _Admitted(tool, arguments, shown, remark, answer.on_end)
+        return _Admitted(tool, arguments, shown, remark)
 
     def _refuse(self, step_call: StepCall, refusal: _Refusal) -> None:
         step_call.answer = FunctionResponse.error(refusal.text)
-        self._end(step_call, refusal.status, refusal.shown or refusal.text)
+        step_call.refusal = refusal.shown or refusal.text
+        self._end(step_call, refusal.status, step_call.refusal)
 
     async def _execute(self, step_call: StepCall, admitted: _Admitted) -> None:
         shown = admitted.shown if admitted.remark else None
@@ -236,31 +272,20 @@ class CallRunner:
         try:
             result = await self._tools.call_tool(admitted.tool, admitted.arguments, on_progress)
         except asyncio.CancelledError:
-            self._finish(step_call, admitted, ToolCallStatus.CANCELLED, CANCELLED, started)
+            seconds = time.monotonic() - started
+            self._end(step_call, ToolCallStatus.CANCELLED, CANCELLED, seconds)
             raise
         except ToolCallError as error:
             result = _failed(sanitize(str(error)))
         except Exception as error:  # noqa: BLE001 - one broken call must not end the turn
             result = _failed(f"The call failed unexpectedly ({type(error).__name__}).")
+        seconds = time.monotonic() - started
+        step_call.result = result
         self._turn.read[admitted.tool.server] = None
         remark = (TextPart(admitted.remark),) if admitted.remark else ()
         step_call.answer = FunctionResponse((*remark, *result.parts), result.is_error)
         status = ToolCallStatus.ERROR if result.is_error else ToolCallStatus.OK
-        self._finish(step_call, admitted, status, result.display, started)
-
-    def _finish(
-        self,
-        step_call: StepCall,
-        admitted: _Admitted,
-        status: ToolCallStatus,
-        result: str,
-        started: float,
-    ) -> None:
-        """Tell and show the end of a call that ran."""
-        seconds = time.monotonic() - started
-        if admitted.on_end is not None:
-            admitted.on_end(status.value, seconds)
-        self._end(step_call, status, result, seconds)
+        self._end(step_call, status, result.display, seconds)
 
     def _end(
         self,
@@ -269,7 +294,7 @@ class CallRunner:
         result: str,
         seconds: float | None = None,
     ) -> None:
-        """Show a call's end, once."""
+        """Show the end of a call, once; `seconds` is set if it ran."""
         if not step_call.settled:
             step_call.settled = True
             self._publish(ToolCallChanged(step_call.entry, status, seconds, result))
@@ -278,7 +303,7 @@ class CallRunner:
 def _prepare(
     call: FunctionCall, offered: Mapping[str, OfferedTool], rules: ArgumentRules
 ) -> _Prepared:
-    """Look a call up and bring its arguments into the form in which they are sent."""
+    """Look up the tool of a call and coerce the arguments."""
     tool = offered.get(call.name) or offered.get(without_model_prefix(call.name))
     if tool is None:
         shown = _shown_arguments(call.arguments)
@@ -292,7 +317,7 @@ def _prepare(
 
 
 async def _check(prepared: _Prepared | None, rules: ArgumentRules) -> _Admitted | _Refusal:
-    """Check the arguments, in a thread: a schema may make that slow."""
+    """Check the arguments in a thread, because a schema may make that slow."""
     if prepared is None or prepared.tool is None or prepared.fault:
         return _Refusal(prepared.fault if prepared else CANCELLED)
     tool, arguments = prepared.tool, prepared.arguments
@@ -307,7 +332,7 @@ async def _check(prepared: _Prepared | None, rules: ArgumentRules) -> _Admitted 
 
 
 def _denial(answer: Answer) -> _Refusal:
-    """Tell the model of a denial, in the user's words where there are any."""
+    """Return the refusal for a denial, with the user's reason if there is one."""
     text = answer.note.rstrip() or "The user denied this call."
     if not text.endswith(_END_MARKS):
         text += "."
@@ -322,8 +347,8 @@ def _failed(text: str) -> ToolResult:
     return ToolResult(parts=(TextPart(text),), display=text, is_error=True)
 
 
-def _shown_arguments(arguments: dict[str, Any]) -> str:
-    """Give arguments as a row shows them, also where no tool could take them."""
+def _shown_arguments(arguments: JsonObject) -> str:
+    """Return arguments as a row shows them, even if they are invalid."""
     try:
         return canonical_json(arguments)
     except ValueError as error:
@@ -331,7 +356,7 @@ def _shown_arguments(arguments: dict[str, Any]) -> str:
 
 
 def _unknown_tool(name: str, offered: Mapping[str, OfferedTool]) -> str:
-    """Tell the model that a tool does not exist, and which ones it may have meant."""
+    """Return the error for an unknown tool, with similar names."""
     short = clip(name, MAX_NAME)
     bare = short.replace(":", ".").rpartition(".")[2]
     near = [tool for tool in offered if tool == bare]

@@ -1,4 +1,4 @@
-"""The conversation: takes messages, runs one turn at a time, survives what turns do."""
+"""The conversation: queues messages and runs one turn at a time."""
 
 import asyncio
 import contextlib
@@ -6,58 +6,58 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from tui.engine.chat.arguments import ArgumentRules
-from tui.engine.chat.backend import ModelBackend
+from tui.engine.bus import Publish
+from tui.engine.chat.backends.backend import ModelBackend
+from tui.engine.chat.call_arguments import SERVER_RULES, ArgumentRules
 from tui.engine.chat.history import History
 from tui.engine.chat.message import Message
 from tui.engine.chat.turn import Turn, TurnContext, TurnLimits
-from tui.engine.consent.protocol import Consent
-from tui.engine.events import Publish
-from tui.engine.tools import ToolHost
+from tui.engine.consent.consent import Confirm
+from tui.engine.mcp.catalog.offered_tool import ToolHost
 from tui.model.chat import Severity
-from tui.model.events import ConversationCleared, Notice, NoticeRaised
+from tui.model.events import ConversationCleared, Notice, NoticeRaised, QueueChanged
 from tui.text import clip, sanitize
 
 MAX_QUEUED: Final = 20
-"""Messages that may wait for the running turn."""
+"""Most messages queued behind the running turn."""
 
 CLOSE_PATIENCE: Final = 5.0
-"""Seconds a backend may take to let go of its connections."""
+"""Seconds a backend may take to close."""
 
 
 class Conversation:
-    """One conversation with one model at a time.
+    """A conversation with one model at a time.
 
-    All methods belong to the event loop that runs `run`.
+    Call all methods on the event loop of `run`.
 
     Args:
-        backend: The model that answers; closed when another takes over or `run` ends.
+        backend: The model; closed when it is replaced or `run` ends.
         tools: What the model may call.
-        consent: Who is asked before a call runs.
-        publish: Takes every event.
-        limits: What one turn has room for.
-        system_instruction: Standing orders to the model.
-        prepare: Awaited at the start of each turn, so that servers may finish starting.
-        rules: Checks of arguments; those of the server side unless given.
+        confirm: Decides on each call before it runs.
+        publish: Publishes events.
+        limits: The limits of one turn.
+        system_instruction: The system instruction, or an empty string.
+        prepare: Awaited at the start of each turn, so that servers can finish starting.
+        rules: Argument checks; the default ones unless given.
     """
 
     def __init__(
         self,
         backend: ModelBackend,
         tools: ToolHost,
-        consent: Consent,
+        confirm: Confirm,
         publish: Publish,
         *,
         limits: TurnLimits,
         system_instruction: str = "",
         prepare: Callable[[], Awaitable[None]] | None = None,
-        rules: ArgumentRules | None = None,
+        rules: ArgumentRules = SERVER_RULES,
     ) -> None:
         self._publish = publish
         self._context = TurnContext(
             backend=backend,
             tools=tools,
-            consent=consent,
+            confirm=confirm,
             publish=publish,
             max_tool_calls=limits.tool_calls,
             system_instruction=system_instruction,
@@ -78,13 +78,12 @@ class Conversation:
 
     @property
     def backend(self) -> ModelBackend:
-        """The model that answers the next message."""
         return self._next_backend or self._context.backend
 
     async def run(self) -> None:
-        """Own the conversation: run a turn for each message until cancelled.
+        """Run a turn for each message until cancelled.
 
-        Cancelling ends a running turn, and closes the backend.
+        Canceling ends the running turn and closes the backend.
         """
         try:
             while True:
@@ -92,7 +91,9 @@ class Conversation:
                 self._wake.clear()
                 await self._take_over()
                 while self._queue:
-                    await self._run_turn(self._queue.popleft())
+                    message = self._queue.popleft()
+                    self._publish_queue()
+                    await self._run_turn(message)
                     await self._take_over()
                 self._idle.set()
         finally:
@@ -103,41 +104,44 @@ class Conversation:
             await self._close_retired()
 
     def send(self, text: str) -> None:
-        """Send a message. While a turn runs it waits, as do up to `MAX_QUEUED` others."""
+        """Send a message. While a turn runs, up to `MAX_QUEUED` messages wait."""
         clean = sanitize(text)
         if clean.strip():
             self.send_message(Message.of_text(clean))
 
     def send_message(self, message: Message) -> None:
-        """Send a message that the model gets in another form than it is shown; see `send`."""
+        """Send a message whose content for the model differs from what is shown; see `send`."""
         if len(self._queue) >= MAX_QUEUED:
             kept = clip(message.unsent, 200)
-            text = f"Not sent, because {MAX_QUEUED} messages wait already: {kept}"
+            text = f"Not sent, because {MAX_QUEUED} messages are already waiting: {kept}"
             self._publish(NoticeRaised(Notice(Severity.WARNING, text)))
             return
         if self._turn_task is not None:
             text = "The message waits until the running turn ends."
             self._publish(NoticeRaised(Notice(Severity.INFO, text)))
         self._queue.append(message)
+        self._publish_queue()
         self._idle.clear()
         self._wake.set()
 
     def cancel(self) -> None:
-        """End the running turn at once: its request, its calls on their servers, its questions.
+        """Stop the running turn at once: its request, its calls on the servers, its questions.
 
-        Messages that wait do not run instead; they go back to the user with what the turn
-        left unsent, so that nothing is lost and nothing runs after a stop.
+        Waiting messages are not sent; they return to the user together with the turn's unsent
+        text, so that nothing is lost and nothing runs after a stop.
         """
         if self._turn_task is None or self._turn is None or self._is_cancelled:
             return
         self._is_cancelled = True
-        self._turn.give_back([message.unsent for message in self._queue])
+        self._turn.add_unsent([message.unsent for message in self._queue])
         self._queue.clear()
+        self._publish_queue()
         self._turn_task.cancel()
 
     def clear(self) -> None:
-        """Begin a new conversation; a running turn is cancelled first."""
+        """Start a new conversation; a running turn is cancelled first."""
         self._queue.clear()
+        self._publish_queue()
         if self._turn_task is None:
             self._clear_now()
         else:
@@ -145,14 +149,13 @@ class Conversation:
             self.cancel()
 
     def use_backend(self, backend: ModelBackend) -> None:
-        """Let another model answer from the next turn on; the old one is closed."""
+        """Switch to another model from the next turn on; the old one is closed."""
         if self._next_backend is not None:
             self._retired.append(self._next_backend)
         self._next_backend = backend
         self._wake.set()
 
     async def wait_idle(self) -> None:
-        """Wait until no turn runs and no message waits."""
         await self._idle.wait()
 
     async def _run_turn(self, message: Message) -> None:
@@ -170,6 +173,9 @@ class Conversation:
             self._turn_task = self._turn = None
             if self._is_clear_due:
                 self._clear_now()
+
+    def _publish_queue(self) -> None:
+        self._publish(QueueChanged(len(self._queue)))
 
     def _clear_now(self) -> None:
         self._is_clear_due = False
@@ -189,6 +195,6 @@ class Conversation:
     async def _close_retired(self) -> None:
         while self._retired:
             backend = self._retired.pop()
-            with contextlib.suppress(Exception):  # it is of no use any longer, however it ends
+            with contextlib.suppress(Exception):  # no longer used
                 async with asyncio.timeout(CLOSE_PATIENCE):
                     await backend.aclose()

@@ -1,14 +1,14 @@
-"""What the end of a streamed step means: done, to be tried again, or an error."""
+"""Decide whether a finished step is complete, should be retried, or failed."""
 
 from enum import Enum, auto
 from typing import Final
 
-from tui.engine.chat.backend import ModelError
+from tui.engine.chat.backends.backend import ModelError
 from tui.text import sanitize_line
 
 
 class Finish(Enum):
-    """How a step ended that is no error."""
+    """How a step ended without an error."""
 
     DONE = auto()
     MALFORMED_CALL = auto()
@@ -16,13 +16,13 @@ class Finish(Enum):
 
 _REASONS: Final = {
     "SAFETY": "the service's safety filters stopped it",
-    "RECITATION": "it came too close to existing text",
+    "RECITATION": "it is too similar to existing text",
     "LANGUAGE": "it is in a language the model does not support",
     "BLOCKLIST": "it contains a term on the service's block list",
-    "PROHIBITED_CONTENT": "the service prohibits such content",
+    "PROHIBITED_CONTENT": "it contains prohibited content",
     "SPII": "it contains sensitive personal data",
     "MODEL_ARMOR": "Model Armor stopped it",
-    "TOO_MANY_TOOL_CALLS": "the model called too many tools one after the other",
+    "TOO_MANY_TOOL_CALLS": "the model called too many tools in a row",
     "MISSING_THOUGHT_SIGNATURE": "the conversation lacks a thought signature",
 }
 
@@ -37,17 +37,17 @@ def judge_finish(
     any_chunk: bool,
     any_content: bool,
 ) -> Finish:
-    """Judge a step whose stream has ended without a transport error.
+    """Evaluate a step whose stream ended without a transport error.
 
     Args:
-        finish_reason: Gemini's ``finishReason``, or nothing if none came.
-        finish_message: The service's words on it.
-        block_reason: Why the prompt was refused, where it was.
+        finish_reason: Gemini's ``finishReason``, or an empty string if there was none.
+        finish_message: The service's explanation.
+        block_reason: Why the prompt was refused, or an empty string.
         any_chunk: Whether anything arrived.
-        any_content: Whether there is text, a call or other content beside thoughts.
+        any_content: Whether there is text, a call or other content besides thoughts.
 
     Raises:
-        ModelError: If there is no whole answer to go on with.
+        ModelError: If there is no complete answer.
     """
     if block_reason:
         raise ModelError(
@@ -58,7 +58,7 @@ def judge_finish(
         case "" if not any_chunk:
             raise _empty()
         case "":
-            raise _broken_off()
+            raise _incomplete()
         case "STOP" | "UNEXPECTED_TOOL_CALL" if any_content:
             return Finish.DONE
         case "STOP":
@@ -67,12 +67,12 @@ def judge_finish(
             return Finish.MALFORMED_CALL
         case "MAX_TOKENS":
             raise ModelError(
-                "The answer was cut: it reached the longest output the model can give.",
-                advice="Ask the model to go on, or for less at once.",
+                "The answer was cut off: it reached the model's output limit.",
+                advice="Ask the model to continue, or ask for a shorter answer.",
             )
         case _:
-            words = sanitize_line(finish_message, 300)
-            why = _REASONS.get(finish_reason) or words or "the service gives no reason"
+            message = sanitize_line(finish_message, 300)
+            why = _REASONS.get(finish_reason) or message or "the service gave no reason"
             raise ModelError(
                 f"The answer was stopped ({sanitize_line(finish_reason, 60)}): {why}.",
                 advice=_REPHRASE,
@@ -80,18 +80,18 @@ def judge_finish(
 
 
 def malformed_call(finish_message: str) -> ModelError:
-    """Give the error for a model that goes on writing calls nobody can read."""
-    words = sanitize_line(finish_message, 300)
+    """Return the error for a model that keeps sending malformed calls."""
+    message = sanitize_line(finish_message, 300)
     return ModelError(
-        "The model wrote a tool call that cannot be read" + (f": {words}" if words else "."),
+        "The model sent a malformed tool call" + (f": {message}" if message else "."),
         advice="Send the message again, or choose another model with --model.",
         retryable=True,
     )
 
 
-def _broken_off() -> ModelError:
+def _incomplete() -> ModelError:
     return ModelError(
-        "The answer broke off: the stream ended without its last piece.",
+        "The answer is incomplete: the stream ended early.",
         advice="Send the message again.",
         retryable=True,
     )

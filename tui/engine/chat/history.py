@@ -1,4 +1,4 @@
-"""The conversation as the service gets it: plain wire dicts that it accepts at any time."""
+"""The conversation in the service's wire format, valid at any time."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,20 +6,20 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tui.engine.chat.backend import WireContent, WirePart
+from tui.engine.chat.backends.backend import WireContent, WirePart
 from tui.engine.chat.retention import forget_old
-from tui.engine.tools import MediaPart, TextPart
-from tui.model.limits import DEFAULT_RESULT_SIZE
+from tui.engine.mcp.catalog.offered_tool import FunctionCall, MediaPart, TextPart
+from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 from tui.text import clip_middle
 
 RESPONSE_ALLOWANCE: Final = 10_000
-"""Characters that a response may have beyond the limit of a result: remarks stand beside it."""
+"""Characters a response may exceed the result limit by, for gemdeck's own remarks."""
 
 MAX_RESPONSE_MEDIA: Final = 10 * 1024 * 1024
-"""Longest base64 data of one tool's media for the model; the service takes 20 MB a request."""
+"""Most base64 characters of media in one response; the service takes 20 MB a request."""
 
 UNSIGNED: Final = "skip_thought_signature_validator"
-"""What the service takes in place of a thought signature that a call never had."""
+"""What the service accepts in place of a thought signature for a call that never had one."""
 
 _INLINE_IN_RESPONSES: Final = frozenset(
     {"image/png", "image/jpeg", "image/webp", "application/pdf"}
@@ -33,24 +33,14 @@ _Wire = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionCall:
-    """A call as the model wrote it; `id` is empty where the service gives none."""
-
-    name: str
-    arguments: _Wire
-    id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class FunctionResponse:
-    """The answer to a call: what came of it, and media that belong to it."""
+    """The response to a call: text and media."""
 
     parts: Sequence[TextPart | MediaPart]
     is_error: bool = False
 
     @classmethod
     def error(cls, text: str) -> "FunctionResponse":
-        """Answer a call with a word on why there is no result."""
         return cls((TextPart(text),), is_error=True)
 
 
@@ -58,24 +48,24 @@ class FunctionResponse:
 class History:
     """The contents of a conversation, oldest first.
 
-    Roles alternate, calls are answered in the content right after them, and the last content
-    is the model's unless a turn is running. Of old results not all is kept (see `retention`).
+    Roles alternate, calls are answered in the next content, and the last content is the model's
+    unless a turn is running. Old results are shortened (see `retention`).
 
     Attributes:
-        max_result_size: Characters of text of one tool's result for the model.
-        contents: The wire form, ready to be sent.
+        max_result_size: Characters of one tool result that the model gets.
+        contents: The wire format, ready to send.
     """
 
     max_result_size: int = DEFAULT_RESULT_SIZE
     contents: list[_Wire] = field(default_factory=list)
 
     def add_user(self, parts: Iterable[TextPart | MediaPart]) -> None:
-        """Begin a turn with the user's words and what goes with them."""
+        """Start a turn with the user's message and its attachments."""
         self.contents.append({"role": "user", "parts": wire_parts(parts)})
         forget_old(self.contents)
 
     def add_model(self, parts: Iterable[WirePart]) -> None:
-        """Add what the model said in one step; nothing at all adds nothing."""
+        """Add the model's output of one step; an empty one adds nothing."""
         if kept := [dict(part) for part in parts]:
             self.contents.append({"role": "model", "parts": kept})
 
@@ -85,12 +75,12 @@ class History:
         *,
         inline_media: bool,
     ) -> None:
-        """Answer all calls of the last step, in call order, in one content.
+        """Add the responses to all calls of the last step, in call order, as one content.
 
         Args:
-            answers: Each call with its answer.
-            inline_media: Whether media the service knows go into the response itself
-                (Gemini 3+). What may not stand there follows after the last response.
+            answers: Each call with its response.
+            inline_media: Whether supported media go into the response itself (Gemini 3+).
+                Other media follow the last response.
         """
         responses: list[_Wire] = []
         beside: list[_Wire] = []
@@ -104,24 +94,24 @@ class History:
         forget_old(self.contents)
 
     def close_turn(self, note: str, said: Iterable[WirePart] = ()) -> None:
-        """End a turn that broke off, so that the user may speak next.
+        """End an interrupted turn, so that the next content can be the user's.
 
         Args:
-            note: Our word on what happened, in the model's place.
-            said: What the model had said of the unfinished step; calls among it are dropped.
+            note: What happened; stored as the model's text.
+            said: The model's output of the unfinished step; calls are dropped.
         """
         kept = [part for part in said if "functionCall" not in part]
         self.add_model([*kept, {"text": f"[{note}]"}])
 
     def drop_media(self, start: int) -> None:
-        """Take media of tool results out of all contents from `start` on."""
+        """Remove the media of tool results from all contents from `start` on."""
         for content in self.contents[start:]:
             content["parts"] = [part for part in content["parts"] if "inlineData" not in part]
             for part in content["parts"]:
                 part.get("functionResponse", {}).pop("parts", None)
 
     def strip_signatures(self) -> None:
-        """Forget thought signatures, which are valid only for the model that made them."""
+        """Remove thought signatures, which are valid only for the model that made them."""
         for content in self.contents:
             for part in content["parts"]:
                 part.pop("thoughtSignature", None)
@@ -130,19 +120,17 @@ class History:
 
 
 class StepParts:
-    """Gathers the parts of a streamed step in the form in which they go back."""
+    """Collects the parts of a streamed step in the form in which they are sent back."""
 
     def __init__(self) -> None:
         self._parts: list[_Wire] = []
 
     @property
     def parts(self) -> Sequence[WireContent]:
-        """The parts so far."""
         return self._parts
 
     @property
     def calls(self) -> tuple[FunctionCall, ...]:
-        """The calls among them, in order."""
         return tuple(
             FunctionCall(
                 name=str(call.get("name", "")),
@@ -156,8 +144,8 @@ class StepParts:
     def add(self, part: WirePart) -> None:
         """Add one part.
 
-        Thoughts are left out, and unsigned text is joined to unsigned text before it. A signed
-        part stays exactly as it came: the signature is checked against it.
+        Thoughts are dropped, and consecutive unsigned texts are joined. A signed part is kept
+        unchanged, because the service checks its signature.
         """
         if "thoughtSignature" in part:
             self._parts.append(dict(part))
@@ -169,7 +157,7 @@ class StepParts:
             self._parts.append(dict(part))
 
     def sign_first_call(self) -> None:
-        """Mark the first call, if it came without a signature, as one that never had any."""
+        """Give the first call the placeholder signature if it has none."""
         for part in self._parts:
             if "functionCall" in part:
                 part.setdefault("thoughtSignature", UNSIGNED)
@@ -180,8 +168,8 @@ class StepParts:
         return set(part) == {"text"}
 
 
-def wire_parts(parts: Iterable[TextPart | MediaPart]) -> list[_Wire]:
-    """Give parts in wire form; media that the service would refuse become a word on that."""
+def wire_parts(parts: Iterable[TextPart | MediaPart | WirePart]) -> list[_Wire]:
+    """Return parts in wire format; media the service would refuse become a note."""
     wire: list[_Wire] = []
     media_left = MAX_RESPONSE_MEDIA
     for part in parts:
@@ -193,11 +181,13 @@ def wire_parts(parts: Iterable[TextPart | MediaPart]) -> list[_Wire]:
             case MediaPart(mime_type, data):
                 media_left -= len(data)
                 wire.append({"inlineData": {"mimeType": mime_type, "data": data}})
+            case _:
+                wire.append(dict(part))
     return wire
 
 
 def _media_problem(part: MediaPart, media_left: int) -> str:
-    """Say why a medium cannot go to the model, or nothing."""
+    """Return why the media part cannot be sent to the model, or an empty string."""
     if len(part.data) > media_left:
         return f"[The {part.mime_type} is left out: it is too large.]"
     if not _READABLE.fullmatch(part.mime_type):
@@ -213,9 +203,9 @@ def without_surrogates(text: str) -> str:
 def _wire_response(
     call: FunctionCall, answer: FunctionResponse, max_size: int, *, inline_media: bool
 ) -> tuple[_Wire, list[_Wire]]:
-    """Give a ``functionResponse`` and the parts that have to stand beside it.
+    """Return a ``functionResponse`` and the parts that follow it in the content.
 
-    The response holds strings only: the service reads references out of nested objects.
+    The response holds strings only: the service resolves references in nested objects.
     """
     texts: list[str] = []
     inside: list[_Wire] = []

@@ -1,20 +1,20 @@
-"""A message on its way to the model: what is shown of it, and what the model gets."""
+"""A message to the model: what is shown and what is sent."""
 
 from dataclasses import dataclass
 
-from tui.engine.tools import MediaPart, TextPart
+from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
 from tui.model.servers import ServerId
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What begins a turn. All text in it is sanitised.
+    """The message that starts a turn. All text is sanitized.
 
     Attributes:
         shown: What the transcript shows.
         parts: What the model gets; at least one part.
-        unsent: What goes back into the composer if the model never takes it in.
-        server: The server whose data is among the parts, or None.
+        unsent: What returns to the composer if the model never answers.
+        server: The server whose data the parts contain, or None.
     """
 
     shown: str
@@ -24,5 +24,4 @@ class Message:
 
     @classmethod
     def of_text(cls, text: str) -> "Message":
-        """Make a message of what the user typed."""
         return cls(text, (TextPart(text),), text)

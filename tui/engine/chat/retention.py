@@ -1,38 +1,38 @@
-"""How much of what tools and servers gave stays in a conversation for the model.
+"""Limit how much tool output a conversation keeps for the model.
 
-The newest stays whole. Of older results a beginning is kept, and older media are left out, so
-that a long conversation neither grows without end nor exceeds what the service takes.
+The newest output stays whole. Older texts are clipped and older media dropped, so that a long
+conversation neither grows without bound nor exceeds what the service takes.
 """
 
 from collections.abc import Iterator
 from typing import Any, Final
 
 MAX_TEXT_KEPT: Final = 4_000_000
-"""Characters of all tools' texts together; the largest contexts hold about as many."""
+"""Most characters of all tool texts together; about what the largest contexts hold."""
 
 TEXT_LEFT: Final = MAX_TEXT_KEPT // 2
-"""Characters that stay whole once there were too many.
+"""Characters kept whole once the limit was exceeded.
 
-Well below the limit, since each cut changes the beginning that the service may have cached.
+Well below the limit, since each cut changes the prefix that the service may have cached.
 """
 
 MAX_OLD_TEXT: Final = 2_000
-"""Characters that stay of an older text."""
+"""Characters kept of an older text."""
 
 MAX_MEDIA_KEPT: Final = 12 * 1024 * 1024
-"""Base64 data of all media together, in characters; the service takes 20 MB a request."""
+"""Most base64 characters of all media together; the service takes 20 MB a request."""
 
 _NOTICE: Final = 100
-"""Characters that the notice on a cut may take: what is no longer than that is not cut again."""
+"""Longest notice about a cut, in characters; a text within this margin is not cut again."""
 
 _Wire = dict[str, Any]
 
 
 def forget_old(contents: list[_Wire]) -> None:
-    """Cut old texts and leave old media out, in place; the order and the number of contents stay.
+    """Clip old texts and drop old media in place; order and number of contents stay.
 
     Args:
-        contents: A conversation in wire form, oldest first.
+        contents: A conversation in wire format, oldest first.
     """
     _forget_texts(contents)
     _forget_media(contents)
@@ -63,7 +63,7 @@ def _forget_media(contents: list[_Wire]) -> None:
 
 
 def _forget_inner_media(response: _Wire, room: int) -> int:
-    """Leave out the media in a response that there is no room for; give what the others take."""
+    """Drop the media of a response beyond the limit; return the size of the rest."""
     taken = 0
     kept: list[_Wire] = []
     gone: list[_Wire] = []
@@ -89,7 +89,7 @@ def _is_response(part: _Wire) -> bool:
 
 
 def _texts(response: _Wire) -> Iterator[str]:
-    """Give the texts of a response; our own hold one each."""
+    """Return the texts of a response."""
     yield from response["response"].values()
 
 

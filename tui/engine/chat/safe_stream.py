@@ -1,4 +1,4 @@
-"""Makes streamed text safe although a hostile sequence may be cut anywhere."""
+"""Sanitize streamed text, wherever an escape sequence is split."""
 
 import re
 import unicodedata
@@ -7,7 +7,7 @@ from typing import Final
 from tui.text import MAX_COMBINING, sanitize
 
 MAX_HELD: Final = 4_200
-"""Characters held back at most, which is a little more than `tui.text` takes for one escape."""
+"""Most characters held back; slightly more than `tui.text` allows for one escape."""
 
 _INTRODUCER: Final = re.compile(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
 _COMPLETE: Final = re.compile(
@@ -30,12 +30,12 @@ _JOINERS: Final = "\u200d\ufe0f"
 
 
 class DeltaSanitizer:
-    """Sanitises a text that arrives in pieces.
+    """Sanitizes a text that arrives in pieces.
 
-    What may be the beginning of an escape sequence is held back until the rest has arrived, so
-    that the sequence is dropped whole. A joiner and a mark are judged with the character before
-    them, also where that came with an earlier piece. Every piece passes `tui.text.sanitize`, so
-    what comes out is safe however the pieces were cut.
+    A possible start of an escape sequence is held back until the rest has arrived, so that the
+    sequence is dropped whole. Joiners and combining marks are checked with the character before
+    them, even if it came in an earlier piece. Every piece passes `tui.text.sanitize`, so the
+    output is safe wherever the text was split.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class DeltaSanitizer:
         self._context = ""
 
     def feed(self, piece: str) -> str:
-        """Take the next piece; give what may be shown now."""
+        """Add the next piece; return the text that can be shown now."""
         text = self._held + piece
         cut = _safe_length(text)
         if len(text) - cut > MAX_HELD:
@@ -52,7 +52,7 @@ class DeltaSanitizer:
         return self._release(text[:cut])
 
     def flush(self) -> str:
-        """Give what was held back; the text ends here."""
+        """Return the text held back; the stream has ended."""
         text, self._held = self._held, ""
         released = self._release(text)
         self._context = ""
@@ -67,7 +67,7 @@ class DeltaSanitizer:
 
 
 def _safe_length(text: str) -> int:
-    """Count the characters before what more text could still change."""
+    """Return the length of the prefix that further text cannot change."""
     position = 0
     while found := _INTRODUCER.search(text, position):
         if complete := _COMPLETE.match(text, found.start()):
@@ -85,7 +85,7 @@ def _safe_length(text: str) -> int:
 
 
 def _last_cluster(shown: str) -> str:
-    """Give the last base character and its marks, which is what the next piece is judged by."""
+    """Return the last base character with its marks, the context for the next piece."""
     start = len(shown)
     while start and len(shown) - start <= MAX_COMBINING:
         start -= 1

@@ -1,13 +1,19 @@
-"""One step of the model: streams it to the screen and gathers what goes back."""
+"""Run one model step: stream it to the screen and collect the parts to send back."""
 
 from collections.abc import AsyncGenerator, Callable
 from typing import Final
 
-from tui.engine.chat.backend import ModelBackend, ModelChunk, ModelError, ModelRequest, WirePart
-from tui.engine.chat.deltas import DeltaSanitizer
+from tui.engine.bus import Publish
+from tui.engine.chat.backends.backend import (
+    ModelBackend,
+    ModelChunk,
+    ModelError,
+    ModelRequest,
+    WirePart,
+)
 from tui.engine.chat.finish import Finish, judge_finish
 from tui.engine.chat.history import StepParts
-from tui.engine.events import Publish
+from tui.engine.chat.safe_stream import DeltaSanitizer
 from tui.model.chat import EntryId, Usage
 from tui.model.events import EntryCompleted, TextStreamed, ThoughtStreamed, UsageReported
 from tui.text import MAX_TEXT, sanitize_line
@@ -19,18 +25,19 @@ _Streamed = type[TextStreamed] | type[ThoughtStreamed]
 
 
 class ModelStep:
-    """Runs one step and keeps what has arrived, however it ends.
+    """Runs one step and keeps everything received, even if it fails.
 
     Attributes:
-        gathered: The parts so far, in the form in which they go back to the service.
+        gathered: The parts so far, in the form in which they are sent back.
         any_chunk: Whether anything arrived.
-        any_text: Whether text beside thoughts arrived.
-        finish_message: The service's words on the end.
+        any_text: Whether text other than thoughts arrived.
+        finish_reason: Gemini's ``finishReason``, or an empty string.
+        finish_message: The service's explanation of the finish reason.
 
     Args:
-        publish: Takes the streamed text.
-        new_entry: Gives the id of the next transcript entry.
-        on_first_chunk: Called once, when the answer begins.
+        publish: Publishes the streamed text.
+        new_entry: Returns the id of the next transcript entry.
+        on_first_chunk: Called once, with the first chunk.
     """
 
     def __init__(
@@ -47,7 +54,7 @@ class ModelStep:
         self._sanitizer = DeltaSanitizer()
         self._characters = 0
         self._usage: Usage | None = None
-        self._finish_reason = ""
+        self.finish_reason = ""
         self._block_reason = ""
         self.gathered = StepParts()
         self.any_chunk = False
@@ -55,37 +62,45 @@ class ModelStep:
         self.finish_message = ""
 
     async def run(self, backend: ModelBackend, request: ModelRequest) -> Finish:
-        """Stream the step to its end.
+        """Stream the step to its end, and evaluate how it ended.
 
         Raises:
-            ModelError: If no whole answer came; what did arrive is in `gathered`.
+            ModelError: If the answer is incomplete; what arrived is in `gathered`.
         """
+        await self.stream(backend, request)
+        return self.judge()
+
+    async def stream(self, backend: ModelBackend, request: ModelRequest) -> None:
+        """Stream the step to its end without evaluating how it ended."""
         stream = backend.stream(request)
         try:
             async for chunk in stream:
-                self._take(chunk)
+                self._add(chunk)
         finally:
             self._close_entry()
             if self._usage is not None:
                 self._publish(UsageReported(self._usage))
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()
+
+    def judge(self) -> Finish:
+        """Say how the step ended; raises `ModelError` like `run`."""
         return judge_finish(
-            finish_reason=self._finish_reason,
+            finish_reason=self.finish_reason,
             finish_message=self.finish_message,
             block_reason=self._block_reason,
             any_chunk=self.any_chunk,
             any_content=self.any_text or bool(self.gathered.calls),
         )
 
-    def _take(self, chunk: ModelChunk) -> None:
+    def _add(self, chunk: ModelChunk) -> None:
         if not self.any_chunk:
             self.any_chunk = True
             self._on_first_chunk()
         for part in chunk.parts:
             self.gathered.add(part)
             self._show(part)
-        self._finish_reason = chunk.finish_reason or self._finish_reason
+        self.finish_reason = chunk.finish_reason or self.finish_reason
         self.finish_message = chunk.finish_message or self.finish_message
         self._block_reason = chunk.block_reason or self._block_reason
         self._usage = chunk.usage or self._usage
@@ -101,8 +116,8 @@ class ModelStep:
         self._characters += len(text)
         if self._characters > MAX_STEP_CHARACTERS:
             raise ModelError(
-                f"The answer was cut: it is longer than {MAX_STEP_CHARACTERS} characters.",
-                advice="Ask for less at once.",
+                f"The answer was cut off: it is longer than {MAX_STEP_CHARACTERS} characters.",
+                advice="Ask for a shorter answer.",
             )
         if streamed is not self._streamed:
             self._close_entry()

@@ -1,1 +1,1 @@
-"""Who may run what: folder trust, rules and grants, changed tools, and the broker that asks."""
+"""Consent: folder trust, rules and grants, changed tools, and approval of calls."""

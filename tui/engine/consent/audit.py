@@ -1,4 +1,4 @@
-"""The audit log: what was decided about tools and folders, and which tools ran.
+"""The audit log: decisions about tools and folders, and the tools that ran.
 
 A JSON object a line, in ASCII, appended and never changed. Arguments are not part of it: their
 SHA-256 and length tell whether they are those of another record.
@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from tui.engine.line_file import LineFile
-from tui.engine.redaction import Redactor
+from tui.engine.files.line_file import LineFile
+from tui.engine.logs.redaction import Redactor
 from tui.engine.threads import OrderedWorker
-from tui.engine.tools import OfferedTool
-from tui.model.chat import EntryId
+from tui.model.chat import EntryId, ToolCallStatus
+from tui.model.events import Event, ToolCallChanged, ToolCallDecided, ToolRuleChanged
 from tui.text import clip, sanitize_line
 
 FILE_NAME: Final = "audit.jsonl"
@@ -33,15 +33,8 @@ MAX_FIELD: Final = 256
 """Longest name, word or source in a record, in characters."""
 
 
-class RecordTrust(Protocol):
-    """Keeps a record of a word on a folder or a settings file; see `AuditLog.record_trust`."""
-
-    def __call__(self, place: str, content: str, *, decision: str, source: str) -> None:
-        """Record it; returns at once."""
-
-
 class AuditLog:
-    """Appends to the audit log in a thread of its own; every `record_…` returns at once.
+    """Appends the decisions and calls among the engine's events to the audit log, in a thread.
 
     Several gemdecks may write to one file. Every record has ``time`` (seconds since the epoch),
     ``run`` (eight hexadecimal digits that name the run of gemdeck), ``number`` (counts the
@@ -72,49 +65,45 @@ class AuditLog:
         self._numbers = itertools.count(1)
         self._worker = OrderedWorker()
         self._is_failing = False
+        self._allowed: dict[EntryId, ToolCallDecided] = {}
 
-    def record_decision(
-        self, tool: OfferedTool, call: EntryId, arguments: str, *, decision: str, source: str
-    ) -> None:
-        """Record what was decided about a call.
+    def heed(self, event: Event) -> None:
+        """Record decisions, calls and changes of rules. Other events are ignored."""
+        match event:
+            case ToolCallDecided():
+                if event.decision == "allow":
+                    self._allowed[event.call] = event
+                self._append("decision", partial(self._decision, event))
+            case ToolCallChanged(seconds=None, status=status):
+                if status not in {ToolCallStatus.ASKING, ToolCallStatus.RUNNING}:
+                    self._allowed.pop(event.call, None)
+            case ToolCallChanged() if decided := self._allowed.pop(event.call, None):
+                self._append("call", partial(self._call, decided, event))
+            case ToolRuleChanged():
+                self._append("rule", partial(self._rule, event))
 
-        Args:
-            tool: The tool as it was offered.
-            call: The call; the record of how it ended has the same.
-            arguments: Its arguments, as JSON, as they were decided about.
-            decision: ``allow``, ``deny``, or ``withdrawn`` where the call did not run and nobody
-                had decided.
-            source: What it rests on, such as ``you: once`` or a file of settings.
-        """
-        self._append(
-            "decision",
-            lambda: {
-                **self._about(tool, call, arguments),
-                "decision": self._words(decision),
-                "source": self._words(source),
-            },
-        )
+    def _decision(self, event: ToolCallDecided) -> dict[str, Any]:
+        return {
+            **self._about(event),
+            "decision": self._words(event.decision),
+            "source": self._words(event.source),
+        }
 
-    def record_call(
-        self, tool: OfferedTool, call: EntryId, arguments: str, *, outcome: str, seconds: float
-    ) -> None:
-        """Record a call that ended.
+    def _call(self, decided: ToolCallDecided, ended: ToolCallChanged) -> dict[str, Any]:
+        return {
+            **self._about(decided),
+            "outcome": self._words(ended.status.value),
+            "seconds": round(ended.seconds or 0.0, 3),
+        }
 
-        Args:
-            tool: The tool as it was offered.
-            call: The call.
-            arguments: The arguments it ran with, as JSON.
-            outcome: How it ended: ``ok``, ``error``, ``cancelled`` or another word.
-            seconds: How long it took.
-        """
-        self._append(
-            "call",
-            lambda: {
-                **self._about(tool, call, arguments),
-                "outcome": self._words(outcome),
-                "seconds": round(seconds, 3),
-            },
-        )
+    def _rule(self, event: ToolRuleChanged) -> dict[str, Any]:
+        return {
+            "server": self._words(event.server),
+            "fingerprint": clip(event.fingerprint, MAX_FIELD),
+            "tool": self._words(event.tool),
+            "definition": clip(event.definition, MAX_FIELD),
+            "decision": self._words(event.decision),
+        }
 
     def record_trust(self, place: str, content: str, *, decision: str, source: str) -> None:
         """Record what was decided about a folder or a settings file.
@@ -135,42 +124,19 @@ class AuditLog:
             },
         )
 
-    def record_rule(
-        self, server: str, tool: str, *, decision: str, fingerprint: str = "", definition: str = ""
-    ) -> None:
-        """Record what the user decided about a rule or about a tool that changed.
-
-        Args:
-            server: The server's name, as shown.
-            tool: The tool's name, as shown; ``*`` for all of the server.
-            decision: ``revoke``, ``accept change`` or ``refuse change``.
-            fingerprint: Which server it is, where that is known.
-            definition: The hash of the definition that was shown, where it is about one.
-        """
-        self._append(
-            "rule",
-            lambda: {
-                "server": self._words(server),
-                "fingerprint": clip(fingerprint, MAX_FIELD),
-                "tool": self._words(tool),
-                "definition": clip(definition, MAX_FIELD),
-                "decision": self._words(decision),
-            },
-        )
-
     def close(self, patience: float) -> None:
         """Write what waits, for at most `patience` seconds. Blocks."""
         self._worker.close(patience)
 
-    def _about(self, tool: OfferedTool, call: EntryId, arguments: str) -> dict[str, Any]:
-        """Say which call of which tool a record is about."""
-        data = arguments.encode("utf-8", "surrogatepass")
+    def _about(self, event: ToolCallDecided) -> dict[str, Any]:
+        """Return the fields that identify a call and its tool."""
+        data = event.arguments.encode("utf-8", "surrogatepass")
         return {
-            "call": clip(str(call), MAX_FIELD),
-            "server": self._words(str(tool.server)),
-            "fingerprint": clip(tool.fingerprint, MAX_FIELD),
-            "tool": self._words(tool.name),
-            "definition": clip(tool.definition_hash, MAX_FIELD),
+            "call": clip(str(event.call), MAX_FIELD),
+            "server": self._words(str(event.server)),
+            "fingerprint": clip(event.fingerprint, MAX_FIELD),
+            "tool": self._words(event.tool),
+            "definition": clip(event.definition, MAX_FIELD),
             "arguments": {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)},
         }
 
@@ -200,7 +166,7 @@ class AuditLog:
                 reason = sanitize_line(error.strerror or type(error).__name__)
                 self._on_problem(
                     f"The audit log cannot be written: {reason}. "
-                    "Decisions and calls go unrecorded until it can be."
+                    "Decisions and calls are not recorded until it can be."
                 )
         else:
             self._is_failing = False

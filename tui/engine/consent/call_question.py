@@ -1,12 +1,20 @@
-"""What gemdeck has to say of a call that somebody has to decide on."""
+"""The question about a call: its warnings, and a form for its arguments."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
-from tui.engine.consent.protocol import Inquiry
-from tui.engine.consent.rules.patterns import is_plain, likeness
-from tui.engine.consent.rules.policy import Policy
-from tui.engine.tools import OfferedTool
+from tui.engine.consent.consent import Inquiry
+from tui.engine.consent.policy import Policy
+from tui.engine.consent.tool_patterns import is_plain, likeness
+from tui.engine.mcp.callbacks.form_schema import (
+    MAX_FIELDS,
+    Control,
+    UnusableFormError,
+    read_form,
+)
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
+from tui.model.requests import FormField, FormValue
 from tui.model.servers import Origin, ServerId
 from tui.text import sanitize_line
 
@@ -21,16 +29,16 @@ _PLACES: Final = {
     Origin.USER: "your settings",
     Origin.PROJECT: "this folder",
     Origin.SYSTEM: "the system's settings",
-    Origin.EXTENSION: "an extension of yours",
+    Origin.EXTENSION: "one of your extensions",
     Origin.DEMO: "gemdeck's demo",
 }
 """Where servers come from, in words."""
 
-_UNSAVED: Final = "Rules cannot be saved now: what you allow for good ends with this run."
+_UNSAVED: Final = "Rules cannot be saved now: what you always allow lasts until you quit."
 
 
 def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> tuple[str, ...]:
-    """Say what is notable about a call, most important first; sanitised.
+    """Return warnings about a call, most important first; sanitized.
 
     Args:
         inquiry: The call.
@@ -47,19 +55,19 @@ def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> tuple[str, ...
 
 
 def origin_words(server: ServerId, policy: Policy) -> str:
-    """Say where a server comes from; nothing of one that is not defined any longer."""
+    """Return where a server comes from; empty if it is no longer defined."""
     origin = policy.origins.get(server)
     return _PLACES[origin] if origin is not None else ""
 
 
 def _denied_before(inquiry: Inquiry) -> Iterator[str]:
-    """Find a denied call with the very same arguments: it may be tried under another name."""
+    """Find a denied call with the same arguments: the model may retry under another name."""
     if inquiry.shown == _NO_ARGUMENTS:
         return
     for call in inquiry.turn.denied:
         if call.shown == inquiry.shown:
             yield (
-                "You denied a call with these very arguments before in this turn: "
+                "Earlier in this turn you denied a call with the same arguments: "
                 f"{_name(call.tool)}."
             )
             return
@@ -77,13 +85,13 @@ def _odd_server(own: ServerId, servers: Iterable[ServerId]) -> Iterator[str]:
     look = likeness(own)
     alike = sorted(other for other in servers if other != own and likeness(other) == look)
     if alike:
-        yield f"Its server's name looks like that of another server: {_listed(alike)}."
+        yield f"The server's name looks like another server's: {_listed(alike)}."
 
 
 def _odd_name(tool: OfferedTool, offered: Iterable[OfferedTool]) -> Iterator[str]:
     """Find a name that a hurried reader takes for that of another tool."""
     if not is_plain(tool.name):
-        yield "Its name has characters that names of tools may not have. Look twice."
+        yield "The name contains characters that tool names may not have."
     look = likeness(tool.name)
     alike = [
         _name(other)
@@ -91,7 +99,7 @@ def _odd_name(tool: OfferedTool, offered: Iterable[OfferedTool]) -> Iterator[str
         if other.name != tool.name and likeness(other.name) == look
     ]
     if alike:
-        yield f"Its name looks like that of another tool: {_listed(alike)}."
+        yield f"The name looks like another tool's: {_listed(alike)}."
 
 
 def _name(tool: OfferedTool) -> str:
@@ -105,3 +113,54 @@ def _listed(names: list[ServerId] | list[str]) -> str:
     if more > 0:
         return f"{', '.join([*first, last])} and {more} more"
     return f"{', '.join(first)} and {last}" if first else str(last)
+
+
+def argument_fields(schema: JsonObject, arguments: JsonObject) -> tuple[FormField, ...]:
+    """Make the fields of a form that gives exactly these arguments when nothing is changed.
+
+    Args:
+        schema: The tool's input schema.
+        arguments: The arguments of the call.
+
+    Returns:
+        The fields, their keys being the names of the arguments. Nothing where a form could not
+        show every argument as it is, or could not give it back unchanged.
+    """
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or len(properties) > MAX_FIELDS:
+        return ()
+    if not arguments.keys() <= properties.keys():
+        return ()
+    try:
+        form = read_form({**schema, "properties": _filled_in(properties, arguments)})
+    except UnusableFormError:
+        return ()
+    fields = []
+    for control in form.controls:
+        name = control.name
+        if control.field.key != name or any(shown != v for shown, v in control.values.items()):
+            return ()
+        if name not in arguments:
+            fields.append(replace(control.field, default=None))
+        elif _gives(control, arguments[name]):
+            fields.append(control.field)
+        else:
+            return ()
+    return tuple(fields)
+
+
+def _filled_in(properties: JsonObject, arguments: JsonObject) -> dict[str, object]:
+    """Put the arguments in the place of the schema's defaults."""
+    return {
+        name: {**definition, "default": arguments.get(name)}
+        if isinstance(definition, Mapping)
+        else definition
+        for name, definition in properties.items()
+    }
+
+
+def _gives(control: Control, argument: object) -> bool:
+    """Return whether a field returns an argument unchanged, including its type."""
+    default: FormValue = control.field.default
+    given = list(default) if isinstance(default, tuple) else default
+    return default is not None and type(given) is type(argument) and given == argument

@@ -1,24 +1,14 @@
-"""What the turn loop asks before a tool runs."""
+"""Requests for consent to a call, and their answers."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from tui.engine.consent.rules.policy import Policy
-from tui.engine.tools import JsonObject, OfferedTool
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.model.chat import EntryId
 from tui.model.consent import Choice
+from tui.model.events import ToolCallDecided
 from tui.model.servers import ServerId
-
-OnEnd = Callable[[str, float], None]
-"""Takes the word for how a call ended, and how many seconds it took."""
-
-
-class ConsentWithdrawnError(Exception):
-    """A question ended without the user's answer; the text says why, in one line.
-
-    It is no denial: the same call may be asked about again.
-    """
+from tui.text import sanitize_line
 
 
 class UnusableEditError(Exception):
@@ -27,23 +17,15 @@ class UnusableEditError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Arguments that the user changed: the very object that is sent, and how it is shown."""
+    """Arguments that the user edited: the object to send, and its text."""
 
     arguments: JsonObject
     shown: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeniedCall:
-    """A call that the user denied."""
-
-    tool: OfferedTool
-    shown: str
-
-
 @dataclass(slots=True)
 class TurnRecord:
-    """What counts for the calls of one turn, and ends with it.
+    """Answers and reads that apply to the calls of one turn.
 
     Attributes:
         rest: The user's answer to all further calls, or None.
@@ -52,16 +34,10 @@ class TurnRecord:
     """
 
     rest: Choice | None = None
-    denied: list[DeniedCall] = field(default_factory=list)
+    denied: list["Inquiry"] = field(default_factory=list)
     read: dict[ServerId, None] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, server: ServerId | None) -> "TurnRecord":
-        """Begin a turn whose message holds data of a server, or of none."""
-        return cls(read={server: None} if server is not None else {})
-
     def has_denied(self, tool: OfferedTool, shown: str) -> bool:
-        """Tell whether the user denied this very call."""
         return any(
             (call.tool.server, call.tool.name, call.shown) == (tool.server, tool.name, shown)
             for call in self.denied
@@ -70,7 +46,7 @@ class TurnRecord:
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A call that somebody has to decide on.
+    """A call that needs a decision.
 
     Attributes:
         call: Its transcript entry.
@@ -79,8 +55,9 @@ class Inquiry:
         shown: The same, complete, as canonical JSON.
         offered: All tools as they were offered to the model with this step; what "always this
             server" covers, and what a pattern's meaning is judged by.
-        turn: What counts for the calls of its turn.
+        turn: The state shared by the calls of its turn.
         read_edit: Reads arguments as edited, from JSON; raises `UnusableEditError`.
+        by_user: Whether the user composed this exact call, which is consent to it.
     """
 
     call: EntryId
@@ -90,6 +67,7 @@ class Inquiry:
     offered: Sequence[OfferedTool]
     turn: TurnRecord
     read_edit: Callable[[str], Awaitable[Edit]]
+    by_user: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,33 +76,33 @@ class Answer:
 
     Attributes:
         allows: Whether it may.
-        source: What that rests on, in words, such as ``you: once``.
-        note: With a denial, a word to the model.
+        source: The reason, such as ``you: once``.
+        note: A message to the model with a denial.
         edit: The arguments to send instead, where the user changed them.
-        on_end: Has to be told how the call ended, if it is made; None where nobody asks.
     """
 
     allows: bool
     source: str
     note: str = ""
     edit: Edit | None = None
-    on_end: OnEnd | None = None
 
 
-class Consent(Protocol):
-    """Answers whether a call may run: by asking the user, or from rules.
+Confirm = Callable[[Inquiry], Awaitable[Answer]]
+"""Decides on one call. Canceling the awaiting task withdraws the question; raises
+`tui.engine.desk.WithdrawnError` if nobody could decide."""
 
-    Attributes:
-        policy: The rules it goes by.
-    """
 
-    policy: Policy
-
-    async def confirm(self, inquiry: Inquiry) -> Answer:
-        """Decide on one call.
-
-        Cancelling the awaiting task withdraws the question.
-
-        Raises:
-            ConsentWithdrawnError: If nobody could answer.
-        """
+def decided(
+    call: EntryId, tool: OfferedTool, arguments: str, decision: str, source: str
+) -> ToolCallDecided:
+    """Return the event for a decision on a call, with its arguments as canonical JSON."""
+    return ToolCallDecided(
+        call,
+        tool.server,
+        tool.fingerprint,
+        sanitize_line(tool.name),
+        tool.definition_hash,
+        arguments,
+        decision,
+        source,
+    )

@@ -1,4 +1,4 @@
-"""How two definitions of a tool differ, line by line, with nothing hidden in them."""
+"""Line-by-line differences between two definitions, with invisible characters shown."""
 
 import difflib
 import json
@@ -51,11 +51,11 @@ def difference(before: str, after: str) -> tuple[DifferenceLine, ...]:
 def _difference(before: str, after: str) -> tuple[DifferenceLine, ...]:
     new = definition_lines(after)
     if not before:
-        words = "What it was before is not known any longer. It is now:"
+        words = "The earlier definition was not kept. It is now:"
         return (DifferenceLine(_SAME, words), *(DifferenceLine(_NEW, line) for line in new))
-    lines = tuple(_shown(_compare(definition_lines(before), new)))
+    lines = compared_lines(definition_lines(before), new)
     if all(line.sign == _SAME for line in lines):
-        words = "Only characters that are drawn alike have changed. It is now:"
+        words = "Only characters that look alike have changed. It is now:"
         return (DifferenceLine(_SAME, words), *(DifferenceLine(_NEW, line) for line in new))
     return lines
 
@@ -86,21 +86,24 @@ def _pretty(value: Any) -> str:  # noqa: ANN401 - whatever JSON there is
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
 
 
+def compared_lines(before: list[str], after: list[str]) -> tuple[DifferenceLine, ...]:
+    """Return every changed line, with `CONTEXT` unchanged lines around each change."""
+    return tuple(_shown(_compare(before, after)))
+
+
 def _compare(before: list[str], after: list[str]) -> Iterator[DifferenceLine]:
-    """Give all lines of both, each marked."""
+    """Return all lines of both lists with their signs."""
     start = _common(before, after)
     end = _common(before[start:][::-1], after[start:][::-1])
     yield from (DifferenceLine(_SAME, line) for line in before[:start])
     old, new = before[start : len(before) - end], after[start : len(after) - end]
-    if len(old) + len(new) > MAX_COMPARED:
-        yield from (DifferenceLine(_GONE, line) for line in old)
-        yield from (DifferenceLine(_NEW, line) for line in new)
-    else:
-        for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new).get_opcodes():
-            if tag == "equal":
-                yield from (DifferenceLine(_SAME, line) for line in old[i1:i2])
-                continue
-            yield from (DifferenceLine(_GONE, line) for line in old[i1:i2])
+    blocks = [("replace", 0, len(old), 0, len(new))]
+    if len(old) + len(new) <= MAX_COMPARED:
+        blocks = list(difflib.SequenceMatcher(None, old, new).get_opcodes())
+    for tag, i1, i2, j1, j2 in blocks:
+        sign = _SAME if tag == "equal" else _GONE
+        yield from (DifferenceLine(sign, line) for line in old[i1:i2])
+        if tag != "equal":
             yield from (DifferenceLine(_NEW, line) for line in new[j1:j2])
     yield from (DifferenceLine(_SAME, line) for line in before[len(before) - end :])
 

@@ -1,4 +1,4 @@
-"""Where grants are kept: in memory at once, in the state file soon after, in a thread."""
+"""Storage of grants: in memory immediately, in the state file soon after, in a thread."""
 
 import asyncio
 import time
@@ -7,20 +7,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from tui.engine.consent.rules.grants import (
+from tui.engine.consent.grants import (
     Grant,
     GrantNote,
     GrantSet,
     read_all,
     write_all,
 )
-from tui.engine.state_file import Stamp, StateFile
+from tui.engine.files.state_file import Stamp, StateFile
 from tui.engine.threads import OrderedWorker
 from tui.model.consent import GrantScope
 
 FILE_NAME: Final = "grants.json"
-
-VERSION: Final = 1
 
 USE_DELAY: Final = 30.0
 """Seconds after which the use of grants is written: one write for all uses meanwhile."""
@@ -72,12 +70,8 @@ class GrantBook:
         """Whether saved grants reach the disk; also where none are to be saved."""
         return self._file is None or self._file.is_kept
 
-    async def open(self) -> None:
-        """Read the saved grants."""
-        await self.refresh()
-
     async def refresh(self) -> bool:
-        """Take what the file holds, if another gemdeck has written it since it was read.
+        """Reload the file if another gemdeck has written it.
 
         While a change of our own waits to be written, nothing is read: it would be lost. Those
         who wait go on in the order in which they came.
@@ -130,12 +124,12 @@ class GrantBook:
         now = self._clock()
         self.grants.put(grant, replace(self.grants.note(grant), used_at=now))
         self._used[grant] = now
-        self._later("show", SHOW_DELAY, self._show_uses)
+        self._later("show", SHOW_DELAY, self.on_used)
         if grant.scope is not GrantScope.SESSION:
             self._later("write", USE_DELAY, self._write_uses)
 
     def _take(self, saved: Mapping[Grant, GrantNote]) -> bool:
-        """Let the saved grants be these; tell whether they were others."""
+        """Replace the saved grants; return whether they changed."""
         known = {grant for grant in self.grants if grant.scope is not GrantScope.SESSION}
         for grant in known - saved.keys():
             self.grants.remove(grant)
@@ -144,11 +138,8 @@ class GrantBook:
             self.grants.put(grant, _used(note, self._used.get(grant)))
         return known != saved.keys()
 
-    def _show_uses(self) -> None:
-        self.on_used()
-
     def _later(self, name: str, delay: float, what: Callable[[], None]) -> None:
-        """Do something once after a delay, however often it is asked for meanwhile."""
+        """Call something once after a delay, however often this is requested meanwhile."""
         if name not in self._timers:
             loop = asyncio.get_running_loop()
             self._timers[name] = loop.call_later(delay, self._due, name, what)

@@ -1,13 +1,16 @@
-"""Records of what may run: compared whole, field by field, never as joined names."""
+"""Grants: compared as whole records, field by field, never as joined names."""
 
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from tui.engine.tools import JsonObject, OfferedTool
+from pydantic import AliasPath, Field, PlainSerializer, PlainValidator
+
+from tui.engine.files.entry_format import EntryFormat, PathText
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.model.consent import Effect, GrantId, GrantScope
 
 MAX_GRANTS: Final = 10_000
@@ -20,6 +23,32 @@ Condition = tuple[str, str]
 """The name of an argument, and the JSON text of the one value it must have."""
 
 _ID_LENGTH: Final = 32
+
+
+def _read_name(text: object) -> str | None:
+    if text is None:
+        return None
+    name = json.loads(text) if isinstance(text, str) else None
+    if not isinstance(name, str):
+        raise ValueError("no tool's name")
+    return name
+
+
+def _write_name(name: str | None) -> str | None:
+    return None if name is None else json.dumps(name)
+
+
+def _read_scope(name: object) -> GrantScope:
+    if name not in (GrantScope.FOLDER.name, GrantScope.EVERYWHERE.name):
+        raise ValueError("no scope that is kept")
+    return GrantScope[str(name)]
+
+
+_ToolName = Annotated[str | None, PlainValidator(_read_name), PlainSerializer(_write_name)]
+"""Stands in the file as JSON text, since it may be no valid Unicode."""
+
+_Scope = Annotated[GrantScope, PlainValidator(_read_scope), PlainSerializer(lambda s: s.name)]
+"""Stands in the file by its name; its value is a word on the screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +71,17 @@ class Grant:
 
     effect: Effect
     fingerprint: str
-    tool: str | None
+    tool: _ToolName
     definition_hash: str
-    scope: GrantScope
-    folder: str = ""
-    conditions: tuple[Condition, ...] = ()
+    scope: _Scope
+    folder: PathText
+    conditions: tuple[Condition, ...]
 
     @classmethod
     def allowing(cls, tool: OfferedTool, scope: GrantScope, folder: str = "") -> "Grant":
-        """Give the grant for a tool in its present definition and nothing else."""
+        """Return the grant for a tool in its present definition and nothing else."""
         kept = folder if scope is GrantScope.FOLDER else ""
-        return cls(Effect.ALLOW, tool.fingerprint, tool.name, tool.definition_hash, scope, kept)
+        return cls(Effect.ALLOW, tool.fingerprint, tool.name, tool.definition_hash, scope, kept, ())
 
     @property
     def is_valid(self) -> bool:
@@ -65,11 +94,11 @@ class Grant:
     @property
     def id(self) -> GrantId:
         """A name that no other grant has: a hash over all fields, written as JSON."""
-        text = json.dumps(to_json(self), sort_keys=True)
+        text = json.dumps(_GRANTS.write(self), sort_keys=True)
         return GrantId(hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH])
 
     def covers(self, tool: OfferedTool, arguments: JsonObject | None, folder: str) -> bool:
-        """Tell whether it is about a call.
+        """Return whether the grant applies to a call.
 
         Args:
             tool: The tool in the definition that the model was offered.
@@ -92,6 +121,11 @@ class Grant:
         )
 
 
+def _label(place: int) -> Any:  # noqa: ANN401 - as pydantic types it
+    """Return where one of the two names stands in the file, in ``label``."""
+    return Field(validation_alias=AliasPath("label", place), max_length=MAX_LABEL, exclude=True)
+
+
 @dataclass(frozen=True, slots=True)
 class GrantNote:
     """What is remembered beside a grant; no part of its identity.
@@ -104,8 +138,8 @@ class GrantNote:
         used_at: When a call last rested on it; None for never.
     """
 
-    server: str
-    tool: str
+    server: Annotated[str, _label(0)]
+    tool: Annotated[str, _label(1)]
     words: str = ""
     granted_at: float | None = None
     used_at: float | None = None
@@ -128,7 +162,6 @@ class GrantSet:
         return grant in self._notes
 
     def note(self, grant: Grant) -> GrantNote:
-        """Give what is remembered beside a grant."""
         return self._notes[grant]
 
     def put(self, grant: Grant, note: GrantNote) -> None:
@@ -154,7 +187,7 @@ class GrantSet:
             self._found.pop(key, None)
 
     def find(self, tool: OfferedTool, arguments: JsonObject | None, folder: str) -> list[Grant]:
-        """Give all grants that are about a call; see `Grant.covers`."""
+        """Return the grants that apply to a call; see `Grant.covers`."""
         candidates = (
             *self._found.get((tool.fingerprint, tool.name), ()),
             *self._found.get((tool.fingerprint, None), ()),
@@ -173,36 +206,13 @@ def canonical_value(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def to_json(grant: Grant) -> dict[str, Any]:
-    """Write a grant for the file."""
-    return {
-        "effect": grant.effect.value,
-        "server": grant.fingerprint,
-        "tool": None if grant.tool is None else json.dumps(grant.tool),
-        "definition": grant.definition_hash,
-        "scope": grant.scope.name,
-        "folder": grant.folder,
-        "arguments": [list(condition) for condition in grant.conditions],
-    }
-
-
-def note_to_json(note: GrantNote) -> dict[str, Any]:
-    """Write what is remembered beside a grant."""
-    return {
-        "label": [note.server, note.tool],
-        "words": note.words,
-        "granted": note.granted_at,
-        "used": note.used_at,
-    }
-
-
 def read_all(entries: object) -> dict[Grant, GrantNote]:
     """Read the entries of the file; one that is odd in any way is passed over."""
     found: dict[Grant, GrantNote] = {}
     for entry in entries[-MAX_GRANTS:] if isinstance(entries, list) else ():
-        grant = _read(entry)
+        grant = _GRANTS.read(entry)
         if grant is not None and grant.is_valid:
-            found[grant] = _read_note(entry)
+            found[grant] = _NOTES.read(entry) or GrantNote("", "")
     return found
 
 
@@ -210,69 +220,14 @@ def write_all(grants: Mapping[Grant, GrantNote]) -> list[dict[str, Any]]:
     """Write the saved grants among these for the file: permissions first, the oldest first."""
     saved = [grant for grant in grants if grant.scope is not GrantScope.SESSION]
     saved.sort(key=lambda g: (g.effect is not Effect.ALLOW, grants[g].granted_at or 0.0))
-    return [to_json(grant) | note_to_json(grants[grant]) for grant in saved[-MAX_GRANTS:]]
+    return [_written(grant, grants[grant]) for grant in saved[-MAX_GRANTS:]]
 
 
-def _read(entry: object) -> Grant | None:
-    match entry:
-        case {
-            "effect": "allow" | "ask" | "deny" as effect,
-            "server": str() as fingerprint,
-            "tool": str() | None as tool,
-            "definition": str() as definition_hash,
-            "scope": "FOLDER" | "EVERYWHERE" as scope,
-            "folder": str() as folder,
-            "arguments": list() as conditions,
-        }:
-            pairs = tuple(_read_conditions(conditions))
-            name = _read_name(tool)
-            if len(pairs) != len(conditions) or (tool is not None and name is None):
-                return None
-            return Grant(
-                Effect(effect),
-                fingerprint,
-                name,
-                definition_hash,
-                GrantScope[scope],
-                folder,
-                pairs,
-            )
-        case _:
-            return None
+def _written(grant: Grant, note: GrantNote) -> dict[str, Any]:
+    return _GRANTS.write(grant) | {"label": [note.server, note.tool]} | _NOTES.write(note)
 
 
-def _read_name(text: str | None) -> str | None:
-    """Read a tool's name, which is kept as JSON since it may be no valid Unicode."""
-    try:
-        name = json.loads(text) if text is not None else None
-    except ValueError:
-        return None
-    return name if isinstance(name, str) else None
-
-
-def _read_conditions(entries: Iterable[object]) -> Iterator[Condition]:
-    for entry in entries:
-        match entry:
-            case [str() as name, str() as value]:
-                yield name, value
-
-
-def _read_note(entry: Mapping[str, Any]) -> GrantNote:
-    match entry.get("label"):
-        case [str() as server, str() as tool]:
-            pass
-        case _:
-            server = tool = ""
-    return GrantNote(
-        server[:MAX_LABEL],
-        tool[:MAX_LABEL],
-        words if isinstance(words := entry.get("words"), str) else "",
-        _moment(entry.get("granted")),
-        _moment(entry.get("used")),
-    )
-
-
-def _moment(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value)
+_GRANTS: Final = EntryFormat(
+    Grant, {"fingerprint": "server", "definition_hash": "definition", "conditions": "arguments"}
+)
+_NOTES: Final = EntryFormat(GrantNote, {"granted_at": "granted", "used_at": "used"})

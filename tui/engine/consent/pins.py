@@ -1,4 +1,4 @@
-"""The definitions of tools as the user knew them, kept per server across runs."""
+"""The definitions of tools that the user has accepted, stored per server."""
 
 import hashlib
 import re
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.state_file import StateFile
+from tui.engine.files.entry_format import EntryFormat
+from tui.engine.files.state_file import StateFile, private_file
 
 FOLDER_NAME: Final = "pins"
 
@@ -23,7 +24,6 @@ MAX_DEFINITION: Final = 64_000
 MAX_KEPT: Final = 8_000_000
 """Characters of definitions that are kept for one server; of further tools only the hashes."""
 
-_VERSION: Final = 1
 _KEY: Final = "tools"
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{32,128}")
 
@@ -44,8 +44,11 @@ class Pin:
     definition: str = ""
 
 
+_PINS: Final = EntryFormat(Pin, {"definition_hash": "hash"})
+
+
 def pin_key(name: str) -> PinKey:
-    """Give the key under which a tool's pin is kept."""
+    """Return the key under which a tool's pin is kept."""
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -63,7 +66,7 @@ class PinStore:
         self._files: dict[str, StateFile] = {}
 
     def load(self, fingerprint: str) -> dict[PinKey, Pin]:
-        """Give what is pinned of a server."""
+        """Return the pins of a server."""
         file = self._file(fingerprint)
         return _read(file.load() or {}) if file is not None else {}
 
@@ -88,7 +91,7 @@ class PinStore:
             file.update(change)
 
     def _file(self, fingerprint: str) -> StateFile | None:
-        """Give the file of a server; None for one that cannot be told from others."""
+        """Return the file of a server; None if it has no fingerprint."""
         if self._folder is None or not _FINGERPRINT.fullmatch(fingerprint):
             return None
         if fingerprint not in self._files:
@@ -96,10 +99,8 @@ class PinStore:
                 self._folder.mkdir(mode=0o700, exist_ok=True)
             except OSError:
                 return None
-            path = self._folder / f"{fingerprint}.json"
-            self._files[fingerprint] = StateFile(
-                path, version=_VERSION, fails_closed=True, on_problem=self._on_problem
-            )
+            name = f"{fingerprint}.json"
+            self._files[fingerprint] = private_file(self._folder, name, self._on_problem)
         return self._files[fingerprint]
 
 
@@ -108,19 +109,15 @@ def _write(pins: Mapping[PinKey, Pin]) -> dict[str, Any]:
     room = MAX_KEPT
     for key in list(pins)[:MAX_PINNED]:
         pin = pins[key]
-        is_kept = len(pin.definition) <= min(room, MAX_DEFINITION)
-        room -= len(pin.definition) if is_kept else 0
-        definition = pin.definition if is_kept else ""
-        entries[key] = {"hash": pin.definition_hash, "definition": definition}
+        if len(pin.definition) > min(room, MAX_DEFINITION):
+            pin = Pin(pin.definition_hash)
+        room -= len(pin.definition)
+        entries[key] = _PINS.write(pin)
     return entries
 
 
 def _read(content: Mapping[str, Any]) -> dict[PinKey, Pin]:
     """Read the pins of a file; an entry that is odd in any way is passed over."""
     entries = content.get(_KEY)
-    pins: dict[PinKey, Pin] = {}
-    for key, entry in entries.items() if isinstance(entries, dict) else ():
-        match entry:
-            case {"hash": str() as known, "definition": str() as definition}:
-                pins[key] = Pin(known, definition)
-    return pins
+    found = entries.items() if isinstance(entries, dict) else ()
+    return {key: pin for key, entry in found if (pin := _PINS.read(entry)) is not None}

@@ -1,25 +1,31 @@
-"""The one policy on tools: what is denied, what is asked about, what runs unasked, and why.
+"""The policy on tools: what is denied, asked about or allowed, and why.
 
-Denying wins over asking, asking over allowing; what nothing is said of is asked about.
+Deny beats ask beats allow; without a rule, ask.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tui.engine.consent.rules.book import GrantBook
-from tui.engine.consent.rules.grants import MAX_LABEL, Grant, GrantNote
-from tui.engine.consent.rules.patterns import AllowingPatterns, DenyingPatterns, Pattern
-from tui.engine.consent.rules.views import grant_words, pattern_views, record_view, trust_view
-from tui.engine.events import Publish
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.tools import JsonObject, OfferedTool
-from tui.model.consent import UNASKED_GRANT, Effect, GrantId, GrantScope, GrantView
-from tui.model.events import Event, GrantsChanged
+from tui.engine.bus import Publish
+from tui.engine.consent.grant_store import GrantBook
+from tui.engine.consent.grants import MAX_LABEL, Grant, GrantNote
+from tui.engine.consent.rule_views import (
+    grant_words,
+    pattern_views,
+    record_view,
+    trust_view,
+    unasked_view,
+)
+from tui.engine.consent.tool_patterns import AllowingPatterns, DenyingPatterns, Pattern
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.consent import Effect, GrantId, GrantScope, GrantView
+from tui.model.events import Event, GrantsChanged, ToolRuleChanged
 from tui.model.servers import Origin, ServerId
 from tui.text import sanitize_line
 
-DENIED_BY_SETTINGS: Final = "a rule of the settings (gemdeck.alwaysDeny) denies it"
+DENIED_BY_SETTINGS: Final = "a rule in the settings (gemdeck.alwaysDeny) denies it"
 """Why a tool is kept from the model."""
 
 DENIED_BY_GRANT: Final = "a saved rule denies it"
@@ -28,7 +34,7 @@ DENIED_BY_GRANT: Final = "a saved rule denies it"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the rules say of a call, and why in words; `grant` is the record it rests on."""
+    """The rules' decision on a call, and why; `grant` is the record it rests on."""
 
     effect: Effect
     words: str
@@ -36,12 +42,11 @@ class Verdict:
 
     @property
     def source(self) -> str:
-        """What it rests on: its words without the decision."""
         return self.words.partition(": ")[2].rstrip(".")
 
 
 def _drop(_event: Event) -> None:
-    """Take events where nobody listens."""
+    """Drop events."""
 
 
 class Policy:
@@ -55,7 +60,6 @@ class Policy:
 
     Attributes:
         on_denials: Called when other tools may be denied than before.
-        on_revoked: Called with each grant that the user took back.
     """
 
     def __init__(self, *, allows_all: bool = False) -> None:
@@ -68,7 +72,6 @@ class Policy:
         self._definitions: dict[ServerId, ServerDefinition] = {}
         self._allows_all = allows_all
         self.on_denials: Callable[[], None] = lambda: None
-        self.on_revoked: Callable[[Grant, GrantNote], None] = lambda _grant, _note: None
 
     def attach(self, book: GrantBook, folder: str, publish: Publish) -> None:
         """Keep grants in a book, and tell of them.
@@ -76,14 +79,14 @@ class Policy:
         Args:
             book: The grants.
             folder: The real path of the opened folder.
-            publish: Takes `GrantsChanged`.
+            publish: Takes `GrantsChanged` and `ToolRuleChanged`.
         """
         self._book, self._folder, self._publish = book, folder, publish
         book.on_used = self._announce
 
     async def open(self) -> None:
         """Read the saved grants."""
-        await self._book.open()
+        await self._book.refresh()
         self._announce()
 
     async def refresh(self) -> None:
@@ -96,7 +99,6 @@ class Policy:
             self.on_denials()
 
     async def aclose(self) -> None:
-        """Write what is still to be written."""
         await self._book.aclose()
 
     def configure(
@@ -112,16 +114,14 @@ class Policy:
 
     @property
     def is_kept(self) -> bool:
-        """Whether what the user allows for good is there in later runs, too."""
         return self._book.is_kept
 
     @property
     def origins(self) -> Mapping[ServerId, Origin]:
-        """Where each server comes from."""
         return {server: definition.origin for server, definition in self._definitions.items()}
 
     def judge(self, tool: OfferedTool, arguments: JsonObject | None = None) -> Verdict:
-        """Say what is to become of a call of a tool.
+        """Decide what the rules say about a call.
 
         Args:
             tool: The tool as it was offered.
@@ -140,7 +140,7 @@ class Policy:
         if self._is_trusted(tool):
             return Verdict(Effect.ALLOW, f"Allowed: {self._trust_words(tool.server)}.")
         if self._is_allowed(tool.server, tool.name):
-            words = "Allowed: a rule of your settings (gemdeck.alwaysAllow) names it."
+            words = "Allowed: a rule in your settings (gemdeck.alwaysAllow) matches it."
             return Verdict(Effect.ALLOW, words)
         if grant := by_effect.get(Effect.ALLOW):
             return Verdict(Effect.ALLOW, self._words(grant), grant)
@@ -149,7 +149,7 @@ class Policy:
     def hidden(
         self, definition: ServerDefinition, tools: Iterable[tuple[str, str]]
     ) -> dict[str, str]:
-        """Say which tools of a server the model must not see, and why.
+        """Return which tools of a server the model must not see, and why.
 
         Args:
             definition: The server.
@@ -215,7 +215,15 @@ class Policy:
                 note = self._book.grants.note(known)
                 self._book.remove(known)
                 self._announce()
-                self.on_revoked(known, note)
+                self._publish(
+                    ToolRuleChanged(
+                        note.server,
+                        known.fingerprint,
+                        note.tool if known.tool is not None else "*",
+                        known.definition_hash,
+                        "revoke",
+                    )
+                )
                 if known.effect is Effect.DENY:
                     self.on_denials()
                 return
@@ -225,23 +233,17 @@ class Policy:
         records = [record_view(grant, self._book.grants.note(grant)) for grant in self._book.grants]
         records.sort(key=lambda view: view.granted_at or 0.0, reverse=True)
         trusted = [trust_view(d) for d in self._definitions.values() if d.trust]
-        everything = self._everything() if self._allows_all else ()
+        everything = [unasked_view()] if self._allows_all else []
         patterns = pattern_views(self._deny.patterns, self._allow.patterns)
         return (*everything, *records, *patterns, *trusted)
 
-    def _everything(self) -> tuple[GrantView, ...]:
-        view = GrantView(
-            UNASKED_GRANT, Effect.ALLOW, "*", "*", "this session", "--yolo", revocable=False
-        )
-        return (view,)
-
     def _is_trusted(self, tool: OfferedTool) -> bool:
-        """Tell whether a server's tools run unasked; trust taken back meanwhile is none."""
+        """Return whether a server's tools run without asking; revoked trust does not count."""
         definition = self._definitions.get(tool.server)
         return tool.trusted and (definition is None or definition.trust)
 
     def _is_allowed(self, server: ServerId, tool: str) -> bool:
-        """Tell whether the settings allow a tool: never one of a project, which picks its names."""
+        """Return whether the settings allow a tool; a project's never, since it picks its names."""
         definition = self._definitions.get(server)
         if definition is None or definition.origin is Origin.PROJECT:
             return False

@@ -1,21 +1,33 @@
-"""How rules on tools are put into words, and what the list of them shows."""
+"""The texts of rules on tools, and their rows in the list of rules."""
 
 import time
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from tui.engine.consent.rules.grants import MAX_GRANTS, Grant, GrantNote
-from tui.engine.consent.rules.patterns import Pattern
-from tui.engine.settings.definitions import ServerDefinition
-from tui.model.consent import Effect, GrantId, GrantScope, GrantView
+from tui.engine.consent.grants import MAX_GRANTS, Grant, GrantNote
+from tui.engine.consent.tool_patterns import Pattern
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.consent import UNASKED_GRANT, Effect, GrantId, GrantScope, GrantView
 from tui.text import sanitize_line
 
 MAX_NAME: Final = 256
 """Characters of a name or folder that are shown."""
 
-_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun")
-_MONTHS_LATER: Final = ("Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTHS: Final = [
+    "Jan",
+    "Feb",
+    "Mar",
+    "Apr",
+    "May",
+    "Jun",
+    "Jul",
+    "Aug",
+    "Sep",
+    "Oct",
+    "Nov",
+    "Dec",
+]
 
 _EFFECTS: Final = {
     Effect.ALLOW: "Allowed",
@@ -39,12 +51,12 @@ def grant_words(grant: Grant, note: GrantNote) -> str:
 
 
 def day(moment: float) -> str:
-    """Give the day of a moment in seconds since the epoch, such as ``21 Nov``."""
+    """Return the day of a moment in seconds since the epoch, such as ``21 Nov``."""
     try:
         then, now = time.localtime(moment), time.localtime()
     except (OverflowError, ValueError, OSError):
         return "an unknown day"
-    month = (_MONTHS + _MONTHS_LATER)[then.tm_mon - 1]
+    month = _MONTHS[then.tm_mon - 1]
     year = f" {then.tm_year}" if then.tm_year != now.tm_year else ""
     return f"{then.tm_mday} {month}{year}"
 
@@ -77,15 +89,7 @@ def pattern_views(deny: Iterable[Pattern], allow: Iterable[Pattern]) -> list[Gra
         (Effect.ALLOW, "gemdeck.alwaysAllow", allow),
     ]
     return [
-        GrantView(
-            id=GrantId(f"{key}:{number}"),
-            effect=effect,
-            server=sanitize_line(pattern.server, MAX_NAME),
-            tool=sanitize_line(pattern.tool, MAX_NAME),
-            scope="while the settings say so",
-            origin=f"settings: {key}",
-            revocable=False,
-        )
+        _settings_view(f"{key}:{number}", effect, pattern.server, pattern.tool, f"settings: {key}")
         for effect, key, patterns in rules
         for number, pattern in enumerate(patterns)
     ]
@@ -93,13 +97,24 @@ def pattern_views(deny: Iterable[Pattern], allow: Iterable[Pattern]) -> list[Gra
 
 def trust_view(definition: ServerDefinition) -> GrantView:
     """Show ``trust: true`` of a server in the list of rules."""
-    place = definition.source or definition.origin.value
+    origin = f"trust: true in {definition.source or definition.origin.value}"
+    return _settings_view(f"trust:{definition.id}", Effect.ALLOW, definition.id, "*", origin)
+
+
+def unasked_view() -> GrantView:
+    """Show ``--yolo`` in the list of rules."""
     return GrantView(
-        id=GrantId(f"trust:{definition.id}"),
-        effect=Effect.ALLOW,
-        server=sanitize_line(definition.id, MAX_NAME),
-        tool="*",
+        UNASKED_GRANT, Effect.ALLOW, "*", "*", "this session", "--yolo", revocable=False
+    )
+
+
+def _settings_view(name: str, effect: Effect, server: str, tool: str, origin: str) -> GrantView:
+    return GrantView(
+        id=GrantId(name),
+        effect=effect,
+        server=sanitize_line(server, MAX_NAME),
+        tool=sanitize_line(tool, MAX_NAME),
         scope="while the settings say so",
-        origin=sanitize_line(f"trust: true in {place}"),
+        origin=sanitize_line(origin),
         revocable=False,
     )

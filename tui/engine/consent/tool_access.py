@@ -1,4 +1,4 @@
-"""All that stands between the model and the tools of a run: rules, review of changes, records."""
+"""Access to tools: rules, consent, changed tools and records."""
 
 import asyncio
 import os
@@ -6,25 +6,23 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui.engine.bus import EventBus
 from tui.engine.consent.audit import FILE_NAME as AUDIT_FILE
 from tui.engine.consent.audit import AuditLog
-from tui.engine.consent.changes.pins import FOLDER_NAME, PinStore
-from tui.engine.consent.changes.review import ToolReview
-from tui.engine.consent.protocol import Consent
-from tui.engine.consent.recorded import RecordedConsent
-from tui.engine.consent.rules.book import FILE_NAME as GRANTS_FILE
-from tui.engine.consent.rules.book import VERSION, GrantBook
-from tui.engine.consent.rules.grants import Grant, GrantNote
-from tui.engine.consent.rules.patterns import Pattern
-from tui.engine.consent.tool_gate import ToolGate
-from tui.engine.events import Publish
-from tui.engine.redaction import Redactor
-from tui.engine.servers.catalog import Tool
-from tui.engine.servers.manager import ServerManager
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.state_file import StateFile
+from tui.engine.consent.grant_store import FILE_NAME as GRANTS_FILE
+from tui.engine.consent.grant_store import GrantBook
+from tui.engine.consent.pins import FOLDER_NAME, PinStore
+from tui.engine.consent.policy import Policy
+from tui.engine.consent.tool_approval import ToolApproval
+from tui.engine.consent.tool_patterns import Pattern
+from tui.engine.consent.tool_review import ToolReview
+from tui.engine.desk import Desk
+from tui.engine.files.state_file import private_file
+from tui.engine.logs.redaction import Redactor
+from tui.engine.mcp.manager import ServerManager
+from tui.engine.options import EngineOptions
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.consent import Effect, ToolStanding
-from tui.model.events import ToolExplained
 from tui.model.servers import ServerId
 from tui.text import sanitize_line
 
@@ -35,54 +33,44 @@ AUDIT_PATIENCE: Final = 2.0
 """Seconds that the last records get to be written."""
 
 
-class Safeguards:
-    """The safeguards of one run. Lives on one event loop.
+class ToolAccess:
+    """Decides which tools the model sees and which calls run. Lives on one event loop.
 
     Args:
-        consent: Decides on calls.
-        publish: Takes events.
-        folder: The opened folder.
+        bus: Takes events, and tells of those that end a question or go on record.
+        desk: Asks the user.
+        options: What the command line says.
         state: The folder of gemdeck's own state; None keeps nothing.
-        has_user: Whether somebody sits before a screen.
         problems: Takes sentences for the user, in any thread.
         redactor: Masks secrets in the records.
 
     Attributes:
         policy: The rules on tools.
-        review: Finds tools that changed, and asks about them.
-        consent: Decides on calls, and records it.
-        gate: Says which tools the model must not see.
-        log: Keeps records of what is decided.
+        review: Finds tools that changed, and says which ones the model must not see.
+        approval: Decides on calls.
+        audit: Keeps records of what is decided.
     """
 
     def __init__(
         self,
-        consent: Consent,
-        publish: Publish,
-        folder: Path,
+        bus: EventBus,
+        desk: Desk,
+        options: EngineOptions,
         state: Path | None,
         *,
-        has_user: bool,
         problems: Callable[[str], None],
         redactor: Redactor,
     ) -> None:
-        self._publish = publish
-        audit_path = state / AUDIT_FILE if state is not None else None
-        self.log = AuditLog(audit_path, on_problem=problems, redactor=redactor)
+        path = state / AUDIT_FILE if state is not None else None
+        self.audit = AuditLog(path, on_problem=problems, redactor=redactor)
         pins = PinStore(state / FOLDER_NAME if state is not None else None, problems)
-        self.policy = consent.policy
-        grants = StateFile(
-            state / GRANTS_FILE if state is not None else None,
-            version=VERSION,
-            fails_closed=True,
-            on_problem=problems,
-        )
-        self.policy.attach(GrantBook(grants), os.path.realpath(folder), publish)
-        self.review = ToolReview(publish, pins, has_user=has_user)
-        self.policy.on_revoked = self._record_revocation
-        self.review.on_answered = self._record_change
-        self.consent = RecordedConsent(consent, self.log)
-        self.gate = ToolGate(self.policy, self.review)
+        grants = private_file(state, GRANTS_FILE, problems)
+        self.policy = Policy(allows_all=options.allows_all)
+        self.policy.attach(GrantBook(grants), os.path.realpath(options.folder), bus.publish)
+        self.review = ToolReview(desk, bus.publish, pins, self.policy)
+        self.approval = ToolApproval(desk, bus.publish, self.policy, options.allowed_tools)
+        bus.subscribe(self.approval.heed)
+        bus.subscribe(self.audit.heed)
 
     async def open(self, servers: ServerManager) -> None:
         """Read what is kept, and let these servers follow what is decided."""
@@ -94,7 +82,7 @@ class Safeguards:
         """Write what is still to be written."""
         await self.policy.aclose()
         await self.review.aclose()
-        await asyncio.to_thread(self.log.close, AUDIT_PATIENCE)
+        await asyncio.to_thread(self.audit.close, AUDIT_PATIENCE)
 
     def configure(
         self, settings: "GemdeckSettings | None", definitions: Sequence[ServerDefinition]
@@ -105,32 +93,8 @@ class Safeguards:
         self.policy.configure(allow, deny, definitions)
         self.review.keep_only({definition.id for definition in definitions})
 
-    def _record_revocation(self, grant: Grant, note: GrantNote) -> None:
-        self.log.record_rule(
-            note.server,
-            note.tool if grant.tool is not None else "*",
-            decision="revoke",
-            fingerprint=grant.fingerprint,
-            definition=grant.definition_hash,
-        )
-
-    def _record_change(
-        self, server: ServerDefinition, tools: Sequence[Tool], accepted: bool
-    ) -> None:
-        for tool in tools:
-            self.log.record_rule(
-                server.id,
-                tool.view.name,
-                decision="accept change" if accepted else "refuse change",
-                fingerprint=server.fingerprint,
-                definition=tool.definition_hash,
-            )
-
-    def explain(self, servers: ServerManager, server: ServerId, tool: str) -> None:
-        """Publish how a tool stands, by its name as shown; also of one that is not offered."""
-        self._publish(ToolExplained(self._standing(servers, server, tool)))
-
-    def _standing(self, servers: ServerManager, server: ServerId, tool: str) -> ToolStanding:
+    def standing(self, servers: ServerManager, server: ServerId, tool: str) -> ToolStanding:
+        """Return how the rules treat a tool, by its displayed name, even if it is not offered."""
         found = servers.look_up(server, tool)
         if found is None:
             return ToolStanding(server, tool, Effect.DENY, "Its server does not offer it now.")

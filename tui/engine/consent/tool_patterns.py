@@ -8,12 +8,14 @@ for each form of a tool's name: as its server spells it, as it is shown, and as 
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from tui.engine.servers.names import sanitise_name
+from tui.engine.mcp.catalog.offered_tool import OfferedTool
+from tui.engine.mcp.catalog.tool_names import sanitize_name
+from tui.model.servers import ServerId
 from tui.text import sanitize_line
 
 ANY: Final = "*"
@@ -57,7 +59,6 @@ class AllowingPatterns:
         self.patterns = tuple(patterns)
 
     def match(self, server: str, tool: str) -> bool:
-        """Tell whether a rule is about a tool, both names as they are spelled."""
         return is_plain(tool) and any(
             _matches(pattern.server, server) and _matches(pattern.tool, tool)
             for pattern in self.patterns
@@ -75,7 +76,7 @@ class DenyingPatterns:
         self._by_server: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {}
 
     def match(self, server: str, tool: str, given: str = "") -> bool:
-        """Tell whether a rule is about a tool.
+        """Return whether a rule matches a tool.
 
         Args:
             server: Its server.
@@ -91,7 +92,7 @@ class DenyingPatterns:
         )
 
     def _about(self, server: str) -> tuple[frozenset[str], tuple[str, ...]]:
-        """Give the tool patterns of the rules about a server: those without and with ``*``."""
+        """Return the tool patterns for a server: all of them, and those with ``*``."""
         known = self._by_server.get(server)
         if known is None:
             tools = {
@@ -105,7 +106,7 @@ class DenyingPatterns:
 
 
 def is_plain(name: str) -> bool:
-    """Tell whether a name is one that the protocol allows for tools."""
+    """Return whether the protocol allows a name for tools."""
     return _PLAIN_NAME.fullmatch(name) is not None
 
 
@@ -126,8 +127,8 @@ def likeness(name: str) -> str:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _looks(tool: str, given: str) -> frozenset[str]:
-    """Give what each form of a tool's name looks like."""
-    forms = (tool, sanitize_line(tool), sanitise_name(tool), given or tool)
+    """Return the likeness of each form of a tool's name."""
+    forms = (tool, sanitize_line(tool), sanitize_name(tool), given or tool)
     return frozenset(map(likeness, forms))
 
 
@@ -146,3 +147,42 @@ def _matches(pattern: str, name: str) -> bool:
             return False
         start = found + len(piece)
     return True
+
+
+_WHOLE_SERVER: Final = ".*"
+
+_Pair = tuple[ServerId, str]
+"""A server and the name of one of its tools."""
+
+_Meaning = tuple[ServerId, str | None]
+"""A server and one of its tools, or None for all of them."""
+
+
+def names_tool(patterns: Iterable[str], tool: OfferedTool, offered: Iterable[OfferedTool]) -> bool:
+    """Return whether one of the patterns allows a tool, among all that are offered."""
+    known = _pairs((*offered, tool))
+    own = {(tool.server, tool.name), (tool.server, None)}
+    meanings = (set(_meanings(pattern, known)) for pattern in patterns)
+    return any(len(meant) == 1 and meant <= own for meant in meanings)
+
+
+def unmatched(patterns: Iterable[str], offered: Iterable[OfferedTool]) -> tuple[str, ...]:
+    """Return the patterns that allow none of these tools: mistyped or ambiguous."""
+    known = _pairs(offered)
+    return tuple(p for p in patterns if len(set(_meanings(p, known))) != 1)
+
+
+def _pairs(tools: Iterable[OfferedTool]) -> set[_Pair]:
+    return {(tool.server, tool.name) for tool in tools}
+
+
+def _meanings(pattern: str, known: set[_Pair]) -> Iterator[_Meaning]:
+    """Return every known server and tool that a pattern can mean."""
+    servers = {server for server, _ in known}
+    for whole in {pattern, pattern.removesuffix(_WHOLE_SERVER)}:
+        if whole in servers:
+            yield ServerId(whole), None
+    for index, character in enumerate(pattern):
+        pair = (ServerId(pattern[:index]), pattern[index + 1 :])
+        if character == "." and pair in known:
+            yield pair

@@ -1,4 +1,4 @@
-"""Tools whose definitions changed: kept from the model until the user has seen how.
+"""Changed tools: withheld from the model until the user accepts the change.
 
 The first definition of a tool that is seen of a server counts as the one the user chose with the
 server. A later one that differs voids nothing but itself: once the tool is as it was, it is
@@ -6,15 +6,14 @@ offered again.
 """
 
 import asyncio
-import itertools
-import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from tui.engine.consent.changes.difference import UnreadableDefinitionError, difference
-from tui.engine.consent.changes.pins import (
+from tui.engine.bus import Publish
+from tui.engine.consent.definition_diff import UnreadableDefinitionError, difference
+from tui.engine.consent.pins import (
     MAX_DEFINITION,
     MAX_PINNED,
     Pin,
@@ -22,15 +21,17 @@ from tui.engine.consent.changes.pins import (
     PinStore,
     pin_key,
 )
-from tui.engine.events import Publish
-from tui.engine.servers.catalog import Tool
-from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.consent.policy import Policy
+from tui.engine.desk import Desk
+from tui.engine.mcp.catalog.offer import Tool
+from tui.engine.mcp.catalog.registry import ToolVisibility, Withheld
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.tasks import TaskSet
 from tui.engine.threads import OrderedWorker
 from tui.model.chat import Severity
-from tui.model.consent import RequestId
-from tui.model.events import Notice, NoticeRaised, RequestRaised, RequestSettled
+from tui.model.events import Notice, NoticeRaised, ToolRuleChanged
 from tui.model.servers import Origin, ServerId
-from tui.model.trust import ToolChange, ToolChangeRequest
+from tui.model.trust import ToolChange, ToolChangeAnswer, ToolChangeRequest
 
 MAX_CHANGES: Final = 50
 """Changed tools in one question; of more, the next are asked about after it."""
@@ -45,13 +46,8 @@ CLOSE_PATIENCE: Final = 5.0
 CHANGED: Final = "it has changed; the model does not see it until you accept the change"
 """Why a tool is withheld about which the user can be asked."""
 
-UNREADABLE: Final = "it has changed, and its definition is too long to be reviewed"
+UNREADABLE: Final = "it has changed, and its definition is too long to review"
 """Why a tool is withheld about which nobody can be asked."""
-
-OnAnswered = Callable[[ServerDefinition, Sequence[Tool], bool], None]
-"""Takes an answer about changed tools."""
-
-_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -63,54 +59,48 @@ class _Known:
         pins: The definitions the user knows, by the key of the tool's name.
         changed: The tools that are not as known, by their names.
         answered: The hashes of changed definitions that were not accepted in this run.
-        request: The question that is open, or None.
-        asked: The tools that it is about, as they are shown in it.
-        asking: Makes the question.
+        asked: The tools that the user is asked about, as they are shown.
+        asking: Makes the question and takes the answer.
     """
 
     definition: ServerDefinition
     pins: dict[PinKey, Pin] = field(default_factory=dict)
     changed: dict[str, Tool] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
-    request: RequestId | None = None
     asked: tuple[Tool, ...] = ()
     asking: asyncio.Task[None] | None = None
 
 
-class ToolReview:
-    """Finds changed tools, and asks the user about them. Lives on one event loop.
+class ToolReview(ToolVisibility):
+    """Finds changed tools and asks the user about them. Lives on one event loop.
 
     Args:
-        publish: Takes `RequestRaised` with a `ToolChangeRequest`, and `RequestSettled`.
+        desk: Asks the user; if nobody is there, a notice says what is withheld.
+        publish: Takes `ToolRuleChanged` with each answer, and notices.
         store: Keeps definitions across runs.
-        has_user: Whether somebody sits before a screen; else a notice says what is withheld.
+        policy: The rules on tools.
 
     Attributes:
         on_accepted: Called when tools are no longer to be withheld.
-        on_answered: Called with the server and the tools of each answer, and whether they were
-            accepted as they are now.
     """
 
-    def __init__(self, publish: Publish, store: PinStore, *, has_user: bool = True) -> None:
+    def __init__(self, desk: Desk, publish: Publish, store: PinStore, policy: Policy) -> None:
+        self._desk = desk
         self._publish = publish
         self._store = store
-        self._has_user = has_user
+        self._policy = policy
         self._servers: dict[ServerId, _Known] = {}
-        self._numbers = itertools.count(1)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = TaskSet("changed tools could not be asked about", self._say_failed)
         self._worker = OrderedWorker()
         self.on_accepted: Callable[[], None] = lambda: None
-        self.on_answered: OnAnswered = lambda _server, _tools, _accepted: None
 
     async def aclose(self) -> None:
         """End what is being prepared, and write what is still to be written."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.aclose()
         await asyncio.to_thread(self._worker.close, CLOSE_PATIENCE)
 
     async def prepare(self, definition: ServerDefinition) -> None:
-        """Read what is known of a server; one that is another now is not known any longer."""
+        """Read the pins of a server; a changed server starts over."""
         known = self._servers.get(definition.id)
         if known is not None and _is_same(known.definition, definition):
             known.definition = definition
@@ -120,9 +110,21 @@ class ToolReview:
         self._servers[definition.id] = _Known(definition, pins)
 
     def keep_only(self, servers: Collection[ServerId]) -> None:
-        """Forget servers that are no longer there, with their questions."""
+        """Forget servers that are gone, with their questions."""
         for server in self._servers.keys() - set(servers):
             self._drop(server)
+
+    def withhold(
+        self, definition: ServerDefinition, tools: Sequence[Tool]
+    ) -> Mapping[str, Withheld]:
+        """Return the tools to hide from the model. Changes to denied tools are not asked about."""
+        named = [(tool.name, tool.definition_hash) for tool in tools if tool.is_usable]
+        denied = self._policy.hidden(definition, named)
+        others = [tool for tool in tools if tool.name not in denied]
+        changed = self.examine(definition, others)
+        return {name: Withheld(reason) for name, reason in denied.items()} | {
+            name: Withheld(reason, changed=True) for name, reason in changed.items()
+        }
 
     def examine(self, definition: ServerDefinition, tools: Sequence[Tool]) -> Mapping[str, str]:
         """Compare the tools of a server with what is known of them.
@@ -160,23 +162,6 @@ class ToolReview:
             for name, tool in known.changed.items()
         }
 
-    def answer(self, request: RequestId, *, accept: bool) -> None:
-        """Take the user's answer. One to a question that is not open is ignored."""
-        known = next((k for k in self._servers.values() if k.request == request), None)
-        if known is None:
-            return
-        asked = known.asked
-        self._withdraw(known)
-        self.on_answered(known.definition, asked, accept)
-        if accept:
-            pins = {pin_key(tool.name): _pin(tool) for tool in asked}
-            known.pins.update(pins)
-            self._save(known.definition.fingerprint, pins, replacing=True)
-            self.on_accepted()
-        else:
-            known.answered.update(tool.definition_hash for tool in asked)
-            self._ask_if_needed(known)
-
     def review(self, server: ServerId) -> None:
         """Ask anew about the changed tools of a server."""
         known = self._servers.get(server)
@@ -185,7 +170,7 @@ class ToolReview:
             self._ask_if_needed(known)
 
     def _ask_if_needed(self, known: _Known) -> None:
-        """Bring the open question in line with what is to be asked."""
+        """Update the open question to match the changed tools."""
         due = [
             tool
             for tool in known.changed.values()
@@ -196,34 +181,61 @@ class ToolReview:
         self._withdraw(known)
         if due:
             known.asked = tuple(due)
-            known.asking = self._spawn(self._ask(known, known.asked))
+            known.asking = self._tasks.start(self._ask(known, known.asked))
 
     async def _ask(self, known: _Known, tools: tuple[Tool, ...]) -> None:
-        """Make the question in a thread, and put it."""
+        """Make the question in a thread, put it, and act on the answer."""
         before = [known.pins[pin_key(tool.name)].definition for tool in tools]
-        changes, unreadable = await asyncio.to_thread(_changes, tools, before)
-        if known.asked is not tools:
-            return
+        try:
+            changes, unreadable = await asyncio.to_thread(_changes, tools, before)
+        except Exception:
+            known.asked, known.asking = (), None
+            known.answered.update(tool.definition_hash for tool in tools)  # until asked to review
+            raise
         known.answered.update(unreadable)
         known.asked = tuple(tool for tool in tools if tool.definition_hash not in unreadable)
         server = known.definition.id
-        if not self._has_user:
+        if not self._desk.attended:
             names = ", ".join(change.tool for change in changes[:MAX_CHANGES])
-            text = f"The server {server} changed tools, which are withheld: {names}"
-            advice = "Open gemdeck in this folder to see how and to accept them."
+            text = f"The server {server} changed these tools, which are now withheld: {names}"
+            advice = "Open gemdeck in this folder to review and accept the changes."
             self._publish(NoticeRaised(Notice(Severity.WARNING, text, advice)))
         elif changes:
-            known.request = RequestId(f"c{next(self._numbers)}")
-            self._publish(RequestRaised(ToolChangeRequest(known.request, server, changes)))
+            answer = await self._desk.ask(ToolChangeRequest(self._desk.new_id(), server, changes))
+            asked, known.asked, known.asking = known.asked, (), None
+            self._take(known, asked, accept=answer is ToolChangeAnswer.ACCEPT)
+
+    def _say_failed(self, error: BaseException) -> None:
+        text = (
+            f"Changed tools could not be compared, so they stay withheld ({type(error).__name__})."
+        )
+        self._publish(NoticeRaised(Notice(Severity.ERROR, text, "The log tells more.")))
+
+    def _take(self, known: _Known, asked: tuple[Tool, ...], *, accept: bool) -> None:
+        for tool in asked:
+            self._publish(
+                ToolRuleChanged(
+                    known.definition.id,
+                    known.definition.fingerprint,
+                    tool.view.name,
+                    tool.definition_hash,
+                    "accept change" if accept else "refuse change",
+                )
+            )
+        if accept:
+            pins = {pin_key(tool.name): _pin(tool) for tool in asked}
+            known.pins.update(pins)
+            self._save(known.definition.fingerprint, pins, replacing=True)
+            self.on_accepted()
+        else:
+            known.answered.update(tool.definition_hash for tool in asked)
+            self._ask_if_needed(known)
 
     def _withdraw(self, known: _Known) -> None:
         known.asked = ()
         if known.asking is not None:
             known.asking.cancel()
             known.asking = None
-        if known.request is not None:
-            request, known.request = known.request, None
-            self._publish(RequestSettled(request))
 
     def _drop(self, server: ServerId) -> None:
         known = self._servers.pop(server, None)
@@ -234,20 +246,9 @@ class ToolReview:
         save = partial(self._store.save, fingerprint, dict(pins), replacing=replacing)
         self._worker.submit(save)
 
-    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._forget)
-        return task
-
-    def _forget(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("changed tools could not be asked about", exc_info=error)
-
 
 def _is_same(one: ServerDefinition, other: ServerDefinition) -> bool:
-    """Tell whether two definitions are of the same server."""
+    """Return whether two definitions are of the same server."""
     if one.fingerprint or other.fingerprint:
         return one.fingerprint == other.fingerprint
     return one == other
@@ -264,7 +265,7 @@ def _pin(tool: Tool) -> Pin:
 def _changes(
     tools: Sequence[Tool], before: Sequence[str]
 ) -> tuple[tuple[ToolChange, ...], frozenset[str]]:
-    """Show how tools changed; give the hashes of those that cannot be shown beside."""
+    """Return how tools changed, and the hashes of those that cannot be shown."""
     changes: list[ToolChange] = []
     unreadable: set[str] = set()
     for tool, known in zip(tools, before, strict=True):

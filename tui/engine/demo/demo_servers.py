@@ -1,4 +1,4 @@
-"""The servers that come with gemdeck, as definitions like those of the settings."""
+"""Definitions of the bundled servers."""
 
 import os
 import sys
@@ -7,32 +7,29 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from tui.engine.consent.fingerprint import server_fingerprint
-from tui.engine.paths import state_dir
-from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.files.paths import state_dir
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.settings.servers.fingerprint import server_fingerprint
 from tui.model.servers import Origin, ServerId, Transport
 
 NOTES_DB_VARIABLE: Final = "GEMDECK_NOTES_DB"
-"""The environment variable that tells the notes server where its file is."""
-
-CALL_TIMEOUT: Final = 600.0
-"""Seconds a call of a bundled server may take."""
+CALL_TIMEOUT: Final = 600.0  # seconds
 
 
 def notes_path() -> Path:
-    """Give the place of the notes file: `GEMDECK_NOTES_DB`, else below gemdeck's own state."""
+    """Return the notes file: `GEMDECK_NOTES_DB`, or a file in the state folder."""
     named = os.environ.get(NOTES_DB_VARIABLE)
     return Path(named) if named else state_dir() / "demo" / "notes.db"
 
 
 def demo_definitions() -> tuple[ServerDefinition, ServerDefinition]:
-    """Give the bundled servers: notes kept in a file, and a slow one that reports progress.
+    """Return the bundled servers: a notebook, and a slow one that reports progress.
 
     Both run in this Python, without the current folder on the import path.
     """
-    notes_env = {NOTES_DB_VARIABLE: str(notes_path())}
+    notes = {NOTES_DB_VARIABLE: str(notes_path())}
     return (
-        _definition("notes", "A small notebook on this computer.", notes_env),
+        _definition("notes", "A small notebook on this computer.", notes),
         _definition("slow", "Slow work that reports its progress.", {}),
     )
 
@@ -50,5 +47,5 @@ def _definition(name: str, description: str, env: dict[str, str]) -> ServerDefin
         program=sys.executable,
         source="gemdeck",
     )
-    # Nothing of them is secret, so their fingerprints need no salt.
+    # nothing in them is secret, so their fingerprints need no salt
     return replace(definition, fingerprint=server_fingerprint(definition, b""))

@@ -1,208 +1,202 @@
-"""Scores how well a request in plain words fits each offered tool. Pure and deterministic."""
+"""Find the tool and the arguments that a message names. Pure and deterministic."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from difflib import get_close_matches
 from typing import Any, Final
 
-from tui.engine.demo.words import (
-    GENERIC,
-    STOP_WORDS,
-    WORD,
-    content_stems,
-    noun_meanings,
-    split_name,
-    stem,
-    verb_meanings,
-)
+Declaration = Mapping[str, Any]
 
-MAX_TOOLS: Final = 2_000
-"""Tools that are looked at: the first ones."""
+MAX_WORDS: Final = 60  # words of a message that can name a tool
+SIMILARITY: Final = 0.8  # for "notes" to match "note"
+EXAMPLES: Final = {
+    "show my notes": "list notes",
+    "take a note": "add note",
+    "remember": "add note",
+    "find notes": "search notes",
+    "remove note": "delete note",
+    "change note": "update note",
+    "count to": "count slowly",
+}
+"""Beginnings of messages, and the words they are replaced by."""
 
-MAX_REQUEST_WORDS: Final = 60
-"""Words of a request that take part in matching."""
-
-MAX_DESCRIPTION_WORDS: Final = 60
-"""Words of a tool's description that take part in matching."""
-
-MAX_PARAMETERS: Final = 40
-"""Parameters of a tool whose names take part in matching."""
-
-MAX_PROFILES: Final = 4_096
-"""Tools whose words are remembered between requests."""
-
-THRESHOLD: Final = 1.5
-"""Least score of a tool that is considered at all."""
-
-_EXACT: Final = 3.0
-_SAME_MEANING: Final = 2.0
-_EXACT_COMMON_VERB: Final = 2.0
-_COMMON_VERB: Final = 1.0
-_FIRST_WORD: Final = 1.0
-_MENTIONED: Final = 10.0
-_UNSAID_NOUN: Final = -0.5
-_UNSAID_VERB: Final = -0.25
-_OTHER_VERB: Final = -4.0
-_ONLY_LOOKS: Final = 0.5
-_IN_DESCRIPTION: Final = 0.75
-_IN_PARAMETERS: Final = 0.75
-_MOST_FROM_DESCRIPTION: Final = 2.25
-_MOST_FROM_PARAMETERS: Final = 1.5
+_QUOTE: Final = r"""(?:"[^"]*"|“[^”]*”|(?<!\w)'[^']*'(?!\w))"""
+_PAIR: Final = rf"(?<![\w.-])(?P<key>\w[\w.-]*)=(?P<value>{_QUOTE}|\S+)"
+_COLON: Final = r"(?P<colon>:(?!//)(?!(?<=\d:)\d))"  # not in a URL or a time
+_PIECES: Final = re.compile(rf"{_PAIR}|{_QUOTE}|{_COLON}")
+_NUMBERS: Final = re.compile(r"(?<![\w.])-?\d{1,15}(?:\.\d{1,15})?(?![\w%])")
+_WORDS: Final = re.compile(r"[^\W_]+")
+_CONNECTORS: Final = re.compile(r"\s*(?:(?:to|for|about|of|on|in|that|with|saying)\s+)*", re.I)
+_FLAGS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """A tool that a request may mean.
+class Call:
+    """A call, and the parameters that are still missing."""
 
-    Attributes:
-        declaration: Its function declaration.
-        score: How well it fits; higher is better.
-        sure: Whether the request names what the tool is about. A verb alone ("delete …") is
-            not enough for a tool that is about some thing.
+    name: str
+    declaration: Declaration
+    arguments: dict[str, Any]
+    missing: tuple[str, ...]
+
+
+def find_calls(message: str, declarations: Sequence[Declaration]) -> list[Call]:
+    """Return calls of the tools that a message names, with the arguments from the message.
+
+    There are several if they match equally well, and none if the message names no tool.
     """
-
-    declaration: Mapping[str, Any]
-    score: float
-    sure: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """The words of a request that say something."""
-
-    text: str
-    stems: tuple[str, ...]
-    verbs: frozenset[str]
-    nouns: frozenset[str]
+    for text in (message, _replace_example(message)):
+        if found := _find_tools(text, declarations):
+            return [_read_call(text, declaration, end) for declaration, end in found]
+    return []
 
 
-@dataclass(frozen=True, slots=True)
-class _Profile:
-    """The words of a tool that take part in matching."""
-
-    verbs: tuple[str, ...]
-    nouns: tuple[str, ...]
-    meanings: frozenset[str]
-    parameters: frozenset[str]
-    description: frozenset[str]
+def complete_call(call: Call, answer: str) -> Call:
+    """Use the user's answer as the first missing argument."""
+    name = call.missing[0]
+    value = _value(_unquote(answer.strip()), _parameters(call.declaration)[0][name])
+    return _checked(call.declaration, {**call.arguments, name: value})
 
 
-def match_tools(request: str, declarations: Sequence[Mapping[str, Any]]) -> list[Match]:
-    """List the tools that `request` may mean, best first; equals stay in their given order."""
-    read = _read(request)
-    if not read.stems and not read.verbs:
-        return []
-    matches = [
-        match
-        for declaration in declarations[:MAX_TOOLS]
-        if (match := _match(read, declaration)).score >= THRESHOLD
+def usage(declaration: Declaration) -> str:
+    """Return how to call a tool: ``delete_note id=…``."""
+    required = _parameters(declaration)[1]
+    return " ".join((declaration["name"], *(f"{name}=…" for name in required)))
+
+
+def _replace_example(message: str) -> str:
+    for opening, words in EXAMPLES.items():
+        message = re.sub(rf"^\W*(?:please\s+)?{opening}\b", words, message, flags=re.I)
+    return message
+
+
+def _find_tools(message: str, declarations: Sequence[Declaration]) -> list[tuple[Declaration, int]]:
+    """Return the best matching tools, each with the end of the words that name it.
+
+    A whole name beats all its words, and more words beat fewer. The same tool of several servers
+    counts once. Quotations, ``key=value`` and text after a colon are ignored.
+    """
+    head = _PIECES.sub(_blank, _split(message)[0])
+    names = {token.strip(",.;!?`") for token in head.split()}
+    words: dict[str, int] = {}
+    for word in list(_WORDS.finditer(head))[:MAX_WORDS]:
+        words.setdefault(word.group().casefold(), word.end())
+    best: dict[tuple[str, ...], tuple[Declaration, int]] = {}
+    best_rank = (False, 0, 0)
+    for declaration in declarations:
+        name = declaration["name"]
+        wanted = tuple(_WORDS.findall(name.rpartition("__")[2].casefold()))
+        exact = len(wanted) > 1 and name in names
+        end = head.index(name) + len(name) if exact else _end_of(wanted, words)
+        rank = (exact, len(wanted), sum(word in words for word in wanted))
+        if end is None or rank < best_rank:
+            continue
+        if rank > best_rank:
+            best, best_rank = {}, rank
+        best.setdefault(wanted, (declaration, end))
+    return list(best.values())
+
+
+def _end_of(wanted: Sequence[str], words: Mapping[str, int]) -> int | None:
+    """Return where the last of the wanted words ends; None unless all are there."""
+    ends = []
+    for word in wanted:
+        near = [other for other in words if other[0] == word[0]] if len(word) > 3 else [word]
+        alike = [word] if word in words else get_close_matches(word, near, 1, SIMILARITY)
+        if not alike or alike[0] not in words:
+            return None
+        ends.append(words[alike[0]])
+    return max(ends, default=None)
+
+
+def _read_call(message: str, declaration: Declaration, end: int) -> Call:
+    """Read a tool's arguments from a message; the words that name the tool end at `end`.
+
+    ``key=value`` sets any argument, and numbers fill numeric ones. Required texts are quoted
+    text, text after a colon, or else the text after the tool's name.
+    """
+    properties, required = _parameters(declaration)
+    arguments: dict[str, Any] = {}
+
+    def read_pair(piece: re.Match[str]) -> str:
+        key = piece["key"]
+        if key not in properties:
+            return piece.group()
+        arguments[key] = _value(_unquote(piece["value"].rstrip(",;")), properties[key])
+        return _blank(piece)
+
+    head, body = (_PIECES.sub(read_pair, text) for text in _split(message))
+    quoted = [_unquote(quote) for quote in re.findall(_QUOTE, head)]
+    head, body = re.sub(_QUOTE, _blank, head), _unquote(body.strip(" \n,;"))
+    kinds = {name: _kind(properties[name]) for name in (*required, *properties)}
+    textual = [n for n in required if n not in arguments and kinds[n] in {"string", "array"}]
+    if not textual:
+        head, body = f"{head} {body}", ""
+    for name, kind in kinds.items():
+        for number in _NUMBERS.finditer(head) if kind in {"integer", "number"} else ():
+            value = _value(number.group(), properties[name])
+            if name not in arguments and value is not None:
+                arguments[name] = value
+                head = head[: number.start()] + _blank(number) + head[number.end() :]
+    rest = _CONNECTORS.sub("", head[end:], 1).strip(" \n.,;?!").removesuffix(" please")
+    found = quoted or ([rest] if not body or len(textual) > 1 else [])
+    for name, text in zip(textual, filter(None, (*found, body)), strict=False):
+        arguments[name] = _value(text, properties[name])
+    return _checked(declaration, arguments)
+
+
+def _checked(declaration: Declaration, arguments: Mapping[str, Any]) -> Call:
+    """Keep valid arguments; mark required and invalid ones as missing."""
+    properties, required = _parameters(declaration)
+    fitting = {name: arguments[name] for name in properties if arguments.get(name) is not None}
+    wanted = dict.fromkeys((*required, *arguments))
+    missing = tuple(name for name in wanted if name not in fitting)
+    return Call(declaration["name"], declaration, fitting, missing)
+
+
+def _split(message: str) -> tuple[str, str]:
+    """Split a message at the first colon that is outside quotation marks."""
+    for piece in _PIECES.finditer(message):
+        if piece["colon"]:
+            return message[: piece.start()], message[piece.end() :]
+    return message, ""
+
+
+def _value(text: str, schema: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as the schema says
+    """Parse a value of the schema's type; None if the text has none."""
+    match _kind(schema):
+        case "integer":
+            return int(text) if _NUMBERS.fullmatch(text) and "." not in text else None
+        case "number":
+            return float(text) if _NUMBERS.fullmatch(text) else None
+        case "boolean":
+            return _FLAGS.get(text.casefold())
+        case "array":
+            items = schema.get("items", {})
+            values = [_value(_unquote(item.strip()), items) for item in text.strip("[]").split(",")]
+            return None if None in values else values
+        case "string":
+            return text or None
+    return None
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    """Return the first type that a schema names, or ``string``."""
+    return str(schema.get("type") or schema.get("anyOf", [{}])[0].get("type", "string"))
+
+
+def _parameters(declaration: Declaration) -> tuple[Mapping[str, Any], list[str]]:
+    """Return the schemas of a tool's parameters and the names of required ones."""
+    schema = declaration["parametersJsonSchema"]
+    return schema["properties"], [
+        n for n in schema["properties"] if n in schema.get("required", ())
     ]
-    return sorted(matches, key=lambda match: -match.score)
 
 
-def name_stems(declaration: Mapping[str, Any]) -> frozenset[str]:
-    """Give the stems of the words in a tool's name."""
-    return frozenset(stem(word) for word in split_name(_name(declaration)))
+def _unquote(text: str) -> str:
+    return text[1:-1] if re.fullmatch(_QUOTE, text) else text
 
 
-def _read(request: str) -> _Request:
-    stems = content_stems(request, MAX_REQUEST_WORDS)
-    spoken = [stem(word) for word in WORD.findall(request)[:MAX_REQUEST_WORDS]]
-    return _Request(
-        text=request.casefold(),
-        stems=stems,
-        verbs=frozenset().union(*(verb_meanings(root) for root in spoken)),
-        nouns=frozenset().union(*(noun_meanings(root) for root in stems)),
-    )
-
-
-def _match(request: _Request, declaration: Mapping[str, Any]) -> Match:
-    profile = _profile_of(declaration)
-    verb_score, verb_said = _score_verbs(request, profile)
-    noun_score, noun_said = _score_nouns(request, profile)
-    rest = frozenset(request.stems) - frozenset(profile.verbs) - frozenset(profile.nouns)
-    about = frozenset(root for root in rest if not verb_meanings(root))
-    in_description = len(about & profile.description)
-    in_parameters = len(about & profile.parameters)
-    score = (
-        verb_score
-        + noun_score
-        + min(in_description * _IN_DESCRIPTION, _MOST_FROM_DESCRIPTION)
-        + min(in_parameters * _IN_PARAMETERS, _MOST_FROM_PARAMETERS)
-    )
-    about_said = noun_said or in_description > 0 or in_parameters > 0
-    nothing_else = verb_said and request.stems[0] in profile.verbs and not rest
-    sure = about_said or nothing_else or (verb_said and not profile.nouns)
-    if _mentions(request, _name(declaration)):
-        return Match(declaration, score + _MENTIONED, sure=True)
-    return Match(declaration, score, sure)
-
-
-def _score_verbs(request: _Request, profile: _Profile) -> tuple[float, bool]:
-    """Compare verbs; the flag says whether one is said that is not common to many tools."""
-    score, said = 0.0, False
-    for root in profile.verbs:
-        shared = verb_meanings(root) & request.verbs
-        if root in request.stems and verb_meanings(root) <= GENERIC:
-            score += _EXACT_COMMON_VERB
-        elif root in request.stems:
-            score += _EXACT + (_FIRST_WORD if root == request.stems[0] else 0)
-            said = True
-        elif shared - GENERIC:
-            first = bool(request.stems) and bool(shared & verb_meanings(request.stems[0]))
-            score += _SAME_MEANING + (_FIRST_WORD if first else 0)
-            said = True
-        else:
-            score += _COMMON_VERB if shared else _UNSAID_VERB
-    if profile.meanings & GENERIC and not request.verbs - GENERIC:
-        score += _ONLY_LOOKS
-    if profile.meanings and request.verbs and not profile.meanings & request.verbs:
-        score += _OTHER_VERB
-    return score, said
-
-
-def _score_nouns(request: _Request, profile: _Profile) -> tuple[float, bool]:
-    """Compare what is not a verb; the flag says whether any of it is said."""
-    score, said = 0.0, False
-    for root in profile.nouns:
-        if root in request.stems:
-            score, said = score + _EXACT, True
-        elif noun_meanings(root) & request.nouns:
-            score, said = score + _SAME_MEANING, True
-        else:
-            score += _UNSAID_NOUN
-    return score, said
-
-
-def _mentions(request: _Request, name: str) -> bool:
-    """Tell whether the request spells the whole name, which then must look like one."""
-    return len(split_name(name)) > 1 and name.casefold() in request.text
-
-
-def _profile_of(declaration: Mapping[str, Any]) -> _Profile:
-    schema = declaration.get("parametersJsonSchema")
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    parameters = list(properties)[:MAX_PARAMETERS] if isinstance(properties, Mapping) else []
-    words = f"{declaration.get('title') or ''} {declaration.get('description') or ''}"
-    return _profile(_name(declaration), words, " ".join(map(str, parameters)))
-
-
-@lru_cache(maxsize=MAX_PROFILES)
-def _profile(name: str, description: str, parameters: str) -> _Profile:
-    roots = tuple(dict.fromkeys(stem(word) for word in split_name(name) if _says(word)))
-    verbs = tuple(root for root in roots if verb_meanings(root))
-    return _Profile(
-        verbs=verbs,
-        nouns=tuple(root for root in roots if not verb_meanings(root)),
-        meanings=frozenset().union(*(verb_meanings(root) for root in verbs)),
-        parameters=frozenset(content_stems(parameters, MAX_PARAMETERS * 4)),
-        description=frozenset(content_stems(description, MAX_DESCRIPTION_WORDS)),
-    )
-
-
-def _says(word: str) -> bool:
-    return word not in STOP_WORDS
-
-
-def _name(declaration: Mapping[str, Any]) -> str:
-    return str(declaration.get("name") or "")
+def _blank(found: re.Match[str]) -> str:
+    return " " * len(found.group())

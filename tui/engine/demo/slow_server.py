@@ -1,7 +1,7 @@
 """The bundled slow server: an MCP server over stdio, ``python -m tui.engine.demo.slow_server``.
 
-Its tools take their time, report progress with messages, write log notifications, and stop at
-once when they are cancelled.
+Its tools are slow, report progress with messages, send log notifications, and stop at once when
+cancelled.
 """
 
 import sys
@@ -12,25 +12,17 @@ from typing import Annotated, Any, Final
 
 import anyio
 from mcp import MCPDeprecationWarning
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from tui import __version__
-from tui.engine.demo.handshake import LOGGING, HandshakeCapabilities
 
 MAX_STEPS: Final = 100
-"""Most steps that `count_slowly` counts."""
-
 MAX_SECONDS_PER_STEP: Final = 10.0
-"""Longest step of `count_slowly`, in seconds."""
-
-LOG_EVERY: Final = 5
-"""Steps of `count_slowly` from one log notification to the next."""
-
-RESEARCH_STEP: Final = 0.4
-"""Seconds that each phase of `research` takes."""
-
+LOG_EVERY: Final = 5  # steps
+RESEARCH_STEP: Final = 0.4  # seconds
 PHASES: Final = (
     "Planning the questions",
     "Reading the first source",
@@ -38,25 +30,23 @@ PHASES: Final = (
     "Comparing what they say",
     "Writing the report",
 )
-"""What `research` says it is doing, phase by phase."""
-
 INSTRUCTIONS: Final = (
-    "Tools that take a while and report their progress. They are made for trying things out: "
+    "Slow tools that report their progress. They are for trying things out: "
     "research invents its report."
 )
 
 SlowContext = Context[Any, Any]
 
 
-def build_server(research_step: float = RESEARCH_STEP) -> MCPServer[Any]:
-    """Make the server; `research_step` is how many seconds a phase of `research` takes."""
+def build_server() -> MCPServer[Any]:
+    """Create the server."""
     server: MCPServer[Any] = MCPServer(
         "gemdeck-slow",
         title="Slow work",
         instructions=INSTRUCTIONS,
         version=__version__,
         log_level="WARNING",
-        middleware=[HandshakeCapabilities(LOGGING)],
+        middleware=[_offer_logging],
     )
     harmless = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 
@@ -65,7 +55,7 @@ def build_server(research_step: float = RESEARCH_STEP) -> MCPServer[Any]:
         ctx: SlowContext,
         steps: Annotated[int, Field(description="How far to count", ge=1, le=MAX_STEPS)] = 5,
         seconds_per_step: Annotated[
-            float, Field(description="How long one step takes", ge=0, le=MAX_SECONDS_PER_STEP)
+            float, Field(description="Seconds per step", ge=0, le=MAX_SECONDS_PER_STEP)
         ] = 0.5,
     ) -> str:
         """Count up to a number, one step at a time, and report the progress."""
@@ -79,15 +69,15 @@ def build_server(research_step: float = RESEARCH_STEP) -> MCPServer[Any]:
 
     @server.tool(title="Research a topic", annotations=harmless)
     async def research(
-        topic: Annotated[str, Field(description="What to look into", min_length=1)],
+        topic: Annotated[str, Field(description="Topic to research", min_length=1)],
         ctx: SlowContext,
     ) -> str:
-        """Pretend to look into a topic, in several slow phases, and give an invented report."""
+        """Pretend to research a topic in several slow phases, and return an invented report."""
         with _noting_cancellation("research"):
             await ctx.info(f"research begins: {topic[:100]}")
             for done, phase in enumerate(PHASES):
                 await ctx.report_progress(done, len(PHASES), phase)
-                await anyio.sleep(research_step)
+                await anyio.sleep(RESEARCH_STEP)
             await ctx.report_progress(len(PHASES), len(PHASES), "Done")
         return (
             f"Report on {topic}\n"
@@ -98,9 +88,19 @@ def build_server(research_step: float = RESEARCH_STEP) -> MCPServer[Any]:
     return server
 
 
+async def _offer_logging(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Announce logging to older clients and accept any level, which the SDK does not."""
+    if ctx.method == "logging/setLevel":
+        return {}  # every level is sent
+    result = await call_next(ctx)
+    if ctx.method == "initialize" and isinstance(result, dict):
+        result["capabilities"]["logging"] = {}
+    return result
+
+
 @contextmanager
 def _noting_cancellation(tool: str) -> Iterator[None]:
-    """Write one line to standard error when the call is cancelled; stop all the same."""
+    """Write one line to standard error if the call is cancelled."""
     try:
         yield
     except anyio.get_cancelled_exc_class():
@@ -110,7 +110,7 @@ def _noting_cancellation(tool: str) -> Iterator[None]:
 
 def main() -> None:
     """Serve until standard input closes."""
-    # The newest protocol deprecates logging, which clients of every era still understand.
+    # the newest protocol deprecates logging, but all clients still understand it
     warnings.simplefilter("ignore", MCPDeprecationWarning)
     build_server().run("stdio")
 

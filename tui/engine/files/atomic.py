@@ -1,4 +1,4 @@
-"""Files of gemdeck's own: private, replaced in one step, locked, and read with limits."""
+"""gemdeck's own files: private, replaced atomically, locked, and read with limits."""
 
 import contextlib
 import errno
@@ -15,19 +15,19 @@ if sys.platform != "win32":
     import fcntl
 
 TEMPORARY_PREFIX: Final = ".gemdeck-"
-"""Begins the names of temporary files, which lie beside the files they replace."""
+"""Prefix of temporary files, which are created beside the files they replace."""
 
 TEMPORARY_SUFFIX: Final = ".tmp"
-"""Ends the names of temporary files."""
+"""Suffix of temporary files."""
 
 STALE_AFTER: Final = 3_600.0
-"""Seconds after which a temporary file counts as left behind by a process that was killed."""
+"""Age in seconds at which a temporary file counts as left by a killed process."""
 
 LOCK_WAIT: Final = 10.0
 """Seconds that `locked` waits for another process."""
 
 LOCK_POLL: Final = 0.02
-"""Seconds between two tries at a lock."""
+"""Seconds between attempts to take a lock."""
 
 _NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
 _CLOEXEC: Final[int] = getattr(os, "O_CLOEXEC", 0)
@@ -36,14 +36,14 @@ _DIRECTORY: Final[int] = getattr(os, "O_DIRECTORY", 0)
 
 
 class UnfitFileError(Exception):
-    """A path holds something that is not read: no regular file, or one that is too large."""
+    """A path is not a regular file, or the file is too large."""
 
 
 class ExposedFileError(Exception):
-    """A file is not the user's own, or others could have written it.
+    """A file belongs to another user, or others could have written it.
 
     Attributes:
-        advice: What makes it fit to be used.
+        advice: What makes it usable.
     """
 
     def __init__(self, message: str, advice: str) -> None:
@@ -54,7 +54,7 @@ class ExposedFileError(Exception):
 def read_regular(path: Path, limit: int) -> bytes:
     """Read a regular file of at most `limit` bytes.
 
-    A pipe or device neither blocks the call nor is read from.
+    A pipe or device does not block and is not read.
 
     Raises:
         UnfitFileError: If it is not a regular file or is larger.
@@ -68,7 +68,7 @@ def read_regular(path: Path, limit: int) -> bytes:
 
 
 def _read(descriptor: int, limit: int) -> bytes:
-    """Read what is open; see `read_regular`."""
+    """Read an open file; see `read_regular`."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise UnfitFileError("not a regular file")
     with open(descriptor, "rb", closefd=False) as file:
@@ -79,13 +79,13 @@ def _read(descriptor: int, limit: int) -> bytes:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replace a file in one step; only the user can read it (0600).
+    """Replace a file atomically; only the user can read it (0600).
 
-    A reader sees the old bytes or the new ones, never a mixture, also after a crash. Where
-    `path` is a symbolic link, its target is replaced. The folder must exist.
+    A reader sees the old bytes or the new ones, never a mix, even after a crash. If `path` is a
+    symbolic link, its target is replaced. The folder must exist.
 
     Raises:
-        OSError: If it cannot be written; the old file then stands untouched.
+        OSError: If it cannot be written; the old file stays untouched.
     """
     target = Path(os.path.realpath(path))
     descriptor, name = tempfile.mkstemp(
@@ -98,7 +98,7 @@ def write_private(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(descriptor)
         temporary.replace(target)
-    except BaseException:  # whatever ends it: no temporary file is to stay
+    except BaseException:  # leave no temporary file, whatever happens
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
@@ -107,18 +107,18 @@ def write_private(path: Path, data: bytes) -> None:
 def read_own(path: Path, limit: int, *, alone: bool) -> bytes:
     """Read a state file of the user, at most `limit` bytes.
 
-    Where others have permissions on it, it is made private again, or refused if `alone` is set.
+    If others have permissions on it, it is made private again, or refused if `alone` is set.
 
     Args:
-        path: The file; where it is a symbolic link, its target is read.
-        limit: Size in bytes.
-        alone: Whether nobody else may have had a chance to write or replace it: no permission
-            for group or others, one name, no link out of its folder, and a folder that only
-            the user can write to.
+        path: The file; a symbolic link is followed.
+        limit: Largest size in bytes.
+        alone: Whether to refuse a file that others could have written or replaced: no
+            permissions for group or others, one name, no link out of its folder, and a folder
+            that only the user can write to.
 
     Raises:
         UnfitFileError: If it is not a regular file or is larger.
-        ExposedFileError: If it belongs to somebody else, or is refused.
+        ExposedFileError: If it belongs to another user, or is refused.
         OSError: If it cannot be opened or read.
     """
     target = Path(os.path.realpath(path))
@@ -134,10 +134,10 @@ def read_own(path: Path, limit: int, *, alone: bool) -> bytes:
 
 
 def _check_place(path: Path, target: Path) -> None:
-    """Refuse a file that lies elsewhere, or where others can put another in its place."""
+    """Refuse a file in another folder, or in a folder where others can replace it."""
     folder = Path(os.path.realpath(path.parent))
     if target.parent != folder:
-        raise ExposedFileError("it is a link to another folder", "Put a file in its place.")
+        raise ExposedFileError("it is a link into another folder", "Replace it by a file.")
     if sys.platform == "win32":
         return
     status = folder.stat()
@@ -148,7 +148,7 @@ def _check_place(path: Path, target: Path) -> None:
 
 
 def _check_owner(descriptor: int, *, alone: bool) -> None:
-    """Refuse somebody else's file; refuse what others have permissions on, or take them away."""
+    """Refuse another user's file; remove others' permissions, or refuse a file with any."""
     if sys.platform == "win32":
         return
     status = os.fstat(descriptor)
@@ -160,16 +160,16 @@ def _check_owner(descriptor: int, *, alone: bool) -> None:
         if alone:
             granted = f"others have permissions on it ({status.st_mode & 0o777:o})"
             raise ExposedFileError(granted, "Make it yours alone (chmod 600), or remove it.")
-        with contextlib.suppress(OSError):  # on a read-only disk it stays as it is
+        with contextlib.suppress(OSError):  # a read-only file system
             os.fchmod(descriptor, 0o600)
 
 
 def remove_stale(folder: Path, now: float) -> int:
-    """Remove temporary files that a killed process left; give how many.
+    """Remove temporary files left by killed processes; return how many.
 
     Args:
-        folder: Where state files are.
-        now: Seconds since the epoch; younger than `STALE_AFTER` then are kept.
+        folder: The state folder.
+        now: Seconds since the epoch; files younger than `STALE_AFTER` are kept.
     """
     removed = 0
     with contextlib.suppress(OSError):
@@ -183,10 +183,10 @@ def remove_stale(folder: Path, now: float) -> int:
 
 @contextlib.contextmanager
 def locked(path: Path, wait: float = LOCK_WAIT) -> Iterator[None]:
-    """Keep other processes out while a file is read, changed and written.
+    """Hold the lock of a file while it is read, changed and written.
 
-    The lock is on ``NAME.lock`` beside the file, since the file itself is replaced. Where the
-    platform has no `fcntl`, there is no lock. Blocks the thread, `wait` seconds at most.
+    The lock is on ``NAME.lock`` beside the file, since the file itself is replaced. Without
+    `fcntl` there is no lock. Blocks the thread for at most `wait` seconds.
 
     Raises:
         TimeoutError: If another process holds the lock for longer.
@@ -204,7 +204,7 @@ def locked(path: Path, wait: float = LOCK_WAIT) -> Iterator[None]:
 
 
 def _acquire(descriptor: int, sidecar: Path, wait: float) -> None:
-    """Take the lock, trying until the time is over."""
+    """Take the lock, retrying until the deadline."""
     if sys.platform == "win32":
         return
     deadline = time.monotonic() + wait
@@ -222,10 +222,10 @@ def _acquire(descriptor: int, sidecar: Path, wait: float) -> None:
 
 
 def set_aside(path: Path) -> Path | None:
-    """Rename a corrupt file to ``NAME.corrupt-TIME`` (UTC), so that its bytes are kept.
+    """Rename a corrupt file to ``NAME.corrupt-TIME`` (UTC), keeping its bytes.
 
     Returns:
-        Its new name; None where another process was faster.
+        Its new name; None if another process was faster.
 
     Raises:
         OSError: If it cannot be renamed.
@@ -244,7 +244,7 @@ def set_aside(path: Path) -> Path | None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename last through a power cut, where the platform can."""
+    """Make a rename durable, where the platform can."""
     if not _DIRECTORY:
         return
     descriptor = os.open(folder, os.O_RDONLY | _DIRECTORY | _CLOEXEC)

@@ -1,4 +1,4 @@
-"""Files that only grow, a line at a time, and are rotated by size."""
+"""Append-only files of lines, rotated by size."""
 
 import contextlib
 import errno
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tui.engine.files import locked
+from tui.engine.files.atomic import locked
 
 _FLAGS: Final[int] = (
     os.O_RDWR
@@ -18,18 +18,18 @@ _FLAGS: Final[int] = (
     | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_NONBLOCK", 0)
 )
-"""Never through a link; a pipe that somebody put there does not block."""
+"""Open flags: links are not followed, and a pipe does not block."""
 
 
 class LineFile:
-    """A private file (0600) to which several processes may append lines.
+    """A private file (0600) to which several processes can append lines.
 
-    A line is one write at the end, so that those of two processes never mix. A file that has
-    reached its size becomes ``NAME.1``, that one ``NAME.2``, and so on; the last one goes.
+    A line is one write at the end, so that lines of two processes never mix. A full file becomes
+    ``NAME.1``, the previous one ``NAME.2``, and so on; the last is deleted.
 
     Args:
         path: The file; its folder exists.
-        max_bytes: Size at which it is rotated.
+        max_bytes: Size at which the file is rotated.
         max_files: Rotated files kept.
     """
 
@@ -39,12 +39,12 @@ class LineFile:
         self._max_files = max_files
 
     def append(self, line: bytes) -> None:
-        """Append one line; its end is added. Blocks.
+        """Append one line and a line break. Blocks.
 
-        Where the last writer was stopped within a line, that line is ended first.
+        If the last writer was stopped within a line, that line is ended first.
 
         Raises:
-            OSError: If it cannot be written, or only in part.
+            OSError: If the line cannot be written completely.
         """
         descriptor = self._open()
         try:
@@ -55,13 +55,13 @@ class LineFile:
             os.close(descriptor)
 
     def _open(self) -> int:
-        """Open the file, after a rotation where one is due."""
+        """Open the file, rotating it first if it is full."""
         descriptor = self._open_file()
         if os.fstat(descriptor).st_size < self._max_bytes:
             return descriptor
         os.close(descriptor)
         with contextlib.suppress(OSError), locked(self._path, 0):
-            # Another process may have been faster.
+            # another process may have rotated it already
             if self._path.stat().st_size >= self._max_bytes:
                 self._rotate()
         descriptor = self._open_file()
@@ -71,10 +71,10 @@ class LineFile:
         return descriptor
 
     def _open_file(self) -> int:
-        """Open the file, if it is the user's own and no trick.
+        """Open the file if it is a regular file of the user.
 
         Raises:
-            OSError: If it cannot be opened, or is a link, a device or somebody else's.
+            OSError: If it cannot be opened, or is a link, a device or another user's file.
         """
         descriptor = os.open(self._path, _FLAGS, 0o600)
         try:
@@ -83,7 +83,7 @@ class LineFile:
                 raise OSError(errno.EINVAL, "not a regular file with one name")
             if sys.platform != "win32":
                 if status.st_uid != os.geteuid():
-                    raise OSError(errno.EPERM, "the file of another user")
+                    raise OSError(errno.EPERM, "it belongs to another user")
                 if status.st_mode & 0o077:
                     os.fchmod(descriptor, 0o600)
         except OSError:
@@ -102,7 +102,7 @@ class LineFile:
 
 
 def _fresh_line(descriptor: int) -> bytes:
-    """Give what has to come first, so that the next line is one of its own."""
+    """Return a line break if the file does not end with one."""
     size = os.fstat(descriptor).st_size
     if sys.platform == "win32" or size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
         return b""

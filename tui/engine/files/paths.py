@@ -13,13 +13,13 @@ APP_NAME = "gemdeck"
 
 
 def state_dir() -> Path:
-    """Give the folder of gemdeck's own state, made private (0700) if it does not exist.
+    """Return the state folder, created private (0700) if it does not exist.
 
-    An existing one loses all permissions for others. One that the user chose by `GEMDECK_HOME`
-    loses only the permission to write: it may hold other things.
+    All permissions for others are removed from an existing folder. From one named by
+    `GEMDECK_HOME` only write permissions are removed: it may have other contents.
 
     Raises:
-        OSError: If there is no such place, or it cannot be made.
+        OSError: If there is no location for it, or it cannot be created.
     """
     home = os.environ.get("GEMDECK_HOME")
     path = Path(home).absolute() if home else _usual_place()
@@ -29,10 +29,10 @@ def state_dir() -> Path:
 
 
 def log_dir() -> Path:
-    """Give the folder of log files and crash reports, inside the state folder.
+    """Return the folder of log files and crash reports, inside the state folder.
 
     Raises:
-        OSError: If it cannot be made.
+        OSError: If it cannot be created.
     """
     path = state_dir() / "logs"
     path.mkdir(mode=0o700, exist_ok=True)
@@ -41,13 +41,13 @@ def log_dir() -> Path:
 
 
 def _usual_place() -> Path:
-    """Give the place that the platform has for the state of programs.
+    """Return the platform's folder for program state.
 
-    A relative one, as an odd ``XDG_STATE_HOME`` makes it, is refused: it would lead into
-    whatever folder gemdeck was started in.
+    A relative path, from an odd ``XDG_STATE_HOME``, is refused: it would point into the folder
+    in which gemdeck was started.
     """
     path: Path | None = None
-    with contextlib.suppress(RuntimeError):  # there is neither HOME nor an entry for the user
+    with contextlib.suppress(RuntimeError):  # neither HOME nor a passwd entry
         path = platformdirs.user_state_path(APP_NAME, appauthor=False)
     if path is None or not path.is_absolute():
         raise OSError(errno.ENOENT, "there is no home folder", "~/.local/state")
@@ -55,7 +55,7 @@ def _usual_place() -> Path:
 
 
 def _close(folder: Path, unwanted: int) -> None:
-    """Take permissions for others off a folder of the user's own, as far as the disk lets us."""
+    """Remove permissions for others from a folder of the user, if the file system allows it."""
     if sys.platform == "win32":
         return
     with contextlib.suppress(OSError):

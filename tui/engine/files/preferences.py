@@ -1,6 +1,6 @@
-"""What the screen remembers between runs: the theme, and the messages the user sent.
+"""Preferences kept between runs: the theme and the sent messages.
 
-Losing it is no harm: where a file cannot be read or written, the run goes on without it.
+If a file cannot be read or written, the run continues without it.
 """
 
 import json
@@ -9,39 +9,39 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tui.engine.files import (
+from tui.engine.files.atomic import (
     ExposedFileError,
     UnfitFileError,
     locked,
     read_own,
     write_private,
 )
-from tui.engine.line_file import LineFile
-from tui.engine.state_file import Content, StateFile
+from tui.engine.files.line_file import LineFile
+from tui.engine.files.state_file import Content, StateFile
 from tui.text import sanitize
 
 MESSAGES: Final = "messages.jsonl"
 
 MAX_MESSAGES: Final = 500
-"""Messages kept; the file is cut back to them when a run begins."""
+"""Messages kept when the file is trimmed at startup."""
 
 MAX_MESSAGES_FILE: Final = 8 * 1024 * 1024
-"""Largest file of messages that is read, in bytes; a larger one begins anew."""
+"""Largest file of messages that is read, in bytes; a larger one is set aside."""
 
 LOCK_WAIT: Final = 0.2
-"""Seconds to wait for another gemdeck that writes the same file; the screen waits with it."""
+"""Seconds to wait for another gemdeck writing the same file; the screen waits too."""
 
 _log: Final = logging.getLogger(__name__)
 
 
 def load_theme(folder: Path) -> str:
-    """Give the name of the theme chosen last, or nothing."""
+    """Return the name of the theme chosen last, or an empty string."""
     theme = (_theme_file(folder).load() or {}).get("theme")
     return theme if isinstance(theme, str) else ""
 
 
 def save_theme(folder: Path, theme: str) -> None:
-    """Keep the name of the chosen theme."""
+    """Save the name of the chosen theme."""
 
     def change(content: Content) -> Content:
         return {**content, "theme": theme}
@@ -55,9 +55,9 @@ def _theme_file(folder: Path) -> StateFile:
 
 
 def load_messages(folder: Path) -> Sequence[str]:
-    """Give the messages of earlier runs, oldest first; lines that cannot be read are passed over.
+    """Return the messages of earlier runs, oldest first; unreadable lines are skipped.
 
-    The file holds a JSON string a line.
+    The file has one JSON string per line.
     """
     path = folder / MESSAGES
     try:
@@ -84,14 +84,14 @@ def _set_aside(path: Path) -> None:
 
 
 def append_message(folder: Path, text: str) -> None:
-    """Keep one more message."""
+    """Append a message."""
     path = folder / MESSAGES
     file = LineFile(path, MAX_MESSAGES_FILE, 1)
     try:
         with locked(path, LOCK_WAIT):
             file.append(json.dumps(text).encode())
     except OSError as error:
-        _log.warning("the message could not be kept: %s", error)
+        _log.warning("the message could not be saved: %s", error)
 
 
 def _lines(path: Path) -> list[bytes]:
@@ -99,12 +99,12 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _cut_back(path: Path) -> None:
-    """Keep the newest messages, if the folder lets us."""
+    """Trim the file to the newest messages, if the folder is writable."""
     try:
         with locked(path, LOCK_WAIT):
             write_private(path, b"\n".join(_lines(path)[-MAX_MESSAGES:]) + b"\n")
     except OSError as error:
-        _log.warning("old messages could not be cut off: %s", error)
+        _log.warning("old messages could not be removed: %s", error)
 
 
 def _message(line: bytes) -> str:

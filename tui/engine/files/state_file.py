@@ -1,8 +1,7 @@
-"""State files: versioned JSON that gemdeck writes and trusts only as far as it may.
+"""State files: versioned JSON, locked, replaced atomically and read strictly.
 
-There is one way to keep state across runs, and this is it. A file is read strictly, changed
-under a lock after it was read again, and replaced in one step. What cannot be understood is set
-aside with its bytes; what cannot be written holds for this run, and a later change tries again.
+A change rereads the file under its lock and replaces it. A corrupt file is renamed and kept. A
+change that cannot be written applies to this run, and the next change tries again.
 """
 
 import copy
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.files import (
+from tui.engine.files.atomic import (
     ExposedFileError,
     UnfitFileError,
     locked,
@@ -22,17 +21,17 @@ from tui.engine.files import (
     set_aside,
     write_private,
 )
-from tui.engine.strict_json import BadJsonError, parse_object
+from tui.model.bounded_json import JsonError, read_object
 from tui.text import sanitize_line
 
 MAX_STATE_FILE: Final = 16 * 1024 * 1024
-"""Largest state file that is read or written, in bytes."""
+"""Largest state file, in bytes."""
 
 MAX_WAITING: Final = 1_000
-"""Changes that wait one by one for a file that cannot be written; more are folded into one."""
+"""Changes queued for a file that cannot be written; beyond that they are merged into one."""
 
 LOCK_WAIT: Final = 5.0
-"""Seconds that a change waits for another gemdeck that writes the same file."""
+"""Seconds a change waits for another gemdeck writing the same file."""
 
 _VERSION: Final = "version"
 
@@ -40,17 +39,17 @@ Content = dict[str, Any]
 """The content of a state file without its version."""
 
 Stamp = tuple[int, ...]
-"""Tells a state file from the one that another gemdeck put in its place."""
+"""Identifies one version of a state file."""
 
 Change = Callable[[Content], Content]
-"""Makes new content from what the file holds, `{}` where it holds nothing.
+"""Computes the new content from the current one, `{}` if there is none.
 
-It is called under the file's lock, again on each attempt, so it does nothing but compute.
+It is called under the file's lock, once per attempt, so it must have no side effects.
 """
 
 
 class StateFileError(Exception):
-    """A state file is there and cannot be used, or cannot be written; the text says why.
+    """A state file cannot be used or written; the message says why.
 
     Attributes:
         advice: What the user can do about it.
@@ -64,28 +63,27 @@ class StateFileError(Exception):
 class StateFile:
     """One state file: ``{"version": 1, …}``, readable by the user alone (0600).
 
-    A file is not used when it is no regular file, exceeds `MAX_STATE_FILE`, is no JSON object,
-    holds a key twice, NaN or half a surrogate pair, or has another version. Such a file is
-    renamed to ``NAME.corrupt-TIME`` (UTC) and counts as absent. A file of another owner is left
-    where it is and counts as absent. A file that others may read is made private again.
+    A file is corrupt if it is not a regular file, exceeds `MAX_STATE_FILE`, is not a JSON object,
+    has a duplicate key, NaN or a lone surrogate, or another version. It is renamed to
+    ``NAME.corrupt-TIME`` (UTC) and treated as absent. A file of another owner is left in place
+    and treated as absent. A file that others can read is made private again.
 
-    Where `fails_closed` is set, a file that others could have written or replaced is refused as
-    well: one with any permission for group or others, with a second name (hard link), behind a
-    link that leaves its folder, or in a folder that others may write to. It is left untouched
-    until the user has looked at it, and counts as absent; this is the rule of OpenSSH for its
-    own files.
+    With `fails_closed`, a file that others could have written or replaced is refused too: one
+    with any permission for group or others, with a second name (hard link), behind a link that
+    leaves its folder, or in a folder that others can write to. It is left untouched for the user
+    to inspect and treated as absent. OpenSSH has the same rule for its files.
 
     All methods block on the file and may be called from any thread; none is for the event loop.
 
     Args:
-        path: The file; its folder exists. None keeps everything in memory.
+        path: The file, in an existing folder. None keeps everything in memory.
         version: The version this program reads and writes, from 1.
-        fails_closed: Whether what the file says grants something, as trust does.
-        on_problem: Takes a sentence for the user, sanitised, when the file was set aside or
-            refused, or cannot be read or written. Is called in the thread that uses the file;
-            the same problem is told once, until the file could be written again. It must not
-            use this object.
-        lock_wait: Seconds that a change waits for another gemdeck.
+        fails_closed: Whether the content grants something, as trust does.
+        on_problem: Receives a sanitized message for the user when the file was set aside or
+            refused, or cannot be read or written. Called in the thread that uses the file;
+            the same problem is reported once until a write succeeds. It must not use this
+            object.
+        lock_wait: Seconds a change waits for another gemdeck.
     """
 
     def __init__(
@@ -110,11 +108,10 @@ class StateFile:
 
     @property
     def is_kept(self) -> bool:
-        """Whether changes reach the disk, as far as is known: the last one did."""
         return self._is_kept
 
     def stamp(self) -> Stamp:
-        """Give what is another value once the file was replaced; nothing where there is none."""
+        """Return a value that changes when the file is replaced; empty if there is no file."""
         try:
             found = self._path.stat() if self._path is not None else None
         except OSError:
@@ -122,7 +119,7 @@ class StateFile:
         return (found.st_ino, found.st_mtime_ns, found.st_size) if found is not None else ()
 
     def load(self) -> Content | None:
-        """Give the content, with what waits to be written; None where there is none."""
+        """Return the content, including unwritten changes; None if there is none."""
         with self._lock:
             try:
                 content = self._read()
@@ -133,10 +130,10 @@ class StateFile:
             return self._applied(self._waiting, content) if self._waiting else content
 
     def update(self, change: Change) -> Content:
-        """Change the content as it stands in the file now, and give the result.
+        """Change the current content of the file, and return the result.
 
-        Where the file cannot be read or written, the change holds for this run and the user
-        is told; the next update tries to write it again, on top of what the file holds then.
+        If the file cannot be read or written, the change applies to this run and the user is
+        told; the next update applies it again to the file's content at that time.
         """
         with self._lock:
             self._waiting.append(change)
@@ -144,7 +141,7 @@ class StateFile:
                 content = self._commit(self._waiting)
             except StateFileError as error:
                 self._is_kept = False
-                self._tell(f"{error} Changes hold for this run only. {error.advice}")
+                self._tell(f"{error} Changes apply to this run only. {error.advice}")
                 return self._kept_waiting()
             except BaseException:
                 self._waiting.pop()
@@ -153,19 +150,19 @@ class StateFile:
             return content
 
     def read(self) -> Content | None:
-        """Give the content of the file, for one who must know why there is none.
+        """Return the content of the file, or raise why it cannot be used.
 
         Raises:
-            StateFileError: If the file is there and was neither usable nor set aside.
+            StateFileError: If the file exists, is unusable and was not set aside.
         """
         with self._lock:
             return self._read()
 
     def save(self, change: Change) -> Content:
-        """Change the content in the file or not at all, and give the result.
+        """Change the content in the file or not at all, and return the result.
 
         Raises:
-            StateFileError: If it cannot be written; nothing has changed then.
+            StateFileError: If it cannot be written; nothing has changed.
         """
         with self._lock:
             content = self._commit([*self._waiting, change])
@@ -173,61 +170,61 @@ class StateFile:
             return content
 
     def _read(self) -> Content | None:
-        """Read the file; set it aside if it makes no sense."""
+        """Read the file; set it aside if it is corrupt."""
         if self._path is None:
             return copy.deepcopy(self._memory)
         try:
             return self._parse(self._path)
-        except BadJsonError:
+        except JsonError:
             return self._read_again(self._path)
         except OSError as error:
             raise self._failure("cannot be read", error) from error
 
     def _read_again(self, path: Path) -> Content | None:
-        """Look again under the lock, lest what another gemdeck just mended is set aside."""
+        """Read again under the lock, in case another gemdeck has just replaced the file."""
         try:
             with locked(path, self._lock_wait):
                 return self._read_locked(path)
         except OSError as error:
-            raise self._failure("makes no sense and cannot be set aside", error) from error
+            raise self._failure("is corrupt and cannot be renamed", error) from error
 
     def _read_locked(self, path: Path) -> Content | None:
-        """Read the file while its lock is held; set it aside if it makes no sense."""
+        """Read the file while its lock is held; set it aside if it is corrupt."""
         try:
             return self._parse(path)
-        except BadJsonError as error:
+        except JsonError as error:
             aside = set_aside(path)
             if aside is not None:
                 self._tell(
-                    f"{_name(path)} could not be used ({error}). It was set aside as "
-                    f"{_name(aside)}, and what it said no longer counts."
+                    f"{_name(path)} could not be used ({error}). It was renamed to "
+                    f"{_name(aside)}, and its content is ignored."
                 )
             return None
 
     def _parse(self, path: Path) -> Content | None:
-        """Read the file as it stands.
+        """Read and parse the file.
 
         Raises:
-            BadJsonError: If it makes no sense.
+            JsonError: If it is corrupt.
             StateFileError: If others could have written it.
             OSError: If it cannot be read.
         """
         try:
-            content = parse_object(read_own(path, MAX_STATE_FILE, alone=self._fails_closed))
+            content = read_object(read_own(path, MAX_STATE_FILE, alone=self._fails_closed))
         except FileNotFoundError:
             return None
         except UnfitFileError as error:
-            raise BadJsonError(str(error)) from error
+            raise JsonError(str(error)) from error
         except ExposedFileError as error:
-            advice = f"Look at what it says. {error.advice}"
+            advice = f"Check its content. {error.advice}"
             raise StateFileError(f"{_name(path)} is not used: {error}.", advice) from error
         version = content.pop(_VERSION, None)
         if isinstance(version, bool) or version != self._version:
-            raise BadJsonError("it was written by another version of gemdeck")
+            raise JsonError("it was written by another version of gemdeck")
         return content
 
     def _commit(self, changes: Iterable[Change]) -> Content:
-        """Apply changes to what the file holds now, and replace it."""
+        """Apply changes to the file's current content, and replace the file."""
         path = self._path
         if path is None:
             self._memory = self._applied(changes, self._read())
@@ -235,16 +232,21 @@ class StateFile:
         try:
             with locked(path, self._lock_wait):
                 content = self._applied(changes, self._read_locked(path))
-                write_private(path, self._encoded(content))
+                write_private(path, self._encoded(path, content))
         except OSError as error:
             raise self._failure("cannot be written", error) from error
         return content
 
-    def _encoded(self, content: Content) -> bytes:
+    def _encoded(self, path: Path, content: Content) -> bytes:
         whole = {_VERSION: self._version, **content}
         data = json.dumps(whole, indent=1, allow_nan=False).encode("ascii")
         if len(data) > MAX_STATE_FILE:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        try:
+            read_object(data)  # what the next start cannot read would be set aside, and lost
+        except JsonError as error:
+            what = f"{_name(path)} cannot be written: its new content is invalid ({error})."
+            raise StateFileError(what, "Please report this error.") from error
         return data
 
     def _applied(self, changes: Iterable[Change], content: Content | None) -> Content:
@@ -254,7 +256,7 @@ class StateFile:
         return result
 
     def _kept_waiting(self) -> Content:
-        """Give the content as it would be if the file could be written."""
+        """Return the content with all unwritten changes."""
         try:
             content = self._read()
         except StateFileError:
@@ -276,10 +278,16 @@ class StateFile:
         return StateFileError(f"{name} {what}: {reason}.", _advice(error))
 
     def _tell(self, problem: str) -> None:
-        """Tell of a problem, unless it is the one that was told last."""
+        """Report a problem, unless it was the last one reported."""
         if problem != self._told:
             self._told = problem
             self._on_problem(problem)
+
+
+def private_file(folder: Path | None, name: str, on_problem: Callable[[str], None]) -> StateFile:
+    """Return a file that fails closed, in a state folder; None keeps it in memory."""
+    path = folder / name if folder is not None else None
+    return StateFile(path, version=1, fails_closed=True, on_problem=on_problem)
 
 
 def _advice(error: OSError) -> str:
@@ -289,8 +297,8 @@ def _advice(error: OSError) -> str:
         case errno.ETIMEDOUT:
             return "Close the other gemdeck if it hangs."
         case errno.EFBIG:
-            return "Remove what is no longer needed."
-    return "Make it and its folder yours, readable and writable."
+            return "Remove entries that are no longer needed."
+    return "Make the file and its folder yours, readable and writable."
 
 
 def _name(path: Path) -> str:

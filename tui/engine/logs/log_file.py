@@ -1,7 +1,7 @@
-"""Logs go to a private file; the terminal belongs to the screen.
+"""Write logs to a private file.
 
-A record is one line of JSON in ASCII, without secrets: whoever reads the file with `cat` sees
-no escape sequence, and no text from outside can look like a record of its own.
+A record is one line of ASCII JSON without secrets, so that `cat` shows no escape sequence and no
+external text can pass for a record.
 """
 
 import json
@@ -10,9 +10,9 @@ import sys
 from datetime import UTC, datetime
 from typing import Final
 
-from tui.engine.line_file import LineFile
-from tui.engine.paths import log_dir
-from tui.engine.redaction import Redactor
+from tui.engine.files.line_file import LineFile
+from tui.engine.files.paths import log_dir
+from tui.engine.logs.redaction import Redactor
 
 MAX_LOG_BYTES: Final = 5_000_000
 """Size at which a log file is rotated."""
@@ -32,14 +32,14 @@ TALKATIVE: Final = (
     "google_genai",
     "urllib3",
 )
-"""Loggers of libraries that name addresses, headers and bodies below the level of warnings."""
+"""Library loggers that write addresses, headers and bodies below warning level."""
 
 
 class JsonLines(logging.Formatter):
-    """Makes one line of JSON of a record: time, level, logger, message and, for errors, the stack.
+    """Formats a record as JSON: time, level, logger, message and, for errors, the traceback.
 
     Args:
-        redactor: Takes the secrets out of the message and of the stack.
+        redactor: Masks secrets in the message and the traceback.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -47,7 +47,7 @@ class JsonLines(logging.Formatter):
         self._redactor = redactor
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give the line, without its end."""
+        """Return the line without a line break."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -67,7 +67,7 @@ class JsonLines(logging.Formatter):
 
 
 class _FileHandler(logging.Handler):
-    """Appends records to a file; what cannot be written is dropped, for want of a better place."""
+    """Appends records to a file; records that cannot be written are dropped."""
 
     def __init__(self, file: LineFile) -> None:
         super().__init__()
@@ -82,13 +82,13 @@ class _FileHandler(logging.Handler):
 
 
 def log_to_file(redactor: Redactor | None = None, *, verbose: bool = False) -> None:
-    """Send all logging and all warnings of this process to the log folder.
+    """Send all log records and warnings of this process to the log folder.
 
-    Where the folder cannot be written, they are dropped: better no log than a torn screen.
+    If the folder is not writable they are dropped, since writing to the terminal would corrupt it.
 
     Args:
-        redactor: Knows what must not be written; it may learn more later.
-        verbose: Whether to write what is below warnings too.
+        redactor: Masks secrets; more can be registered later.
+        verbose: Whether to write records below warning level too.
     """
     root = logging.getLogger()
     root.setLevel(logging.DEBUG if verbose else logging.WARNING)
@@ -105,7 +105,7 @@ def log_to_file(redactor: Redactor | None = None, *, verbose: bool = False) -> N
 
 
 def forbid_core_dumps() -> None:
-    """Let no crash write the memory of this process, and the secrets in it, to the disk."""
+    """Disable core dumps, which would write secrets to the disk."""
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415 - not on every platform

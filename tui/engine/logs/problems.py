@@ -1,4 +1,4 @@
-"""Problems with files of gemdeck's own, told from the threads that meet them."""
+"""Report problems with gemdeck's own files from any thread."""
 
 import asyncio
 import contextlib
@@ -6,26 +6,26 @@ import logging
 import threading
 from typing import Final
 
-from tui.engine.events import Publish
-from tui.engine.redaction import Redactor
+from tui.engine.bus import Publish
+from tui.engine.logs.redaction import Redactor
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.text import sanitize_line
 
-MAX_TOLD: Final = 8
-"""Notices in one run: a full disk is one fault, however many files feel it."""
+MAX_NOTICES: Final = 8
+"""Most notices in one run: a full disk affects many files at once."""
 
 _log: Final = logging.getLogger(__name__)
 
 
 class Problems:
-    """Takes sentences in any thread, and publishes each as a notice on the event loop.
+    """Takes messages in any thread and publishes each as a notice on the event loop.
 
-    What comes before `attach` waits for it. All of them are logged.
+    Messages before `attach` wait for it. All of them are logged.
 
     Args:
-        publish: Takes the notices.
-        redactor: Takes secrets out of them.
+        publish: Publishes the notices.
+        redactor: Removes secrets from them.
     """
 
     def __init__(self, publish: Publish, redactor: Redactor) -> None:
@@ -33,33 +33,33 @@ class Problems:
         self._redactor = redactor
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: list[str] = []
-        self._told = 0
+        self._count = 0
         self._lock = threading.Lock()
 
     def attach(self) -> None:
-        """Publish on the running event loop from now on."""
+        """Publish on the running event loop, waiting messages first."""
         with self._lock:
             self._loop = asyncio.get_running_loop()
             waiting, self._waiting = self._waiting, []
         for text in waiting:
-            self._tell(text)
+            self._publish_notice(text)
 
     def __call__(self, text: str) -> None:
-        """Tell the user one sentence or two."""
+        """Report a problem in one or two sentences."""
         _log.warning("%s", text)
         with self._lock:
-            self._told += 1
-            if self._told > MAX_TOLD:
+            self._count += 1
+            if self._count > MAX_NOTICES:
                 return
-            if self._told == MAX_TOLD:
-                text = f"{text} Further ones are in the log."
+            if self._count == MAX_NOTICES:
+                text = f"{text} Further problems are in the log."
             if self._loop is None:
                 self._waiting.append(text)
                 return
             loop = self._loop
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and the screen with it
-            loop.call_soon_threadsafe(self._tell, text)
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(self._publish_notice, text)
 
-    def _tell(self, text: str) -> None:
-        words = sanitize_line(self._redactor.redact(text))
-        self._publish(NoticeRaised(Notice(Severity.WARNING, words)))
+    def _publish_notice(self, text: str) -> None:
+        shown = sanitize_line(self._redactor.redact(text))
+        self._publish(NoticeRaised(Notice(Severity.WARNING, shown)))

@@ -1,7 +1,6 @@
-"""Taking secrets out of what is written: logs, the audit log, messages of errors.
+"""Mask secrets in logs, the audit log and error messages.
 
-What is known to be a secret is masked wherever it stands, also in the forms in which it travels;
-what only looks like one is masked too.
+Known secrets are masked in all their encodings; text that looks like a secret is masked too.
 """
 
 import base64
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote, quote_plus
 
-from tui.engine.settings.secrets import (
+from tui.engine.logs.secret_names import (
     MASK,
     MIN_SECRET,
     known_secrets,
@@ -21,20 +20,20 @@ from tui.engine.settings.secrets import (
 from tui.text import clip, clip_middle
 
 MAX_SECRETS: Final = 2_000
-"""Secrets that are known at once; of more, the oldest are forgotten."""
+"""Most registered secrets; beyond that the oldest are dropped."""
 
 MAX_REDACTED: Final = 16_000
-"""Characters of a text that are kept; the middle of a longer one is left out."""
+"""Longest text kept, in characters; the middle of a longer one is cut out."""
 
 MAX_REDACTED_LINE: Final = 4_000
-"""Characters of one line that are kept: the patterns for what looks like a secret need it."""
+"""Longest line kept, in characters; the patterns are not linear."""
 
 _MIN_ENCODED: Final = 8
-"""Shortest piece of Base64 that is masked; shorter ones occur by chance."""
+"""Shortest Base64 fragment that is masked; shorter ones occur by chance."""
 
 
 class Redactor:
-    """Knows the secrets of this run. Its methods may be called from any thread."""
+    """Masks the secrets of this run. Methods may be called from any thread."""
 
     def __init__(self) -> None:
         self._values: dict[str, None] = {}
@@ -42,7 +41,7 @@ class Redactor:
         self._lock = threading.Lock()
 
     def register(self, *values: str) -> None:
-        """Mask these from now on; values shorter than `MIN_SECRET` cannot be told from words."""
+        """Mask these values from now on; those shorter than `MIN_SECRET` are ignored."""
         with self._lock:
             new = [value for value in values if len(value.strip()) >= MIN_SECRET]
             if all(value in self._values for value in new):
@@ -55,21 +54,21 @@ class Redactor:
             )
 
     def redact(self, text: str) -> str:
-        """Give a text without its secrets, no longer than `MAX_REDACTED` characters and a bit."""
+        """Return a text with secrets masked, clipped to about `MAX_REDACTED` characters."""
         text = self.redact_known(text)
         text = clip_middle(text, MAX_REDACTED // 4, MAX_REDACTED * 3 // 4)
         lines = (clip(line, MAX_REDACTED_LINE) for line in text.split("\n"))
         return "\n".join(map(masked_shapes, lines))
 
     def redact_known(self, text: str) -> str:
-        """Give a text with the registered secrets masked, in each form, and nothing else."""
+        """Return a text with only the registered secrets masked, in all their encodings."""
         for form in self._forms:
             text = text.replace(form, MASK)
         return text
 
 
 def _forms(value: str) -> Iterator[str]:
-    """Give the forms in which a secret may stand in a text."""
+    """Return the encodings in which a secret may appear."""
     for form in secrets_in_lines((value, value.strip())):
         yield form
         yield quote(form, safe="")
@@ -82,10 +81,10 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _base64(value: bytes) -> Iterator[str]:
-    """Give what of a value shows in Base64, wherever it stands in what was encoded.
+    """Return the Base64 characters of a value at each possible offset.
 
-    Three bytes are four characters. The first and last character of a value that does not
-    begin or end on such a boundary depend on its neighbours and are left out.
+    Three bytes become four characters. Characters that also depend on neighboring bytes are
+    left out.
     """
     for before in range(3):
         first = -(-before * 8 // 6)

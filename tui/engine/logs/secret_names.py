@@ -1,4 +1,4 @@
-"""Telling secrets from other words, so that a command line can be shown without them."""
+"""Recognize and mask secrets in command lines, addresses and text."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,16 +8,16 @@ from urllib.parse import SplitResult, unquote_plus, urlsplit
 from tui.text import sanitize_line
 
 MASK: Final = "***"
-"""Stands for a secret on the screen."""
+"""Replaces a secret on the screen."""
 
 MIN_SECRET: Final = 4
-"""Shortest value that is masked wherever it occurs; shorter ones occur by chance."""
+"""Shortest value masked wherever it occurs; shorter ones occur by chance."""
 
 LONG_VALUE: Final = 20
-"""Length from which a query value counts as a secret, in characters; words are shorter."""
+"""Length in characters from which a query value counts as a secret."""
 
 MAX_SHOWN: Final = 2_000
-"""Characters of a command line or address that are shown; the rest is cut off."""
+"""Characters of a command line or address shown; the rest is cut off."""
 
 _SECRET_NAME: Final = re.compile(
     r"""token|secret|passw|passphrase|credential|bearer|cookie|api-?_?key|access-?_?key
@@ -38,22 +38,22 @@ _SECRET_SHAPE: Final = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-"""Shapes of well-known tokens, and long runs of letters and digits that are no word."""
+"""Formats of well-known tokens, and long runs of mixed letters and digits."""
 
 _PAIR: Final = re.compile(r"(?P<name>[\w.-]{1,100})(?P<sign>=|:\s?)(?P<value>.+)", re.DOTALL)
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://\S+")
 
 
 def is_secret_name(name: str) -> bool:
-    """Tell whether the name of a variable, flag or header says that its value is a secret."""
+    """Return whether the name of a variable, flag or header suggests a secret value."""
     return _SECRET_NAME.search(name) is not None
 
 
 def masked_words(words: Sequence[str], secrets: Iterable[str] = ()) -> list[str]:
-    """Give the words of a command line with every secret masked, up to `MAX_SHOWN` characters.
+    """Return the words of a command line with secrets masked, up to `MAX_SHOWN` characters.
 
-    Masked are the given values, values after a flag or name that says so, what has the shape
-    of a token, and user names, passwords and query values in addresses.
+    Masked are the given values, values after a flag or name that suggests a secret, anything
+    in the format of a token, and user names, passwords and query values in addresses.
     """
     known = known_secrets(secrets)
     shown: list[str] = []
@@ -70,12 +70,12 @@ def masked_words(words: Sequence[str], secrets: Iterable[str] = ()) -> list[str]
 
 
 def masked_address(address: str, secrets: Iterable[str] = ()) -> str:
-    """Give a URL without user info, query values, fragment and secrets in its path."""
+    """Return a URL with user info, query values and secrets masked, without its fragment."""
     return _masked_address(_replace(address, known_secrets(secrets))[:MAX_SHOWN])
 
 
 def secrets_in_address(address: str) -> list[str]:
-    """Give what is secret in a URL: the password, and query values that say so or are long."""
+    """Return the secrets in a URL: the password, and query values with a secret name or long."""
     try:
         parts = urlsplit(address)
         values = [parts.password or ""]
@@ -89,33 +89,33 @@ def secrets_in_address(address: str) -> list[str]:
 
 
 def masked_text(text: str, known: Sequence[str]) -> str:
-    """Give a text with the given secrets masked; `known` comes from `secrets_in_lines`."""
+    """Return a text with the secrets from `secrets_in_lines` masked."""
     return _replace(text, known)
 
 
 def masked_shapes(line: str) -> str:
-    """Give a line of prose with all masked that looks like a secret.
+    """Return a line of text with everything that looks like a secret masked.
 
-    The caller bounds its length: the patterns are not linear.
+    The caller must limit its length: the patterns are not linear.
     """
     line = _SECRET_SHAPE.sub(MASK, line)
     return " ".join(_masked(word, ()) for word in line.split(" "))
 
 
 def without_tokens(text: str) -> str:
-    """Give a text, cut at `MAX_SHOWN` characters, with all masked that has a token's shape."""
+    """Return a text cut at `MAX_SHOWN` characters with everything in a token format masked."""
     return _SECRET_SHAPE.sub(MASK, text[:MAX_SHOWN])
 
 
 def secrets_in_lines(values: Iterable[str]) -> list[str]:
-    """Give secrets as they may stand in a sanitised line: whole, cleaned, or line by line."""
+    """Return secrets as they may appear in a sanitized line: whole, sanitized, or by line."""
     return known_secrets(
         form for value in values for form in (value, sanitize_line(value), *value.splitlines())
     )
 
 
 def known_secrets(values: Iterable[str]) -> list[str]:
-    """Give those values that can be masked by their text, longest first."""
+    """Return the values long enough to be masked, longest first."""
     return sorted({value for value in values if len(value) >= MIN_SECRET}, key=len, reverse=True)
 
 

@@ -1,4 +1,4 @@
-"""When a server that failed is started again, and when that has no use any longer."""
+"""When to start a failed server again, and when to give up."""
 
 import random
 import time
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 Clock = Callable[[], float]
-"""Gives seconds that only ever grow, as `time.monotonic` does."""
+"""A clock in seconds that never goes back, such as `time.monotonic`."""
 
 Random = Callable[[], float]
-"""Gives a number from 0 up to 1, as `random.random` does."""
+"""Returns a number from 0 up to 1, such as `random.random`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +19,14 @@ class RetryPolicy:
     """How patient gemdeck is with a server; all times in seconds.
 
     Attributes:
-        first_delay: The wait before the first retry, which mends most one-time failures.
-        least_delay: The wait before the second; each further one waits twice as long.
+        first_delay: The wait before the first retry, which fixes most one-time failures.
+        least_delay: The wait before the second retry; it doubles with each further one.
         most_delay: The longest wait.
-        jitter: By which part of it a wait may be shorter or longer, so that servers which
-            failed together do not all return at the same moment.
-        max_failures: So many failures within `window` and the server is given up.
+        jitter: The fraction by which a wait varies, so that servers that failed together do not
+            all come back at the same moment.
+        max_failures: Failures within `window` after which the server is given up.
         window: See `max_failures`.
-        stable: A connection that was ready for so long makes earlier failures forgotten.
+        stable: A connection that was ready for this long resets the count of failures.
     """
 
     first_delay: float = 0.25
@@ -39,19 +39,19 @@ class RetryPolicy:
 
 
 PATIENT: Final = RetryPolicy()
-"""The policy for servers and for their change announcements."""
+"""The policy for servers and for their announcements of changes."""
 
 
 class Backoff:
     """Counts the failures of one server.
 
     Args:
-        policy: How patient to be.
-        clock: What time it is.
-        rng: Where the jitter comes from.
+        policy: The delays and limits.
+        clock: The current time.
+        rng: The source of the jitter.
 
     Attributes:
-        policy: How patient to be.
+        policy: The delays and limits.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Backoff:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the server failed so often of late that it is to be given up."""
+        """Whether the server failed too often within the window."""
         full = len(self._failures) == self.policy.max_failures
         return full and self._failures[-1] - self._failures[0] <= self.policy.window
 
@@ -80,11 +80,10 @@ class Backoff:
         self._ready_since = None
 
     def succeeded(self) -> None:
-        """Note that the server is ready now."""
         self._ready_since = self._clock()
 
     def failed(self) -> float:
-        """Note a failure; give the time, by the clock, at which to try again."""
+        """Count a failure and return the time, by the clock, of the next attempt."""
         now = self._clock()
         if self._ready_since is not None and now - self._ready_since > self.policy.stable:
             self.reset()
@@ -95,11 +94,11 @@ class Backoff:
         return now + delay
 
     def seconds_until(self, moment: float) -> float:
-        """Give the time from now until a moment of the clock; 0 for one that has passed."""
+        """Return the seconds from now until a moment of the clock; 0 if it has passed."""
         return max(0.0, moment - self._clock())
 
     def _delay(self, retries: int) -> float:
-        """Give the wait before the next attempt, after so many retries."""
+        """Return the wait before the next attempt."""
         policy = self.policy
         if retries == 0:
             delay = policy.first_delay

@@ -5,31 +5,31 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.state_file import Content, StateFile
+from tui.engine.files.state_file import Content, StateFile
+from tui.engine.settings.servers.definitions import ServerDefinition
 
 MAX_ENTRIES: Final = 2_000
-"""Disabled servers that are read; nobody disables as many by hand."""
+"""Most entries that are read; nobody disables as many by hand."""
 
 LOCK_WAIT: Final = 2.0
-"""Seconds to wait for another gemdeck that writes the same file."""
+"""Seconds to wait for another gemdeck that is writing the same file."""
 
 FILE_NAME: Final = "disabled-servers.json"
 
 _log: Final = logging.getLogger(__name__)
 
 Key = tuple[str, str]
-"""The layer a server comes from and its id: a project's server is not the user's of that name."""
+"""A server's origin and id: a project's server is not the user's server of the same name."""
 
 
 class Enablement:
-    """Remembers in a file, or without one for this run only, which servers are disabled.
+    """Remembers which servers are disabled, in a file or only for this run.
 
-    `load` and `save` block on the file and are for a thread; the others answer from memory.
+    `load` and `save` block on the file and belong in a thread; the others use memory only.
 
     Args:
         path: The file; its folder exists.
-        on_problem: Takes a sentence for the user where the choice cannot be read or kept; see
+        on_problem: Takes a sentence for the user if the file cannot be read or written; see
             `StateFile`.
     """
 
@@ -41,20 +41,19 @@ class Enablement:
         self._changes: dict[Key, bool] = {}
 
     def load(self) -> None:
-        """Read the file. One that cannot be read counts as empty."""
+        """Read the file; an unreadable one counts as empty."""
         self._disabled = _disabled(self._file.load() or {})
 
     def is_enabled(self, definition: ServerDefinition) -> bool:
-        """Tell whether the user lets a server run."""
+        """Return whether the user has left a server enabled."""
         key = _key(definition)
         return self._changes.get(key, key not in self._disabled)
 
     def set_enabled(self, definition: ServerDefinition, *, enabled: bool) -> None:
-        """Note the user's choice, until `save` keeps it."""
         self._changes[_key(definition)] = enabled
 
     def save(self) -> None:
-        """Keep what was noted; choices that another gemdeck kept meanwhile stay."""
+        """Write the changes of this run; those that another gemdeck has written stay."""
         changes = dict(self._changes)
 
         def change(content: Content) -> Content:
@@ -67,7 +66,7 @@ class Enablement:
 
 
 def _disabled(content: Content) -> frozenset[Key]:
-    """Read the file's content; what is odd in it is passed over."""
+    """Read the file's content, skipping malformed entries."""
     entries = content.get("disabled")
     found: set[Key] = set()
     for entry in entries[:MAX_ENTRIES] if isinstance(entries, list) else ():

@@ -1,4 +1,4 @@
-"""Why a server cannot be used, as an exception and as what the user reads."""
+"""Errors of servers, and how the user reads them."""
 
 from collections.abc import Callable, Sequence
 from typing import Self
@@ -8,12 +8,12 @@ from tui.text import sanitize_line
 
 
 class ServerError(Exception):
-    """A server could not be started, reached or kept.
+    """A server could not be started or reached, or its connection was lost.
 
     Attributes:
-        reason: One line that says what happened; it may hold the server's own words.
-        advice: One line that says what to do, or nothing.
-        permanent: Whether another attempt would end the same way, so that none is made.
+        reason: One line that says what happened; it may contain text of the server.
+        advice: One line that says what to do, or empty.
+        permanent: Whether another attempt would fail the same way; then none is made.
     """
 
     def __init__(self, reason: str, advice: str = "", *, permanent: bool = False) -> None:
@@ -23,17 +23,23 @@ class ServerError(Exception):
         self.permanent = permanent
 
     def masked(self, mask: Callable[[str], str]) -> Self:
-        """Give the same error in words that hold no secret."""
         return type(self)(mask(self.reason), mask(self.advice), permanent=self.permanent)
 
     def as_failure(self, stderr_tail: Sequence[str] = ()) -> Failure:
-        """Give the failure as the user sees it, with the last lines of standard error."""
         return Failure(sanitize_line(self.reason), sanitize_line(self.advice), tuple(stderr_tail))
 
 
+class ServerCallError(Exception):
+    """A server did not answer a request; the text says why, for the user."""
+
+
+class ServerGoneError(ServerCallError):
+    """The connection ended during the request; the next connection may well answer it."""
+
+
 class SignInError(ServerError):
-    """A server wants its user to sign in, or turned the credentials it was given down."""
+    """A server requires a sign-in, or rejected the credentials."""
 
 
 class SessionLostError(ServerError):
-    """A server no longer knows the session; what it was asked in it was not executed."""
+    """A server no longer knows the session; it did not run the request."""

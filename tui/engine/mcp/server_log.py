@@ -1,14 +1,13 @@
-"""What a server writes and what is said about it, in order and in moderate amounts."""
+"""The log of a server: its output and our remarks, in order and rate limited."""
 
 import asyncio
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from tui.engine.events import Publish
-from tui.engine.settings.secrets import masked_text, secrets_in_lines
+from tui.engine.bus import Publish
+from tui.engine.logs.secret_names import masked_text, secrets_in_lines
 from tui.model.chat import Severity
 from tui.model.events import LogLine, ServerLogged
 from tui.model.servers import Failure, ServerId
@@ -21,7 +20,7 @@ MAX_LINE_CHARS: Final = 2_000
 """Longest line that is kept, in characters."""
 
 MAX_BATCH: Final = 200
-"""Lines in one event; of more that come in between, the newest are kept."""
+"""Most lines in one event; the newest are kept."""
 
 EVENT_INTERVAL: Final = 0.05
 """Shortest time between two events of one server, in seconds."""
@@ -30,19 +29,11 @@ FAILURE_TAIL: Final = 20
 """Lines of standard error that a failure shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    time: float
-    source: str
-    severity: Severity
-    text: bytes | str
-
-
 class ServerLog:
     """The log of one server.
 
-    Lines are kept raw and made presentable only when they are published or shown, so that a
-    flood costs what is shown of it. Lives on one event loop.
+    Lines are kept raw and sanitized only when they are published or shown, which keeps a flood
+    cheap. Lives on one event loop.
 
     Args:
         server: Whose log it is.
@@ -55,51 +46,48 @@ class ServerLog:
         self._publish = publish
         self._secrets = secrets_in_lines(secrets)
         self._stderr: deque[bytes] = deque(maxlen=MAX_LOG_LINES)
-        self._pending: deque[_Entry] = deque(maxlen=MAX_BATCH)
+        self._pending: deque[tuple[float, str, Severity, bytes | str]] = deque(maxlen=MAX_BATCH)
         self._dropped = 0
         self._flush_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """Forget the standard error of an earlier run."""
         self._stderr.clear()
 
     def write_stderr(self, lines: Sequence[bytes]) -> None:
-        """Take lines the server wrote to its standard error."""
+        """Add lines of the server's standard error."""
         self._stderr.extend(lines)
         for line in lines[-MAX_BATCH:]:
             self._append("stderr", Severity.INFO, line)
         self._dropped += max(0, len(lines) - MAX_BATCH)
 
     def add(self, source: str, severity: Severity, text: str) -> None:
-        """Take a line from elsewhere: ``log`` for the server's words, ``gemdeck`` for ours."""
         self._append(source, severity, text[: MAX_LINE_CHARS * 2])
 
     def tail(self, count: int = FAILURE_TAIL) -> tuple[str, ...]:
-        """Give the last lines of standard error that are not blank, oldest first."""
+        """Return the last non-blank lines of standard error, oldest first."""
         shown = (text for raw in reversed(self._stderr) if (text := self._present(raw)).strip())
         newest_first = [text for text, _ in zip(shown, range(count), strict=False)]
         return tuple(reversed(newest_first))
 
     def mask(self, text: str) -> str:
-        """Give a text about the server without its secrets."""
         return masked_text(text, self._secrets)
 
     def mask_failure(self, failure: Failure) -> Failure:
-        """Give a failure without the server's secrets."""
+        """Return a failure with the server's secrets masked."""
         tail = tuple(map(self.mask, failure.stderr_tail))
         return Failure(self.mask(failure.reason), self.mask(failure.advice), tail)
 
     def flush(self) -> None:
-        """Publish what waits."""
+        """Publish the pending lines."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if not self._pending:
             return
         lines = [
-            LogLine(entry.time, entry.source, entry.severity, self._present(entry.text))
-            for entry in self._pending
+            LogLine(moment, source, severity, self._present(text))
+            for moment, source, severity, text in self._pending
         ]
         if self._dropped:
             note = f"{self._dropped} earlier lines are left out: too many at once"
@@ -112,17 +100,15 @@ class ServerLog:
     def _append(self, source: str, severity: Severity, text: bytes | str) -> None:
         if len(self._pending) == MAX_BATCH:
             self._dropped += 1
-        self._pending.append(_Entry(time.time(), source, severity, text))
+        self._pending.append((time.time(), source, severity, text))
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_at(max(self._flush_at, loop.time()), self.flush)
 
     def _present(self, text: bytes | str) -> str:
-        """Make one line of a log fit to be shown; of a redrawn line, give its last state.
-
-        Secrets are masked before the line is cut, which could leave a part of one, and again
-        once it is clean, as control characters may have stood within one.
-        """
+        """Sanitize one line; of a line redrawn with carriage returns, keep the last state."""
+        # Mask before cutting, which could leave a part of a secret, and again after sanitizing,
+        # as control characters may have split one.
         if isinstance(text, bytes):
             text = text[: MAX_LINE_CHARS * 4].decode("utf-8", "replace")
         last = self.mask(text).rstrip("\r\n").rsplit("\r", 1)[-1]

@@ -1,4 +1,4 @@
-"""One server's life: its supervisor is the one task that opens and closes its connection."""
+"""The supervisor of one server: the only task that opens and closes its connection."""
 
 import asyncio
 import logging
@@ -7,74 +7,87 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tui.engine.servers.backoff import Backoff
-from tui.engine.servers.catalog import ServerOffer
-from tui.engine.servers.failures import ServerError, SignInError
-from tui.engine.servers.live import Attempt, Connect, Host, LiveServer
-from tui.engine.servers.log import ServerLog
-from tui.engine.servers.status import advance
-from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.mcp.backoff import Backoff
+from tui.engine.mcp.catalog.offer import ServerOffer
+from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.errors import ServerError, SignInError
+from tui.engine.mcp.server_log import ServerLog
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Severity
-from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus
+from tui.model.servers import TRANSITIONS, Failure, ServerId, ServerInfo, ServerStatus
 from tui.text import sanitize_line
 
+if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
+    from tui.engine.mcp.session.connection import Connection
+
+Connect: TypeAlias = "Callable[[ServerDefinition, ServerLog, ClientContext], Connection]"
+"""Makes a connection that is not open yet. Opening it raises `ServerError` or any SDK error."""
+
+
+class IllegalTransition(Exception):  # noqa: N818  # it names the event; only a bug raises it
+    """A server was about to move to a status that cannot follow its current one."""
+
+
+def advance(current: ServerStatus, following: ServerStatus) -> ServerStatus:
+    """Return `following`.
+
+    Raises:
+        IllegalTransition: If `tui.model.servers.TRANSITIONS` does not allow it.
+    """
+    if following not in TRANSITIONS[current]:
+        raise IllegalTransition(f"{following.value} cannot follow {current.value}")
+    return following
+
+
 CONNECT_TIMEOUT: Final = 30.0
-"""Seconds a server gets to start, shake hands and list what it offers."""
+"""Seconds that a server gets to start, shake hands and list its offer."""
 
 CLOSE_TIMEOUT: Final = 4.0
-"""Seconds a connection gets to close before the wait for it is broken off."""
+"""Seconds that a connection gets to close before it is abandoned."""
 
 _S = ServerStatus
 _RUNNING: Final = frozenset({_S.STARTING, _S.READY})
 _AT_REST: Final = frozenset({_S.STOPPED, _S.FAILED, _S.RETRYING, _S.NEEDS_SIGN_IN})
-"""Statuses that a start leads out of."""
+"""Statuses from which a server can start."""
 
 logger = logging.getLogger(__name__)
-
-
-class Listener(Protocol):
-    """Hears what becomes of servers."""
-
-    def status_changed(self, supervisor: "Supervisor") -> None:
-        """Hear that a server moved."""
-
-    def offer_changed(self, supervisor: "Supervisor", offer: ServerOffer) -> None:
-        """Hear what a server offers now."""
 
 
 class Supervisor:
     """Starts, watches and stops one server, and starts it again when it fails.
 
-    Commands return at once. They change what is wanted and wake the task, which alone enters
-    and leaves the connection; nobody cancels it from outside but to bound its waits.
+    Commands return at once. They change the wanted state and wake the task, the only one that
+    enters and leaves the connection; it is not cancelled from outside except to bound its waits.
 
     Args:
         definition: Which server.
-        load_connect: Gives the function that makes attempts to connect.
-        host: What the server is told of us.
-        listener: Hears of each change.
+        load_connect: Loads the function that makes connections.
+        context: What all connections share.
+        on_status: Called after each change of the status.
+        on_offer: Called with each new offer of the server.
         log: Takes what the server writes.
-        backoff: Decides when a server that failed is started again.
-        enabled: Whether the user lets the server run.
+        backoff: Decides when to start a failed server again.
+        enabled: Whether the user has left the server enabled.
 
     Attributes:
-        status: What the server is doing.
-        failure: Why it is not there, or None.
-        retry_at: While it waits to be started again: when, in seconds of `time.monotonic`.
-        info: What it says of itself while it is ready, or None.
-        live: The connection while it is ready, or None.
+        status: The current status.
+        failure: Why the server is not ready, or None.
+        retry_at: When the next attempt starts, in seconds of `time.monotonic`, or None.
+        info: The server's description of itself while it is ready, or None.
+        live: The connection while the server is ready, or None.
     """
 
     def __init__(
         self,
         definition: ServerDefinition,
         load_connect: Callable[[], Awaitable[Connect]],
-        host: Host,
-        listener: Listener,
+        context: ClientContext,
         log: ServerLog,
         *,
+        on_status: Callable[["Supervisor"], None],
+        on_offer: Callable[["Supervisor", ServerOffer], None],
         backoff: Backoff | None = None,
         enabled: bool = True,
     ) -> None:
@@ -83,13 +96,14 @@ class Supervisor:
         self.failure: Failure | None = definition.failure
         self.retry_at: float | None = None
         self.info: ServerInfo | None = None
-        self.live: LiveServer | None = None
+        self.live: Connection | None = None
         self._load_connect = load_connect
-        self._host = host
-        self._listener = listener
+        self._context = context
+        self._on_status = on_status
+        self._on_offer = partial(on_offer, self)
         self._log = log
         self._backoff = backoff or Backoff()
-        self._attempt: Attempt | None = None
+        self._attempt: Connection | None = None
         self._deadline: asyncio.Timeout | None = None
         self._wake = asyncio.Event()
         self._wanted = False
@@ -101,13 +115,12 @@ class Supervisor:
 
     @property
     def id(self) -> ServerId:
-        """The server's id."""
         return self.definition.id
 
     def start(self) -> None:
-        """Start the server, unless it is withheld, disabled or up already.
+        """Start the server, unless it is withheld, disabled or already running.
 
-        One that waits to be tried again is started at once; its earlier failures are forgotten.
+        A server that waits for a retry starts at once; its earlier failures are forgotten.
         """
         self._backoff.reset()
         if self.status in _AT_REST:
@@ -127,7 +140,7 @@ class Supervisor:
             self._wake.set()
 
     def restart(self) -> None:
-        """Stop the server where it runs, and start it."""
+        """Stop the server if it runs, and start it."""
         if self.status in _RUNNING:
             self._wanted = True
             self._begin_to_stop()
@@ -135,9 +148,9 @@ class Supervisor:
             self.start()
 
     def set_enabled(self, *, enabled: bool) -> None:
-        """Disable the server, or let it run again.
+        """Disable or enable the server.
 
-        One that is withheld stays so, unless its definition leaves that to the user.
+        A withheld server stays withheld, unless its definition lets the user enable it.
         """
         is_fixed = self.definition.withheld is not None and not self.definition.may_enable
         if is_fixed or enabled is self._enabled:
@@ -153,22 +166,21 @@ class Supervisor:
             self._move(_S.DISABLED)
 
     def close(self) -> None:
-        """Stop the server for good; `run` then ends."""
+        """Stop the server for good, which ends `run`."""
         self._closing = True
         self.stop()
         self._wake.set()
 
     def remark(self, words: str) -> None:
-        """Add a warning of ours to the server's log."""
         self._log.add("gemdeck", Severity.WARNING, words)
 
     def kill(self) -> None:
-        """End the server at once, without any courtesy."""
+        """Kill the server at once."""
         if self._attempt is not None:
             self._attempt.kill()
 
     async def run(self) -> None:
-        """Live until `close` is called. Cancelling it ends the server too."""
+        """Supervise until `close` is called. Cancelling it ends the server too."""
         while True:
             self._wake.clear()
             if self.status in {_S.STARTING, _S.STOPPING}:
@@ -181,7 +193,7 @@ class Supervisor:
                 await self._wake.wait()
 
     async def _pause(self) -> None:
-        """Wait until it is time to try again, unless something else is wanted before."""
+        """Wait for the next attempt or the next command."""
         try:
             async with asyncio.timeout(self._backoff.seconds_until(self.retry_at or 0.0)):
                 await self._wake.wait()
@@ -190,10 +202,9 @@ class Supervisor:
                 self._move(_S.STARTING)
 
     async def _run_once(self) -> None:
-        """Make one attempt and hold the connection until it is to end or has ended.
+        """Connect once and hold the connection until it ends.
 
-        An attempt that fails, and a connection that is lost, lead to another attempt later, to
-        a sign-in, or to the end.
+        A failed attempt or a lost connection leads to a retry, a sign-in, or a failed server.
         """
         error: ServerError | None = None
         self._is_told = self._is_connected = False
@@ -205,7 +216,7 @@ class Supervisor:
             error = self._timed_out()
         except ServerError as caught:
             error = caught
-        except Exception as caught:  # noqa: BLE001 - whatever it is, the other servers go on
+        except Exception as caught:  # noqa: BLE001 - the other servers must go on
             trace = "".join(traceback.format_exception(caught))
             logger.warning("a server's connection broke: %s", self._log.mask(trace))
             error = ServerError(f"{type(caught).__name__}: {caught}")
@@ -217,26 +228,30 @@ class Supervisor:
         self._settle(error)
 
     async def _hold_connection(self) -> ServerError | None:
-        """Connect, be ready, close. Gives the reason why a server is of no use."""
+        """Connect, serve and close; return an error if the server offers nothing."""
         error: ServerError | None = None
         async with asyncio.timeout(CONNECT_TIMEOUT) as self._deadline:
             connect = await self._load_connect()
             if self._must_stop():
                 return None
-            self._attempt = connect(self.definition, self._log, self._host)
+            self._attempt = connect(self.definition, self._log, self._context)
             async with self._attempt as live:
                 self._is_connected = True
-                self._listener.offer_changed(self, live.offer)
+                self._on_offer(live.offer)
                 if live.offer.is_empty:
-                    self._useless = error = _nothing_offered()
+                    self._useless = error = ServerError(
+                        "offers nothing: no usable tool, no prompt, no resource",
+                        "Look at its log, and at includeTools and excludeTools in the settings.",
+                        permanent=True,
+                    )
                 elif not self._must_stop():
                     self._grant(None)
                     await self._serve(live)
                 self._grant(CLOSE_TIMEOUT)
         return error
 
-    async def _serve(self, live: LiveServer) -> None:
-        """Be ready until the server goes or is to go; say at once why it went."""
+    async def _serve(self, live: "Connection") -> None:
+        """Be ready until the server ends or has to stop; publish at once why it ended."""
         self.live = live
         self.info = live.info
         self._backoff.succeeded()
@@ -247,8 +262,7 @@ class Supervisor:
         ]
         for wait in waits:
             wait.add_done_callback(lambda _: self._wake.set())
-        on_offer = partial(self._listener.offer_changed, self)
-        following = asyncio.create_task(live.follow(on_offer), name=f"follow {self.id}")
+        following = asyncio.create_task(live.follow(self._on_offer), name=f"follow {self.id}")
         following.add_done_callback(_report)
         try:
             while not live.ended.is_set() and not self._must_stop():
@@ -265,7 +279,7 @@ class Supervisor:
         await asyncio.wait({*waits, following})
 
     def _timed_out(self) -> ServerError | None:
-        """Give the failure of an attempt whose time ran out, while it opened or while it closed."""
+        """Return the failure of an attempt that timed out, if it did so while connecting."""
         if self._must_stop():
             return None
         if self._is_connected:
@@ -279,7 +293,7 @@ class Supervisor:
         return self.status is _S.STOPPING
 
     def _begin_to_stop(self) -> None:
-        """Ask the task to let go of the connection; one that is being opened is broken off."""
+        """Ask the task to close the connection; abort one that is still opening."""
         was_starting = self.status is _S.STARTING
         self._move(_S.STOPPING)
         self._wake.set()
@@ -287,14 +301,14 @@ class Supervisor:
             self._grant(0)
 
     def _grant(self, seconds: float | None) -> None:
-        """Give the attempt this much time from now on; None for no end."""
+        """Set the time the attempt has from now on; None for no limit."""
         when = None if seconds is None else asyncio.get_running_loop().time() + seconds
         if self._deadline is not None:
-            with suppress(RuntimeError):  # its time is over at this very moment
+            with suppress(RuntimeError):  # it has just expired
                 self._deadline.reschedule(when)
 
     def _settle(self, error: ServerError | None) -> None:
-        """Move on once the connection is closed."""
+        """Set the next status after the connection has closed."""
         if self.status is _S.STOPPING:
             self._move(_S.STOPPED)
             if not self._enabled:
@@ -305,7 +319,7 @@ class Supervisor:
             self._fail(error)
 
     def _fail(self, error: ServerError) -> None:
-        """Say why the server is not there, and decide whether and when to start it again."""
+        """Publish a failure, and decide whether and when to retry."""
         self._is_told = True
         failure = error.as_failure(self._log.tail())
         if isinstance(error, SignInError):
@@ -337,18 +351,10 @@ class Supervisor:
         if failure is not None:
             severity = Severity.WARNING if status is _S.RETRYING else Severity.ERROR
             self._log.add("gemdeck", severity, sanitize_line(failure.reason))
-        self._listener.status_changed(self)
-
-
-def _nothing_offered() -> ServerError:
-    return ServerError(
-        "offers nothing: no usable tool, no prompt, no resource",
-        "Look at its log, and at includeTools and excludeTools in the settings.",
-        permanent=True,
-    )
+        self._on_status(self)
 
 
 def _report(task: asyncio.Task[None]) -> None:
-    """Log why a task that should have gone on ended."""
+    """Log why the task that follows changes ended."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        logger.warning("changes of a server are not followed any longer", exc_info=error)
+        logger.warning("a server's changes are no longer followed", exc_info=error)

@@ -1,1 +1,1 @@
-"""Settings: layers, expansion, validation, and the server definitions that come of them."""
+"""Settings: layers, expansion, validation and server definitions."""

@@ -1,23 +1,25 @@
-"""What an opened folder brings: read strictly, judged, and taken up only after a yes.
+"""The settings of an opened folder: read strictly, and used only after the user agrees.
 
-Reading takes effect in nothing. No reference is expanded, no program looked at beyond where it
-lies, and no word counts until the gate, which knows what the user said of this folder with this
-content, lets it in.
+Reading them has no effect. No reference is expanded and no program is opened until the gate, which
+knows what the user said about this folder with this content, allows it.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 
-from tui.engine.settings.definitions import ServerDefinition, SettingsProblem
-from tui.engine.settings.dotenv import leads_out, read_dotenv
-from tui.engine.settings.expansion import references_in
-from tui.engine.settings.places import LayerFile
-from tui.engine.settings.scope import counting_keys
-from tui.engine.settings.servers import Entry
-from tui.engine.settings.source import Source, known_keys, read_source, salvage
+from pydantic import BeforeValidator, PlainSerializer
+
+from tui.engine.settings.servers.definitions import ServerDefinition, SettingsProblem
+from tui.engine.settings.servers.entries import Entry, server_entries
+from tui.engine.settings.servers.fingerprint import Gate
+from tui.engine.settings.sources.dotenv import leads_out, read_dotenv
+from tui.engine.settings.sources.expansion import references_in
+from tui.engine.settings.sources.locations import LayerFile
+from tui.engine.settings.sources.source import Source, known_keys, read_source, salvage
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.settings import (
     MAX_PATTERNS,
@@ -32,13 +34,83 @@ from tui.text import sanitize_line
 DENY_KEY: Final = "alwaysDeny"
 """The key under ``gemdeck`` that forbids tools."""
 
+
+class ProjectSay(StrEnum):
+    """What a key in a project's file can do."""
+
+    ADDS = "describes the servers it adds"
+    FORBIDS = "adds to what is forbidden"
+    LOWERS = "can only lower the limit"
+    NOTHING = "has no effect"
+
+
+def _say(say: ProjectSay, section: str, *names: str) -> dict[str, ProjectSay]:
+    return {f"{section}{name}": say for name in names}
+
+
+PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
+    **_say(ProjectSay.ADDS, "", "mcpServers"),
+    **_say(
+        ProjectSay.ADDS,
+        "mcpServers.*.",
+        *("command", "args", "env", "cwd", "url", "httpUrl", "type", "transportType", "tcp"),
+        *("headers", "timeout", "description", "includeTools", "excludeTools", "oauth"),
+    ),
+    **_say(
+        ProjectSay.ADDS,
+        "mcpServers.*.oauth.",
+        *("enabled", "clientId", "clientSecret", "authorizationUrl", "tokenUrl", "issuer"),
+        *("registrationUrl", "scopes", "audiences", "redirectUri", "tokenParamName"),
+    ),
+    **_say(
+        ProjectSay.NOTHING,
+        "mcpServers.*.",
+        # The last three would send the user's Google credentials to the project's address.
+        *("trust", "authProviderType", "targetAudience", "targetServiceAccount"),
+    ),
+    **_say(ProjectSay.FORBIDS, "", "mcp", "mcp.allowed", "mcp.excluded", "gemdeck.alwaysDeny"),
+    **_say(ProjectSay.FORBIDS, "gemdeck.alwaysDeny[].", "server", "tool"),
+    **_say(ProjectSay.LOWERS, "", "gemdeck"),
+    **_say(ProjectSay.LOWERS, "gemdeck.", "maxToolCalls", "maxResultSize", "idleTimeout"),
+    **_say(ProjectSay.NOTHING, "", "model", "model.name", "mcp.serverCommand"),
+    **_say(ProjectSay.NOTHING, "gemdeck.", "model", "apiVersion", "thoughts"),
+    **_say(ProjectSay.NOTHING, "gemdeck.", "systemInstruction", "protocols", "alwaysAllow"),
+    **_say(ProjectSay.NOTHING, "gemdeck.alwaysAllow[].", "server", "tool"),
+}
+"""What a project's file may set; `*` stands for a server's name, `[]` for an item.
+
+Every key of the schema is listed, so that each new one needs a decision.
+"""
+
+
+def counting_keys(section: str) -> frozenset[str]:
+    """Return the keys of a section, such as ``gemdeck`` or ``mcpServers.*``, that take effect."""
+    start = f"{section}."
+    effective = (path for path, say in PROJECT_SAY.items() if say is not ProjectSay.NOTHING)
+    rest = (path.removeprefix(start) for path in effective if path.startswith(start))
+    return frozenset(key for key in rest if "." not in key)
+
+
+LIMITS: Final = ("max_tool_calls", "max_result_size", "idle_timeout")
+"""Limits that a project can lower."""
+
 _WITHOUT_EFFECT: Final = known_keys(ServerSettings) - counting_keys("mcpServers.*")
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
+def _read_pair(pair: object) -> object:
+    return dict(zip(("server", "tool"), pair, strict=True)) if isinstance(pair, list) else pair
+
+
+_Pair = Annotated[
+    ToolPattern, BeforeValidator(_read_pair), PlainSerializer(lambda p: [p.server, p.tool])
+]
+"""Stands in the file of trust as ``[server, tool]``."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProjectRules:
-    """What a project forbids, and the limits it lowers.
+    """What a project forbids and the limits it lowers.
 
     Attributes:
         allowed: If not None, only these servers start; lower case, as `mcp.allowed` compares.
@@ -52,23 +124,23 @@ class ProjectRules:
 
     allowed: frozenset[str] | None = None
     excluded: frozenset[str] = frozenset()
-    always_deny: tuple[ToolPattern, ...] = ()
+    always_deny: tuple[_Pair, ...] = ()
     max_tool_calls: int | None = None
     max_result_size: int | None = None
     idle_timeout: float | None = None
     source: str = ""
 
     def words(self) -> tuple[str, ...]:
-        """Say in sentences what the rules do."""
+        """Return the rules as sentences."""
         said: list[str] = []
         if self.allowed is not None:
-            names = ", ".join(sorted(self.allowed)) or "none at all"
-            said.append(f"Only these servers start, your own included: {names}.")
+            names = ", ".join(sorted(self.allowed)) or "none"
+            said.append(f"Only these servers may start, including your own: {names}.")
         if self.excluded:
             said.append(f"These servers do not start: {', '.join(sorted(self.excluded))}.")
         said += [f"The tool {p.tool} of {p.server} never runs." for p in self.always_deny]
         if self.max_tool_calls is not None:
-            said.append(f"A turn makes at most {self.max_tool_calls} tool calls.")
+            said.append(f"A turn may make at most {self.max_tool_calls} tool calls.")
         if self.max_result_size is not None:
             said.append(f"The model gets at most {self.max_result_size} characters of a result.")
         if self.idle_timeout is not None:
@@ -78,11 +150,11 @@ class ProjectRules:
 
 @dataclass(frozen=True, slots=True)
 class ProjectOffer:
-    """What a folder brings, unexpanded.
+    """The settings of a folder, unexpanded.
 
     Attributes:
-        servers: Its servers; none of them has seen a variable of the user's.
-        rules: What it forbids.
+        servers: Its servers, not expanded with the user's variables.
+        rules: Its restrictions.
         variables: Those variables of its ``.env`` that its servers refer to.
         variables_file: The ``.env``, as shown.
     """
@@ -94,26 +166,25 @@ class ProjectOffer:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to say yes to: no rule, and no server that could run."""
+        """Whether there is nothing to agree to: no rule, and no server that could run."""
         runs = any(server.withheld is not ServerStatus.INVALID for server in self.servers)
         return not runs and self.rules == ProjectRules(source=self.rules.source)
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectVerdict:
-    """What the user's word means for what a folder brings.
+    """Which of a folder's settings take effect.
 
     Attributes:
         trust: The word.
         servers: Those of its servers that may run.
         rules: Whether what it forbids takes effect.
         forbidden: What it forbade when it was trusted last; that holds where `rules` does not.
-        refused: Servers of the user's own settings that were refused, see `Newcomers`.
         offer: What it brings; None where its files were not read.
         hash: The hash of that, to tell it from what it brings later.
         question: What to ask the user, with an empty id, or None.
         folder: What tells the folder it is about from another one at its place.
-        source: What trust rests on beside the user's own answers, or nothing.
+        source: What trust rests on beside the user's own answers, or "".
     """
 
     trust: FolderTrust = FolderTrust.UNTRUSTED
@@ -125,70 +196,25 @@ class ProjectVerdict:
     folder: tuple[object, ...] = ()
     source: str = ""
     forbidden: ProjectRules = ProjectRules()
-    refused: Mapping[str, str] = field(default_factory=lambda: _NONE)
 
     @property
     def standing_rules(self) -> ProjectRules:
-        """The rules that take effect: those of now where they are trusted, else those of then."""
         return self.offer.rules if self.offer is not None and self.rules else self.forbidden
 
 
-class ProjectGate(Protocol):
-    """Knows what the user said of the opened folder. Is asked in the thread that reads."""
-
-    @property
-    def salt(self) -> bytes:
-        """The salt of this installation, for fingerprints."""
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """What tells this folder from another one at its place."""
+class ProjectGate(Gate, Protocol):
+    """What the user has said about the opened folder. Called in the thread that reads."""
 
     def may_read(self) -> bool:
-        """Tell, from the folder's identity alone, whether its files may be read."""
+        """Return, from the folder's identity alone, whether its files may be read."""
 
     def judge(self, offer: ProjectOffer | None) -> ProjectVerdict:
-        """Tell what of this content may take effect; None where nothing was read."""
-
-
-class ClosedGate:
-    """Lets a folder's files be read and nothing of them take effect."""
-
-    @property
-    def salt(self) -> bytes:
-        """Give none."""
-        return b""
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """Know none."""
-        return ()
-
-    def may_read(self) -> bool:
-        """Say yes."""
-        return True
-
-    def judge(self, offer: ProjectOffer | None) -> ProjectVerdict:
-        """Let nothing take effect."""
-        return ProjectVerdict(offer=offer)
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectFiles:
-    """The files of a folder.
-
-    Attributes:
-        sources: Its settings files, the lowest first.
-        dotenv: Its ``.env`` as shown, and the variables in it.
-    """
-
-    sources: tuple[Source, ...]
-    dotenv: tuple[str, Mapping[str, str]]
+        """Decide which of this content takes effect; None means nothing was read."""
 
 
 def read_project(
     layers: Sequence[LayerFile], folder: Path, home: Path, problems: list[SettingsProblem]
-) -> ProjectFiles:
+) -> tuple[tuple[Source, ...], str, Mapping[str, str]]:
     """Read the settings files of a folder; its ``.env`` only where one of them refers to variables.
 
     Args:
@@ -204,19 +230,17 @@ def read_project(
     ]
     sources = tuple(source for source in found if source is not None)
     refers = any(references_in(source.document.content.get("mcpServers")) for source in sources)
-    return ProjectFiles(sources, read_dotenv(folder, home, problems) if refers else ("", _NONE))
+    return (sources, *(read_dotenv(folder, home, problems) if refers else ("", _NONE)))
 
 
 def project_entries(
     sources: Sequence[Source], problems: list[SettingsProblem]
 ) -> tuple[Entry, ...]:
-    """Give the servers of a folder without the keys that have no effect there."""
-    merged: dict[str, Entry] = {}
-    for source in sources:
-        for name, raw in source.section("mcpServers", problems).items():
-            path = ("mcpServers", name)
-            merged[name] = Entry(name, _counting(raw, source, path, problems), source, path)
-    return tuple(merged.values())
+    """Return the servers of a folder without the keys that have no effect there."""
+    return tuple(
+        replace(entry, raw=_counting(entry, problems))
+        for entry in server_entries(sources, problems)
+    )
 
 
 def project_rules(sources: Sequence[Source], problems: list[SettingsProblem]) -> ProjectRules:
@@ -228,19 +252,22 @@ def project_rules(sources: Sequence[Source], problems: list[SettingsProblem]) ->
         raw = _counting_part(source, "gemdeck")
         denied = denied_tools(raw.pop(DENY_KEY, None), source, problems)
         own = salvage(GemdeckSettings, raw, source, ("gemdeck",), problems)
-        given = own.model_fields_set
         allowed = rules.allowed
         if _counting_part(source, "mcp").get("allowed") is not None:
             names = frozenset(map(compared, mcp.allowed or ()))
             allowed = names if allowed is None else allowed & names
-        rules = ProjectRules(
-            allowed,
-            rules.excluded | frozenset(map(compared, mcp.excluded)),
-            rules.always_deny + denied,
-            own.max_tool_calls if "max_tool_calls" in given else rules.max_tool_calls,
-            own.max_result_size if "max_result_size" in given else rules.max_result_size,
-            own.idle_timeout if "idle_timeout" in given else rules.idle_timeout,
-            source.file,
+        lowest: dict[str, Any] = {
+            name: min(filter(None, (getattr(rules, name), getattr(own, name))))
+            for name in LIMITS
+            if name in own.model_fields_set
+        }
+        rules = replace(
+            rules,
+            allowed=allowed,
+            excluded=rules.excluded | frozenset(map(compared, mcp.excluded)),
+            always_deny=rules.always_deny + denied,
+            source=source.file,
+            **lowest,
         )
     return rules
 
@@ -269,40 +296,37 @@ def denied_tools(
 def used_variables(
     servers: Sequence[ServerDefinition], variables: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Give those variables that servers refer to; the others have no effect at all."""
+    """Return the variables that servers refer to; the others have no effect."""
     names = {name for server in servers for name in references_in(dict(server.written))}
     return MappingProxyType({name: variables[name] for name in variables if name in names})
 
 
 def compared(name: str) -> str:
-    """Give a server's name as gemini-cli compares it in the lists of `mcp`."""
+    """Return a server's name in the form that gemini-cli compares."""
     return name.strip().lower()
 
 
 def _counting_part(source: Source, name: str) -> dict[str, Any]:
-    """Give the keys of a section that count in a project's file."""
+    """Return the keys of a section that count in a project's file."""
     value = source.document.content.get(name)
     kept = counting_keys(name)
     return {key: value[key] for key in value if key in kept} if isinstance(value, dict) else {}
 
 
-def _counting(
-    raw: object, source: Source, path: tuple[str, str], problems: list[SettingsProblem]
-) -> object:
-    """Leave out the keys of an entry that have no effect in a project's file, and say so."""
-    if not isinstance(raw, dict):
-        return raw
-    ignored = [key for key in raw if key in _WITHOUT_EFFECT]
+def _counting(entry: Entry, problems: list[SettingsProblem]) -> object:
+    """Drop the keys of an entry that have no effect in a project's file, with a problem each."""
+    if not isinstance(entry.raw, dict):
+        return entry.raw
     problems += [
-        source.problem((*path, key), "has no effect in a project's file")
-        for key in ignored
-        if raw[key] not in (None, False, "false")
+        entry.source.problem((*entry.path, key), "has no effect in a project's file")
+        for key, value in entry.raw.items()
+        if key in _WITHOUT_EFFECT and value not in (None, False, "false")
     ]
-    return {key: value for key, value in raw.items() if key not in ignored}
+    return {key: value for key, value in entry.raw.items() if key not in _WITHOUT_EFFECT}
 
 
 def _report_ignored(source: Source, problems: list[SettingsProblem]) -> None:
-    """Say which keys would mean something in the user's file and mean nothing here."""
+    """Report the keys that have no effect in a project's file."""
     content = source.document.content
     ignored: list[tuple[str, ...]] = [("model",)] if content.get("model") is not None else []
     for name, model in (("mcp", McpSettings), ("gemdeck", GemdeckSettings)):

@@ -1,17 +1,17 @@
-"""What ``gemdeck``, ``model`` and ``mcp`` say over all layers."""
+"""The sections ``gemdeck``, ``model`` and ``mcp``, merged over all layers."""
 
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tui.engine.settings.definitions import ServerDefinition, SettingsProblem
-from tui.engine.settings.expansion import Expansion
-from tui.engine.settings.project import DENY_KEY, ProjectRules, compared, denied_tools
-from tui.engine.settings.servers import Entry, disabled
-from tui.engine.settings.source import Source, known_keys, salvage
-from tui.model.model_name import check_model_name
+from tui.engine.settings.project import DENY_KEY, LIMITS, ProjectRules, compared, denied_tools
+from tui.engine.settings.servers.definitions import ServerDefinition, SettingsProblem
+from tui.engine.settings.servers.entries import Entry, disabled
+from tui.engine.settings.sources.expansion import Expansion
+from tui.engine.settings.sources.source import Source, known_keys, salvage
 from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings, ToolPattern
+from tui.model.settings_rules import check_model_name
 
 MAX_UNKNOWN: Final = 200
 """Unknown keys of one section that are reported."""
@@ -20,7 +20,7 @@ COMMAND_SERVER: Final = "mcp"
 """The name of the server that `mcp.serverCommand` starts."""
 
 _MODEL_ALIASES: Final = ("auto", "pro", "flash", "flash-lite")
-"""Words that gemini-cli takes for a model and the service does not know."""
+"""Model aliases of gemini-cli that the service does not know."""
 
 
 def read_gemdeck(
@@ -60,24 +60,18 @@ def read_gemdeck(
 
 
 def with_project(settings: GemdeckSettings, rules: ProjectRules) -> GemdeckSettings:
-    """Add what a trusted project forbids, and take its limits where they are lower."""
-    calls = min(settings.max_tool_calls, rules.max_tool_calls or settings.max_tool_calls)
-    size = min(settings.max_result_size, rules.max_result_size or settings.max_result_size)
-    idle = min(settings.idle_timeout, rules.idle_timeout or settings.idle_timeout)
-    return settings.model_copy(
-        update={
-            "max_tool_calls": calls,
-            "max_result_size": size,
-            "idle_timeout": idle,
-            "always_deny": settings.always_deny + rules.always_deny,
-        }
-    )
+    """Add a trusted project's prohibitions and its lower limits."""
+    lowered = {
+        name: min(filter(None, (getattr(settings, name), getattr(rules, name)))) for name in LIMITS
+    }
+    denied = settings.always_deny + rules.always_deny
+    return settings.model_copy(update={**lowered, "always_deny": denied})
 
 
 def _gemini_cli_model(
     source: Source, environ: Mapping[str, str], problems: list[SettingsProblem]
 ) -> str | None:
-    """Give the model that ``model.name``, or an older file's ``model``, names."""
+    """Return the model that ``model.name``, or an older file's ``model``, names."""
     value = source.document.content.get("model")
     path: tuple[str, ...] = ("model",)
     raw = {"name": value} if isinstance(value, str) else source.section("model", problems)
@@ -86,7 +80,7 @@ def _gemini_cli_model(
     problems += found
     name = salvage(ModelSettings, raw, source, path, problems).name
     if name in _MODEL_ALIASES or (name or "").startswith("auto-"):
-        message = f"{name} is a word of gemini-cli's, not a model; set gemdeck.model"
+        message = f"{name} is a gemini-cli alias, not a model; set gemdeck.model"
         problems.append(source.problem(("model", "name"), message))
         return None
     return name
@@ -94,7 +88,7 @@ def _gemini_cli_model(
 
 @dataclass(frozen=True, slots=True)
 class McpRules:
-    """What ``mcp`` says; names are lower case and stripped, as gemini-cli compares them."""
+    """The rules of ``mcp``; names are lower case and stripped, as gemini-cli compares them."""
 
     allowed: frozenset[str] | None
     allowed_in: str
@@ -103,20 +97,20 @@ class McpRules:
     command_source: Source | None
 
     def apply(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
-        """Withhold a server that the rules keep from starting."""
+        """Withhold a server that the rules do not let start."""
         name = compared(entry.name)
         if definition.withheld is not None and not definition.may_enable:
             return definition
         if name in self.excluded:
             advice = f"Remove it from mcp.excluded in {self.excluded[name]}."
-            return replace(definition, **disabled("mcp.excluded names it", advice))
+            return replace(definition, **disabled("listed in mcp.excluded", advice))
         if self.allowed is not None and name not in self.allowed:
             advice = f"Add it to mcp.allowed in {self.allowed_in}."
-            return replace(definition, **disabled("mcp.allowed does not name it", advice))
+            return replace(definition, **disabled("not listed in mcp.allowed", advice))
         return definition
 
     def narrowed(self, rules: ProjectRules) -> "McpRules":
-        """Add what a trusted project forbids."""
+        """Add a trusted project's rules."""
         allowed, allowed_in = self.allowed, self.allowed_in
         if rules.allowed is not None:
             allowed_in = rules.source if allowed is None else f"{allowed_in} and {rules.source}"
@@ -156,7 +150,7 @@ def read_mcp(
 
 
 def command_entry(command: str, source: Source) -> Entry:
-    """Make an entry of ``mcp.serverCommand``; no shell ever reads it."""
+    """Turn ``mcp.serverCommand`` into an entry; no shell ever reads it."""
     path = ("mcp", "serverCommand")
     try:
         words = shlex.split(command)

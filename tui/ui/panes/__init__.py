@@ -1,1 +1,67 @@
-"""The panes of the main screen, each a projection of the state."""
+"""The panes of the main screen, and the messages with which they ask it for something."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from textual.message import Message
+
+from tui.model.servers import ServerId
+
+
+class PaneName(StrEnum):
+    """The panes; the value names one in actions."""
+
+    SERVERS = "servers"
+    CHAT = "chat"
+    TOOLS = "tools"
+    PROMPTS = "prompts"
+    RESOURCES = "resources"
+    ACTIVITY = "activity"
+
+
+@dataclass
+class InsertText(Message):
+    """Insert a text into the user's message."""
+
+    text: str
+
+
+@dataclass
+class ShowPane(Message):
+    """Show and focus a pane, narrowed to a server if one is given."""
+
+    name: PaneName
+    server: ServerId | None = None
+
+
+@dataclass
+class ShowServer(Message):
+    """Show the details of a server."""
+
+    server: ServerId
+
+
+@dataclass
+class ShowTool(Message):
+    """Show the details of a tool."""
+
+    server: ServerId
+    tool: str
+
+
+@dataclass
+class SendPrompt(Message):
+    """Let a server render a prompt and send it to the model."""
+
+    server: ServerId
+    prompt: str
+    arguments: Mapping[str, str]
+
+
+@dataclass
+class SendResource(Message):
+    """Send a resource to the model together with the user's draft."""
+
+    server: ServerId
+    uri: str

@@ -1,4 +1,4 @@
-"""What servers write and what gemdeck noticed, newest at the end."""
+"""The activity pane: the servers' logs and gemdeck's own notices, newest last."""
 
 from collections.abc import Iterable, Mapping
 from heapq import merge
@@ -17,20 +17,20 @@ from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.notices import OWNER, NoticeBoard
-from tui.ui.panes.part import SidePart
-from tui.ui.widgets.log_view import MAX_LINES, LogEntry, LogView
-from tui.ui.widgets.plain import PlainText, one_line
+from tui.ui.panes.side import SidePart
+from tui.ui.widgets.lists.log_view import MAX_LINES, LogEntry, LogView
+from tui.ui.widgets.text.plain import PlainText, one_line
 
 Logs = Mapping[ServerId, tuple[LogLine, ...]]
 
 
 def logs(state: AppState) -> Logs:
-    """Take the logs from the state."""
+    """Select the servers' logs."""
     return state.logs
 
 
 def lines_after(lines: tuple[LogLine, ...], last: LogLine | None) -> tuple[LogLine, ...]:
-    """Give the lines that follow `last`, which is found by identity; all where it is gone."""
+    """Return the lines after `last`, found by identity, or all lines if it is gone."""
     for index in range(len(lines), 0, -1):
         if lines[index - 1] is last:
             return lines[index:]
@@ -38,7 +38,7 @@ def lines_after(lines: tuple[LogLine, ...], last: LogLine | None) -> tuple[LogLi
 
 
 class ActivityPane(SidePart):
-    """Follows the logs of one server or of all."""
+    """Follow the log of one server, of all, or of gemdeck itself."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.ACTIVITY)
 
@@ -55,29 +55,24 @@ class ActivityPane(SidePart):
         self._owner: str | None = None
 
     def compose(self) -> ComposeResult:
-        """Compose the line that names the scope, and the log."""
         yield PlainText(classes="scope")
         yield LogView()
         yield PlainText("Nothing has happened yet.", classes="empty")
 
     def on_mount(self) -> None:
-        """Follow the logs and the notices."""
         self._board.follow(self._catch_up)
         self._bridge.watch(self, logs, self._on_logs)
         self._bridge.watch(self, lambda state: state.log_levels, lambda _: self._show_scope())
         self._rebuild()
 
     def focus_main(self) -> None:
-        """Give the log the focus."""
         self.view.focus()
 
     def narrow_to(self, server: ServerId) -> None:
-        """Show one server's log."""
         self._owner = server
         self._rebuild()
 
     def wake(self) -> None:
-        """Show what was written while the pane was hidden."""
         self._catch_up()
 
     def action_turn(self, by: int) -> None:
@@ -89,11 +84,9 @@ class ActivityPane(SidePart):
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Offer a choice of levels only for a server that can be told one."""
         return action != "level" or self._leveled() is not None
 
     def action_level(self) -> None:
-        """Choose from which level on the server in scope logs."""
         server = self._leveled()
         if server is not None:
             from tui.ui.screens.log_level import LogLevelScreen  # noqa: PLC0415 - on first use
@@ -102,7 +95,7 @@ class ActivityPane(SidePart):
             self.app.push_screen(LogLevelScreen(self._commands, server, level))
 
     def _leveled(self) -> ServerId | None:
-        """Give the server in scope, where it can be told a level."""
+        """Return the server in scope if it supports log levels."""
         views = (view for view in self._bridge.state.servers if view.id == self._owner)
         return next((view.id for view in views if view.info and view.info.log_levels), None)
 
@@ -111,7 +104,7 @@ class ActivityPane(SidePart):
         self._catch_up()
 
     def _sources(self) -> Iterable[tuple[str, tuple[LogLine, ...]]]:
-        """Give the logs in scope by owner."""
+        """Yield the logs in scope by owner."""
         if self._owner in (None, OWNER):
             yield OWNER, self._board.lines
         for server, lines in self._logs.items():
@@ -119,7 +112,7 @@ class ActivityPane(SidePart):
                 yield server, lines
 
     def _catch_up(self) -> None:
-        """Add what is new since the last time."""
+        """Append the lines that are new since the last time."""
         if not self.is_attached or not self.awake:
             return
         new: list[LogEntry] = []
@@ -134,7 +127,7 @@ class ActivityPane(SidePart):
         self._show_scope()
 
     def _rebuild(self) -> None:
-        """Show the scope anew."""
+        """Show all lines in scope."""
         sources = list(self._sources())
         self._last = {owner: lines[-1] for owner, lines in sources if lines}
         in_order = merge(
@@ -148,6 +141,8 @@ class ActivityPane(SidePart):
         self.set_class(not self.view.entries, "-empty")
         scope = "all servers" if self._owner is None else one_line(self._owner)
         level = self._bridge.state.log_levels.get(ServerId(self._owner or ""), "")
-        told = f"  from {level}" if level else ""
+        level_note = f"  log level {level}" if level else ""
         before, after = ("← ", "$foreground 60%"), (" →", "$foreground 60%")
-        self.title_line.update(Content.assemble(before, scope, (told, "$foreground 60%"), after))
+        self.title_line.update(
+            Content.assemble(before, scope, (level_note, "$foreground 60%"), after)
+        )

@@ -1,4 +1,4 @@
-"""What the panes of tools, prompts and resources share: a filtered list over its details."""
+"""The base of the tools, prompts and resources panes: a filtered list above the details."""
 
 from abc import abstractmethod
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ from tui.model.catalog import Catalog
 from tui.model.servers import ServerId
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes.part import SidePart
-from tui.ui.widgets.filter_list import FilterList, ListEntry
-from tui.ui.widgets.plain import PlainText
+from tui.ui.panes.side import SidePart
+from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
+from tui.ui.widgets.text.plain import PlainText
 
 T = TypeVar("T")
 
@@ -25,12 +25,12 @@ Catalogs = tuple[tuple[ServerId, Catalog], ...]
 
 
 def catalogs(state: AppState) -> Catalogs:
-    """Take from the state what every server offers."""
+    """Select the catalog of every server."""
     return tuple((view.id, view.catalog) for view in state.servers)
 
 
 class BrowserPane(SidePart, Generic[T]):
-    """Lists one kind of offer of all servers."""
+    """List one kind of offer of all servers."""
 
     NOUN: ClassVar[str]
     EMPTY: ClassVar[str]
@@ -48,47 +48,40 @@ class BrowserPane(SidePart, Generic[T]):
 
     @abstractmethod
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[T]]:
-        """List what one server offers of this pane's kind."""
+        """List this pane's kind of offer of one server."""
 
     @abstractmethod
     def describe(self, item: T) -> Content:
-        """Describe an entry for the lower half."""
+        """Describe an entry for the details below the list."""
 
     @abstractmethod
     def choose(self, item: T) -> None:
-        """Do what Enter does on an entry."""
+        """Act on an entry; called for Enter and double clicks."""
 
     def compose(self) -> ComposeResult:
-        """Compose the list and the details."""
         yield FilterList[T](self.NOUN, self.EMPTY)
         with VerticalScroll(classes="details"):
             yield PlainText()
 
     def on_mount(self) -> None:
-        """Follow the catalogs."""
         self._bridge.watch(self, catalogs, self._on_catalogs)
 
     def focus_main(self) -> None:
-        """Give the list the focus."""
         self.entries.focus_list()
 
     def narrow_to(self, server: ServerId) -> None:
-        """Show only what one server offers."""
         self.entries.set_filter(f"{server}:".lower())
 
     def wake(self) -> None:
-        """List what changed while the pane was hidden."""
         if self._stale:
             self._refill()
 
     def action_choose(self) -> None:
-        """Choose the entry under the cursor."""
         item = self.entries.current
         if item is not None:
             self.choose(item)
 
     def show_details(self) -> None:
-        """Describe the entry under the cursor."""
         item = self.entries.current
         self.set_class(item is None, "-nothing")
         self.details.update(Content() if item is None else self.describe(item))
@@ -100,7 +93,7 @@ class BrowserPane(SidePart, Generic[T]):
             self._refill()
 
     def _refill(self) -> None:
-        """List all offers; those of a server whose catalog is the same are not built again."""
+        """List all offers, reusing the entries of servers whose catalog has not changed."""
         self._stale = False
         before, self._built = self._built, {}
         for server, catalog in self._catalogs:

@@ -1,4 +1,4 @@
-"""The chat pane: the conversation, what the turn is busy with, and the composer."""
+"""The chat pane: the conversation, the state of the turn, and the composer."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Final
@@ -16,26 +16,29 @@ from tui.store.commands import Commands
 from tui.store.state import AppState, Unsent
 from tui.store.state import Transcript as TranscriptState
 from tui.ui.bridge import StoreBridge
-from tui.ui.widgets.completion import complete
-from tui.ui.widgets.composer import Composer
-from tui.ui.widgets.composer_popup import CompletionPopup
-from tui.ui.widgets.entries import EntryView
-from tui.ui.widgets.history import HistoryStorage, MessageHistory
-from tui.ui.widgets.transcript import Transcript
-from tui.ui.widgets.welcome import Welcome
-from tui.ui.widgets.working_line import WorkingLine
+from tui.ui.widgets.chat.completion import CompletionPopup, complete
+from tui.ui.widgets.chat.composer import Composer
+from tui.ui.widgets.chat.entries import EntryView
+from tui.ui.widgets.chat.history import HistoryStorage, MessageHistory
+from tui.ui.widgets.chat.transcript import Transcript
+from tui.ui.widgets.chat.welcome import Welcome, WorkingLine
 
 ABOUT_RESOURCE: Final = "What is in this resource?"
-"""Goes with a resource that is sent while nothing stands in the message."""
+"""Sent with a resource if the composer is empty."""
+
+
+def _work(state: AppState) -> tuple[TurnState | None, int]:
+    """Select the running turn and the number of queued messages."""
+    return state.conversation.turn, state.conversation.queued
 
 
 class ChatPane(Vertical):
-    """Shows the conversation and sends messages.
+    """Show the conversation and send messages.
 
     Args:
-        bridge: Where the state comes from.
-        commands: What the user asks for goes there.
-        history: Where sent messages are kept between runs.
+        bridge: Provides the state.
+        commands: Executes what the user asks for.
+        history: Keeps sent messages between runs.
         id: The widget's id.
     """
 
@@ -52,7 +55,7 @@ class ChatPane(Vertical):
         ),
         Binding("pageup", "scroll(-1)", "Earlier", id="chat.page-up", show=False),
         Binding("pagedown", "scroll(1)", "Later", id="chat.page-down", show=False),
-        Binding("ctrl+end", "to_end", "To the end", id="chat.end", show=False),
+        Binding("ctrl+end", "to_end", "Go to the end", id="chat.end", show=False),
     ]
 
     transcript = query_one(Transcript)
@@ -73,11 +76,8 @@ class ChatPane(Vertical):
         self._bridge = bridge
         self._commands = commands
         self._history = MessageHistory(history)
-        self._queued = 0
-        self._turn: TurnState | None = None
 
     def compose(self) -> ComposeResult:
-        """Lay out the pane from top to bottom."""
         yield Welcome()
         yield Transcript()
         yield WorkingLine()
@@ -87,81 +87,65 @@ class ChatPane(Vertical):
         yield CompletionPopup()
 
     def on_mount(self) -> None:
-        """Watch what the pane shows."""
         self._bridge.watch(self, lambda state: state.model, self._show_model)
-        self._bridge.watch(self, lambda state: state.transcript, self._show_transcript)
-        self._bridge.watch(self, lambda state: state.turn, self._show_turn)
-        self._bridge.watch(self, lambda state: state.unsent, self._show_unsent)
+        self._bridge.watch(self, lambda state: state.conversation.transcript, self._show_transcript)
+        self._bridge.watch(self, _work, self._show_work)
+        self._bridge.watch(self, lambda state: state.conversation.unsent, self._show_unsent)
 
     def focus_composer(self) -> None:
-        """Let the user type."""
         self.composer.focus()
 
     def insert(self, text: str) -> None:
-        """Put a text into the message at the cursor, and let the user go on typing."""
+        """Insert a text into the message at the cursor."""
         self.composer.insert_words(text)
         self.composer.focus()
 
     def action_stop(self) -> None:
-        """Close the completions, else stop the running turn, else go back to the composer."""
+        """Close the completions, else stop the running turn, else focus the composer."""
         if self.popup.is_open:
             self._offer_completions(None)
-        elif self._bridge.state.turn is not None:
+        elif self._bridge.state.conversation.turn is not None:
             self._commands.cancel_turn()
         else:
             self.composer.focus()
 
     def action_scroll(self, direction: int) -> None:
-        """Page through the conversation from the composer."""
         if direction < 0:
             self.transcript.action_page_up()
         else:
             self.transcript.action_page_down()
 
     def action_to_end(self) -> None:
-        """Go to the end of the conversation and follow it."""
         self.transcript.go_to_end()
 
     @on(Composer.Sent)
     def _send(self, event: Composer.Sent) -> None:
         event.stop()
-        self._count_sent()
+        self.transcript.go_to_end()
         self._commands.send(event.text)
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
-        """Let a server render a prompt and send the result."""
-        self._count_sent()
+        self.transcript.go_to_end()
         self._commands.send_prompt(server, prompt, arguments)
         self.composer.focus()
 
     def send_resource(self, server: ServerId, uri: str) -> None:
-        """Send a resource with the draft, or with a question of ours where there is none."""
+        """Send a resource with the draft, or with `ABOUT_RESOURCE` if there is none."""
         draft = self.composer.text.strip()
         if draft:
             self._history.add(draft)
             self.composer.clear()
-        self._count_sent()
+        self.transcript.go_to_end()
         self._commands.send_resource(server, uri, draft or ABOUT_RESOURCE)
         self.composer.focus()
-
-    def _count_sent(self) -> None:
-        """Note that a message goes out, which waits where an answer is under way."""
-        if self._bridge.state.turn is None:
-            self._queued = 0
-        else:
-            self._queued += 1
-            self.working.show(self._turn, self._queued)
-        self.transcript.go_to_end()
 
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)
     def _complete(self) -> None:
-        """Offer what completes the word at the cursor."""
         self._offer_completions(self._bridge.state)
 
     @on(events.DescendantBlur)
     def _close_popup(self) -> None:
-        """Offer nothing while the user is elsewhere."""
         self._offer_completions(None)
 
     @on(Composer.CompletionKey)
@@ -195,14 +179,14 @@ class ChatPane(Vertical):
     @on(Transcript.ViewRequested)
     def _view(self, event: Transcript.ViewRequested) -> None:
         event.stop()
-        from tui.ui.screens.viewer import ViewerScreen  # noqa: PLC0415 - on first use
+        from tui.ui.screens.dialog import ViewerScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(ViewerScreen(event.title, event.text))
 
     def _offer_links(self, links: list[str]) -> None:
         from tui.ui.screens.link import LinkScreen  # noqa: PLC0415 - on first use
 
-        self.app.push_screen(LinkScreen(links, self._commands.open_link))
+        self.app.push_screen(LinkScreen(links, self._commands))
 
     def _offer_completions(self, state: AppState | None) -> None:
         offered = None
@@ -221,14 +205,11 @@ class ChatPane(Vertical):
         self.transcript.display = not is_empty
         self.transcript.show(transcript)
 
-    def _show_turn(self, turn: TurnState | None) -> None:
-        if turn is not None and (self._turn is None or turn.id != self._turn.id):
-            self._queued = max(0, self._queued - 1)
-        self._turn = turn
-        self.working.show(turn, self._queued)
+    def _show_work(self, work: tuple[TurnState | None, int]) -> None:
+        self.working.show(*work)
 
     def _show_unsent(self, unsent: Unsent | None) -> None:
-        """Give an undelivered message back without touching what is being written."""
+        """Restore a message that was not sent without overwriting the draft."""
         if unsent is None:
             return
         if not self.composer.text.strip():
@@ -236,7 +217,7 @@ class ChatPane(Vertical):
             return
         self._history.add(unsent.text)
         self.notify(
-            "Your last message was not delivered. Up brings it back.",
+            "Your last message was not sent. Press Up to get it back.",
             severity="warning",
             markup=False,
         )

@@ -1,4 +1,4 @@
-"""The prompts of all servers."""
+"""The prompts pane: the prompts of all servers."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -13,47 +13,53 @@ from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.messages import InsertText, SendPrompt
+from tui.ui.panes import InsertText, SendPrompt
 from tui.ui.panes.browser import BrowserPane
-from tui.ui.widgets.describe import describe_prompt
-from tui.ui.widgets.filter_list import MAX_SEARCHED, ListEntry
-from tui.ui.widgets.row_list import Row
+from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, ListEntry
+from tui.ui.widgets.lists.row_list import Row
+from tui.ui.widgets.text.describe import describe_prompt
 
 OwnedPrompt = tuple[ServerId, PromptView]
 
 
 class PromptsPane(BrowserPane[OwnedPrompt]):
-    """Browses prompts; Enter asks for the arguments of one and sends it."""
+    """Browse prompts; Enter asks for the arguments and sends the prompt."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
         keymap.Place.PROMPTS, keymap.Place.INSERT
     )
     NOUN = "prompt"
-    EMPTY = "No prompts.\n\nServers that offer prompt templates list them here."
+    EMPTY = "No prompts.\n\nPrompt templates of your servers appear here. F2 shows the servers."
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__(bridge)
         self._commands = commands
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedPrompt]]:
-        """List the prompts of a server."""
         for prompt in catalog.prompts:
             yield ListEntry(
                 item=(server, prompt),
-                row=Row(server, prompt.name),
+                row=Row(
+                    server,
+                    prompt.name,
+                    "not offered" if prompt.problem else "",
+                    faint=bool(prompt.problem),
+                ),
                 label=f"{server}:{prompt.name} {prompt.title}".lower(),
                 text=prompt.description[:MAX_SEARCHED].lower(),
             )
 
     def describe(self, item: OwnedPrompt) -> Content:
-        """Describe a prompt."""
         return describe_prompt(*item)
 
     def choose(self, item: OwnedPrompt) -> None:
-        """Ask for the prompt's arguments, then send it; without any, show it first all the same."""
-        from tui.ui.screens.arguments import ArgumentsScreen  # noqa: PLC0415 - on first use
+        """Open the form for the prompt's arguments, even without any, then send the prompt."""
+        from tui.ui.screens.prompt_arguments import ArgumentsScreen  # noqa: PLC0415 - on first use
 
         server, prompt = item
+        if prompt.problem:
+            self.notify(f"The prompt cannot be sent: {prompt.problem}.", markup=False)
+            return
         view = find_server(self._bridge.state, server)
         completes = view is not None and view.info is not None and view.info.completions
 
@@ -71,9 +77,8 @@ class PromptsPane(BrowserPane[OwnedPrompt]):
         self.app.push_screen(screen, partial(self._send, server, prompt.name))
 
     def action_insert(self) -> None:
-        """Put the prompt's command into the message."""
         item = self.entries.current
-        if item is not None:
+        if item is not None and not item[1].problem:
             self.post_message(InsertText(f"/{item[1].name} "))
 
     def _send(self, server: ServerId, prompt: str, arguments: dict[str, str] | None) -> None:

@@ -1,4 +1,4 @@
-"""The resources and resource templates of all servers."""
+"""The resources pane: resources and resource templates of all servers."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -16,11 +16,11 @@ from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.messages import InsertText, SendResource
+from tui.ui.panes import InsertText, SendResource
 from tui.ui.panes.browser import BrowserPane
-from tui.ui.widgets.describe import describe_content, describe_resource
-from tui.ui.widgets.filter_list import MAX_SEARCHED, ListEntry
-from tui.ui.widgets.row_list import Row
+from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, ListEntry
+from tui.ui.widgets.lists.row_list import Row
+from tui.ui.widgets.text.describe import describe_content, describe_resource
 
 Resource = ResourceView | ResourceTemplateView
 OwnedResource = tuple[ServerId, Resource]
@@ -30,12 +30,12 @@ _LIST_NOTE: Final = "Several values are separated by commas."
 
 
 def address(resource: Resource) -> str:
-    """Give the URI of a resource, or the URI template of a family of them."""
+    """Return the URI of a resource, or the URI template."""
     return resource.uri if isinstance(resource, ResourceView) else resource.uri_template
 
 
 def mention(server: ServerId, resource: Resource) -> str:
-    """Write a resource as it is mentioned in a message; a template ends where it is to fill in."""
+    """Return the mention of a resource in a message; a template is cut at its first variable."""
     uri = address(resource)
     if isinstance(resource, ResourceView):
         return f"@{server}:{uri} "
@@ -43,18 +43,18 @@ def mention(server: ServerId, resource: Resource) -> str:
 
 
 def followed(state: AppState) -> Followed:
-    """Take from the state which resources are followed."""
+    """Select the watched resources."""
     return state.subscriptions
 
 
 class ResourcesPane(BrowserPane[OwnedResource]):
-    """Browses resources; Enter reads one."""
+    """Browse resources; Enter reads one."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
         keymap.Place.RESOURCES, keymap.Place.INSERT
     )
     NOUN = "resource"
-    EMPTY = "No resources.\n\nServers that offer files, records or pages list them here."
+    EMPTY = "No resources.\n\nFiles and records of your servers appear here. F2 shows the servers."
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__(bridge)
@@ -62,7 +62,6 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         self._asked: dict[OwnedResource, str] = {}
 
     def on_mount(self) -> None:
-        """Follow what is read and which resources are followed."""
         super().on_mount()
         self._bridge.watch(self, lambda state: state.resource, self._on_read)
         self._bridge.watch(self, followed, self._on_followed)
@@ -70,7 +69,6 @@ class ResourcesPane(BrowserPane[OwnedResource]):
     def list_entries(
         self, server: ServerId, catalog: Catalog
     ) -> Iterable[ListEntry[OwnedResource]]:
-        """List the resources of a server, then its templates."""
         offered: tuple[Resource, ...] = (*catalog.resources, *catalog.templates)
         for resource in offered:
             yield ListEntry(
@@ -81,17 +79,17 @@ class ResourcesPane(BrowserPane[OwnedResource]):
             )
 
     def describe(self, item: OwnedResource) -> Content:
-        """Describe a resource, and show its content where it was read."""
+        """Describe a resource, and show its content if it was read."""
         parts = [describe_resource(*item)]
         if self._is_followed(item):
-            parts.append(Content.styled("followed: its changes are announced", "$text-success"))
+            parts.append(Content.styled("watched: a notice tells when it changes", "$text-success"))
         uri = self._asked.get(item)
         if uri is not None:
             parts += [Content(), describe_content(uri, self._read(item))]
         return Content("\n").join(parts)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Offer only what the entry under the cursor allows."""
+        """Enable only the keys that apply to the entry under the cursor."""
         item = self.entries.current if self.is_mounted else None
         match action:
             case "watch":
@@ -104,56 +102,47 @@ class ResourcesPane(BrowserPane[OwnedResource]):
                 return True
 
     def action_label(self, action: str) -> str | None:
-        """Name the key that follows changes or stops that."""
         item = self.entries.current
         if action == "watch" and item is not None and self._is_followed(item):
             return "unwatch"
         return None
 
     def choose(self, item: OwnedResource) -> None:
-        """Read the resource; of a template, ask for its variables first."""
+        """Read the resource; for a template, ask for its variables first."""
         _, resource = item
-        if isinstance(resource, ResourceView):
+        if resource.problem:
+            self.notify(f"The resource cannot be read: {resource.problem}.", markup=False)
+        elif isinstance(resource, ResourceView):
             self._ask_for(item, resource.uri)
-            return
-        try:
-            template = parse_template(resource.uri_template)
-        except UriTemplateError as error:
-            self._refuse(error)
-            return
-        self._ask_for_variables(item, resource, template)
+        else:
+            self._fill_in(item, resource)
 
     def show_details(self) -> None:
-        """Describe the entry under the cursor, and offer its keys."""
         super().show_details()
         self.refresh_bindings()
 
     def action_insert(self) -> None:
-        """Mention the resource in the message."""
         item = self.entries.current
-        if item is not None:
+        if item is not None and not item[1].problem:
             self.post_message(InsertText(mention(*item)))
 
     def action_send(self) -> None:
-        """Send the resource to the model."""
         item = self.entries.current
         uri = self._uri(item) if item is not None else None
         if item is not None and uri is not None:
             self.post_message(SendResource(item[0], uri))
 
     def action_watch(self) -> None:
-        """Follow changes of the resource, or no longer."""
         item = self.entries.current
         uri = self._uri(item) if item is not None else None
         if item is not None and uri is not None and self._can_follow(item):
             self._commands.subscribe_resource(item[0], uri, subscribed=not self._is_followed(item))
 
     def action_view(self) -> None:
-        """Show the whole text of what was read."""
         item = self.entries.current
         read = self._read(item) if item is not None else None
         if read is not None:
-            from tui.ui.screens.viewer import ViewerScreen  # noqa: PLC0415 - on first use
+            from tui.ui.screens.dialog import ViewerScreen  # noqa: PLC0415 - on first use
 
             text = read.failure or "\n".join((read.content.text, *read.content.blobs)).strip("\n")
             self.app.push_screen(ViewerScreen(read.uri, text))
@@ -163,10 +152,13 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         self._commands.read_resource(item[0], uri)
         self.show_details()
 
-    def _ask_for_variables(
-        self, item: OwnedResource, resource: ResourceTemplateView, template: UriTemplate
-    ) -> None:
-        from tui.ui.screens.arguments import ArgumentsScreen  # noqa: PLC0415 - on first use
+    def _fill_in(self, item: OwnedResource, resource: ResourceTemplateView) -> None:
+        try:
+            template = parse_template(resource.uri_template)
+        except UriTemplateError as error:
+            self._show_template_error(error)
+            return
+        from tui.ui.screens.prompt_arguments import ArgumentsScreen  # noqa: PLC0415 - on first use
 
         server = item[0]
         info = self._info(server)
@@ -196,11 +188,11 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         try:
             uri = template.expand(values)
         except UriTemplateError as error:
-            self._refuse(error)
+            self._show_template_error(error)
         else:
             self._ask_for(item, uri)
 
-    def _refuse(self, error: UriTemplateError) -> None:
+    def _show_template_error(self, error: UriTemplateError) -> None:
         self.notify(f"The template cannot be filled in: {error}.", markup=False)
 
     def _on_read(self, _read: ResourceRead | None) -> None:
@@ -208,20 +200,24 @@ class ResourcesPane(BrowserPane[OwnedResource]):
             self.show_details()
 
     def _on_followed(self, _followed: Followed) -> None:
-        """Mark the followed ones in the list."""
+        """Mark the watched resources in the list."""
         self._built = {}
         self._on_catalogs(self._catalogs)
         if self.awake:
             self.show_details()
 
     def _tail(self, server: ServerId, resource: Resource) -> str:
+        if resource.problem:
+            return "not offered"
         if isinstance(resource, ResourceTemplateView):
             return "template"
-        return "followed" if (server, resource.uri) in self._bridge.state.subscriptions else ""
+        return "watched" if (server, resource.uri) in self._bridge.state.subscriptions else ""
 
     def _uri(self, item: OwnedResource) -> str | None:
-        """Give the URI an entry stands for: its own, or the one its template was filled in to."""
+        """Return the URI of an entry: its own, or its template's as last filled in."""
         resource = item[1]
+        if resource.problem:
+            return None
         return resource.uri if isinstance(resource, ResourceView) else self._asked.get(item)
 
     def _read(self, item: OwnedResource) -> ResourceRead | None:

@@ -1,4 +1,4 @@
-"""The pane of the servers: how each stands, and the keys that repair it."""
+"""The servers pane: the status of each server, and the keys that manage it."""
 
 from typing import ClassVar, Final
 
@@ -15,10 +15,10 @@ from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.messages import PaneName, ShowPane, ShowServer
-from tui.ui.widgets.plain import PlainText
-from tui.ui.widgets.server_tree import RowKind, ServerTree, TreeRow
+from tui.ui.panes import PaneName, ShowPane, ShowServer
+from tui.ui.widgets.lists.server_tree import RowKind, ServerTree, TreeRow
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
+from tui.ui.widgets.text.plain import PlainText
 
 _S = ServerStatus
 
@@ -33,7 +33,7 @@ Add them under "mcpServers" in
   ~/.gemini/settings.json
 
 and start gemdeck again. The file settings.sample.json shows every key."""
-"""Shown when the settings name no server."""
+"""Shown if the settings name no server."""
 
 _CATALOG_PANES: Final = {
     RowKind.TOOLS: PaneName.TOOLS,
@@ -43,19 +43,19 @@ _CATALOG_PANES: Final = {
 
 
 def servers_view(state: AppState) -> tuple[bool, tuple[ServerView, ...]]:
-    """Take from the state what the pane shows: whether settings were read, and the servers."""
+    """Select whether the settings were read, and the servers."""
     return state.configured, state.servers
 
 
 class ServersTree(ServerTree):
-    """The tree with its keys: each asks the engine for something."""
+    """The server tree with its keys wired to the commands."""
 
     def __init__(self, commands: Commands) -> None:
         super().__init__()
         self._commands = commands
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Offer only what the server under the cursor allows in its status."""
+        """Enable only the keys that the status of the server under the cursor allows."""
         status = self.current.status if self.current is not None else None
         match action:
             case "sign_in":
@@ -72,7 +72,7 @@ class ServersTree(ServerTree):
                 return True
 
     def action_label(self, action: str) -> str | None:
-        """Name the keys that do one thing or its opposite."""
+        """Return the label of a key that does one thing or its opposite."""
         status = self.current.status if self.current is not None else None
         match action:
             case "start_stop" if status is _S.UNTRUSTED:
@@ -85,16 +85,14 @@ class ServersTree(ServerTree):
                 return None
 
     def action_restart(self) -> None:
-        """Restart the server under the cursor."""
         if self.current is not None:
             self._commands.restart_server(self.current.id)
 
     def action_restart_all(self) -> None:
-        """Restart every server."""
         self._commands.restart_all_servers()
 
     def action_start_stop(self) -> None:
-        """Stop the server where it runs, else start it; an untrusted one is reviewed first."""
+        """Stop the server if it runs, else start it; review it first if it is untrusted."""
         view = self.current
         if view is None:
             return
@@ -106,29 +104,23 @@ class ServersTree(ServerTree):
             self.action_review_folder()
 
     def action_review_folder(self) -> None:
-        """Ask anew about what the folder, or an edited settings file, would run."""
         self._commands.review_folder()
 
     def action_toggle_enabled(self) -> None:
-        """Disable the server, or let it run again."""
         view = self.current
         if view is not None and view.status is not _S.INVALID:
             self._commands.set_server_enabled(view.id, enabled=view.status is _S.DISABLED)
 
     def action_sign_in(self) -> None:
-        """Say that signing in is not there yet."""
-        self.notify(
-            "Signing in from here comes with a later version.", title="Sign in", markup=False
-        )
+        self.notify("gemdeck cannot sign in to servers yet.", title="Sign in", markup=False)
 
     def action_log(self) -> None:
-        """Show the log of the server under the cursor."""
         if self.current is not None:
             self.post_message(ShowPane(PaneName.ACTIVITY, self.current.id))
 
 
 class ServersPane(Vertical):
-    """The tree, or what to do while there is nothing in it."""
+    """The server tree, or a hint while it is empty."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SIDE)
     BINDING_GROUP_TITLE = "Servers"
@@ -143,16 +135,13 @@ class ServersPane(Vertical):
         self._countdown: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """Compose the tree and the words that stand in for it."""
         yield ServersTree(self._commands)
         yield PlainText(READING, classes="empty")
 
     def on_mount(self) -> None:
-        """Follow the servers."""
         self._bridge.watch(self, servers_view, self._show)
 
     def focus_main(self) -> None:
-        """Give the tree the focus."""
         self.rows.focus()
 
     def _show(self, view: tuple[bool, tuple[ServerView, ...]]) -> None:
@@ -163,7 +152,7 @@ class ServersPane(Vertical):
         self._follow_retries(any(server.status is _S.RETRYING for server in servers))
 
     def _follow_retries(self, retrying: bool) -> None:
-        """Tick once a second, but only while a server counts down."""
+        """Run the one-second timer only while a server counts down."""
         if retrying and self._countdown is None:
             self._countdown = self.set_interval(1, self.rows.tick)
         elif not retrying and self._countdown is not None:

@@ -1,5 +1,6 @@
-"""The pane at the right: tools, prompts, resources and activity behind four tabs."""
+"""The side pane on the right: tools, prompts, resources and activity behind four tabs."""
 
+from abc import abstractmethod
 from typing import ClassVar, Final
 
 from textual.binding import BindingType
@@ -11,22 +12,21 @@ from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.messages import PaneName
 from tui.ui.notices import NoticeBoard
-from tui.ui.panes.part import SidePart
+from tui.ui.panes import PaneName
 
 TABS: Final = (PaneName.TOOLS, PaneName.PROMPTS, PaneName.RESOURCES, PaneName.ACTIVITY)
 """The tabs, from left to right."""
 
 TAB_GAPS: Final = (2, 1)
-"""Cells between two tabs: the wide gap, and the one where space is short."""
+"""Cells between two tabs: usually, and if space is short."""
 
 FRAME: Final = 6
-"""Cells of the border's top that corners, lines and spaces take from the tabs."""
+"""Cells of the top border that corners, lines and spaces take from the tabs."""
 
 
 def tab_gap(width: int) -> int:
-    """Choose the gap between tabs in a pane of a width; the last resort is the smallest."""
+    """Return the widest gap between tabs that fits a pane of a width, else the smallest."""
     names = sum(len(name.value) for name in TABS)
     return next(
         (gap for gap in TAB_GAPS if names + gap * (len(TABS) - 1) <= width - FRAME), TAB_GAPS[-1]
@@ -34,7 +34,7 @@ def tab_gap(width: int) -> int:
 
 
 def tabs_title(active: PaneName, gap: int) -> Content:
-    """Write the tabs for the border; the active one is bold and underlined."""
+    """Return the tabs for the border, the active one bold and underlined."""
     return Content(" " * gap).join(
         Content.styled(
             name.value.title(), "bold underline" if name is active else "$foreground 60%"
@@ -44,7 +44,7 @@ def tabs_title(active: PaneName, gap: int) -> Content:
 
 
 def tab_at(x: int, gap: int) -> PaneName | None:
-    """Tell which tab stands at a column, counted from the first letter of the first tab."""
+    """Return the tab at a column, counted from the first letter of the first tab."""
     start = 0
     for name in TABS:
         if start <= x < start + len(name.value):
@@ -53,8 +53,28 @@ def tab_at(x: int, gap: int) -> PaneName | None:
     return None
 
 
+class SidePart(Vertical):
+    """A pane behind one of the tabs of the side pane. It does nothing while it is hidden."""
+
+    @property
+    def awake(self) -> bool:
+        return all(node.display for node in self.ancestors_with_self)
+
+    @abstractmethod
+    def wake(self) -> None:
+        """Catch up with what changed while the part was hidden."""
+
+    @abstractmethod
+    def focus_main(self) -> None:
+        """Focus the main widget."""
+
+    @abstractmethod
+    def narrow_to(self, server: ServerId) -> None:
+        """Show only what belongs to one server."""
+
+
 class SidePane(Vertical):
-    """Shows one of its parts; each is made when it is first asked for."""
+    """Show one part at a time; each is made on first use."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SIDE)
 
@@ -67,7 +87,6 @@ class SidePane(Vertical):
         self._parts: dict[PaneName, SidePart] = {}
 
     def on_resize(self) -> None:
-        """Fit the tabs to the width."""
         self._show_tabs()
 
     def _show_tabs(self) -> None:
@@ -75,17 +94,15 @@ class SidePane(Vertical):
 
     @property
     def active(self) -> PaneName:
-        """The part that is shown."""
         return self._active
 
     async def fill(self) -> SidePart | None:
-        """Make the active part where it is not there yet, and show it alone.
+        """Show the active part alone, making it first if needed.
 
-        The first frame is drawn without it, so that it comes sooner.
+        Called after the first frame, which is drawn without a part to come sooner.
 
         Returns:
-            The part, or None where the app ends, or another part was asked for, before it was
-            made.
+            The part, or None if the app ended or another part was requested meanwhile.
         """
         name = self._active
         part = self._parts.get(name)
@@ -103,18 +120,13 @@ class SidePane(Vertical):
         return part
 
     def wake(self) -> None:
-        """Let the active part catch up, after the pane itself was hidden."""
+        """Let the active part catch up after the pane was hidden."""
         part = self._parts.get(self._active)
         if part is not None and part.is_mounted:
             part.wake()
 
     async def show(self, name: PaneName, server: ServerId | None = None) -> None:
-        """Show a part and give it the focus.
-
-        Args:
-            name: Which part.
-            server: The server to narrow it to, if any.
-        """
+        """Show and focus a part, narrowed to a server if one is given."""
         self._active = name
         self._show_tabs()
         part = await self.fill()
@@ -144,7 +156,6 @@ class SidePane(Vertical):
                 return ToolsPane(self._bridge, self._commands)
 
     async def on_click(self, event: Click) -> None:
-        """Show the tab that was clicked in the border."""
         if event.y == 0 and event.widget is self:
             name = tab_at(event.x - FRAME // 2, tab_gap(self.outer_size.width))
             if name is not None:

@@ -1,4 +1,4 @@
-"""The tools of all servers."""
+"""The tools pane: the tools of all servers."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -13,27 +13,27 @@ from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.messages import ShowTool
+from tui.ui.panes import ShowTool
 from tui.ui.panes.browser import BrowserPane
-from tui.ui.widgets.describe import describe_tool
-from tui.ui.widgets.filter_list import MAX_SEARCHED, ListEntry
-from tui.ui.widgets.row_list import Row
+from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, ListEntry
+from tui.ui.widgets.lists.row_list import Row
+from tui.ui.widgets.text.describe import describe_tool
 
 OwnedTool = tuple[ServerId, ToolView]
 
 
 def standing_view(state: AppState) -> ToolStanding | None:
-    """Take from the state how the tool stands that was asked about last."""
+    """Select the answer to the last `explain_tool`."""
     return state.standing
 
 
 def grants_view(state: AppState) -> tuple[GrantView, ...]:
-    """Take from the state the rules that a standing rests on."""
+    """Select the rules for tools."""
     return state.grants
 
 
 class ToolsPane(BrowserPane[OwnedTool]):
-    """Browses tools: what they do, what they take, what their servers claim of them."""
+    """Browse tools: description, parameters, the server's claims, and what happens on a call."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.TOOLS)
     NOUN = "tool"
@@ -46,17 +46,14 @@ class ToolsPane(BrowserPane[OwnedTool]):
         self._asked: OwnedTool | None = None
 
     def on_mount(self) -> None:
-        """Follow how tools stand, beside the catalogs."""
         super().on_mount()
         self._bridge.watch(self, standing_view, self._on_standing)
         self._bridge.watch(self, grants_view, self._on_grants)
 
     def on_descendant_focus(self) -> None:
-        """Ask how the tool under the cursor stands, now that the user looks here."""
-        self._ask()
+        self._explain()
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedTool]]:
-        """List the tools of a server."""
         for tool in catalog.tools:
             yield ListEntry(
                 item=(server, tool),
@@ -71,22 +68,19 @@ class ToolsPane(BrowserPane[OwnedTool]):
             )
 
     def describe(self, item: OwnedTool) -> Content:
-        """Describe a tool."""
         return describe_tool(*item, schema=self._with_schema, standing=self._bridge.state.standing)
 
     def show_details(self) -> None:
-        """Describe the tool under the cursor, and ask how it stands."""
         super().show_details()
-        self._ask()
+        self._explain()
         self.refresh_bindings()
 
     def choose(self, item: OwnedTool) -> None:
-        """Show all about a tool."""
         server, tool = item
         self.post_message(ShowTool(server, tool.name))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Offer to review a tool that changed, and the schema of any other."""
+        """Enable the review for a changed tool, the schema for any other."""
         item: OwnedTool | None = self.entries.current if self.is_mounted else None
         changed = item is not None and item[1].changed
         match action:
@@ -98,18 +92,17 @@ class ToolsPane(BrowserPane[OwnedTool]):
                 return True
 
     def action_review(self) -> None:
-        """Ask anew about what the server of this tool changed."""
+        """Ask again about the changes of this tool's server."""
         item: OwnedTool | None = self.entries.current
         if item is not None and item[1].changed:
             self._commands.review_tools(item[0])
 
     def action_schema(self) -> None:
-        """Show or hide the schema under the details."""
         self._with_schema = not self._with_schema
         self.show_details()
 
-    def _ask(self) -> None:
-        """Ask how the tool under the cursor stands, once, and only while the user is here."""
+    def _explain(self) -> None:
+        """Ask what happens on a call of this tool, once, and only while the pane has focus."""
         item: OwnedTool | None = self.entries.current
         if item is None or item == self._asked or not self.has_focus_within:
             return
@@ -125,11 +118,11 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     def _on_grants(self, _: tuple[GrantView, ...]) -> None:
         self._asked = None
-        self._ask()
+        self._explain()
 
 
 def _mark(tool: ToolView) -> str:
-    """Say in a word why the model does not have a tool."""
+    """Return a word for why the model does not have a tool."""
     if tool.changed:
         return "changed"
     return "not offered" if tool.problem else ""

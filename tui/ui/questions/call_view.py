@@ -3,21 +3,22 @@
 import re
 from bisect import bisect_right
 from itertools import accumulate
-from pathlib import Path
 from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content, Span
 from textual.geometry import Size
-from textual.widgets import Static
 
 from tui.model.requests import ConfirmationRequest
 from tui.text import clip, counted
-from tui.ui.screens.reading import Position
-from tui.ui.widgets.plain import one_line
+from tui.ui.widgets.text.folded_text import Position
+from tui.ui.widgets.text.plain import PlainText, one_line
 
-CONFIRMATION_STYLES: Final = Path(__file__).parent.parent / "styles" / "confirmation.tcss"
-"""Read when the first question is asked, so that the first frame does not wait for it."""
+TALL: Final = 30
+"""Rows from which what a server claims may have three rows."""
+
+MIDDLING: Final = 20
+"""Rows from which it may have two."""
 
 MAX_COLOURED: Final = 20_000
 """Characters of arguments that get colours; longer ones are shown plain, as complete."""
@@ -50,33 +51,27 @@ _ESCAPED: Final = re.compile(r"·|[^\S \n\r\t]")
 _DECEIVING: Final = re.compile(rf"{_BLANK_RUN.pattern}|(?:{_ESCAPED.pattern})+")
 
 
-class CallFacts(Static):
+class CallFacts(PlainText):
     """Names server and tool, and what the server claims: a row each, however long they are."""
 
-    def __init__(self) -> None:
-        super().__init__("", markup=False, id="confirmation-facts")
-        self._request: ConfirmationRequest | None = None
-        self._claim_rows = 1
-
-    def show(self, request: ConfirmationRequest, claim_rows: int = 1) -> None:
-        """Show another call, what is claimed of it in so many rows at most."""
+    def __init__(self, request: ConfirmationRequest) -> None:
+        super().__init__(classes="facts")
         self._request = request
-        self._claim_rows = claim_rows
-        self._draw()
+
+    def show(self, request: ConfirmationRequest) -> None:
+        """Show another call."""
+        self._request = request
+        self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
-        """Need the rows that the facts take at a width, before they are drawn at it."""
-        if self._request is None:
-            return 1
-        return facts(self._request, width, self._claim_rows).plain.count("\n") + 1
+        return self._words(width).plain.count("\n") + 1
 
-    def on_resize(self) -> None:
-        """Fit the names into the width."""
-        self._draw()
+    def render(self) -> Content:
+        return self._words(self.size.width)
 
-    def _draw(self) -> None:
-        if self._request is not None:
-            self.update(facts(self._request, self.size.width, self._claim_rows))
+    def _words(self, width: int) -> Content:
+        height = self.app.size.height
+        return facts(self._request, width, 3 if height >= TALL else 2 if height >= MIDDLING else 1)
 
 
 def facts(request: ConfirmationRequest, width: int, claim_rows: int = 1) -> Content:
@@ -126,22 +121,20 @@ def call_line(request: ConfirmationRequest, width: int) -> Content:
     return Content.assemble((server, "bold"), (" · ", "$foreground-muted"), (tool, "bold"))
 
 
-def notes(request: ConfirmationRequest) -> tuple[str, ...]:
-    """Give what gemdeck itself has to say of a call, what went wrong before first."""
-    problem = (f"Not sent yet: {request.problem}",) if request.problem else ()
-    return (*problem, *request.notes)[:MAX_NOTES]
-
-
-def notes_content(said: tuple[str, ...]) -> Content:
+def notes_content(request: ConfirmationRequest) -> Content:
     """Write gemdeck's own notes, a line each, as nothing of a server's looks."""
-    lines = (Content.assemble(("!", "bold"), f" {one_line(note)}") for note in said)
+    problem = (f"Not sent yet: {request.problem}",) if request.problem else ()
+    lines = (
+        Content.assemble(("!", "bold"), f" {one_line(note)}")
+        for note in (*problem, *request.notes)[:MAX_NOTES]
+    )
     return Content("\n").join(lines).stylize("$text-warning")
 
 
 def server_words(request: ConfirmationRequest) -> Content:
-    """Write what the server says of the tool: its title, then its description."""
+    """Write the server's title and description of the tool."""
     if not request.title and not request.description:
-        return Content("The server says nothing about this tool.")
+        return Content("The server gives no description of this tool.")
     gap = "  " if request.title and request.description else ""
     return Content.assemble((one_line(request.title), "bold"), gap, request.description)
 
@@ -158,8 +151,7 @@ def both_ends(name: str, width: int) -> str:
 
 def heading(arguments: str, position: Position, *, edited: bool = False) -> Content:
     """Say how much there is, whose it is, and where in it the view stands."""
-    lines = counted(arguments.count("\n") + 1, "line")
-    size = lines if position.fits else position.where
+    size = counted(arguments.count("\n") + 1, "line") if position.fits else position.words
     words = f"complete: {size}, {counted(len(arguments), 'character')}"
     if edited:
         return Content.assemble("arguments ", ("edited by you", "bold $text-warning"), f", {words}")

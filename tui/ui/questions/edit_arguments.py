@@ -1,7 +1,5 @@
 """Edits the arguments of a call, in a form or as JSON. Nothing is sent from here."""
 
-from collections.abc import Callable
-from time import monotonic
 from typing import Any, ClassVar, Final
 
 from textual import events, on
@@ -15,15 +13,13 @@ from textual.widgets import Button, ContentSwitcher, Input
 from tui.model.arguments import ArgumentsError, canonical_json, read_arguments
 from tui.model.requests import ConfirmationRequest
 from tui.ui import keymap
-from tui.ui.screens.arming import ArmingGate, GateWatch, KeyKind
-from tui.ui.screens.question import call_line
-from tui.ui.screens.reading import WORDY
-from tui.ui.screens.second_press import SecondPress
-from tui.ui.screens.step import StepScreen
-from tui.ui.widgets.argument_form import ArgumentForm, fill
-from tui.ui.widgets.folded_text import FoldedText
-from tui.ui.widgets.json_area import MAX_EDITABLE, JsonArea
-from tui.ui.widgets.plain import PlainText
+from tui.ui.questions.arming import Arming, Keyboard, SecondPress
+from tui.ui.questions.deny_reason import Step
+from tui.ui.widgets.forms.argument_form import ArgumentForm, fill
+from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
+from tui.ui.widgets.frame import WORDY
+from tui.ui.widgets.text.folded_text import FoldedText
+from tui.ui.widgets.text.plain import PlainText
 
 TALL: Final = 24
 """Rows from which the editor has air."""
@@ -41,14 +37,14 @@ _LABELS: Final = {
 }
 
 
-class EditArgumentsScreen(StepScreen):
+class EditArgumentsScreen(Step):
     """Gives the arguments as edited, as canonical JSON, or None where they stay as they were.
 
     Args:
         request: The call; its `problem` stands above what is edited.
         arguments: The JSON to begin with.
+        keyboard: What was typed before.
         held: Whether it comes by itself, so that keys count only after a pause.
-        clock: Gives seconds.
 
     Raises:
         ArgumentsError: If the JSON to begin with cannot be read.
@@ -60,28 +56,12 @@ class EditArgumentsScreen(StepScreen):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]  # noqa: RUF012 - as the base
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
-            "ctrl+s",
-            "done",
-            "back to the question",
-            id="edit.done",
-            tooltip="Go back to the question with the arguments as they stand",
-            priority=True,
+            "ctrl+s", "done", "Go back with the arguments as edited", id="edit.done", priority=True
         ),
         Binding(
-            "ctrl+t",
-            "switch",
-            "form or JSON",
-            id="edit.switch",
-            tooltip="Switch between the form and JSON",
-            priority=True,
+            "ctrl+t", "switch", "Switch between the form and JSON", id="edit.switch", priority=True
         ),
-        Binding(
-            "escape",
-            "leave",
-            "drop the changes",
-            id="edit.leave",
-            tooltip="Go back to the question without the changes",
-        ),
+        Binding("escape", "leave", "Go back without the changes", id="edit.leave"),
         *keymap.bindings(only=("app.help",)),
     ]
 
@@ -93,18 +73,16 @@ class EditArgumentsScreen(StepScreen):
         self,
         request: ConfirmationRequest,
         arguments: str,
+        keyboard: Keyboard,
         *,
         held: bool = False,
-        clock: Callable[[], float] = monotonic,
     ) -> None:
-        super().__init__()
-        self._request = request
+        super().__init__(request)
         self._begun_with = arguments
         self._values = read_arguments(arguments)
-        self._gate = ArmingGate(clock)
-        self._watch = GateWatch(self, self._gate, self._on_gate)
+        self._arming = Arming(self, keyboard, self._look_at_arming, lambda _: None)
         self._held = held
-        self._second: SecondPress[str] = SecondPress(clock)
+        self._second: SecondPress[str] = SecondPress(keyboard.clock)
 
     def compose(self) -> ComposeResult:
         """Compose the call, what was wrong, both ways to edit, and the buttons."""
@@ -127,14 +105,11 @@ class EditArgumentsScreen(StepScreen):
         """Begin at once, or after a pause where the editor came by itself."""
         self._show_state()
         if self._held:
-            self.call_after_refresh(self._watch.begin)
+            self.call_after_refresh(self._arming.begin)
         else:
             self.call_after_refresh(self._focus_first)
 
     def on_resize(self) -> None:
-        """Fit the words into the width."""
-        facts = self.query_one(".step-facts", PlainText)
-        facts.update(call_line(self._request, facts.size.width))
         self._show_buttons()
 
     def on_key(self, event: events.Key) -> None:
@@ -142,12 +117,12 @@ class EditArgumentsScreen(StepScreen):
         if event.key != "escape":
             self._second.forget()
         if self._held:
-            self._gate.typed(KeyKind.OTHER)
+            if not self._arming.goes_into_draft(event):
+                self._arming.text(event)
             event.stop()
             event.prevent_default()
 
     def on_paste(self, event: events.Paste) -> None:
-        """Drop what is pasted beside the text."""
         event.stop()
 
     def action_done(self) -> None:
@@ -202,7 +177,6 @@ class EditArgumentsScreen(StepScreen):
     @on(Input.Changed)
     @on(JsonArea.SelectionChanged)
     def _on_went_on(self) -> None:
-        """Whoever goes on does not leave."""
         self._second.forget()
 
     @on(JsonArea.Changed)
@@ -316,7 +290,7 @@ class EditArgumentsScreen(StepScreen):
         else:
             self.area.focus()
 
-    def _on_gate(self, open_now: bool) -> None:
-        if open_now and self._held:
+    def _look_at_arming(self) -> None:
+        if self._arming.armed and self._held:
             self._held = False
             self._focus_first()

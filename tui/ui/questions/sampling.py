@@ -1,26 +1,54 @@
 """Text that a server asks the model to generate: the prompt before, and the answer after."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import ClassVar, Final
 
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import TextArea
 
 from tui.model.requests import Reply, ReplyAction, SamplingRequest, SamplingReview
-from tui.text import counted
-from tui.ui.screens.server_question import QuestionScreen, section_heading
-from tui.ui.widgets.composer import TEXT_KEYS
-from tui.ui.widgets.folded_text import FoldedText
-from tui.ui.widgets.plain import one_line
+from tui.text import clip, counted
+from tui.ui.questions.answers import Answer
+from tui.ui.questions.form import ServerQuestion
+from tui.ui.widgets.chat.composer import TEXT_KEYS
+from tui.ui.widgets.text.folded_text import FoldedText
+from tui.ui.widgets.text.plain import PlainText, one_line
 
 MAX_EDITABLE: Final = 20_000
 """Characters of a text that can be edited; a longer one is shown whole, to read."""
 
 MAX_EDITORS: Final = 20
 """Texts of one request that can be edited; further ones are shown whole, to read."""
+
+MAX_TITLE: Final = 100
+"""Characters of the heading of a text."""
+
+ONCE: Final = Answer(
+    "once", "o", "Allow once", "allow once", ReplyAction.ACCEPT, short="Once", allows=True
+)
+ALWAYS: Final = Answer(
+    "always",
+    "s",
+    "Always this server",
+    "always this server",
+    ReplyAction.ACCEPT_ALWAYS,
+    short="Always",
+    brief="always this server",
+    allows=True,
+    twice=True,
+)
+REFUSE: Final = Answer("refuse", "d,escape", "Refuse", "refuse", ReplyAction.DECLINE)
+SEND: Final = Answer("send", "s", "Send", "send", ReplyAction.ACCEPT, allows=True)
+
+
+def from_text(answer: Answer) -> Answer:
+    """Give the answer a key that works in a text as well."""
+    name = f"{answer.name}-from-text"
+    return replace(answer, name=name, keys="ctrl+s", label="", short="", priority=True)
 
 
 class _Editor(TextArea, inherit_bindings=False):
@@ -44,17 +72,15 @@ class EditedText(Vertical):
     """
 
     def __init__(self, title: str, text: str, *, editable: bool) -> None:
-        super().__init__(classes="edited")
-        self._title = title
         self._text = text
         self._editor = _Editor(text) if editable and len(text) <= MAX_EDITABLE else None
         self._begun_with = self._editor.text if self._editor is not None else text
-
-    def compose(self) -> ComposeResult:
-        """Compose the heading and the text."""
-        mode = "can be edited" if self._editor is not None else "to read"
-        yield section_heading(f"{self._title} · {mode}")
-        yield self._editor or FoldedText(self._text, wrap=True)
+        mode = "can be edited" if self._editor is not None else "read only"
+        super().__init__(
+            PlainText(Content(clip(one_line(f"{title} · {mode}"), MAX_TITLE)), classes="heading"),
+            self._editor or FoldedText(text, wrap=True),
+            classes="edited",
+        )
 
     @property
     def text(self) -> str:
@@ -64,34 +90,15 @@ class EditedText(Vertical):
         return self._editor.text
 
 
-class SamplingScreen(QuestionScreen[SamplingRequest]):
+class SamplingQuestion(ServerQuestion[SamplingRequest]):
     """Shows the whole prompt a server wants answered; it can be changed before it goes out."""
 
-    TITLE_LINE = "A server wants to use your model"
     HELP = "A server asks the model to generate text. You may edit the prompt, or refuse."
-    ARMED_HINT = "Tab moves · ^S allows once from a text · you see the answer first"
-    BUTTONS = (
-        (ReplyAction.ACCEPT, "o", "Allow once"),
-        (ReplyAction.ACCEPT_ALWAYS, "s", "Always this server"),
-        (ReplyAction.DECLINE, "d", "Refuse"),
-    )
-    SHORT_WORDS = {  # noqa: RUF012 - as the base
-        ReplyAction.ACCEPT: "Once",
-        ReplyAction.ACCEPT_ALWAYS: "Always",
-    }
-    KEYS = {  # noqa: RUF012 - as the base
-        "sampling.once": ReplyAction.ACCEPT,
-        "sampling.once-from-text": ReplyAction.ACCEPT,
-        "sampling.always": ReplyAction.ACCEPT_ALWAYS,
-        "sampling.refuse": ReplyAction.DECLINE,
-    }
-    SAFE = ReplyAction.DECLINE
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "none", "allow once", id="sampling.once"),
-        Binding("ctrl+s", "none", "allow once", id="sampling.once-from-text", priority=True),
-        Binding("s", "none", "always this server", id="sampling.always"),
-        Binding("d,escape", "none", "refuse", id="sampling.refuse"),
-    ]
+    TITLE = "A server wants to use your model"
+    PREFIX = "sampling"
+    ROWS = (("", (ONCE, from_text(ONCE), ALWAYS, REFUSE)),)
+    SAFE = REFUSE
+    ARMED = ("Tab moves · ^S allows once from a text · you see the answer first",) * 2
 
     def facts(self) -> Iterable[tuple[str, str]]:
         """Name who asks, who would answer and within which bounds."""
@@ -109,9 +116,8 @@ class SamplingScreen(QuestionScreen[SamplingRequest]):
         yield EditedText("system prompt", request.system, editable=True)
         for number, message in enumerate(request.messages, 1):
             editable = message.editable and number < MAX_EDITORS
-            yield EditedText(
-                f"message {number}, {one_line(message.role)}", message.text, editable=editable
-            )
+            title = f"message {number}, {one_line(message.role)}"
+            yield EditedText(title, message.text, editable=editable)
 
     def reply(self, action: ReplyAction) -> Reply:
         """Give the texts as they stand."""
@@ -121,24 +127,15 @@ class SamplingScreen(QuestionScreen[SamplingRequest]):
         return Reply(action, system=system, messages=tuple(messages))
 
 
-class ReviewScreen(QuestionScreen[SamplingReview]):
+class ReviewQuestion(ServerQuestion[SamplingReview]):
     """Shows what the model generated for a server; it can be changed before it goes out."""
 
-    TITLE_LINE = "The model's answer for a server"
     HELP = "The model answered a server's prompt. Nothing goes to the server until you send it."
-    ARMED_HINT = "Tab moves · ^S sends from the text · Esc refuses"
-    BUTTONS = ((ReplyAction.ACCEPT, "s", "Send"), (ReplyAction.DECLINE, "d", "Refuse"))
-    KEYS = {  # noqa: RUF012 - as the base
-        "review.send": ReplyAction.ACCEPT,
-        "review.send-from-text": ReplyAction.ACCEPT,
-        "review.refuse": ReplyAction.DECLINE,
-    }
-    SAFE = ReplyAction.DECLINE
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s", "none", "send", id="review.send"),
-        Binding("ctrl+s", "none", "send", id="review.send-from-text", priority=True),
-        Binding("d,escape", "none", "refuse", id="review.refuse"),
-    ]
+    TITLE = "The model's answer for a server"
+    PREFIX = "review"
+    ROWS = (("", (SEND, from_text(SEND), REFUSE)),)
+    SAFE = REFUSE
+    ARMED = ("Tab moves · ^S sends from the text · Esc refuses",) * 2
 
     def facts(self) -> Iterable[tuple[str, str]]:
         """Name who gets it and who wrote it."""
@@ -146,7 +143,6 @@ class ReviewScreen(QuestionScreen[SamplingReview]):
         yield "model", self._request.model
 
     def compose_body(self) -> Iterable[Widget]:
-        """Compose the answer."""
         yield EditedText("answer", self._request.text, editable=self._request.editable)
 
     def reply(self, action: ReplyAction) -> Reply:

@@ -1,62 +1,55 @@
 """Asks whether what a folder brings, or what changed in the user's settings, may run."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, Final
-
-from textual.binding import BindingType
+from typing import Final
 
 from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustRequest, TrustSubject
 from tui.text import counted
-from tui.ui.screens.disclosure import DisclosureScreen
-from tui.ui.screens.disclosure_answers import DisclosureAnswer
-from tui.ui.screens.reading import SCROLLING
-from tui.ui.widgets.labelled_text import LABEL_WIDTH, LabelledLine
+from tui.ui.questions.answers import Answer
+from tui.ui.questions.question import Question
+from tui.ui.widgets.text.labelled_text import LABEL_WIDTH, LabelledLine
 
-NOT_NOW: Final = DisclosureAnswer(
-    "not-now", "n,d,escape", "run nothing of it for now, and ask again next time", "Not now"
+NOT_NOW: Final = Answer(
+    "not-now", "n,d,escape", "Not now", "run none of it now, and ask next time", TrustAnswer.NOT_NOW
 )
-TRUST: Final = DisclosureAnswer("trust", "t", "trust exactly this", "Trust", allows=True)
-WITH_CHILDREN: Final = DisclosureAnswer(
+TRUST: Final = Answer("trust", "t", "Trust", "trust exactly this", TrustAnswer.TRUST, allows=True)
+WITH_CHILDREN: Final = Answer(
     "children",
     "c",
-    "trust this and all folders in it",
     "Trust with all folders in it",
-    "With folders",
-    "trust all folders in it",
+    "trust this and all folders in it",
+    TrustAnswer.TRUST_WITH_CHILDREN,
+    short="With folders",
+    brief="trust all folders in it",
     allows=True,
     twice=True,
 )
-NEVER: Final = DisclosureAnswer("never", "v", "never run it, and do not ask again", "Never")
-
-_MEANING: Final = {
-    NOT_NOW: TrustAnswer.NOT_NOW,
-    TRUST: TrustAnswer.TRUST,
-    WITH_CHILDREN: TrustAnswer.TRUST_WITH_CHILDREN,
-    NEVER: TrustAnswer.NEVER,
-}
+NEVER: Final = Answer(
+    "never", "v", "Never", "never run it, and do not ask again", TrustAnswer.NEVER
+)
 
 _SIGNS: Final = {"+": "$text-success", "-": "$text-error"}
 
 _CHANGES: Final = {"new": "$text-success", "changed": "$text-warning", "gone": "$text-error"}
 
+_WAITING: Final = "Nothing starts here until you trust it."
+
 WARNING_STYLE: Final = "bold $text-warning"
 """How a warning looks, beside the word that it begins with."""
 
 
-class TrustScreen(DisclosureScreen[TrustRequest]):
+class TrustQuestion(Question[TrustRequest]):
     """Lists all that would run or be contacted, the difference first where there is one."""
 
     BINDING_GROUP_TITLE = "Trust"
-    HELP = "Settings that you have not seen want to run programs. Nothing of them has run."
+    HELP = "Settings that you have not seen want to run programs. None of them has run."
     PREFIX = "trust"
-    ANSWERS = (NOT_NOW, TRUST, WITH_CHILDREN, NEVER)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *(answer.binding("trust") for answer in ANSWERS),
-        *SCROLLING,
-    ]
+    ROWS = (("", (NOT_NOW, TRUST, WITH_CHILDREN, NEVER)),)
+    SAFE = NOT_NOW
 
-    def title_of(self, request: TrustRequest) -> str:
+    def title_words(self) -> str:
         """Say whether it is a folder or the user's own settings."""
+        request = self._request
         match request.subject:
             case TrustSubject.FOLDER if request.refusal:
                 return "This folder cannot be trusted"
@@ -66,28 +59,25 @@ class TrustScreen(DisclosureScreen[TrustRequest]):
                 return "Do you trust this folder?"
             case TrustSubject.SETTINGS:
                 return "Servers in your settings changed"
+            case TrustSubject.STARTED_HERE:
+                return "Start your servers in this folder?"
 
-    def lines_of(self, request: TrustRequest) -> Sequence[LabelledLine]:
-        """Lay out the request."""
-        return trust_lines(request)
+    def lines(self) -> Sequence[LabelledLine]:
+        return trust_lines(self._request)
 
-    def offers(self, answer: DisclosureAnswer) -> bool:
+    def offers(self, answer: Answer) -> bool:
         """Offer no trust where it is refused, and none for other folders unless that can be."""
         if answer is WITH_CHILDREN and not self._request.may_include_children:
             return False
         return not (answer.allows and self._request.refusal)
 
-    def give(self, answer: DisclosureAnswer) -> None:
-        """Hand the answer over."""
-        self._commands.answer_trust(self._request.id, _MEANING[answer])
-
 
 def trust_lines(request: TrustRequest) -> list[LabelledLine]:
     """Lay out a request for trust, every server and every argument of it."""
-    is_folder = request.subject is TrustSubject.FOLDER
+    is_folder = request.subject is not TrustSubject.SETTINGS
     lines = [LabelledLine("folder" if is_folder else "file", request.place, "bold")]
     if request.refusal:
-        lines.append(_warning("! refused", request.refusal))
+        lines.append(warning_line("! refused", request.refusal))
     if request.difference:
         since = "you trusted it" if is_folder else "gemdeck read it"
         lines.append(LabelledLine("changes", f"since {since}", "bold", wraps=True))
@@ -110,7 +100,8 @@ def difference_lines(difference: Iterable[DifferenceLine]) -> Iterator[LabelledL
         yield LabelledLine(sign.rjust(LABEL_WIDTH - 2), line.text, style, style)
 
 
-def _warning(label: str, words: str) -> LabelledLine:
+def warning_line(label: str, words: str) -> LabelledLine:
+    """Write a warning of gemdeck's own."""
     return LabelledLine(label, words, WARNING_STYLE, WARNING_STYLE, wraps=True)
 
 
@@ -121,13 +112,15 @@ def _summary(request: TrustRequest) -> str:
         parts.append(counted(len(request.variables), "variable") + " of .env")
     if request.rules:
         parts.append(counted(len(request.rules), "rule"))
-    allowed = "Nothing of it runs." if request.refusal else "Nothing of it runs until you trust it."
+    if request.subject is TrustSubject.STARTED_HERE:
+        return f"{parts[0]} of your settings would run code of this folder. " + _WAITING
+    allowed = "None of it runs." if request.refusal else "None of it runs until you trust it."
     if request.standing and request.difference:
         allowed = "What changed does not run until you trust it; the rest goes on as it was."
     elif request.standing:
         allowed = "It is trusted as it is now."
     elif not parts:
-        allowed = "It brings nothing any more. What it forbade holds until you trust the change."
+        allowed = "It brings nothing now. What it denied stays denied until you trust the change."
     return f"{', '.join(parts)}. {allowed}" if parts else allowed
 
 
@@ -137,11 +130,11 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
         tone = _CHANGES.get(server.change, "$text-warning")
         yield LabelledLine("this is", server.change, f"bold {tone}")
     for warning in server.warnings:
-        yield _warning("! warning", warning)
+        yield warning_line("! warning", warning)
     yield LabelledLine("stands in", server.source)
     yield LabelledLine("reached by", server.transport)
     if server.command:
-        program = server.program or "nothing: no such program was found"
+        program = server.program or "nothing: program not found"
         yield LabelledLine("command", server.command)
         yield LabelledLine("would run", program)
         yield from _argument_lines(server.args)

@@ -1,1 +1,1 @@
-"""Full screens and modals."""
+"""The main screen and the dialogs over it."""

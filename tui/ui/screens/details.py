@@ -1,4 +1,4 @@
-"""A page over the main screen with all there is to know about one thing."""
+"""Dialogs with the details of a server, a tool or a rule."""
 
 from time import monotonic
 
@@ -14,16 +14,16 @@ from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
 from tui.ui.screens.dialog import Dialog
-from tui.ui.widgets.describe import describe_server, describe_tool
-from tui.ui.widgets.plain import PlainText, one_line
+from tui.ui.widgets.text.describe import describe_server, describe_tool
+from tui.ui.widgets.text.plain import PlainText, one_line
 
 
 class DetailsScreen(Dialog):
-    """Shows content that may be long.
+    """Show scrollable content.
 
     Args:
-        title: What it is about.
-        content: What there is to read.
+        title: The title of the frame.
+        content: The content; `update` replaces it.
     """
 
     def __init__(self, title: str, content: Content | None = None) -> None:
@@ -32,19 +32,17 @@ class DetailsScreen(Dialog):
         self._content = content or Content()
 
     def compose(self) -> ComposeResult:
-        """Compose a frame with a text that scrolls."""
         with VerticalScroll(classes="dialog") as frame:
             frame.border_title = Content(one_line(self._subject))
             frame.border_subtitle = Content.styled("esc close", "$foreground 60%")
             yield PlainText(self._content)
 
     def update(self, content: Content) -> None:
-        """Show other content."""
         self.query_one(PlainText).update(content)
 
 
 class ServerDetailsScreen(DetailsScreen):
-    """Shows a server as it stands, and follows it."""
+    """Show the details of a server and keep them up to date."""
 
     def __init__(self, bridge: StoreBridge, server: ServerId) -> None:
         super().__init__(server)
@@ -52,7 +50,6 @@ class ServerDetailsScreen(DetailsScreen):
         self._server = server
 
     def on_mount(self) -> None:
-        """Follow the server."""
         self._bridge.watch(self, self._describe, self.update)
 
     def _describe(self, state: AppState) -> Content:
@@ -63,11 +60,11 @@ class ServerDetailsScreen(DetailsScreen):
 
 
 class ToolDetailsScreen(DetailsScreen):
-    """Shows a tool with its whole schema and how it stands, and follows both.
+    """Show the details of a tool, with its schema and what happens on a call.
 
     Args:
-        bridge: Where they come from.
-        commands: Asked how the tool stands, and again whenever a rule changes.
+        bridge: Provides the state.
+        commands: Explains what happens on a call; asked again whenever a rule changes.
         server: The tool's server.
         tool: The tool's name on its server.
     """
@@ -82,11 +79,10 @@ class ToolDetailsScreen(DetailsScreen):
         self._tool = tool
 
     def on_mount(self) -> None:
-        """Follow the tool, and ask how it stands."""
         self._bridge.watch(self, self._view, self._show)
-        self._bridge.watch(self, lambda state: state.grants, self._ask)
+        self._bridge.watch(self, lambda state: state.grants, self._explain)
 
-    def _ask(self, _: tuple[GrantView, ...]) -> None:
+    def _explain(self, _: tuple[GrantView, ...]) -> None:
         self._commands.explain_tool(self._server, self._tool)
 
     def _view(self, state: AppState) -> tuple[ToolView | None, ToolStanding | None]:

@@ -1,24 +1,68 @@
-"""What the dialogs that only show something have in common."""
+"""The base of dialogs, and the viewer of a long text."""
 
 from pathlib import Path
 from typing import ClassVar, Final
 
-from textual.binding import BindingType
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.types import CSSPathType
+from textual.widgets import Static
 
+from tui.text import clip, counted
 from tui.ui import keymap
+from tui.ui.widgets.text.folded_text import FoldedText
+
+MAX_TITLE: Final = 100
+"""Characters of the viewer's title."""
 
 DIALOG_STYLES: Final = Path(__file__).parent.parent / "styles" / "dialogs.tcss"
-"""Read when the first dialog opens, so that the first frame does not wait for it."""
+"""Loaded with the first dialog, so that the first frame does not wait for it."""
 
 
 class Dialog(ModalScreen[None]):
-    """A page over the main screen that Esc closes."""
+    """A modal screen that Esc closes."""
 
     CSS_PATH: ClassVar[CSSPathType | None] = DIALOG_STYLES
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("dialog.close",))
 
     def action_close(self) -> None:
-        """Go back."""
         self.dismiss()
+
+
+class ViewerScreen(ModalScreen[None]):
+    """Show a long text in full."""
+
+    BINDING_GROUP_TITLE = "Viewer"
+    CSS_PATH = DIALOG_STYLES
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,v", "close", "close", id="viewer.close", key_display="esc"),
+        Binding("c", "copy", "copy all", id="viewer.copy"),
+    ]
+
+    def __init__(self, title: str, text: str) -> None:
+        super().__init__()
+        self._title = title
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        lines = self._text.count("\n") + 1
+        with Vertical(id="viewer") as dialog:
+            dialog.border_title = Content(clip(self._title, MAX_TITLE))
+            dialog.border_subtitle = Content(
+                f"{counted(lines, 'line')} · {counted(len(self._text), 'character')}"
+            )
+            yield FoldedText(self._text, wrap=True, id="viewer-text")
+            yield Static("↑↓ PageUp PageDown scroll   c copy all   esc close", id="viewer-keys")
+
+    def on_mount(self) -> None:
+        self.query_one(FoldedText).focus()
+
+    def action_close(self) -> None:
+        self.dismiss()
+
+    def action_copy(self) -> None:
+        self.app.copy_to_clipboard(self._text)
+        self.notify("Copied.", timeout=2)

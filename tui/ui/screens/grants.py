@@ -1,4 +1,4 @@
-"""The rules on tools: what may run, where each comes from, and the way to take it back."""
+"""The grants screen: the rules for tools and the trust in the folder, both revocable."""
 
 from collections.abc import Callable, Sequence
 from time import monotonic
@@ -11,7 +11,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.getters import query_one
 from textual.timer import Timer
-from textual.types import CSSPathType
 
 from tui.model.consent import GrantView
 from tui.model.trust import FolderTrust
@@ -19,15 +18,14 @@ from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
+from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.screens.details import DetailsScreen
-from tui.ui.screens.dialog import DIALOG_STYLES, Dialog
-from tui.ui.screens.disclosure import CONSENT_STYLES
-from tui.ui.screens.second_press import REPEAT_SECONDS, SecondPress
-from tui.ui.widgets.describe import describe_grant, moment
-from tui.ui.widgets.filter_list import FilterList, ListEntry
+from tui.ui.screens.dialog import Dialog
 from tui.ui.widgets.header import trust_tone
-from tui.ui.widgets.plain import PlainText, fit, one_line
-from tui.ui.widgets.row_list import Row, RowList
+from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
+from tui.ui.widgets.lists.row_list import Row, RowList
+from tui.ui.widgets.text.describe import describe_grant, moment
+from tui.ui.widgets.text.plain import PlainText, fit, one_line
 
 EMPTY: Final = """\
 No rules yet: every tool asks before it runs.
@@ -37,41 +35,33 @@ in ~/.gemini/settings.json, under "gemdeck": "alwaysAllow"
 and "alwaysDeny"."""
 
 WIDE: Final = 96
-"""Cells from which the list has all columns."""
+"""Width in cells from which the list has all columns."""
 
 SLIM: Final = 56
-"""Cells below which it has no more than the names."""
+"""Width in cells below which the list has only the names."""
 
 EFFECT_WIDTH: Final = 5
-"""Cells of the effect, in a column of its own."""
-
 SCOPE_WIDTH: Final = 21
-"""Cells of the scope."""
-
 ORIGIN_WIDTH: Final = 17
-"""Cells of where a rule comes from."""
-
 DATE_WIDTH: Final = 10
-"""Cells of a date."""
-
 GAP: Final = 2
-"""Cells between two columns."""
+"""Widths of the columns, and of the gap between two, in cells."""
 
-HEADINGS: Final = ("server", "tool", "how far", "from", "given", "last used")
+HEADINGS: Final = ("server", "tool", "scope", "source", "created", "last used")
 
 
 def grants_view(state: AppState) -> tuple[GrantView, ...]:
-    """Take the rules from the state."""
+    """Select the rules."""
     return state.grants
 
 
 def folder_view(state: AppState) -> tuple[str, FolderTrust]:
-    """Take from the state what is said of the folder."""
+    """Select the folder and whether it is trusted."""
     return state.workspace, state.folder_trust
 
 
 def column_widths(width: int) -> tuple[int, ...]:
-    """Give the widths of the columns behind the effect, which may be fewer than `HEADINGS`."""
+    """Return the widths of the columns after the effect, possibly fewer than `HEADINGS`."""
     fixed: tuple[int, ...] = ()
     if width >= WIDE:
         fixed = (SCOPE_WIDTH, ORIGIN_WIDTH, DATE_WIDTH, DATE_WIDTH)
@@ -83,14 +73,14 @@ def column_widths(width: int) -> tuple[int, ...]:
 
 
 def columns(texts: tuple[str, ...], widths: tuple[int, ...]) -> str:
-    """Write texts into columns; those for which there is no column are left out."""
+    """Lay texts out in columns, leaving out those without a column."""
     return (" " * GAP).join(
         fit(one_line(text), width) for text, width in zip(texts, widths, strict=False)
     )
 
 
 class GrantList(FilterList[GrantView]):
-    """The rules, under the headings of their columns."""
+    """The rules below their column headings."""
 
     headings = query_one(".grants-columns", PlainText)
 
@@ -98,30 +88,28 @@ class GrantList(FilterList[GrantView]):
         super().__init__("rule", EMPTY)
 
     def compose(self) -> ComposeResult:
-        """Compose the list with the headings over its rows."""
         for widget in super().compose():
             if isinstance(widget, RowList):
                 yield PlainText(classes="grants-columns")
             yield widget
 
     def fill(self, grants: Sequence[GrantView]) -> None:
-        """List rules, in columns as wide as there is room for."""
+        """List rules in columns that fit the width."""
         widths = column_widths(self.rows.scrollable_content_region.width)
         self.headings.update(Content("rule".ljust(EFFECT_WIDTH + GAP) + columns(HEADINGS, widths)))
         self.set_entries([_entry(grant, widths) for grant in grants])
 
 
 class GrantsScreen(Dialog):
-    """Lists the rules on tools and what is said of the folder.
+    """List the rules for tools and show whether the folder is trusted.
 
     Args:
-        bridge: Where both come from.
-        commands: Where a rule, or the folder's trust, is taken back.
-        clock: Gives seconds, for keys that have to be pressed twice.
+        bridge: Provides the state.
+        commands: Revokes a rule or the trust in the folder.
+        clock: Time in seconds, for keys that must be pressed twice.
     """
 
     BINDING_GROUP_TITLE = "Grants"
-    CSS_PATH: ClassVar[CSSPathType | None] = [DIALOG_STYLES, CONSENT_STYLES]
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.GRANTS)
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - as the base
 
@@ -137,66 +125,60 @@ class GrantsScreen(Dialog):
         self._commands = commands
         self._views: tuple[GrantView, ...] = ()
         self._second: SecondPress[str] = SecondPress(clock)
-        self._silence: Timer | None = None
+        self._message_timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """Lay out the folder, the list, what is under its cursor and the keys."""
         with Vertical(classes="dialog grants") as frame:
-            frame.border_title = Content("Grants: what may run")
+            frame.border_title = Content("Grants: rules for tools")
             yield PlainText(classes="grants-folder")
             yield GrantList()
             yield PlainText(classes="grant-details")
             yield PlainText(classes="grants-hint")
 
     def on_mount(self) -> None:
-        """Follow the rules and the folder."""
         self._bridge.watch(self, folder_view, self._show_folder)
         self._bridge.watch(self, grants_view, self._show_grants)
         self.grants.focus_list()
         self.call_after_refresh(self._show_hint)
 
     def on_resize(self) -> None:
-        """Fit the columns to the width."""
         self.call_after_refresh(self._fill)
 
     @property
     def current(self) -> GrantView | None:
-        """The rule under the cursor."""
         return self.grants.current
 
     def action_choose(self) -> None:
-        """Show all of the rule under the cursor."""
         if self.current is not None:
             self.app.push_screen(DetailsScreen("Rule", describe_grant(self.current)))
 
     def action_revoke(self) -> None:
-        """Take the rule under the cursor back, once the key was pressed again."""
+        """Revoke the rule under the cursor on the second press."""
         grant = self.current
         if grant is None:
             return
         if not grant.revocable:
-            self._say(f"This rule stands in {grant.origin}: change it there.")
+            self._show_message(f"This rule comes from {grant.origin}: change it there.")
         elif self._is_again(f"grant {grant.id}"):
             self._commands.revoke_grant(grant.id)
-            self._say("Taken back: its tools ask again.")
+            self._show_message("Revoked: its tools ask again.")
         else:
             key = self._key("grants.revoke")
             name = f"{grant.server} {grant.tool}"
-            self._say(f"Press {key} again to take back: {grant.effect} {name}, {grant.scope}")
+            self._show_message(f"Press {key} again to revoke: {grant.effect} {name}, {grant.scope}")
 
     def action_review_folder(self) -> None:
-        """Ask anew about the folder."""
         self._commands.review_folder()
 
     def action_forget_folder(self) -> None:
-        """Take back what was said of the folder, once the key was pressed again."""
+        """Forget the decision about the folder on the second press."""
         if self._bridge.state.folder_trust is FolderTrust.NOTHING_TO_TRUST:
-            self._say("This folder brings no settings of its own: there is nothing to forget.")
+            self._show_message("This folder has no settings of its own: nothing to forget.")
         elif self._is_again("folder"):
             self._commands.forget_folder()
-            self._say("Forgotten: what the folder brings does not run until you trust it again.")
+            self._show_message("Forgotten: nothing from this folder runs until you trust it again.")
         else:
-            self._say(f"Press {self._key('grants.forget')} again to forget this folder.")
+            self._show_message(f"Press {self._key('grants.forget')} again to forget this folder.")
 
     @on(FilterList.Moved)
     def _on_moved(self, event: FilterList.Moved) -> None:
@@ -212,7 +194,7 @@ class GrantsScreen(Dialog):
 
     def _show_folder(self, view: tuple[str, FolderTrust]) -> None:
         workspace, trust = view
-        word = trust.value or "not asked about yet"
+        word = trust.value or "no decision yet"
         self.query_one(".grants-folder", PlainText).update(
             Content.assemble(
                 ("folder  ", "$foreground 60%"),
@@ -230,21 +212,21 @@ class GrantsScreen(Dialog):
         self.grants.fill(self._views)
 
     def _is_again(self, what: str) -> bool:
-        """Tell whether a key was pressed again for the same; if not, wait for that."""
+        """Whether this is the second press; if not, wait for it."""
         again = self._second.take(what)
         if not again:
             self._second.expect(what)
         return again
 
-    def _say(self, words: str) -> None:
-        self.hint.update(Content.styled(one_line(words), "$text-warning"))
-        if self._silence is not None:
-            self._silence.stop()
-        self._silence = self.set_timer(REPEAT_SECONDS, self._show_hint)
+    def _show_message(self, text: str) -> None:
+        self.hint.update(Content.styled(one_line(text), "$text-warning"))
+        if self._message_timer is not None:
+            self._message_timer.stop()
+        self._message_timer = self.set_timer(REPEAT_SECONDS, self._show_hint)
 
     def _show_hint(self) -> None:
         keys = (
-            f"{self._key('grants.revoke')} take back",
+            f"{self._key('grants.revoke')} revoke",
             f"{self._key('grants.details')} details",
             f"{self._key('list.filter')} filter",
             f"{self._key('grants.folder')} review",
@@ -254,7 +236,7 @@ class GrantsScreen(Dialog):
         self.hint.update(Content.styled("  ".join(keys), "$foreground 60%"))
 
     def _key(self, binding_id: str) -> str:
-        """Write the key of an action as it is mapped now."""
+        """Return the key of an action as it is mapped now."""
         bindings = (active.binding for active in self.active_bindings.values())
         return next((self.app.get_key_display(one) for one in bindings if one.id == binding_id), "")
 

@@ -1,4 +1,4 @@
-"""The keys: those that work here first, then all the others."""
+"""The help: the keys that work here, then all others."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,27 +12,27 @@ from textual.content import Content
 
 from tui.ui import keymap
 from tui.ui.screens.dialog import Dialog
-from tui.ui.widgets.plain import PlainText, fit
+from tui.ui.widgets.text.plain import PlainText, fit
 
 KEY_WIDTH: Final = 16
-"""Cells for the keys of one line."""
+"""Cells of the column of keys."""
 
 HERE: Final = "Here"
-"""The heading of the keys that work where the focus is."""
+"""Heading of the keys that work where the focus is."""
 
 
 @dataclass(frozen=True, slots=True)
 class HelpLine:
-    """One action: its keys as written, and what it does."""
+    """The keys of one action as shown, and what it does."""
 
     keys: tuple[str, ...]
     description: str
 
 
 def lines_here(app: App[Any], bindings: Mapping[str, ActiveBinding]) -> tuple[HelpLine, ...]:
-    """List what the focused widget and those around it offer, without what works everywhere.
+    """List the keys of the focused widget and its ancestors, without those that work everywhere.
 
-    Keys that no one can remap, such as those that move a text cursor, are left out.
+    Keys that cannot be remapped, such as those of a text cursor, are left out.
     """
     general = {key.id for key in keymap.KEYS if key.place in keymap.GENERAL}
     found: dict[str, tuple[Binding, list[str]]] = {}
@@ -57,7 +57,7 @@ def lines_of(
 
 
 def help_content(sections: Iterable[tuple[str, Iterable[HelpLine]]], width: int) -> Content:
-    """Lay out the sections in `width` cells: keys in one column, words wrapped in the other."""
+    """Lay the sections out in `width` cells, keys on the left, wrapped descriptions beside them."""
     lines: list[Content] = []
     for heading, entries in sections:
         rows = [row for entry in entries for row in _rows(entry, width)]
@@ -68,16 +68,16 @@ def help_content(sections: Iterable[tuple[str, Iterable[HelpLine]]], width: int)
 
 def _rows(entry: HelpLine, width: int) -> Iterable[Content]:
     keys = "  ".join(entry.keys)
-    words = wrap(entry.description, max(20, width - KEY_WIDTH)) or [""]
-    for index, line in enumerate(words):
+    lines = wrap(entry.description, max(20, width - KEY_WIDTH)) or [""]
+    for index, line in enumerate(lines):
         yield Content.assemble((fit("" if index else keys, KEY_WIDTH), "bold"), line)
 
 
 class HelpScreen(Dialog):
-    """Shows keys.
+    """Show all keys.
 
     Args:
-        here: The keys that work where the focus was when help was asked for.
+        here: The keys that work where the focus was when the help was opened.
         overrides: The user's own keys by binding id.
     """
 
@@ -87,18 +87,15 @@ class HelpScreen(Dialog):
         self._overrides = overrides
 
     def compose(self) -> ComposeResult:
-        """Compose a frame with a text that scrolls."""
         with VerticalScroll(classes="dialog") as frame:
             frame.border_title = "Keys"
             frame.border_subtitle = Content.styled("esc close", "$foreground 60%")
             yield PlainText()
 
     def on_mount(self) -> None:
-        """Lay the keys out once the frame has its size."""
         self.call_after_refresh(self._lay_out)
 
     def on_resize(self) -> None:
-        """Lay the keys out anew."""
         self.call_after_refresh(self._lay_out)
 
     def _lay_out(self) -> None:

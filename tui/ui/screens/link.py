@@ -1,23 +1,21 @@
 """Asks before a link of the model is opened, and shows where it leads, to the last character."""
 
-from collections.abc import Callable, Sequence
-from typing import ClassVar, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from textual import on
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.getters import query_one
-from textual.screen import ModalScreen
-from textual.widgets import Button, OptionList
+from textual.widget import Widget
+from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from tui.store.commands import Commands
 from tui.text import clip
-from tui.ui.screens.dialog import DIALOG_STYLES
-from tui.ui.screens.reading import position_of
-from tui.ui.widgets.labelled_text import LabelledLine, LabelledText
-from tui.ui.widgets.links import Link, examine, is_plain_http
+from tui.ui.questions.answers import Answer
+from tui.ui.questions.arming import Keyboard
+from tui.ui.questions.question import Question
+from tui.ui.widgets.text.labelled_text import LabelledLine
+from tui.ui.widgets.text.links import Link, examine, is_plain_http
 
 MAX_LINKS: Final = 50
 """Links of one text that are offered."""
@@ -25,119 +23,45 @@ MAX_LINKS: Final = 50
 MAX_LABEL: Final = 200
 """Characters of an address in the list of links; below, the chosen one is shown whole."""
 
-MAX_LISTED_ROWS: Final = 8
-"""Rows of the list of links; it scrolls where they take more."""
-
-OTHER_ROWS: Final = 6
-"""Rows that are neither links nor the address: frame, air, buttons."""
-
-UNSEEN: Final = "scroll to its end: Tab, End"
-"""Stands at the frame for as long as the link cannot be opened because of that."""
+OPEN: Final = Answer("open", "o", "Open", "open it", allows=True)
+COPY: Final = Answer("copy", "c", "Copy", "copy the address")
+CLOSE: Final = Answer("close", "escape", "Close", "close", key_display="Esc")
 
 
-class LinkScreen(ModalScreen[None]):
+class LinkScreen(Question[Any]):
     """Shows the host and the full address of a link; opens it only when told to.
-
-    It cannot be opened before the end of its address was in sight.
 
     Args:
         urls: The addresses to choose from.
-        open_url: Opens one.
+        commands: Opens one.
+        keyboard: What was typed before.
     """
 
     BINDING_GROUP_TITLE = "Link"
-    CSS_PATH = DIALOG_STYLES
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "close", id="link.close", key_display="esc"),
-        Binding("c", "copy", "copy", id="link.copy"),
-    ]
+    HELP = "A link of the model. It opens only when you say so."
+    TITLE = "Open a link of the model?"
+    PREFIX = "link"
+    ROWS = (("", (OPEN, COPY, CLOSE)),)
+    SAFE = CLOSE
 
-    dialog = query_one("#link", Vertical)
-    target = query_one(LabelledText)
+    _request: Link
 
-    def __init__(self, urls: Sequence[str], open_url: Callable[[str], None]) -> None:
-        super().__init__()
+    def __init__(
+        self, urls: Sequence[str], commands: Commands, *, keyboard: Keyboard | None = None
+    ) -> None:
         self._links: list[Link] = [examine(url) for url in urls[:MAX_LINKS]]
-        self._open_url = open_url
-        self._link = self._links[0]
-        self._room = 1
-        self._seen = False
+        super().__init__(self._links[0], commands, keyboard=keyboard)
 
-    def compose(self) -> ComposeResult:
-        """Lay out the choice of links, the address and the buttons."""
-        with Vertical(id="link") as dialog:
-            dialog.border_title = Content("Open a link of the model?")
-            if len(self._links) > 1:
-                yield OptionList(
-                    *(Option(Content(clip(link.url, MAX_LABEL))) for link in self._links),
-                    markup=False,
-                    compact=True,
-                )
-            yield LabelledText()
-            with Horizontal(classes="buttons"):
-                yield Button(Content("Open"), id="link-open", compact=True)
-                yield Button(Content("Copy"), id="link-copy", compact=True)
-                yield Button(Content("Close"), id="link-close", compact=True)
-
-    def on_mount(self) -> None:
-        """Show the first address; the safe button has focus."""
-        self.watch(self.target, "scroll_y", self._look, init=False)
-        self._show(self._links[0])
+    def compose_text(self) -> Iterable[Widget]:
+        """Compose the choice of links above the address."""
         if len(self._links) > 1:
-            self.query_one(OptionList).focus()
-        else:
-            self.query_one("#link-close").focus()
+            options = (Option(Content(clip(link.url, MAX_LABEL))) for link in self._links)
+            yield OptionList(*options, markup=False, compact=True)
+        yield from super().compose_text()
 
-    def on_resize(self) -> None:
-        """Bound the address, so that the buttons are in sight whatever its length."""
-        height, listed = self.app.size.height, 0
-        if len(self._links) > 1:
-            listed = min(MAX_LISTED_ROWS, max(1, height // 4))
-            self.query_one(OptionList).styles.max_height = listed
-        self._room = max(1, height - OTHER_ROWS - listed)
-        self.target.styles.max_height = self._room
-        self.call_after_refresh(self._look)
-
-    def action_close(self) -> None:
-        """Open nothing."""
-        self.dismiss()
-
-    def action_copy(self) -> None:
-        """Copy the address."""
-        self.app.copy_to_clipboard(self._link.url)
-        self.notify("Copied.", timeout=2)
-
-    @on(OptionList.OptionHighlighted)
-    def _choose(self, event: OptionList.OptionHighlighted) -> None:
-        event.stop()
-        self._show(self._links[event.option_index])
-
-    @on(OptionList.OptionSelected)
-    def _go_to_buttons(self) -> None:
-        if self._link.refusal:
-            self.query_one("#link-close").focus()
-        else:
-            self.query_one("#link-open" if self._seen else LabelledText).focus()
-
-    @on(Button.Pressed)
-    def _press(self, event: Button.Pressed) -> None:
-        match event.button.id:
-            case "link-open":
-                self._open()
-            case "link-copy":
-                self.action_copy()
-            case _:
-                self.dismiss()
-
-    def _open(self) -> None:
-        if not self._seen:
-            return
-        if not self._link.refusal:
-            self._open_url(self._link.url)
-        self.dismiss()
-
-    def _show(self, link: Link) -> None:
-        self._link, self._seen = link, False
+    def lines(self) -> Sequence[LabelledLine]:
+        """Lay out the chosen link."""
+        link = self._request
         lines = [
             LabelledLine("host", link.host or "none", "bold"),
             LabelledLine("address", link.url),
@@ -147,16 +71,37 @@ class LinkScreen(ModalScreen[None]):
         elif is_plain_http(link):
             words = "The connection would not be encrypted."
             lines.append(LabelledLine("! warning", words, "$text-warning", wraps=True))
-        self.target.show_lines(lines)
-        self._show_state()
-        self.call_after_refresh(self._look)
+        return lines
 
-    def _look(self) -> None:
-        """Take note of what of the address is in sight."""
-        self._seen = self._seen or position_of(self.target, self._room).shows_end
-        self._show_state()
+    def offers(self, answer: Answer) -> bool:
+        return answer is not OPEN or not self._request.refusal
 
-    def _show_state(self) -> None:
-        may_open = self._seen and not self._link.refusal
-        self.query_one("#link-open", Button).disabled = not may_open
-        self.dialog.border_subtitle = Content("" if self._seen else UNSEEN)
+    def first_focus(self) -> Widget | None:
+        """Begin in the list where there is one."""
+        lists = self.query(OptionList)
+        return lists.first() if lists else super().first_focus()
+
+    def choose(self, answer: Answer) -> None:
+        """Open it, copy it, or leave it."""
+        if answer is COPY:
+            self.app.copy_to_clipboard(self._request.url)
+            self.say("Copied.")
+            return
+        if answer is OPEN:
+            self._commands.open_link(self._request.url)
+        self.dismiss()
+
+    @on(OptionList.OptionHighlighted)
+    def _choose_link(self, event: OptionList.OptionHighlighted) -> None:
+        event.stop()
+        link = self._links[event.option_index]
+        if link != self._request:
+            self._request = self._shown = link
+            self.show_text()
+            self.show_answers()
+            self.call_after_refresh(self._look)
+
+    @on(OptionList.OptionSelected)
+    def _go_to_buttons(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.rows.button(CLOSE if self._request.refusal else OPEN).focus()

@@ -1,4 +1,4 @@
-"""A choice of the level from which on a server logs."""
+"""The dialog that sets a server's log level."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ from textual.widgets.option_list import Option
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui.screens.dialog import Dialog
-from tui.ui.widgets.plain import one_line
+from tui.ui.widgets.text.plain import one_line
 
 LEVELS: Final = (
     "debug",
@@ -24,16 +24,16 @@ LEVELS: Final = (
     "alert",
     "emergency",
 )
-"""The levels of RFC 5424 as MCP spells them, from the most to the fewest lines."""
+"""The levels of RFC 5424 as MCP spells them, most verbose first."""
 
 
 class LogLevelScreen(Dialog):
-    """Lists the levels; Enter tells the server.
+    """Let the user choose a log level.
 
     Args:
-        commands: What was chosen goes there.
-        server: Who logs.
-        level: The level it was told before, or nothing.
+        commands: Sends the level to the server.
+        server: The server.
+        level: The level it was given before, or an empty string.
     """
 
     def __init__(self, commands: Commands, server: ServerId, level: str) -> None:
@@ -43,18 +43,16 @@ class LogLevelScreen(Dialog):
         self._level = level
 
     def compose(self) -> ComposeResult:
-        """Compose the list."""
         with Vertical(classes="dialog log-level") as frame:
-            frame.border_title = Content(f"From which level does {one_line(self._server)} log?")
+            frame.border_title = Content(f"Log level of {one_line(self._server)}")
             frame.border_subtitle = Content.styled("↵ choose  esc close", "$foreground 60%")
             yield OptionList(
-                *(Option(Content(self._words(level))) for level in LEVELS),
+                *(Option(Content(self._label(level))) for level in LEVELS),
                 markup=False,
                 compact=True,
             )
 
     def on_mount(self) -> None:
-        """Begin on the level there is."""
         choices = self.query_one(OptionList)
         choices.highlighted = LEVELS.index(self._level) if self._level in LEVELS else 1
         choices.focus()
@@ -65,5 +63,5 @@ class LogLevelScreen(Dialog):
         self._commands.set_log_level(self._server, LEVELS[event.option_index])
         self.dismiss()
 
-    def _words(self, level: str) -> str:
-        return f"{level}  (now)" if level == self._level else level
+    def _label(self, level: str) -> str:
+        return f"{level}  (current)" if level == self._level else level

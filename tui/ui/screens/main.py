@@ -1,4 +1,4 @@
-"""The main screen: servers, chat and side pane between the header and the keys."""
+"""The main screen: servers, chat and side pane between the header and the key bar."""
 
 from typing import ClassVar, Final
 
@@ -15,7 +15,8 @@ from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.messages import (
+from tui.ui.notices import NoticeBoard
+from tui.ui.panes import (
     InsertText,
     PaneName,
     SendPrompt,
@@ -24,25 +25,24 @@ from tui.ui.messages import (
     ShowServer,
     ShowTool,
 )
-from tui.ui.notices import NoticeBoard
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.side import SidePane
+from tui.ui.widgets.chat.history import HistoryStorage
 from tui.ui.widgets.header import DeckHeader
-from tui.ui.widgets.history import HistoryStorage
 from tui.ui.widgets.key_bar import KeyBar, hint_line, hints
 
 NARROW: Final = 110
-"""Columns under which one pane is shown at a time."""
+"""Columns below which one pane is shown at a time."""
 
 
 def needs_setup(state: AppState) -> bool:
-    """Tell whether the user still has to choose a model service."""
+    """Whether the user still has to choose a model service."""
     return state.model.needs_setup
 
 
 class MainScreen(Screen[None]):
-    """Lays the panes out and moves between them."""
+    """Lay the panes out and move between them."""
 
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.DECK)
@@ -64,7 +64,6 @@ class MainScreen(Screen[None]):
         self._in_front: Widget | None = None
 
     def compose(self) -> ComposeResult:
-        """Compose header, panes and keys."""
         yield DeckHeader(self._bridge)
         with Horizontal(id="deck"):
             yield ServersPane(self._bridge, self._commands)
@@ -73,7 +72,6 @@ class MainScreen(Screen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        """Begin in the chat and follow the state."""
         self._in_front = self.chat
         self._arrange(self.app.size.width)
         self.chat.focus_composer()
@@ -82,15 +80,12 @@ class MainScreen(Screen[None]):
         self.bindings_updated_signal.subscribe(self, lambda _: self._show_hints())
 
     def on_screen_suspend(self) -> None:
-        """Show which keys work in the dialog that covers the deck."""
         self.keys.follow()
 
     def on_screen_resume(self) -> None:
-        """Show the keys of the deck again."""
         self.keys.follow()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Show one pane or three, as the width allows."""
         self._arrange(event.size.width)
 
     def _arrange(self, width: int) -> None:
@@ -102,29 +97,19 @@ class MainScreen(Screen[None]):
             self.side.wake()
 
     def _bring(self, pane: Widget, focus: Widget | None = None) -> None:
-        """Bring a pane to the front, which matters where one is shown at a time.
-
-        Args:
-            pane: The pane.
-            focus: What gets the focus in it. It gets it at once: `Widget.focus` comes later, and
-                until then word of an earlier focus would bring the pane of that to the front.
-        """
+        """Bring a pane to the front, and focus a widget in it."""
         self._in_front = pane
         self._arrange(self.size.width or self.app.size.width)
         if focus is not None:
+            # Not `Widget.focus`, which acts later: until then the event of an earlier focus
+            # would bring the pane of that one to the front.
             self.set_focus(focus)
 
     async def action_go(self, name: str) -> None:
-        """Show a pane and give it the focus."""
         await self.show_pane(PaneName(name))
 
     async def show_pane(self, name: PaneName, server: ServerId | None = None) -> None:
-        """Show a pane and give it the focus.
-
-        Args:
-            name: Which pane.
-            server: The server to narrow it to, where it lists something of servers.
-        """
+        """Show and focus a pane, narrowed to a server if it lists what servers offer."""
         match name:
             case PaneName.SERVERS:
                 self._bring(self.servers, self.servers.rows)
@@ -137,33 +122,28 @@ class MainScreen(Screen[None]):
                 await self.side.show(name, server)
 
     def show_server(self, server: ServerId) -> None:
-        """Show all there is to know about a server."""
         from tui.ui.screens.details import ServerDetailsScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(ServerDetailsScreen(self._bridge, server))
 
     def show_tool(self, server: ServerId, tool: str) -> None:
-        """Show all there is to know about a tool."""
         from tui.ui.screens.details import ToolDetailsScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(ToolDetailsScreen(self._bridge, self._commands, server, tool))
 
     def action_grants(self) -> None:
-        """Show the rules on tools."""
         from tui.ui.screens.grants import GrantsScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(GrantsScreen(self._bridge, self._commands))
 
     def choose_log_level(self, server: ServerId) -> None:
-        """Ask from which level on a server should log."""
         from tui.ui.screens.log_level import LogLevelScreen  # noqa: PLC0415 - on first use
 
         level = self._bridge.state.log_levels.get(server, "")
         self.app.push_screen(LogLevelScreen(self._commands, server, level))
 
     def choose_model(self) -> None:
-        """Ask who answers."""
-        from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on first use
+        from tui.ui.screens.model_setup import WelcomeScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(WelcomeScreen(self._bridge, self._commands))
 
@@ -172,7 +152,7 @@ class MainScreen(Screen[None]):
             self.choose_model()
 
     def on_descendant_focus(self) -> None:
-        """Let the pane with the focus be the one in front."""
+        """Bring the pane with the focus to the front."""
         focused = self.focused
         if focused is None:
             return
@@ -181,7 +161,7 @@ class MainScreen(Screen[None]):
                 self._bring(pane)
 
     def _show_hints(self) -> None:
-        """Write the keys of the focused pane into its border."""
+        """Show the keys of the focused pane in its border."""
         focused = self.focused
         for pane in (self.servers, self.side):
             if focused is None or pane not in focused.ancestors_with_self:

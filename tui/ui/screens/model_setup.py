@@ -1,4 +1,4 @@
-"""The question who answers: the demo, Gemini with a key, or Vertex."""
+"""The choice of the model service: the demo, Gemini with an API key, or Vertex AI."""
 
 from enum import IntEnum
 from typing import ClassVar, Final
@@ -19,32 +19,32 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.notices import notices_view
 from tui.ui.screens.dialog import DIALOG_STYLES
-from tui.ui.widgets.plain import PlainText, fit
+from tui.ui.widgets.text.plain import PlainText, fit
 
 MAX_KEY: Final = 256
-"""Characters that a pasted key may have."""
+"""Characters of a pasted API key."""
 
 MAX_NAME: Final = 128
-"""Characters that a project or a location may have."""
+"""Characters of a project or a location."""
 
-TRYING: Final = "One moment…"
-"""Stands there while the engine tries what was typed in."""
+TRYING: Final = "Checking…"
+"""Shown while the engine tries the input."""
 
 INTRODUCTION: Final = """\
-gemdeck can answer with Gemini, or with an offline demo model that needs no account. \
-Your servers and tools work with each of them."""
+gemdeck can use Gemini, or an offline demo model that needs no account. \
+Your servers and tools work with both."""
 
 KEY_HINT: Final = """\
-Paste a key from https://aistudio.google.com/apikey and press Enter. It is kept in the \
-keyring of this computer; where there is none, in a file that only you can read."""
+Paste a key from https://aistudio.google.com/apikey and press Enter. It is stored in this \
+computer's keyring or, if there is none, in a file that only you can read."""
 
 VERTEX_HINT: Final = """\
-Vertex AI uses the Google credentials of this computer, as "gcloud auth application-default \
-login" sets them up."""
+Vertex AI uses this computer's Google credentials. To set them up, run \
+"gcloud auth application-default login"."""
 
 
-class Way(IntEnum):
-    """The three ways to go on, in the order of the list."""
+class Choice(IntEnum):
+    """The choices, in the order of the list."""
 
     DEMO = 0
     KEY = 1
@@ -52,18 +52,18 @@ class Way(IntEnum):
 
 
 _CHOICES: Final = {
-    Way.DEMO: ("Continue with the demo", "offline, no account"),
-    Way.KEY: ("Paste a Gemini API key", "Gemini answers"),
-    Way.VERTEX: ("Use Vertex AI", "a Google Cloud project answers"),
+    Choice.DEMO: ("Continue with the demo", "offline, no account"),
+    Choice.KEY: ("Paste a Gemini API key", "Gemini API"),
+    Choice.VERTEX: ("Use Vertex AI", "your Google Cloud project"),
 }
 
 
 class WelcomeScreen(ModalScreen[None]):
-    """Asks who answers, and stays until it is settled; Esc leaves things as they are.
+    """Let the user choose the model service; closes when the engine has accepted the choice.
 
     Args:
-        bridge: Where the outcome of a try comes from.
-        commands: What the user asks for goes there.
+        bridge: Provides the state.
+        commands: Executes the choice.
     """
 
     CSS_PATH = DIALOG_STYLES
@@ -81,12 +81,11 @@ class WelcomeScreen(ModalScreen[None]):
         self._is_trying = False
 
     def compose(self) -> ComposeResult:
-        """Compose the choices and the two forms, which show once chosen."""
         with Vertical(classes="dialog") as frame:
             missing = self._bridge.state.model.needs_setup
-            frame.border_title = "No Gemini key was found" if missing else "Who answers?"
+            frame.border_title = "No Gemini API key found" if missing else "Choose a model"
             yield PlainText(INTRODUCTION)
-            yield OptionList(*map(_choice, Way), markup=False, compact=True)
+            yield OptionList(*map(_choice, Choice), markup=False, compact=True)
             with Vertical(id="key-form", classes="form"):
                 yield PlainText(KEY_HINT, classes="hint")
                 yield Input(
@@ -101,15 +100,14 @@ class WelcomeScreen(ModalScreen[None]):
             yield PlainText(classes="problem")
 
     def on_mount(self) -> None:
-        """Put the focus on the demo."""
         self._show_form(None)
-        self.choices.highlighted = Way.DEMO
+        self.choices.highlighted = Choice.DEMO
         self.choices.focus()
         self._bridge.watch(self, lambda state: state.model, self._on_model)
         self._bridge.watch(self, notices_view, self._on_notices)
 
     def action_back(self) -> None:
-        """Leave a form; or leave it at the model there is, which is the demo at first."""
+        """Leave the form, else close; if no model is set up, continue with the demo."""
         if self.key_form.display or self.vertex_form.display:
             self._show_form(None)
             self.choices.focus()
@@ -123,10 +121,11 @@ class WelcomeScreen(ModalScreen[None]):
         self.dismiss()
 
     def _show_form(self, form: Vertical | None) -> None:
-        self._complain("")
+        self._show_problem("")
         for candidate in (self.key_form, self.vertex_form):
             candidate.display = candidate is form
-        keys = "↵ choose  esc demo" if form is None else "↵ save  esc back"
+        leave = "demo" if self._bridge.state.model.needs_setup else "close"
+        keys = f"↵ choose  esc {leave}" if form is None else "↵ save  esc back"
         self.frame.border_subtitle = Content.styled(keys, "$foreground 60%")
         if form is not None:
             form.query_one(Input).focus()
@@ -134,12 +133,12 @@ class WelcomeScreen(ModalScreen[None]):
     @on(OptionList.OptionSelected)
     def _on_chosen(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        match Way(event.option_index):
-            case Way.DEMO:
+        match Choice(event.option_index):
+            case Choice.DEMO:
                 self._continue_with_demo()
-            case Way.KEY:
+            case Choice.KEY:
                 self._show_form(self.key_form)
-            case Way.VERTEX:
+            case Choice.VERTEX:
                 self._show_form(self.vertex_form)
 
     @on(Input.Submitted, "#key")
@@ -147,7 +146,7 @@ class WelcomeScreen(ModalScreen[None]):
         event.stop()
         key = event.value.strip()
         if not key:
-            self._complain("The key is empty.")
+            self._show_problem("The key is empty. Paste one and press Enter.")
             return
         self._try()
         self._commands.use_api_key(key)
@@ -159,16 +158,16 @@ class WelcomeScreen(ModalScreen[None]):
         location = self.query_one("#location", Input)
         for field, name in ((project, "project"), (location, "location")):
             if not field.value.strip():
-                self._complain(f"The {name} is empty.")
+                self._show_problem(f"The {name} is empty. Type one and press Enter.")
                 field.focus()
                 return
         self._try()
         self._commands.use_vertex(project.value.strip(), location.value.strip())
 
     def _try(self) -> None:
-        """Wait for what comes of it: another model, or a notice that says why not."""
+        """Wait for the outcome: another model, or a notice that says why not."""
         self._is_trying = True
-        self._complain(TRYING)
+        self._show_problem(TRYING)
 
     def _on_model(self, model: ModelView) -> None:
         if self._is_trying and model.backend is not BackendKind.DEMO:
@@ -178,15 +177,15 @@ class WelcomeScreen(ModalScreen[None]):
         _, notices = view
         if self._is_trying and notices and notices[-1].severity is Severity.ERROR:
             self._is_trying = False
-            self._complain(" ".join(filter(None, (notices[-1].text, notices[-1].advice))))
+            self._show_problem(" ".join(filter(None, (notices[-1].text, notices[-1].advice))))
 
-    def _complain(self, text: str) -> None:
+    def _show_problem(self, text: str) -> None:
         line = self.query_one(".problem", PlainText)
         line.update(text)
         line.display = bool(text)
 
 
-def _choice(way: Way) -> Content:
-    label, note = _CHOICES[way]
-    width = max(len(words) for words, _ in _CHOICES.values())
+def _choice(choice: Choice) -> Content:
+    label, note = _CHOICES[choice]
+    width = max(len(text) for text, _ in _CHOICES.values())
     return Content.assemble(fit(label, width + 3), (note, "$foreground 60%"))

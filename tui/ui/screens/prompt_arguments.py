@@ -1,4 +1,4 @@
-"""A small form for the arguments of a prompt, or the variables of a resource template."""
+"""The form for the arguments of a prompt or the variables of a resource template."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final, Protocol
@@ -19,36 +19,36 @@ from tui.text import clip
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.screens.dialog import DIALOG_STYLES
-from tui.ui.widgets.form_fields import TypedLine
-from tui.ui.widgets.plain import PlainText, block, one_line
+from tui.ui.widgets.forms.form_fields import TypedLine
+from tui.ui.widgets.text.plain import PlainText, block, one_line
 
 MAX_ARGUMENTS: Final = 50
-"""Arguments that the form asks for."""
+"""Arguments shown in the form."""
 
 MAX_VALUE: Final = 10_000
 """Characters of one argument."""
 
 MAX_SUGGESTIONS: Final = 20
-"""Completions of the server that are offered at once."""
+"""Completions shown at once."""
 
 MAX_LABEL: Final = 100
-"""Characters of a completion that are shown."""
+"""Characters shown of a completion."""
 
 COMPLETE_AFTER: Final = 0.15
-"""Seconds without a key after which the server is asked to complete."""
+"""Seconds without a key before the server is asked for completions."""
 
-HINT: Final = "↵ next field · ↑↓ choose a completion · ^S {} · Esc leaves it"
+HINT: Final = "↵ next field · ↑↓ choose a completion · ^S {} · Esc cancel"
 
 
 class Completer(Protocol):
-    """Asks a server to complete an argument; the answer comes with the token."""
+    """Asks a server to complete an argument; the answer in the state carries the token."""
 
     def __call__(self, token: str, argument: str, value: str, context: Mapping[str, str]) -> None:
-        """Ask for what can stand in `argument`, with the other arguments as context."""
+        """Request completions of `argument`, with the other arguments as context."""
 
 
 class ArgumentRow(Vertical):
-    """One argument: its name, the server's words, a line to type in, and completions below."""
+    """One argument: its name, its description, an input and the completions below."""
 
     def __init__(self, argument: PromptArgument) -> None:
         super().__init__(classes="field")
@@ -60,7 +60,6 @@ class ArgumentRow(Vertical):
         self._values: tuple[str, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """Compose the parts, one below the other."""
         notes = "required" if self.argument.required else "optional"
         label = Content.assemble(
             (one_line(self.argument.name), "bold"), (f"  {notes}", "$foreground 60%")
@@ -73,17 +72,15 @@ class ArgumentRow(Vertical):
         yield PlainText(classes="field-problem")
 
     def on_mount(self) -> None:
-        """Begin without completions and complaints."""
         self.offer(())
-        self.complain("")
+        self.show_problem("")
 
     @property
     def value(self) -> str:
-        """What was typed."""
         return self.line.value
 
     def offer(self, values: Sequence[str]) -> None:
-        """Show completions, none of them chosen."""
+        """Show completions, none of them highlighted."""
         self._values = tuple(value for value in values if value != self.value)[:MAX_SUGGESTIONS]
         self.offered.set_options(
             Option(Content(clip(one_line(value), MAX_LABEL))) for value in self._values
@@ -92,50 +89,53 @@ class ArgumentRow(Vertical):
         self.offered.highlighted = None
 
     def move(self, by: int) -> None:
-        """Choose the completion below or above."""
+        """Highlight the next or previous completion."""
         if self._values:
-            place = self.offered.highlighted
+            index = self.offered.highlighted
             self.offered.highlighted = (
                 (0 if by > 0 else len(self._values) - 1)
-                if place is None
-                else (place + by) % len(self._values)
+                if index is None
+                else (index + by) % len(self._values)
             )
 
-    def take(self, place: int | None = None) -> bool:
-        """Put the chosen completion into the line; tell whether there was one."""
-        place = self.offered.highlighted if place is None else place
-        if place is None or not self._values:
+    def accept(self, index: int | None = None) -> bool:
+        """Put a completion, by default the highlighted one, into the line.
+
+        Returns:
+            Whether there was one.
+        """
+        index = self.offered.highlighted if index is None else index
+        if index is None or not self._values:
             return False
-        self.line.value = self._values[place]
+        self.line.value = self._values[index]
         self.line.cursor_position = len(self.line.value)
         self.offer(())
         return True
 
-    def complain(self, reason: str) -> None:
-        """Show what is wrong, or nothing."""
+    def show_problem(self, reason: str) -> None:
         line = self.query_one(".field-problem", PlainText)
         line.update(Content(reason))
         line.display = bool(reason)
 
 
 class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
-    """Asks for arguments; gives those that were filled in, or None where it was left.
+    """Ask for arguments; the result is those that were filled in, or None if canceled.
 
     Args:
-        bridge: Where completions come from.
-        title: What they are for.
-        about: What there is to know about it.
+        bridge: Provides the state, with the completions.
+        title: The title of the frame.
+        about: The description of the prompt or template.
         arguments: What can be filled in.
-        verb: What happens then, in one word.
-        complete: Asks the server to complete; None where it does not.
+        verb: The label of the button, and of Ctrl+S.
+        complete: Asks the server for completions; None if it has none.
     """
 
     AUTO_FOCUS = "Input, Button"
     CSS_PATH = DIALOG_STYLES
     BINDINGS: ClassVar[list[BindingType]] = [
         *keymap.bindings(only=("arguments.send", "arguments.close")),
-        ("up", "move(-1)", "Completion above"),
-        ("down", "move(1)", "Completion below"),
+        ("up", "move(-1)", "Previous completion"),
+        ("down", "move(1)", "Next completion"),
     ]
 
     def __init__(
@@ -156,11 +156,10 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         self._verb = verb
         self._complete = complete
         self._timer: Timer | None = None
-        self._asked: tuple[str, ArgumentRow] | None = None
+        self._requested: tuple[str, ArgumentRow] | None = None
         self._serial = 0
 
     def compose(self) -> ComposeResult:
-        """Compose what it is about, the lines and the buttons."""
         with Vertical(classes="request arguments") as frame:
             frame.border_title = Content(one_line(self._title))
             with VerticalScroll(classes="request-body", can_focus=False):
@@ -172,22 +171,21 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
             yield PlainText(Content(HINT.format(self._verb)), classes="request-hint")
 
     def on_mount(self) -> None:
-        """Follow the completions that arrive."""
         self._fit()
         self._bridge.watch(self, lambda state: state.completion, self._on_completed)
 
     def on_resize(self) -> None:
-        """Leave room for the buttons, and keep the line that is filled in in sight."""
+        """Leave room for the buttons, and keep the focused input in view."""
         self._fit()
         if self.focused is not None:
             self.call_after_refresh(self.focused.scroll_visible, animate=False)
 
     def action_send(self) -> None:
-        """Give the arguments, unless one that is required is missing."""
+        """Return the arguments, unless a required one is missing."""
         missing = []
         for row in self._rows:
             is_missing = row.argument.required and not row.value
-            row.complain("This is required." if is_missing else "")
+            row.show_problem("This is required." if is_missing else "")
             if is_missing:
                 missing.append(row)
         if missing:
@@ -196,11 +194,9 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
             self.dismiss(dict(self._filled_in(self._rows)))
 
     def action_close(self) -> None:
-        """Send nothing."""
         self.dismiss(None)
 
     def action_move(self, by: int) -> None:
-        """Choose another completion of the line with the focus."""
         row = self._row_of(self.focused)
         if row is not None:
             row.move(by)
@@ -215,10 +211,10 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
 
     @on(Input.Submitted)
     def _on_submitted(self, event: Input.Submitted) -> None:
-        """Take the chosen completion, else go on to the next line or the button."""
+        """Accept the highlighted completion, else go to the next input or the button."""
         event.stop()
         row = self._row_of(event.input)
-        if row is not None and not row.take():
+        if row is not None and not row.accept():
             row.offer(())
             self.focus_next()
 
@@ -227,31 +223,31 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         event.stop()
         row = self._row_of(event.option_list)
         if row is not None:
-            row.take(event.option_index)
+            row.accept(event.option_index)
 
     @on(Input.Changed)
     def _on_typed(self, event: Input.Changed) -> None:
-        """Ask the server once nothing has been typed for a moment."""
+        """Request completions after a pause in typing."""
         event.stop()
         row = self._row_of(event.input)
         if self._timer is not None:
             self._timer.stop()
         if row is not None and self._complete is not None and row.line.has_focus:
-            self._timer = self.set_timer(COMPLETE_AFTER, lambda: self._ask(row))
+            self._timer = self.set_timer(COMPLETE_AFTER, lambda: self._request(row))
 
-    def _ask(self, row: ArgumentRow) -> None:
+    def _request(self, row: ArgumentRow) -> None:
         if self._complete is None or not row.line.has_focus:
             return
         self._serial += 1
         token = f"{id(self)}-{self._serial}"
-        self._asked = token, row
+        self._requested = token, row
         others = self._filled_in(other for other in self._rows if other is not row)
         self._complete(token, row.argument.name, row.value, dict(others))
 
     def _on_completed(self, completed: ArgumentCompleted | None) -> None:
-        if completed is None or self._asked is None or completed.token != self._asked[0]:
+        if completed is None or self._requested is None or completed.token != self._requested[0]:
             return
-        row = self._asked[1]
+        row = self._requested[1]
         if row.line.has_focus:
             row.offer(completed.values)
 
@@ -262,5 +258,4 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         return next((row for row in self._rows if widget in (row.line, row.offered)), None)
 
     def _fit(self) -> None:
-        """Bound the body, so that the buttons are in sight."""
         self.query_one(".request-body").styles.max_height = max(3, self.app.size.height - 9)

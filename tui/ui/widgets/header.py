@@ -1,4 +1,4 @@
-"""The one line at the top: which model, which folder, and how things stand."""
+"""The header line: the model, the folder, servers, tokens and service."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,39 +14,39 @@ from tui.model.trust import FolderTrust
 from tui.store.selectors import Discovery, discovery, ready_count, waiting_text
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
-from tui.ui.widgets.plain import count, one_line
+from tui.ui.widgets.text.plain import count, one_line
 
 NAME: Final = "gemdeck"
-"""The title of the app; it never holds text from elsewhere."""
+"""The app's title; never text from outside."""
 
-UNASKED: Final = "tools run unasked"
-"""Stands in the header for as long as gemdeck runs with ``--yolo``."""
+UNASKED: Final = "tools run without asking"
+"""Shown in the header while gemdeck runs with ``--yolo``."""
 
 GAP: Final = 3
 """Cells between two fields."""
 
 _MUTED: Final = "$foreground 60%"
 
-_UNSAID: Final = frozenset({FolderTrust.UNKNOWN, FolderTrust.NOTHING_TO_TRUST})
-"""What needs no word in the header."""
+_NOT_SHOWN: Final = frozenset({FolderTrust.UNKNOWN, FolderTrust.NOTHING_TO_TRUST})
+"""Trust that the header does not mention."""
 
 _WARNED_OF: Final = frozenset({FolderTrust.UNTRUSTED, FolderTrust.CHANGED})
-"""What the user should look at."""
+"""Trust that needs the user's attention."""
 
 Field = tuple[tuple[str, str], ...]
-"""One field of the line: pieces of text, each with its style."""
+"""One field of the line: pairs of text and style."""
 
 _NAME_FIELD: Final[Field] = ((NAME, "bold"),)
 
 
 def trust_tone(trust: FolderTrust) -> str:
-    """Give the style for the word on a folder."""
+    """Return the style of the word for a folder's trust."""
     return "$text-warning" if trust in _WARNED_OF else _MUTED
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderView:
-    """What the header shows of the state."""
+    """The part of the state that the header shows."""
 
     model: str
     workspace: str
@@ -61,7 +61,7 @@ class HeaderView:
 
 
 def header_view(state: AppState) -> HeaderView:
-    """Take from the state what the header shows."""
+    """Select what the header shows."""
     ready, meant = ready_count(state)
     return HeaderView(
         model=state.model.name,
@@ -73,15 +73,15 @@ def header_view(state: AppState) -> HeaderView:
         meant=meant,
         discovery=discovery(state),
         waiting=waiting_text(state),
-        usage=state.usage,
+        usage=state.conversation.usage,
     )
 
 
 def header_content(view: HeaderView, width: int) -> Content:
-    """Lay the header out in one line: who on the left, numbers on the right.
+    """Lay the header out in one line: model and folder on the left, numbers on the right.
 
-    Where it gets narrow the names of awaited servers go first, then the path, then the model; a
-    folder that should be looked at keeps its word longer than its path.
+    If it is too narrow, the names of starting servers are dropped first, then the path, then the
+    model. A folder that needs attention keeps its trust longer than its path.
     """
     right = _right(view, one_line(view.waiting))
     if _width(next(_lefts(view))) + _width(right) + GAP > width:
@@ -93,10 +93,10 @@ def header_content(view: HeaderView, width: int) -> Content:
 
 
 def _lefts(view: HeaderView) -> Iterator[list[Field]]:
-    """List what can stand on the left, the fullest first."""
+    """Yield the variants of the left side, longest first."""
     model: list[Field] = [((one_line(view.model), ""),)] if view.model else []
     path: Field = ((one_line(view.workspace), _MUTED),) if view.workspace else ()
-    word = "" if view.trust in _UNSAID else view.trust.value
+    word = "" if view.trust in _NOT_SHOWN else view.trust.value
     tone = trust_tone(view.trust)
     if path:
         yield [_NAME_FIELD, *model, (*path, (f" ({word})", tone)) if word else path]
@@ -142,7 +142,6 @@ class DeckHeader(Widget):
         self._view = header_view(bridge.state)
 
     def on_mount(self) -> None:
-        """Follow the state."""
         self._bridge.watch(self, header_view, self._show)
 
     def _show(self, view: HeaderView) -> None:
@@ -150,5 +149,4 @@ class DeckHeader(Widget):
         self.refresh()
 
     def render(self) -> Content:
-        """Draw the line at the width there is."""
         return header_content(self._view, self.size.width)

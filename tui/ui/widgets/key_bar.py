@@ -1,7 +1,7 @@
-"""The line of keys at the bottom, and the hints in the border of the focused pane."""
+"""The key bar at the bottom, and the key hints in the border of the focused pane."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
 from rich.cells import cell_len
@@ -16,10 +16,10 @@ from textual.widget import Widget
 from tui.ui import keymap
 
 GAPS: Final = (2, 1)
-"""Cells between two hints: the wide gap, and the one where space is short."""
+"""Cells between two hints: usually, and if space is short."""
 
 SPARE: Final = ("deck.resources", "deck.prompts", "deck.activity", "deck.tools")
-"""Binding ids that the bar leaves out where space is short, the first one first."""
+"""Binding ids that the bar drops first if space is short, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Hint:
         id: The id of the binding, or nothing.
         name: Textual's name of the key.
         key: The key as written on the screen.
-        label: A word or two.
+        label: What it does, in a word or two.
     """
 
     id: str
@@ -40,32 +40,25 @@ class Hint:
 
     @property
     def width(self) -> int:
-        """Cells that the hint takes."""
         return cell_len(self.key) + 1 + cell_len(self.label)
 
     @property
-    def shortened(self) -> "Hint":
-        """The hint with the shorter word that its key has, if any."""
-        return replace(self, label=keymap.short_label(self.id) or self.label)
-
-    @property
     def content(self) -> Content:
-        """The hint as drawn."""
         return Content.assemble((self.key, "$foreground"), " ", (self.label, "$foreground 60%"))
 
 
 @runtime_checkable
 class NamesActions(Protocol):
-    """A node whose keys are called differently from moment to moment."""
+    """A node whose key labels depend on its state."""
 
     def action_label(self, action: str) -> str | None:
-        """Give the word for an action now, or None for its usual one."""
+        """Return the label of an action now, or None for its usual one."""
 
 
 def hints(
     app: App[Any], bindings: Mapping[str, ActiveBinding], nodes: Iterable[DOMNode]
 ) -> tuple[Hint, ...]:
-    """List the keys that some nodes offer now, each action once, in the order of the keymap."""
+    """List the active keys of some nodes, each action once, in the order of the keymap."""
     owners = set(nodes)
     found: dict[str, Hint] = {}
     for name, (node, binding, enabled, _) in bindings.items():
@@ -77,15 +70,11 @@ def hints(
 
 
 def fitting(entries: Sequence[Hint], width: int) -> tuple[tuple[Hint, ...], int]:
-    """Choose the hints that fit in `width` cells, and the gap between them.
+    """Return the hints that fit in `width` cells, and the gap between them.
 
-    The gap shrinks first, then words are shortened, then the spare hints go, then those at the
-    end.
+    The gap shrinks first, then the hints in `SPARE` go, then those at the end.
     """
-    for gap in GAPS:
-        if _width(entries, gap) <= width:
-            return tuple(entries), gap
-    kept = [hint.shortened for hint in entries]
+    kept = list(entries)
     spare = [hint for name in SPARE for hint in kept if hint.id == name]
     while True:
         for gap in GAPS:
@@ -99,28 +88,24 @@ def _width(entries: Sequence[Hint], gap: int) -> int:
 
 
 def hint_line(entries: Sequence[Hint], width: int) -> Content:
-    """Write as many hints as fit in one line of `width` cells."""
+    """Return one line of `width` cells with as many hints as fit."""
     kept, gap = fitting(entries, width)
     return Content(" " * gap).join(hint.content for hint in kept)
 
 
 class KeyBar(Widget):
-    """Shows the keys that work in every pane; a click on one presses it.
-
-    Behind a dialog it shows those that still work there.
-    """
+    """Show the keys that work in every pane, or in the open dialog; a click presses the key."""
 
     def __init__(self) -> None:
         super().__init__()
         self._hints: tuple[Hint, ...] = ()
 
     def on_mount(self) -> None:
-        """Follow the bindings of the screen."""
         self.screen.bindings_updated_signal.subscribe(self, self._update)
         self._update(self.screen)
 
     def follow(self) -> None:
-        """Look again which keys work; called when the screen is covered and uncovered."""
+        """Update the keys; called when the screen is covered and uncovered."""
         self._update(self.screen)
 
     def _update(self, screen: Screen[Any]) -> None:
@@ -128,24 +113,23 @@ class KeyBar(Widget):
             return
         found = hints(self.app, screen.active_bindings, (screen, self.app))
         if self.app.screen is not screen:
-            at_work = self._at_work_over(screen)
-            found = tuple(hint for hint in found if hint.id in at_work)
+            active = self._active_over(screen)
+            found = tuple(hint for hint in found if hint.id in active)
         if found != self._hints:
             self._hints = found
             self.refresh()
 
-    def _at_work_over(self, screen: Screen[Any]) -> set[str | None]:
-        """Name the bindings that work in the dialog: its own, and those that come before all."""
+    def _active_over(self, screen: Screen[Any]) -> set[str | None]:
+        """Return the ids of the bindings that work in the dialog over `screen`."""
         own = self.app.screen.active_bindings.values()
-        before_all = (
+        global_keys = (
             active
             for active in screen.active_bindings.values()
             if active.node is self.app and active.binding.priority
         )
-        return {active.binding.id for active in (*own, *before_all) if active.enabled}
+        return {active.binding.id for active in (*own, *global_keys) if active.enabled}
 
     def render(self) -> Content:
-        """Draw the keys."""
         return hint_line(self._hints, self.size.width)
 
     def on_click(self, event: events.Click) -> None:

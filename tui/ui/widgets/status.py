@@ -1,4 +1,4 @@
-"""How the status of a server looks: a glyph one cell wide, a word, and a tone."""
+"""The glyph, word and tone of a server's status."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -11,7 +11,7 @@ _S = ServerStatus
 
 
 class Tone(StrEnum):
-    """What a status means for the user; the value ends the name of a component class."""
+    """What a status means for the user; the value is the suffix of a component class."""
 
     GOOD = "good"
     BUSY = "busy"
@@ -47,14 +47,14 @@ TONES: Final[Mapping[ServerStatus, Tone]] = {
 }
 
 STOPPABLE: Final = frozenset({_S.READY, _S.STARTING, _S.RETRYING, _S.NEEDS_SIGN_IN})
-"""Statuses in which stopping a server means something."""
+"""Statuses in which a server can be stopped."""
 
 STARTABLE: Final = frozenset({_S.STOPPED, _S.FAILED})
-"""Statuses in which starting a server means something."""
+"""Statuses in which a server can be started."""
 
 
 def status_word(view: ServerView, now: float) -> str:
-    """Give the word for a server's status; a retry counts down.
+    """Return the word for a server's status; a retry counts down.
 
     Args:
         view: The server.

@@ -10,30 +10,38 @@ import anyio
 from pydantic import SecretStr
 
 from tests.fakes.gemini import KEY, FakeGemini
+from tests.support.waiting import PATIENCE
 from tui.engine.auth.credentials import ModelAccess
-from tui.engine.chat.arguments import ArgumentRules
+from tui.engine.bus import EventBus
+from tui.engine.chat.backends.gemini import GeminiBackend, create_gemini_backend
+from tui.engine.chat.call_arguments import ArgumentRules
 from tui.engine.chat.conversation import Conversation
-from tui.engine.chat.gemini import GeminiBackend, create_gemini_backend
 from tui.engine.chat.turn import TurnLimits
-from tui.engine.consent.broker import ConsentBroker
-from tui.engine.consent.protocol import (
+from tui.engine.consent.consent import (
     Answer,
-    Consent,
+    Confirm,
     Edit,
     Inquiry,
     TurnRecord,
     UnusableEditError,
 )
-from tui.engine.consent.rules.policy import Policy
-from tui.engine.events import EventBus
-from tui.engine.tools import JsonObject, OfferedTool, TextPart, ToolCallError, ToolResult
+from tui.engine.consent.policy import Policy
+from tui.engine.consent.tool_approval import ToolApproval
+from tui.engine.desk import Desk
+from tui.engine.mcp.catalog.offered_tool import (
+    JsonObject,
+    OfferedTool,
+    TextPart,
+    ToolCallError,
+    ToolResult,
+)
 from tui.model.arguments import canonical_json, read_arguments
 from tui.model.catalog import ToolId, ToolView
 from tui.model.chat import BackendKind, ChatNotice, Entry, EntryId, ModelText, Progress, ToolCall
 from tui.model.consent import Choice, Decision
 from tui.model.events import Event, RequestRaised, TurnFinished
-from tui.model.limits import DEFAULT_RESULT_SIZE
 from tui.model.servers import ServerId
+from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 from tui.store.selectors import entries
 from tui.store.store import Store
 
@@ -123,6 +131,9 @@ class InProcessTools:
     def offered_tools(self) -> Sequence[OfferedTool]:
         return tuple(self.tools)
 
+    def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:  # noqa: ARG002 - none here
+        return None
+
     async def call_tool(
         self,
         tool: OfferedTool,
@@ -157,7 +168,7 @@ class Chat:
     bus: EventBus
     store: Store = field(default_factory=Store)
     events: list[Event] = field(default_factory=list)
-    broker: ConsentBroker | None = None
+    desk: Desk | None = None
 
     def __post_init__(self) -> None:
         self._heard = asyncio.Event()
@@ -170,12 +181,12 @@ class Chat:
 
     async def say(self, text: str) -> None:
         self.conversation.send(text)
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE):
             await self.conversation.wait_idle()
 
     async def wait_for(self, kind: type[E], count: int = 1) -> E:
         """Wait for the given event number of a kind."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE):
             while len(found := self.all(kind)) < count:
                 self._heard.clear()
                 await self._heard.wait()
@@ -212,18 +223,13 @@ class Chat:
     ) -> None:
         """Answer the given question number, counted over the whole conversation."""
         asked = await self.wait_for(RequestRaised, count)
-        assert self.broker is not None
-        self.broker.decide(asked.request.id, Decision(choice, note, arguments=arguments))
+        assert self.desk is not None
+        self.desk.answer(asked.request.id, Decision(choice, note, arguments=arguments))
 
 
-class AllowAll:
-    """Consent that asks nobody."""
-
-    def __init__(self) -> None:
-        self.policy = Policy()
-
-    async def confirm(self, _: Inquiry) -> Answer:
-        return Answer(allows=True, source="a test")
+async def allow_all(_: Inquiry) -> Answer:
+    """Ask nobody."""
+    return Answer(allows=True, source="a test")
 
 
 @asynccontextmanager
@@ -232,7 +238,7 @@ async def chatting(
     *tools: OfferedTool,
     model: str = MODEL,
     asks: bool = False,
-    consent: Consent | None = None,
+    confirm: Confirm = allow_all,
     idle_timeout: float = 5.0,
     max_tool_calls: int = 20,
     max_result_size: int = DEFAULT_RESULT_SIZE,
@@ -242,17 +248,19 @@ async def chatting(
     """Run a conversation against the fake; `asks` puts questions instead of allowing all."""
     bus = EventBus()
     host = InProcessTools(list(tools))
-    broker = ConsentBroker(bus.publish) if asks else None
+    desk = Desk(bus.publish)
+    approval = ToolApproval(desk, bus.publish, Policy())
+    bus.subscribe(approval.heed)
     conversation = Conversation(
         await open_backend(fake.url, model=model, idle_timeout=idle_timeout),
         host,
-        consent or broker or AllowAll(),
+        approval.confirm if asks else confirm,
         bus.publish,
         rules=rules or simple_rules(),
         limits=TurnLimits(max_tool_calls, max_result_size),
         prepare=prepare,
     )
-    chat = Chat(conversation, host, bus, broker=broker)
+    chat = Chat(conversation, host, bus, desk=desk)
     runner = asyncio.create_task(conversation.run())
     try:
         yield chat

@@ -1,6 +1,6 @@
 """The rules that the server side brings."""
 
-from tui.engine.chat.arguments import load_argument_rules
+from tui.engine.chat.call_arguments import SERVER_RULES
 
 SCHEMA = {
     "type": "object",
@@ -9,8 +9,8 @@ SCHEMA = {
 }
 
 
-async def test_the_rules_of_the_server_side_coerce_and_check() -> None:
-    rules = await load_argument_rules()
+def test_the_rules_of_the_server_side_coerce_and_check() -> None:
+    rules = SERVER_RULES
     coerced = rules.coerce(SCHEMA, {"count": 2.0})
     assert coerced == {"count": 2}
     assert isinstance(coerced["count"], int)

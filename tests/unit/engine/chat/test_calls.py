@@ -10,18 +10,22 @@ from tests.fakes.gemini_rules import Json
 from tests.fakes.gemini_script import Action, Call, Say
 from tests.unit.engine.chat.support import Chat, Run, chatting, make_tool, text_result
 from tui.engine.chat import calls as module
-from tui.engine.chat.arguments import ArgumentRules
-from tui.engine.consent.headless import HeadlessConsent
-from tui.engine.tools import JsonObject, OfferedTool, ToolCallError, ToolResult
+from tui.engine.chat.call_arguments import ArgumentRules
+from tui.engine.consent.policy import Policy
+from tui.engine.consent.tool_approval import ToolApproval
+from tui.engine.desk import Desk
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, ToolCallError, ToolResult
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice
 from tui.model.events import (
     RequestRaised,
     RequestSettled,
+    ServerStatusChanged,
     ToolCallChanged,
     ToolCallProgressed,
 )
 from tui.model.requests import ConfirmationRequest
+from tui.model.servers import ServerStatus
 
 Script = list[tuple[Action, ...]]
 
@@ -103,7 +107,7 @@ async def test_a_long_result_is_cut_in_the_middle_for_the_model() -> None:
 
     fake, _ = await run_once(one_step(("go", {})), make_tool("go"), go=talks)
     output = responses(fake)[0]["output"]
-    assert "characters left out" in output
+    assert "characters omitted" in output
     assert output.endswith("z")
     assert len(output) < 61_000
 
@@ -145,7 +149,7 @@ async def test_the_same_call_denied_once_is_not_asked_again_in_the_turn() -> Non
         await chat.decide(Choice.DENY)
         await chat.conversation.wait_idle()
     assert len(chat.all(RequestRaised)) == 1
-    assert "denied this very call already" in responses(fake, 2)[0]["error"]
+    assert "already denied this exact call" in responses(fake, 2)[0]["error"]
 
 
 async def test_a_step_asks_about_all_its_calls_at_once_in_any_order_of_answers() -> None:
@@ -246,29 +250,6 @@ async def test_a_slow_check_does_not_hold_up_the_loop() -> None:
     assert [call.status for call in chat.calls] == [ToolCallStatus.OK]
 
 
-async def test_stopping_while_the_rules_load_leaves_no_row_that_waits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    loading = asyncio.Event()
-
-    async def load() -> ArgumentRules:
-        loading.set()
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    monkeypatch.setattr("tui.engine.chat.turn.load_argument_rules", load)
-    async with FakeGemini(one_step(("go", {}))) as fake, chatting(fake, make_tool("go")) as chat:
-        chat.conversation._context.rules = None
-        chat.conversation.send("x")
-        await asyncio.wait_for(loading.wait(), 5)
-        chat.conversation.cancel()
-        await chat.conversation.wait_idle()
-        assert [c for c in chat.calls if c.status is not ToolCallStatus.CANCELLED] == []
-        await chat.say("y")
-    assert fake.violations == []
-    assert chat.answer == "done"
-
-
 async def test_what_is_shown_is_what_is_sent() -> None:
     arguments = {"text": "a\u202eb\x1b[2J" + " " * 50 + "\U000e0041end"}
     script = one_step(("go", arguments))
@@ -337,9 +318,8 @@ async def test_a_server_that_goes_away_takes_its_questions_along_and_that_is_no_
     ):
         chat.conversation.send("x")
         asked = await chat.wait_for(RequestRaised)
-        assert chat.broker is not None
         assert isinstance(asked.request, ConfirmationRequest)
-        chat.broker.withdraw_server(asked.request.server)
+        chat.bus.publish(ServerStatusChanged(asked.request.server, ServerStatus.STOPPED))
         await chat.wait_for(RequestRaised, 2)
         await chat.decide(Choice.ONCE)  # too late: nothing happens
         assert chat.tools.called == []
@@ -357,8 +337,10 @@ async def test_a_server_that_goes_away_takes_its_questions_along_and_that_is_no_
 async def test_without_a_screen_only_listed_tools_run() -> None:
     script = one_step(("go", {}), ("other", {}))
     tools = (make_tool("go"), make_tool("other"))
-    consent = HeadlessConsent(["notes.go"])
-    async with FakeGemini(script) as fake, chatting(fake, *tools, consent=consent) as chat:
+    desk = Desk(lambda _: None, attended=False)
+    approval = ToolApproval(desk, lambda _: None, Policy(), ["notes.go"])
+    confirm = approval.confirm
+    async with FakeGemini(script) as fake, chatting(fake, *tools, confirm=confirm) as chat:
         await chat.say("x")
     ran, denied = responses(fake)
     assert ran == {"output": "go ran"}

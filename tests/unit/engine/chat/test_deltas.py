@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.chat.deltas import MAX_HELD, DeltaSanitizer
+from tui.engine.chat.safe_stream import MAX_HELD, DeltaSanitizer
 from tui.text import sanitize
 
 HOSTILE = st.text(
@@ -78,6 +78,6 @@ def test_plain_text_is_never_held_back() -> None:
 
 def test_finding_where_to_cut_takes_linear_time() -> None:
     sanitizer = DeltaSanitizer()
-    started = time.perf_counter()
+    started = time.process_time()
     sanitizer.feed("\x1b]" * 50_000)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

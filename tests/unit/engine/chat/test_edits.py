@@ -3,9 +3,9 @@
 import pytest
 
 from tests.unit.engine.chat.support import make_tool, simple_rules
-from tui.engine.chat import edits as module
-from tui.engine.chat.edits import read_edit, told_changes
-from tui.engine.consent.protocol import UnusableEditError
+from tui.engine.chat import call_arguments as module
+from tui.engine.chat.call_arguments import read_edit, told_changes
+from tui.engine.consent.consent import UnusableEditError
 
 SCHEMA = make_tool("go").schema
 
@@ -20,13 +20,13 @@ async def test_an_edit_is_what_is_sent_and_how_it_is_shown() -> None:
     ("text", "words"),
     [
         ("", "line 1"),
-        ("[]", "have to be an object"),
-        ('{"text": 1, "text": 2}', "stands twice"),
-        ('{"text": NaN}', "no number of JSON"),
+        ("[]", "must be an object"),
+        ('{"text": 1, "text": 2}', "duplicate key"),
+        ('{"text": NaN}', "not a JSON number"),
         ('{"text": 1e999}', "out of range"),
         ('{"text": "\\ud800"}', "surrogate"),
         ('{"wrong": 1}', "wrong is not a parameter"),
-        ("[" * 100_000, "nested too deeply"),
+        ("[" * 100_000, "nested deeper"),
     ],
 )
 async def test_an_edit_that_says_two_things_or_none_is_refused(text: str, words: str) -> None:
@@ -43,7 +43,7 @@ async def test_an_edit_longer_than_anyone_reads_is_refused(monkeypatch: pytest.M
 def test_the_model_is_told_each_change() -> None:
     told = told_changes({"a": 1, "b": "x", "c": True}, {"b": "y", "c": 1, "d": [2]})
     assert told == (
-        'The user changed the arguments before the call: "a" was left out; "b" is now "y"; '
+        'The user changed the arguments before the call: "a" was removed; "b" is now "y"; '
         '"c" is now 1; "d" was added: [2].'
     )
 

@@ -6,13 +6,16 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from tui.engine.chat import generation as module
-from tui.engine.chat.backend import ModelBackend, ModelChunk, ModelError, ModelRequest
-from tui.engine.chat.generation import BackendGenerator, Generation
-from tui.engine.chat.history import UNSIGNED, FunctionCall
+from tui.engine.chat import step
+from tui.engine.chat.backends.backend import ModelBackend, ModelChunk, ModelRequest
+from tui.engine.chat.generation import backend_generator
+from tui.engine.chat.history import UNSIGNED
 from tui.engine.demo.model import DEMO_MODEL, DemoBackend
+from tui.engine.mcp.catalog.offered_tool import FunctionCall, TextPart
+from tui.engine.mcp.context import Generation, GenerationError, Prompt, PromptMessage
 from tui.model.chat import BackendKind
 
-ASK = ModelRequest(({"role": "user", "parts": [{"text": "x"}]},), (), max_output_tokens=5)
+ASK = Prompt((PromptMessage("user", (TextPart("x"),)),), (), "", 5)
 
 
 class Scripted:
@@ -43,8 +46,8 @@ def text(words: str, reason: str = "") -> ModelChunk:
     return ModelChunk(({"text": words},), finish_reason=reason)
 
 
-async def generate(backend: ModelBackend, request: ModelRequest = ASK) -> Generation:
-    return await BackendGenerator(lambda: backend).generate(request)
+async def generate(backend: ModelBackend, prompt: Prompt = ASK) -> Generation:
+    return await backend_generator(lambda: backend).generate(prompt)
 
 
 async def test_text_is_gathered_and_thoughts_are_not() -> None:
@@ -71,21 +74,21 @@ async def test_an_answer_that_reaches_its_limit_is_marked() -> None:
     [
         ([ModelChunk(finish_reason="MAX_TOKENS")], "used up all 5 tokens"),
         ([text("", "STOP")], "empty answer"),
-        ([text("x")], "broke off"),
+        ([text("x")], "is incomplete"),
         ([text("x", "SAFETY")], "was stopped"),
         ([ModelChunk(block_reason="SAFETY")], "refused"),
-        ([ModelChunk(finish_reason="MALFORMED_FUNCTION_CALL")], "cannot be read"),
+        ([ModelChunk(finish_reason="MALFORMED_FUNCTION_CALL")], "malformed"),
     ],
 )
 async def test_what_is_no_whole_answer_is_an_error(chunks: list[ModelChunk], problem: str) -> None:
-    with pytest.raises(ModelError, match=problem):
+    with pytest.raises(GenerationError, match=problem):
         await generate(Scripted(*chunks))
 
 
 async def test_an_answer_without_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_GENERATED", 10)
+    monkeypatch.setattr(step, "MAX_STEP_CHARACTERS", 10)
     backend = Scripted(*[text("long ")] * 5)
-    with pytest.raises(ModelError, match="longer than 10"):
+    with pytest.raises(GenerationError, match="longer than 10"):
         await generate(backend)
     assert backend.is_closed
 
@@ -93,16 +96,16 @@ async def test_an_answer_without_end_is_broken_off(monkeypatch: pytest.MonkeyPat
 async def test_a_model_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "GENERATION_TIMEOUT", 0.05)
     backend = Scripted()
-    with pytest.raises(ModelError, match="did not answer within"):
+    with pytest.raises(GenerationError, match="did not answer within"):
         await generate(backend)
     assert backend.is_closed
 
 
 async def test_calls_of_the_past_are_signed_where_the_model_wants_it() -> None:
     calls = [{"functionCall": {"name": "a"}}, {"functionCall": {"name": "b"}}]
-    request = ModelRequest(({"role": "model", "parts": calls},), ())
+    prompt = Prompt((PromptMessage("model", calls),), (), "", 5)
     backend = Scripted(text("x", "STOP"), model="gemini-3-pro")
-    await generate(backend, request)
+    await generate(backend, prompt)
     [asked] = backend.asked
     first, second = asked.contents[0]["parts"]
     assert first["thoughtSignature"] == UNSIGNED
@@ -111,15 +114,15 @@ async def test_calls_of_the_past_are_signed_where_the_model_wants_it() -> None:
 
 
 async def test_without_a_model_there_is_an_error() -> None:
-    generator = BackendGenerator(lambda: None)
-    assert generator.model == ""
-    with pytest.raises(ModelError, match="No model"):
+    generator = backend_generator(lambda: None)
+    assert generator.model() == ""
+    with pytest.raises(GenerationError, match="No model"):
         await generator.generate(ASK)
 
 
 async def test_the_demo_keeps_to_the_tokens_it_is_given() -> None:
-    generator = BackendGenerator(lambda: DemoBackend(pace=0))
+    generator = backend_generator(lambda: DemoBackend(pace=0))
     generation = await generator.generate(ASK)
-    assert generation.model == generator.model == DEMO_MODEL
+    assert generation.model == generator.model() == DEMO_MODEL
     assert generation.is_cut
     assert len(generation.text) <= 20

@@ -4,16 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.gemini_rules import check_request
-from tui.engine.chat.backend import WirePart
+from tui.engine.chat.backends.backend import WirePart
 from tui.engine.chat.history import (
     MAX_RESPONSE_MEDIA,
     RESPONSE_ALLOWANCE,
-    FunctionCall,
     FunctionResponse,
     History,
     StepParts,
 )
-from tui.engine.tools import MediaPart, TextPart
+from tui.engine.mcp.catalog.offered_tool import FunctionCall, MediaPart, TextPart
 
 
 def parts_of(*parts: WirePart) -> list[object]:

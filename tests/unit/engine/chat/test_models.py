@@ -2,15 +2,15 @@
 
 import pytest
 
-from tui.engine.chat.backend import ModelError
-from tui.engine.chat.finish import Finish, judge_finish
-from tui.engine.chat.models import (
+from tui.engine.chat.backends.backend import ModelError
+from tui.engine.chat.backends.known_models import (
     context_limit,
     generation,
     signs_calls,
     takes_media_in_responses,
     thinks,
 )
+from tui.engine.chat.finish import Finish, judge_finish
 
 
 @pytest.mark.parametrize(

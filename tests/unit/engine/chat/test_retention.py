@@ -6,8 +6,8 @@ import pytest
 
 from tests.fakes.gemini_rules import check_request
 from tui.engine.chat import retention
-from tui.engine.chat.history import FunctionCall, FunctionResponse, History
-from tui.engine.tools import MediaPart, TextPart
+from tui.engine.chat.history import FunctionResponse, History
+from tui.engine.mcp.catalog.offered_tool import FunctionCall, MediaPart, TextPart
 
 CALL = FunctionCall("look", {}, "c")
 

@@ -18,7 +18,7 @@ from tests.fakes.gemini_script import (
     Think,
 )
 from tests.unit.engine.chat.support import chatting, make_tool, text_result
-from tui.engine.tools import JsonObject, MediaPart, TextPart, ToolResult
+from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult
 from tui.model.chat import ModelText, Severity, Thought, ToolCallStatus, TurnOutcome
 from tui.model.events import (
     EntryCompleted,
@@ -160,17 +160,17 @@ async def test_media_stand_in_the_response_or_beside_it(model: str, *, inline: b
 @pytest.mark.parametrize(
     ("actions", "words"),
     [
-        ((Fail(404, "models/x is not found"),), "not there"),
+        ((Fail(404, "models/x is not found"),), "was not found"),
         ((Fail(429, "Slow down.", retry_delay="60s"),), "quota"),
         ((Stop(),), "empty answer"),
-        ((Think("hm"), Stop()), "broke off"),
+        ((Think("hm"), Stop()), "is incomplete"),
         ((Raw(""), Finish("STOP")), "empty answer"),
         ((Block("SAFETY"),), "refused the message"),
         ((Finish("SAFETY"),), "safety filters"),
         ((Finish("RECITATION"),), "existing text"),
-        ((Think("hm"), Finish("MAX_TOKENS")), "longest output"),
+        ((Think("hm"), Finish("MAX_TOKENS")), "output limit"),
         ((Finish("WHATEVER"),), "stopped (WHATEVER)"),
-        ((Reset(),), "broke"),
+        ((Reset(),), "was lost"),
     ],
 )
 async def test_a_message_that_was_not_taken_in_goes_back_to_the_user(
@@ -277,7 +277,7 @@ async def test_a_model_that_only_writes_malformed_calls_is_given_up() -> None:
     async with FakeGemini([malformed] * 3) as fake, chatting(fake) as chat:
         await chat.say("x")
     assert len(fake.requests) == 3
-    assert "cannot be read" in chat.notices[-1].text
+    assert "malformed" in chat.notices[-1].text
     assert chat.last_turn.unsent == "x"
 
 
@@ -288,7 +288,7 @@ async def test_a_malformed_call_after_text_ends_the_turn_and_the_text_stays_once
         assert chat.answer == "Let me see. "
         assert chat.last_turn.outcome is TurnOutcome.FAILED
         assert chat.last_turn.unsent == ""
-        assert "cannot be read" in chat.notices[-1].text
+        assert "malformed" in chat.notices[-1].text
         await chat.say("y")
     assert fake.violations == []
     assert len(fake.requests) == 2

@@ -59,7 +59,7 @@ async def test_a_refused_tool_is_left_out_from_then_on() -> None:
         for request in fake.requests
     ]
     assert names == [["good", "bad"], ["good"], ["good"]]
-    assert "bad is left out" in chat.notices[0].text
+    assert "bad is not offered" in chat.notices[0].text
     assert chat.answer == "ab"
 
 
@@ -85,10 +85,10 @@ async def test_calls_beyond_the_limit_are_not_run_and_the_model_is_told() -> Non
     assert fake.violations == []
     assert len(chat.tools.called) == 2
     responses = [p["functionResponse"] for p in fake.requests[1].contents[2]["parts"]]
-    assert "room for 2 tool calls" in responses[2]["response"]["error"]
+    assert "limited to 2 tool calls" in responses[2]["response"]["error"]
     assert chat.answer == "That is all."
     assert chat.last_turn.outcome is TurnOutcome.LIMITED
-    assert "room for 2" in chat.notices[0].text
+    assert "limited to 2" in chat.notices[0].text
 
 
 async def test_a_model_that_never_stops_calling_is_stopped() -> None:
@@ -163,4 +163,4 @@ async def test_a_fault_of_our_own_ends_the_turn_and_nothing_else() -> None:
 async def test_an_idle_stream_is_given_up() -> None:
     async with FakeGemini([(Say("a"), Stall())]) as fake, chatting(fake, idle_timeout=0.2) as chat:
         await chat.say("x")
-    assert "Nothing came" in chat.notices[0].text
+    assert "sent nothing" in chat.notices[0].text

@@ -1,23 +1,31 @@
-"""Consent from patterns."""
+"""Consent from the patterns of the command line, where nobody can be asked."""
+
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.engine.chat.support import make_inquiry, make_tool
-from tui.engine.consent.headless import HeadlessConsent
-from tui.engine.consent.rules.book import GrantBook
-from tui.engine.consent.rules.grants import Grant, GrantNote
-from tui.engine.consent.rules.patterns import Pattern
-from tui.engine.consent.rules.policy import Policy
+from tui.engine.consent.grant_store import GrantBook
+from tui.engine.consent.grants import Grant, GrantNote
+from tui.engine.consent.policy import Policy
+from tui.engine.consent.tool_approval import ToolApproval
+from tui.engine.consent.tool_patterns import Pattern, unmatched
+from tui.engine.desk import Desk
 from tui.model.consent import Effect, GrantScope
 
 Pair = tuple[str, str]
 
 
+def headless(patterns: Sequence[str], policy: Policy | None = None) -> ToolApproval:
+    desk = Desk(lambda _: None, attended=False)
+    return ToolApproval(desk, lambda _: None, policy or Policy(), patterns)
+
+
 async def allows(patterns: list[str], pair: Pair, *others: Pair) -> bool:
     tool, *rest = (make_tool(name, server) for server, name in (pair, *others))
-    consent = HeadlessConsent(patterns)
+    consent = headless(patterns)
     answer = await consent.confirm(make_inquiry(tool, *rest))
     assert bool(answer.note) is not answer.allows
     return answer.allows
@@ -68,7 +76,7 @@ async def test_a_clear_pattern_still_counts_beside_an_unclear_one() -> None:
 
 async def test_a_trusted_server_needs_no_pattern() -> None:
     tool = make_tool("go", trusted=True)
-    assert (await HeadlessConsent([]).confirm(make_inquiry(tool))).allows
+    assert (await headless([]).confirm(make_inquiry(tool))).allows
 
 
 async def test_a_rule_that_denies_wins_over_the_list_and_over_yolo() -> None:
@@ -76,20 +84,20 @@ async def test_a_rule_that_denies_wins_over_the_list_and_over_yolo() -> None:
     for allows_all in (False, True):
         policy = Policy(allows_all=allows_all)
         policy.configure((), [Pattern("notes", "g*")], ())
-        answer = await HeadlessConsent(["notes.go"], policy).confirm(make_inquiry(tool))
+        answer = await headless(["notes.go"], policy).confirm(make_inquiry(tool))
         assert not answer.allows
         assert "forbids" in answer.note
 
 
 async def test_yolo_allows_what_no_rule_denies() -> None:
-    consent = HeadlessConsent([], Policy(allows_all=True))
+    consent = headless([], Policy(allows_all=True))
     assert (await consent.confirm(make_inquiry(make_tool("go")))).allows
 
 
 def test_names_that_mean_nothing_or_two_things_are_told() -> None:
     offered = [make_tool("c", "a.b"), make_tool("b.c", "a"), make_tool("status", "git")]
-    consent = HeadlessConsent(["git.statu", "a.b.c", "git", "git.status", "a.b"])
-    assert consent.unmatched(offered) == ("git.statu", "a.b.c")
+    patterns = ["git.statu", "a.b.c", "git", "git.status", "a.b"]
+    assert unmatched(patterns, offered) == ("git.statu", "a.b.c")
 
 
 NAME = st.text(st.sampled_from("ab."), min_size=1, max_size=4)
@@ -108,8 +116,8 @@ async def test_naming_one_tool_never_allows_another(pairs: list[Pair]) -> None:
 async def test_a_rule_that_asks_is_a_no_where_nobody_can_be_asked() -> None:
     tool = make_tool("go", trusted=True)
     policy, book = Policy(), GrantBook()
-    asking = Grant(Effect.ASK, tool.fingerprint, tool.name, "", GrantScope.SESSION)
+    asking = Grant(Effect.ASK, tool.fingerprint, tool.name, "", GrantScope.SESSION, "", ())
     book.add({asking: GrantNote("notes", "go")})
     policy.attach(book, "/work", lambda _: None)
-    answer = await HeadlessConsent(["notes.go"], policy).confirm(make_inquiry(tool))
+    answer = await headless(["notes.go"], policy).confirm(make_inquiry(tool))
     assert not answer.allows

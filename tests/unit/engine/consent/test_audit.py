@@ -12,10 +12,11 @@ import pytest
 
 from tui.engine.consent import audit
 from tui.engine.consent.audit import AuditLog
-from tui.engine.redaction import Redactor
-from tui.engine.tools import OfferedTool
+from tui.engine.logs.redaction import Redactor
+from tui.engine.mcp.catalog.offered_tool import OfferedTool
 from tui.model.catalog import ToolId, ToolView
-from tui.model.chat import EntryId
+from tui.model.chat import EntryId, ToolCallStatus
+from tui.model.events import ToolCallChanged, ToolCallDecided
 from tui.model.servers import ServerId
 
 CALL = EntryId("c1")
@@ -29,6 +30,21 @@ TOOL = OfferedTool(
     definition_hash="cd" * 32,
     fingerprint="ab" * 32,
 )
+
+
+def decided(decision: str, source: str) -> ToolCallDecided:
+    return ToolCallDecided(
+        CALL,
+        TOOL.server,
+        TOOL.fingerprint,
+        TOOL.name,
+        TOOL.definition_hash,
+        ARGUMENTS,
+        decision,
+        source,
+    )
+
+
 ARGUMENTS = '{"path": "/etc/passwd", "note": "ü"}'
 
 
@@ -48,8 +64,10 @@ def test_a_decision_and_the_call_that_follows_are_recorded(path: Path) -> None:
     times = iter([1_000.5, 999.0])
     log = AuditLog(path, on_problem=pytest.fail, clock=lambda: next(times))
     tool = TOOL
-    log.record_decision(tool, CALL, ARGUMENTS, decision="allow", source="you: once")
-    log.record_call(tool, CALL, ARGUMENTS, outcome="ok", seconds=0.12345)
+    log.heed(decided("allow", "you: once"))
+    log.heed(ToolCallChanged(CALL, ToolCallStatus.RUNNING))
+    log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.12345, "data"))
+    log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.12345, "data"))
     log.close(5)
     first, second = records(path)
     run = first["run"]
@@ -82,6 +100,18 @@ def test_a_decision_and_the_call_that_follows_are_recorded(path: Path) -> None:
     }
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert b"passwd" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("decision", ["deny", "withdrawn"])
+def test_a_call_that_did_not_run_has_a_decision_and_no_end(path: Path, decision: str) -> None:
+    log = AuditLog(path, on_problem=pytest.fail)
+    log.heed(decided(decision, "you: deny"))
+    log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.1, "of another call with this id"))
+    log.heed(decided("allow", "you: once"))
+    log.heed(ToolCallChanged(CALL, ToolCallStatus.CANCELLED, None, "Stopped before it began."))
+    log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.1, "of another call with this id"))
+    log.close(5)
+    assert [r["event"] for r in records(path)] == ["decision", "decision"]
 
 
 def test_what_was_decided_about_a_folder_is_recorded(path: Path) -> None:
@@ -140,6 +170,6 @@ def test_a_disk_that_is_full_is_told_once_and_tried_again(
     log.close(5)
     assert told == [
         "The audit log cannot be written: No space left on device. "
-        "Decisions and calls go unrecorded until it can be."
+        "Decisions and calls are not recorded until it can be."
     ]
     assert [record["number"] for record in records(path)] == [4]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tui.engine.consent.forms import argument_fields
-from tui.engine.tools import JsonObject
+from tui.engine.consent.call_question import argument_fields
+from tui.engine.mcp.catalog.offered_tool import JsonObject
 from tui.model.requests import FieldKind
 
 SCHEMA: JsonObject = {

@@ -11,15 +11,17 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.support.waiting import PATIENCE
 from tests.unit.engine.chat.support import make_tool
-from tui.engine.consent.rules import book as module
-from tui.engine.consent.rules import grants as grants_module
-from tui.engine.consent.rules.book import VERSION, GrantBook
-from tui.engine.consent.rules.grants import Grant, GrantNote, GrantSet, read_all, write_all
-from tui.engine.consent.rules.patterns import Pattern
-from tui.engine.consent.rules.policy import Policy
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.state_file import Stamp, StateFile
+from tui.engine.consent import grant_store as module
+from tui.engine.consent import grants as grants_module
+from tui.engine.consent.grant_store import GrantBook
+from tui.engine.consent.grants import Grant, GrantNote, GrantSet, read_all, write_all
+from tui.engine.consent.policy import Policy
+from tui.engine.consent.tool_patterns import Pattern
+from tui.engine.files.atomic import locked, write_private
+from tui.engine.files.state_file import Stamp, StateFile
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.consent import Effect, GrantId, GrantScope
 from tui.model.events import Event, GrantsChanged
 from tui.model.servers import Origin, ServerId, Transport
@@ -38,7 +40,7 @@ async def opened(
 ) -> AsyncIterator[Policy]:
     """Open a policy whose grants are in a file."""
     problems: list[str] = []
-    file = StateFile(path, version=VERSION, fails_closed=True, on_problem=problems.append)
+    file = StateFile(path, version=1, fails_closed=True, on_problem=problems.append)
     policy = Policy()
     policy.attach(GrantBook(file, clock), folder, (events if events is not None else []).append)
     await policy.open()
@@ -49,7 +51,7 @@ async def opened(
 
 async def refreshed(policy: Policy, holds: Callable[[], bool]) -> None:
     """Look at the file, until the last own write is done and something holds."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         while not holds():
             await anyio.sleep(0.01)
             await policy.refresh()
@@ -92,7 +94,7 @@ async def test_saved_grants_hold_in_later_runs_and_those_of_a_session_do_not(pat
 async def test_a_verdict_says_where_it_comes_from(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.engine.consent.rules.views.time.localtime", time.gmtime)
+    monkeypatch.setattr("tui.engine.consent.rule_views.time.localtime", time.gmtime)
     async with opened(path) as policy:
         policy.allow([make_tool("go")], GrantScope.FOLDER, "always this tool")
         verdict = policy.judge(make_tool("go"))
@@ -161,6 +163,25 @@ async def test_a_grant_that_is_not_written_yet_outlasts_a_look_at_the_file(
         assert policy.judge(tool).effect is Effect.ALLOW
 
 
+async def test_a_grant_that_waits_to_be_written_outlasts_what_another_gemdeck_wrote(
+    path: Path,
+) -> None:
+    mine, other = make_tool("mine"), make_tool("other")
+    async with opened(path) as there:
+        there.allow([other], GrantScope.EVERYWHERE, "")
+    async with opened(path) as here:
+        assert here.judge(other).effect is Effect.ALLOW
+        with locked(path):
+            here.allow([mine], GrantScope.EVERYWHERE, "")
+            write_private(path, b'{"version": 1, "grants": []}')
+            await here.refresh()
+            assert here.judge(mine).effect is Effect.ALLOW
+        await refreshed(here, lambda: here.judge(other).effect is Effect.ASK)
+        assert here.judge(mine).effect is Effect.ALLOW
+    async with opened(path) as later:
+        assert later.judge(mine).effect is Effect.ALLOW
+
+
 async def test_the_last_use_is_kept_with_one_write_for_many_calls(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,7 +222,7 @@ async def test_the_use_of_a_grant_is_shown_after_a_while(
         policy.attach(policy._book, "/work", take)
         for _ in range(100):
             policy.used(policy.judge(make_tool("go")))
-        await asyncio.wait_for(shown.wait(), 5)
+        await asyncio.wait_for(shown.wait(), PATIENCE)
     assert uses == [NOVEMBER]
 
 
@@ -241,7 +262,7 @@ async def test_hostile_text_in_a_record_is_harmless_in_the_list(path: Path) -> N
 
 def test_a_rule_that_asks_wins_over_permission_but_not_over_yolo() -> None:
     tool = make_tool("go", trusted=True)
-    asking = Grant(Effect.ASK, tool.fingerprint, None, "", GrantScope.EVERYWHERE)
+    asking = Grant(Effect.ASK, tool.fingerprint, None, "", GrantScope.EVERYWHERE, "", ())
     for allows_all, effect in ((False, Effect.ASK), (True, Effect.ALLOW)):
         policy = Policy(allows_all=allows_all)
         book = GrantBook()
@@ -259,7 +280,7 @@ def test_trust_that_was_taken_back_counts_no_longer_for_what_was_offered_before(
 def test_many_permissions_push_no_prohibition_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grants_module, "MAX_GRANTS", 3)
     grants = GrantSet()
-    denied = Grant(Effect.DENY, "fp", None, "", GrantScope.EVERYWHERE)
+    denied = Grant(Effect.DENY, "fp", None, "", GrantScope.EVERYWHERE, "", ())
     names = [f"t{number}" for number in range(5)]
     allowed = [Grant.allowing(make_tool(name), GrantScope.EVERYWHERE) for name in names]
     for grant in (denied, *allowed):
@@ -274,7 +295,7 @@ def test_a_denied_server_hides_all_its_tools_until_that_is_revoked() -> None:
         ServerId("git"), Origin.USER, Transport.STDIO, fingerprint="what git is"
     )
     book = GrantBook()
-    rule = Grant(Effect.DENY, "what git is", None, "", GrantScope.SESSION)
+    rule = Grant(Effect.DENY, "what git is", None, "", GrantScope.SESSION, "", ())
     book.grants.put(rule, GrantNote("git", ""))
     policy = Policy()
     policy.attach(book, "/work", lambda _: None)

@@ -10,12 +10,11 @@ from tests.conftest import World
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Script, Turncoat, calling, deck, tool
-from tests.unit.engine.servers.support import eventually
-from tui.engine.consent.rules.policy import Policy
+from tests.unit.engine.mcp.support import eventually
 from tui.model.consent import Choice, Effect, GrantScope
 from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId, ServerStatus
-from tui.model.trust import ToolChangeRequest
+from tui.model.trust import ToolChangeAnswer, ToolChangeRequest
 
 
 @pytest.fixture
@@ -72,7 +71,7 @@ async def test_a_question_that_ends_without_an_answer_is_recorded_too(
     found = [(r["tool"], r["decision"], r["source"]) for r in records(world)]
     assert found == [
         ("look", "deny", "you: deny"),
-        ("look", "deny", "you: denied this very call before"),
+        ("look", "deny", "you: denied the same call before"),
         ("buy", "withdrawn", "The server went away before the answer."),
     ]
 
@@ -126,7 +125,9 @@ async def test_an_answer_about_a_changed_tool_is_recorded(
         shop.offer(tool("look", "Does other things."), tool("buy"))
         await running.restart("shop")
         request = await running.pending(ToolChangeRequest)
-        running.engine.tool_review.answer(request.id, accept=accept)
+        answer = ToolChangeAnswer.ACCEPT if accept else ToolChangeAnswer.KEEP_AWAY
+        running.engine.desk.answer(request.id, answer)
+        await eventually(lambda: not running.store.state.pending)
     [record] = records(world)
     word = "accept change" if accept else "refuse change"
     assert (record["event"], record["tool"], record["decision"]) == ("rule", "look", word)
@@ -161,7 +162,7 @@ async def test_yolo_stands_in_the_list_of_rules_and_asks_nobody(
 ) -> None:
     async with (
         FakeGemini(calling("look")) as fake,
-        deck(fake, monkeypatch, servers=[shop], policy=Policy(allows_all=True)) as running,
+        deck(fake, monkeypatch, servers=[shop], allows_all=True) as running,
     ):
         await running.ask("look")
         assert running.raised(ConfirmationRequest) == []

@@ -1,4 +1,4 @@
-"""The broker: who is asked, what an answer covers, how every question ends."""
+"""Approval of calls: who is asked, what an answer covers, how every question ends."""
 
 import asyncio
 from dataclasses import replace
@@ -7,30 +7,42 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine.chat.support import make_inquiry, make_tool
-from tests.unit.engine.servers.support import eventually
-from tui.engine.consent.broker import MAX_PENDING, ConsentBroker
-from tui.engine.consent.protocol import Answer, ConsentWithdrawnError, TurnRecord
-from tui.engine.consent.rules.book import VERSION, GrantBook
-from tui.engine.consent.rules.patterns import Pattern
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.state_file import StateFile
-from tui.engine.tools import JsonObject, OfferedTool
+from tests.unit.engine.mcp.support import eventually
+from tui.engine.consent.consent import Answer, Edit, TurnRecord
+from tui.engine.consent.grant_store import GrantBook
+from tui.engine.consent.policy import Policy
+from tui.engine.consent.tool_approval import ToolApproval
+from tui.engine.consent.tool_patterns import Pattern
+from tui.engine.desk import MAX_PENDING, Desk, WithdrawnError
+from tui.engine.files.state_file import StateFile
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import Catalog, ToolId
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import Choice, Decision, GrantScope, RequestId
-from tui.model.events import CatalogChanged, Event, RequestRaised, RequestSettled, ToolCallChanged
+from tui.model.events import (
+    CatalogChanged,
+    Event,
+    RequestRaised,
+    RequestSettled,
+    ServerStatusChanged,
+    ToolCallChanged,
+    ToolCallDecided,
+)
 from tui.model.requests import ConfirmationRequest
-from tui.model.servers import Origin, ServerId, Transport
+from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 
 CALL = EntryId("e1")
 
 
 class Asked:
-    """A broker, its events, and the questions that are open."""
+    """An approval, its events, and the questions that are open."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.broker = ConsentBroker(self.events.append)
+        self.policy = Policy()
+        self.desk = Desk(self.events.append)
+        self.approval = ToolApproval(self.desk, self.events.append, self.policy)
 
     async def ask(
         self,
@@ -42,7 +54,7 @@ class Asked:
         """Ask in a task; give it and the question, or None where nobody is asked."""
         before = len(self.requests)
         inquiry = make_inquiry(tool, *others, arguments=arguments, turn=turn)
-        task = asyncio.create_task(self.broker.confirm(inquiry))
+        task = asyncio.create_task(self.approval.confirm(inquiry))
         await asyncio.sleep(0)
         new = self.requests[before:]
         return task, new[0].request.id if new else None
@@ -63,7 +75,7 @@ class Asked:
     async def answer(self, tool: OfferedTool, choice: Choice, *others: OfferedTool) -> Answer:
         task, request = await self.ask(tool, *others)
         assert request is not None
-        self.broker.decide(request, Decision(choice))
+        self.desk.answer(request, Decision(choice))
         return await task
 
     async def passes(self, tool: OfferedTool) -> bool:
@@ -83,6 +95,12 @@ async def test_a_question_shows_server_tool_arguments_and_ends_with_its_answer()
     assert request.description == "Does go."
     assert asked.settled == [request.id]
     assert asked.events[0] == ToolCallChanged(CALL, ToolCallStatus.ASKING)
+
+
+async def settle() -> None:
+    """Let every task that can go on do so."""
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 async def test_once_is_for_one_call_only() -> None:
@@ -122,11 +140,11 @@ async def test_a_grant_settles_the_other_questions_it_covers() -> None:
     third, other = await asked.ask(make_tool("other"))
     assert request is not None
     assert other is not None
-    asked.broker.decide(request, Decision(Choice.ALWAYS_TOOL))
+    asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL))
     assert (await first).source == "you: always this tool, this session"
     assert "always this tool" in (await second).source
     assert not third.done()
-    asked.broker.decide(other, Decision(Choice.DENY, "no"))
+    asked.desk.answer(other, Decision(Choice.DENY, "no"))
     assert await third == Answer(allows=False, source="you: deny", note="no")
     assert len(asked.settled) == 3
 
@@ -138,7 +156,7 @@ async def test_a_cancelled_question_is_withdrawn_and_its_answer_grants_nothing()
     task.cancel()
     await asyncio.wait({task})
     assert asked.settled == [request]
-    asked.broker.decide(request, Decision(Choice.ALWAYS_SERVER))
+    asked.desk.answer(request, Decision(Choice.ALWAYS_SERVER))
     assert asked.settled == [request]
     assert not await asked.passes(make_tool("go"))
 
@@ -147,8 +165,8 @@ async def test_questions_of_a_server_that_went_away_are_withdrawn() -> None:
     asked = Asked()
     gone, _ = await asked.ask(make_tool("go"))
     stays, _ = await asked.ask(make_tool("go", server="other"))
-    asked.broker.withdraw_server(ServerId("notes"))
-    with pytest.raises(ConsentWithdrawnError, match="went away"):
+    asked.approval.heed(ServerStatusChanged(ServerId("notes"), ServerStatus.RETRYING))
+    with pytest.raises(match="went away"):
         await gone
     assert not stays.done()
     stays.cancel()
@@ -158,7 +176,7 @@ async def test_questions_of_a_server_that_went_away_are_withdrawn() -> None:
 
 async def test_answers_to_nothing_are_ignored() -> None:
     asked = Asked()
-    asked.broker.decide(RequestId("q999"), Decision(Choice.ALWAYS_SERVER))
+    asked.desk.answer(RequestId("q999"), Decision(Choice.ALWAYS_SERVER))
     assert asked.events == []
 
 
@@ -167,7 +185,7 @@ async def test_more_questions_than_anyone_answers_are_not_asked() -> None:
     open_tasks = [(await asked.ask(make_tool("go")))[0] for _ in range(MAX_PENDING)]
     task, request = await asked.ask(make_tool("go"))
     assert request is None
-    with pytest.raises(ConsentWithdrawnError, match="Too many"):
+    with pytest.raises(match="Too many"):
         await task
     for open_task in open_tasks:
         open_task.cancel()
@@ -188,7 +206,7 @@ async def test_the_rest_of_a_turn_is_allowed_for_that_turn_only() -> None:
     waits, _ = await asked.ask(make_tool("other"), turn=turn)
     foreign, _ = await asked.ask(make_tool("other"), turn=TurnRecord())
     assert request is not None
-    asked.broker.decide(request, Decision(Choice.REST_OF_TURN))
+    asked.desk.answer(request, Decision(Choice.REST_OF_TURN))
     assert (await first).allows
     assert (await waits).allows
     assert not foreign.done()
@@ -207,7 +225,7 @@ async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
     first, request = await asked.ask(make_tool("go"), turn=turn)
     waits, _ = await asked.ask(make_tool("other"), turn=turn)
     assert request is not None
-    asked.broker.decide(request, Decision(Choice.DENY_REST_OF_TURN, "Enough."))
+    asked.desk.answer(request, Decision(Choice.DENY_REST_OF_TURN, "Enough."))
     assert (await first).note.startswith("Enough. The user denied all further calls")
     assert not (await waits).allows
     granted, _ = await asked.ask(make_tool("granted"), turn=turn)
@@ -217,7 +235,7 @@ async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
 
 async def test_a_rule_that_denies_wins_over_the_rest_of_the_turn() -> None:
     asked = Asked()
-    asked.broker.policy.configure((), [Pattern("*", "evil")], ())
+    asked.policy.configure((), [Pattern("*", "evil")], ())
     turn = TurnRecord(rest=Choice.REST_OF_TURN)
     denied, question = await asked.ask(make_tool("evil"), turn=turn)
     assert question is None
@@ -228,8 +246,8 @@ async def test_a_rule_that_came_up_while_the_user_decided_wins() -> None:
     asked = Asked()
     task, request = await asked.ask(make_tool("go"))
     assert request is not None
-    asked.broker.policy.configure((), [Pattern("notes", "go")], ())
-    asked.broker.decide(request, Decision(Choice.ONCE))
+    asked.policy.configure((), [Pattern("notes", "go")], ())
+    asked.desk.answer(request, Decision(Choice.ONCE))
     assert not (await task).allows
 
 
@@ -237,7 +255,7 @@ async def test_edited_arguments_come_back_as_they_will_be_sent() -> None:
     asked = Asked()
     task, request = await asked.ask(make_tool("go"), arguments={"text": "a"})
     assert request is not None
-    asked.broker.decide(request, Decision(Choice.ALWAYS_TOOL, arguments='{"text": "b"}'))
+    asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL, arguments='{"text": "b"}'))
     answer = await task
     assert answer.edit is not None
     assert answer.edit.arguments == {"text": "b"}
@@ -248,22 +266,43 @@ async def test_arguments_that_were_edited_back_count_as_unchanged() -> None:
     asked = Asked()
     task, request = await asked.ask(make_tool("go"), arguments={"text": "a"})
     assert request is not None
-    asked.broker.decide(request, Decision(Choice.ONCE, arguments='{"text":\n"a"}'))
+    asked.desk.answer(request, Decision(Choice.ONCE, arguments='{"text":\n"a"}'))
     assert (await task).edit is None
+
+
+async def test_a_denial_that_comes_while_an_edit_is_read_counts_without_the_edit() -> None:
+    asked = Asked()
+    reading, read = asyncio.Event(), asyncio.Event()
+
+    async def read_slowly(_text: str) -> Edit:
+        reading.set()
+        await read.wait()
+        return Edit({"text": "b"}, "b")
+
+    inquiry = replace(make_inquiry(make_tool("go")), read_edit=read_slowly)
+    task = asyncio.create_task(asked.approval.confirm(inquiry))
+    await settle()
+    request = asked.questions[0].id
+    asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL, arguments='{"text": "b"}'))
+    await reading.wait()
+    asked.desk.answer(request, Decision(Choice.DENY))
+    read.set()
+    assert await task == Answer(allows=False, source="you: deny")
+    assert not await asked.passes(make_tool("go"))
 
 
 async def test_an_edit_that_cannot_be_used_asks_again_and_grants_nothing() -> None:
     asked = Asked()
     task, request = await asked.ask(make_tool("go"), arguments={"text": "a"})
     assert request is not None
-    asked.broker.decide(request, Decision(Choice.ALWAYS_TOOL, arguments='{"a": 1, "a": 2}'))
+    asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL, arguments='{"a": 1, "a": 2}'))
     await eventually(lambda: len(asked.questions) == 2)
     first, again = asked.questions
     assert (first.id, first.arguments) == (again.id, again.arguments)
-    assert "stands twice" in again.problem
+    assert "duplicate key" in again.problem
     assert asked.settled == []
     assert not await asked.passes(make_tool("go"))
-    asked.broker.decide(request, Decision(Choice.DENY))
+    asked.desk.answer(request, Decision(Choice.DENY))
     assert not (await task).allows
 
 
@@ -294,22 +333,24 @@ async def test_a_tool_that_changes_takes_its_question_along() -> None:
     changing, first = await asked.ask(go)
     staying, second = await asked.ask(stay)
     changed = replace(go.view, problem="it has changed", changed=True)
-    asked.broker.heed(listed(replace(go, view=changed), stay))
-    with pytest.raises(ConsentWithdrawnError, match="The tool changed or went"):
+    asked.approval.heed(listed(replace(go, view=changed), stay))
+    with pytest.raises(match="The tool changed or went"):
         await changing
     assert asked.settled == [first]
     assert second is not None
-    asked.broker.decide(second, Decision(Choice.ONCE))
+    asked.desk.answer(second, Decision(Choice.ONCE))
     assert (await staying).allows
 
 
 async def test_a_tool_that_goes_takes_its_question_along() -> None:
     asked = Asked()
     task, _ = await asked.ask(make_tool("go"))
-    asked.broker.heed(CatalogChanged(ServerId("other"), Catalog()))
+    asked.approval.heed(CatalogChanged(ServerId("other"), Catalog()))
+    await settle()
     assert not task.done()
-    asked.broker.heed(listed())
-    with pytest.raises(ConsentWithdrawnError):
+    assert asked.settled == []
+    asked.approval.heed(listed())
+    with pytest.raises(WithdrawnError):
         await task
 
 
@@ -317,11 +358,73 @@ async def test_another_name_towards_the_model_leaves_the_question() -> None:
     asked = Asked()
     go = make_tool("go")
     task, request = await asked.ask(go)
-    asked.broker.heed(listed(replace(go, view=replace(go.view, id=ToolId("notes__go")))))
+    asked.approval.heed(listed(replace(go, view=replace(go.view, id=ToolId("notes__go")))))
     assert asked.settled == []
     assert request is not None
-    asked.broker.decide(request, Decision(Choice.ONCE))
+    asked.desk.answer(request, Decision(Choice.ONCE))
     assert (await task).allows
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Path:
+    tmp_path.chmod(0o700)
+    return tmp_path
+
+
+async def test_what_another_gemdeck_revoked_counts_before_the_next_call(private: Path) -> None:
+    asked, other = Asked(), Policy()
+    for policy in (asked.policy, other):
+        file = StateFile(private / "grants.json", version=1, on_problem=pytest.fail)
+        policy.attach(GrantBook(file), "/work", lambda _: None)
+        await policy.open()
+    asked.policy.allow((make_tool("go"),), GrantScope.EVERYWHERE, "always this tool")
+    await asked.policy.aclose()
+    assert (await asked.approval.confirm(make_inquiry(make_tool("go")))).allows
+    await other.refresh()
+    other.revoke(other.views()[0].id)
+    await other.aclose()
+    task = asyncio.create_task(asked.approval.confirm(make_inquiry(make_tool("go"))))
+    await eventually(lambda: task.done() or asked.questions)
+    assert asked.questions
+    await ended(task)
+
+
+async def test_only_the_very_call_that_was_allowed_is_taken_and_once() -> None:
+    asked = Asked()
+    tool, arguments = make_tool("go"), {"text": "a"}
+    task, request = await asked.ask(tool, arguments=arguments)
+    assert request is not None
+    assert not asked.approval.take(tool, arguments)
+    asked.desk.answer(request, Decision(Choice.ONCE))
+    await task
+    assert not asked.approval.take(tool, dict(arguments))
+    assert not asked.approval.take(make_tool("other"), arguments)
+    assert asked.approval.take(tool, arguments)
+    assert not asked.approval.take(tool, arguments)
+
+
+async def test_a_call_that_was_edited_is_taken_only_as_edited() -> None:
+    asked = Asked()
+    tool, arguments = make_tool("go"), {"text": "a"}
+    task, request = await asked.ask(tool, arguments=arguments)
+    assert request is not None
+    asked.desk.answer(request, Decision(Choice.ONCE, arguments='{"text": "b"}'))
+    edit = (await task).edit
+    assert edit is not None
+    assert not asked.approval.take(tool, arguments)
+    assert asked.approval.take(tool, edit.arguments)
+
+
+async def test_a_call_that_the_user_composed_is_not_asked_about_unless_a_rule_denies_it() -> None:
+    asked = Asked()
+    composed = replace(make_inquiry(make_tool("go")), by_user=True)
+    answer = await asked.approval.confirm(composed)
+    assert (answer.allows, answer.source) == (True, "you: composed this call")
+    assert not await asked.passes(make_tool("go"))
+    asked.policy.configure((), [Pattern("notes", "go")], ())
+    assert not (await asked.approval.confirm(composed)).allows
+    told = [event for event in asked.events if isinstance(event, ToolCallDecided)]
+    assert [event.decision for event in told] == ["allow", "withdrawn", "deny"]
 
 
 async def ended(*tasks: "asyncio.Task[Answer]") -> None:
@@ -338,33 +441,31 @@ async def test_a_server_whose_name_looks_like_another_one_is_remarked() -> None:
     asked = Asked()
     fake = "min\u0435"
     known = (defined("mine", Origin.USER), defined(fake, Origin.PROJECT))
-    asked.broker.policy.configure((), (), known)
+    asked.policy.configure((), (), known)
     tasks = [(await asked.ask(make_tool("go", server)))[0] for server in (fake, "mine")]
     first, second = asked.questions
     await ended(*tasks)
     assert first.origin == "this folder"
-    assert first.notes == ("Its server's name looks like that of another server: mine.",)
+    assert first.notes == ("The server's name looks like another server's: mine.",)
     assert second.origin == "your settings"
-    assert second.notes == (f"Its server's name looks like that of another server: {fake}.",)
+    assert second.notes == (f"The server's name looks like another server's: {fake}.",)
 
 
 async def test_a_question_says_where_nothing_can_be_saved(tmp_path: Path) -> None:
     problems: list[str] = []
-    file = StateFile(
-        tmp_path / "missing" / "grants.json", version=VERSION, on_problem=problems.append
-    )
+    file = StateFile(tmp_path / "missing" / "grants.json", version=1, on_problem=problems.append)
     asked = Asked()
-    asked.broker.policy.attach(GrantBook(file), "/work", asked.events.append)
+    asked.policy.attach(GrantBook(file), "/work", asked.events.append)
     first_call, _ = await asked.ask(make_tool("go"))
     await eventually(lambda: len(asked.questions) == 1)
-    asked.broker.policy.allow((make_tool("stay"),), GrantScope.EVERYWHERE, "always this tool")
-    await asked.broker.policy.aclose()
+    asked.policy.allow((make_tool("stay"),), GrantScope.EVERYWHERE, "always this tool")
+    await asked.policy.aclose()
     second_call, _ = await asked.ask(make_tool("go"))
     await eventually(lambda: len(asked.questions) == 2)
     first, second = asked.questions
     await ended(first_call, second_call)
     assert first.notes == ()
     assert second.notes == (
-        "Rules cannot be saved now: what you allow for good ends with this run.",
+        "Rules cannot be saved now: what you always allow lasts until you quit.",
     )
     assert len(problems) == 1

@@ -11,18 +11,21 @@ from pathlib import Path
 import pytest
 
 from tests.support.measures import Measure
-from tests.unit.engine.servers.support import eventually
-from tui.engine.consent.changes import pins as pins_module
-from tui.engine.consent.changes import review as module
-from tui.engine.consent.changes.difference import UnreadableDefinitionError, difference
-from tui.engine.consent.changes.pins import Pin, PinStore, pin_key
-from tui.engine.consent.changes.review import CHANGED, UNREADABLE, ToolReview
-from tui.engine.servers.catalog import RawOffer, Tool, read_offer
-from tui.engine.settings.definitions import ServerDefinition
+from tests.unit.engine.mcp.support import eventually
+from tui.engine.consent import pins as pins_module
+from tui.engine.consent import tool_review as module
+from tui.engine.consent.definition_diff import UnreadableDefinitionError, difference
+from tui.engine.consent.pins import Pin, PinStore, pin_key
+from tui.engine.consent.policy import Policy
+from tui.engine.consent.tool_review import CHANGED, UNREADABLE, ToolReview
+from tui.engine.desk import Desk
+from tui.engine.mcp.catalog.offer import RawOffer, Tool, read_offer
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.events import Event, NoticeRaised, RequestRaised, RequestSettled
 from tui.model.servers import Origin, ServerId, Transport
-from tui.model.trust import ToolChangeRequest
+from tui.model.trust import ToolChangeAnswer, ToolChangeRequest
 
+ACCEPT, KEEP_AWAY = ToolChangeAnswer.ACCEPT, ToolChangeAnswer.KEEP_AWAY
 FINGERPRINT = "ab" * 32
 
 
@@ -47,12 +50,19 @@ class Reviewed:
 
     def __init__(self, store: PinStore, *, has_user: bool = True) -> None:
         self.events: list[Event] = []
-        self.review = ToolReview(self.events.append, store, has_user=has_user)
+        self.desk = Desk(self.events.append, attended=has_user)
+        self.review = ToolReview(self.desk, self.events.append, store, Policy())
 
     @property
     def requests(self) -> list[ToolChangeRequest]:
         found = (event.request for event in self.events if isinstance(event, RequestRaised))
         return [request for request in found if isinstance(request, ToolChangeRequest)]
+
+    async def answer(self, answer: ToolChangeAnswer) -> None:
+        """Answer the last question, and wait until that was acted on."""
+        request = self.requests[-1].id
+        self.desk.answer(request, answer)
+        await eventually(lambda: RequestSettled(request) in self.events)
 
     def examine(self, *described: tuple[str, object]) -> dict[str, str]:
         return dict(self.review.examine(definition(), tools(*described)))
@@ -115,7 +125,7 @@ async def test_an_accepted_change_is_known_and_the_old_one_is_the_change_then(fo
         reviewed.examine(("a", "one"))
         reviewed.examine(("a", "two"))
         await eventually(lambda: reviewed.requests)
-        reviewed.review.answer(reviewed.requests[0].id, accept=True)
+        await reviewed.answer(ACCEPT)
         assert accepted == [None]
         assert reviewed.examine(("a", "two")) == {}
     async with reviewing(folder) as reviewed:
@@ -147,7 +157,7 @@ async def test_more_changes_than_anyone_reads_are_asked_about_one_list_after_ano
         reviewed.examine(*after)
         for count in range(1, 4):
             await eventually(partial(has_asked, reviewed, count))
-            reviewed.review.answer(reviewed.requests[-1].id, accept=count != 2)
+            await reviewed.answer(KEEP_AWAY if count == 2 else ACCEPT)
     asked = [[change.tool for change in request.changes] for request in reviewed.requests]
     assert asked == [["t0", "t1"], ["t2", "t3"], ["t4"]]
     assert set(reviewed.examine(*after)) == {"t2", "t3"}
@@ -184,10 +194,11 @@ async def test_without_a_user_a_notice_says_what_is_withheld() -> None:
         reviewed.examine(("a", "two"))
         await eventually(lambda: [e for e in reviewed.events if isinstance(e, NoticeRaised)])
     [raised] = [e for e in reviewed.events if isinstance(e, NoticeRaised)]
-    assert raised.notice.text == "The server git changed tools, which are withheld: a"
+    assert raised.notice.text == "The server git changed these tools, which are now withheld: a"
     assert reviewed.requests == []
 
 
+@pytest.mark.slow
 async def test_ten_thousand_tools_hold_nothing_up(
     folder: Path, measure: Measure, loop_watch: object
 ) -> None:
@@ -202,9 +213,9 @@ async def test_ten_thousand_tools_hold_nothing_up(
         await reviewed.review.prepare(server)
     for round_ in range(2):
         for server, offer in zip(servers, offers, strict=True):
-            start = time.perf_counter()
+            start = time.process_time()
             assert reviewed.review.examine(server, offer) == {}, round_
-            slowest = max(slowest, time.perf_counter() - start)
+            slowest = max(slowest, time.process_time() - start)
     await reviewed.review.aclose()
     assert len(await asyncio.to_thread(store.load, f"{0:064x}")) == 1_000
     measure(f"judging 1,000 tools of one of 10 servers: {slowest * 1000:.1f} ms at most")
@@ -245,7 +256,7 @@ def test_a_difference_that_cannot_be_seen_is_said_to_be_one() -> None:
     before = json.dumps({"name": "a", "description": "one\\u200b"})
     after = json.dumps({"name": "a", "description": "one\u200b"})
     shown = difference(before, after)
-    assert "drawn alike" in shown[0].text
+    assert "look alike" in shown[0].text
     assert [line.sign for line in shown[1:]] == ["+"] * 3
 
 
@@ -267,9 +278,9 @@ def test_unchanged_lines_far_from_a_change_are_counted() -> None:
 
 def test_a_long_difference_is_found_in_time() -> None:
     before = json.dumps({"description": "a\n" * 30_000})
-    start = time.perf_counter()
+    start = time.process_time()
     shown = difference(before, json.dumps({"description": "b\n" * 30_000}))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert len([line for line in shown if line.sign == "+"]) == 30_000
 
 
@@ -277,3 +288,24 @@ def test_a_definition_nested_too_deeply_is_not_shown() -> None:
     deep = '{"annotations":' * 50_000 + "1" + "}" * 50_000
     with pytest.raises(UnreadableDefinitionError):
         difference("", deep)
+
+
+async def test_changes_that_cannot_be_compared_are_told_once_and_can_be_reviewed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_known: str, _now: str) -> None:
+        raise ZeroDivisionError("a bug")
+
+    async with reviewing(folder) as reviewed:
+        reviewed.examine(("a", "one"))
+        with monkeypatch.context() as patched:
+            patched.setattr(module, "difference", broken)
+            assert reviewed.examine(("a", "other")) == {"a": CHANGED}
+            await eventually(lambda: reviewed.events)
+        [told] = reviewed.events
+        assert isinstance(told, NoticeRaised)
+        assert "stay withheld (ZeroDivisionError)" in told.notice.text
+        assert reviewed.examine(("a", "other")) == {"a": CHANGED}
+        reviewed.review.review(ServerId("git"))
+        await eventually(lambda: reviewed.requests)
+    assert len(reviewed.requests) == 1

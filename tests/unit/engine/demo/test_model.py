@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.engine.demo.offers import ALL, DEMO, NOTES, Declaration, declare
-from tui.engine.chat.backend import ModelBackend, ModelChunk, ModelRequest
-from tui.engine.demo.model import MAX_CHUNKS, DemoBackend
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.demo.offers import ALL, DEMO, NOTES, TEXT, Declaration, declare
+from tui.engine.chat.backends.backend import ModelBackend, ModelChunk, ModelRequest
+from tui.engine.demo.model import MAX_MESSAGE, DemoBackend
 from tui.model.chat import BackendKind
 
 Content = dict[str, Any]
@@ -67,7 +68,7 @@ async def test_a_whole_conversation_runs_through() -> None:
     talk = Conversation()
     await talk.say("add a note: buy milk")
     assert await talk.answer({"output": "Added note 4: buy milk"}) == (
-        "`add_note` returned:\n\n> Added note 4: buy milk"
+        "`add_note` returned:\n\n```text\nAdded note 4: buy milk\n```"
     )
     await talk.say("list my notes")
     assert "```text\n4. buy milk\n3. basil\n```" in await talk.answer(
@@ -81,100 +82,80 @@ async def test_a_whole_conversation_runs_through() -> None:
     await talk.answer({"output": "Counted to 3"})
     text = await talk.say("what can you do?")
     assert talk.made == []
-    assert all(f"`{declaration['name']}`" in text for declaration in DEMO)
+    assert all(f"- `{declaration['name']}" in text for declaration in DEMO)
 
 
 async def test_calls_carry_ids_that_are_unique_in_the_conversation() -> None:
     talk = Conversation()
-    await talk.say("list my notes and count slowly to 2")
-    first = [call["id"] for call in talk.calls]
-    await talk.answer({"output": "none"}, {"output": "done"})
-    await talk.say("list my notes")
-    assert [*first, talk.calls[0]["id"]] == ["demo-1", "demo-2", "demo-3"]
-
-
-async def test_both_results_of_parallel_calls_are_summed_up() -> None:
-    talk = Conversation()
-    await talk.say("list my notes and count slowly to 2")
-    text = await talk.answer({"output": "no notes"}, {"output": "counted"})
-    assert text == "`list_notes` returned:\n\n> no notes\n\n`count_slowly` returned:\n\n> counted"
-
-
-async def test_later_stages_follow_once_the_earlier_ones_are_back() -> None:
-    talk = Conversation()
-    await talk.say("add a note: buy milk, then list my notes")
-    assert talk.made == [("add_note", {"text": "buy milk"})]
-    assert await talk.answer({"output": "Added"}) == ""
-    assert talk.made == [("list_notes", {})]
-    text = await talk.answer({"output": "4. buy milk"})
-    assert text.index("Added") < text.index("4. buy milk")
-    assert talk.made == []
-
-
-async def test_a_denied_call_is_reported_and_not_tried_again() -> None:
-    talk = Conversation()
-    await talk.say("delete note 2, then list my notes")
-    text = await talk.answer({"error": DENIAL})
-    assert talk.made == []
-    assert "`delete_note` was not allowed" in text
-    assert "did not go on with `list_notes`" in text
+    ids = []
+    for _ in range(3):
+        await talk.say("list my notes")
+        ids += [call["id"] for call in talk.calls]
+        await talk.answer({"output": "none"})
+    assert ids == ["demo-1", "demo-2", "demo-3"]
 
 
 async def test_a_failed_call_is_reported_with_its_reason_and_not_tried_again() -> None:
     talk = Conversation()
     await talk.say("delete note 9")
     assert await talk.answer({"error": "There is no note 9."}) == (
-        "`delete_note` failed:\n\n> There is no note 9."
+        "`delete_note` failed:\n\n```text\nThere is no note 9.\n```"
     )
     assert talk.made == []
 
 
-async def test_missing_arguments_are_asked_for_and_the_answer_completes_the_call() -> None:
+async def test_a_denied_call_is_reported_and_not_tried_again() -> None:
     talk = Conversation()
-    text = await talk.say("delete note")
-    assert talk.made == []
-    assert "`delete_note`" in text
-    assert "**id**: whole number" in text
-    await talk.say("2")
-    assert talk.made == [("delete_note", {"id": 2})]
-
-
-@pytest.mark.parametrize(
-    ("asked", "answer", "made"),
-    [
-        ("add a note", "call mom and dad", ("add_note", {"text": "call mom and dad"})),
-        ("count slowly to 500", "4", ("count_slowly", {"steps": 4})),
-        ("update note", "3: water it", ("update_note", {"id": 3, "text": "water it"})),
-        ("note: buy milk", "add_note", ("add_note", {"text": "buy milk"})),
-        ("delete note", "list my notes", ("list_notes", {})),
-    ],
-)
-async def test_an_answer_to_a_question_is_understood_as_one(
-    asked: str, answer: str, made: tuple[str, Any]
-) -> None:
-    talk = Conversation()
-    await talk.say(asked)
-    assert talk.made == []
-    await talk.say(answer)
-    assert talk.made == [made]
-
-
-@pytest.mark.parametrize("answer", ["never mind", "thanks", "no", "cancel", "hello"])
-async def test_small_talk_after_a_question_makes_no_call(answer: str) -> None:
-    talk = Conversation()
-    await talk.say("add a note")
-    await talk.say(answer)
+    await talk.say("delete note 2")
+    assert await talk.answer({"error": DENIAL}) == (
+        "`delete_note` was not allowed, so it did not run."
+    )
     assert talk.made == []
 
 
-@pytest.mark.parametrize(
-    "message",
-    ["who are you?", "What are you", "are you Gemini?", "which model is this?", "are you real"],
-)
-async def test_asked_what_it_is_it_says_so(message: str) -> None:
+async def test_a_missing_argument_is_asked_for_and_the_answer_completes_the_call() -> None:
     talk = Conversation()
     await talk.say("hello")
-    assert "not a language model" in await talk.say(message)
+    assert (
+        await talk.say("update note")
+        == "To call `update_note` I need `id` and `text`. What is `id`?"
+    )
+    assert await talk.say("3") == "To call `update_note` I need `text`. What is `text`?"
+    await talk.say("call mom: and dad")
+    assert talk.made == [("update_note", {"id": 3, "text": "call mom: and dad"})]
+
+
+@pytest.mark.parametrize("answer", ["list my notes", "list_notes"])
+async def test_another_request_drops_the_question(answer: str) -> None:
+    talk = Conversation()
+    await talk.say("delete note")
+    await talk.say(answer)
+    assert talk.made == [("list_notes", {})]
+    await talk.answer({"output": "none"})
+    await talk.say("2")
+    assert talk.made == []
+
+
+@pytest.mark.parametrize("answer", ["never mind", "no", "No, thanks!", "cancel"])
+async def test_a_question_can_be_dropped(answer: str) -> None:
+    talk = Conversation()
+    await talk.say("add a note")
+    assert await talk.say(answer) == "All right, I will do nothing."
+    await talk.say("buy milk")
+    assert talk.made == []
+
+
+@pytest.mark.parametrize("message", ["don't delete note 2", "please do not list my notes"])
+async def test_a_request_not_to_do_something_makes_no_call(message: str) -> None:
+    talk = Conversation()
+    await talk.say(message)
+    assert talk.made == []
+
+
+async def test_a_request_for_two_calls_makes_none() -> None:
+    talk = Conversation()
+    text = await talk.say("delete note 2 and list my notes")
+    assert text.endswith("I can make one call per message: `list_notes` or `delete_note`?")
     assert talk.made == []
 
 
@@ -182,12 +163,25 @@ async def test_without_a_match_it_names_what_it_can_use() -> None:
     talk = Conversation(ALL)
     text = await talk.say("tell me a joke")
     assert talk.made == []
-    assert "`list_notes`: List the notes" in text
-    assert "more" in text
+    assert "small offline model" in text
+    assert "I found no tool" in text
+    assert "- `add_note text=…`" in text
+    assert "- and 16 more" in text
+
+
+async def test_a_message_that_is_too_long_is_refused_whole() -> None:
+    talk = Conversation()
+    assert "I did nothing" in await talk.say("add a note: " + "x" * MAX_MESSAGE)
+    assert talk.made == []
+
+
+async def test_a_request_without_contents_is_answered() -> None:
+    chunks = [chunk async for chunk in DemoBackend(pace=0).stream(ModelRequest((), ()))]
+    assert chunks[-1].finish_reason == "STOP"
 
 
 async def test_without_any_tool_it_says_that_none_is_offered() -> None:
-    assert "No tools are offered" in await Conversation(()).say("add a note: x")
+    assert "There are no tools" in await Conversation(()).say("add a note: x")
 
 
 async def test_only_the_message_is_read_and_not_what_is_attached_to_it() -> None:
@@ -199,12 +193,10 @@ async def test_only_the_message_is_read_and_not_what_is_attached_to_it() -> None
 @pytest.mark.parametrize(
     ("result", "quoted"),
     [
-        ("plain", "> plain"),
-        ("# [x](http://h) *b* `c` <i>", "> \\# \\[x\\](http://h) \\*b\\* \\`c\\` \\<i>"),
-        ("1. one", "> \\1. one"),
-        ("snake_case", "> snake_case"),
-        ('{"a":[1]}', '```json\n{\n  "a": [\n    1\n  ]\n}\n```'),
+        ("plain", "```text\nplain\n```"),
+        ("# [x](http://h)\n\n> *b*\n", "```text\n# [x](http://h)\n\n> *b*\n```"),
         ("a\n```\nb", "````text\na\n```\nb\n````"),
+        ("`````", "``````text\n`````\n``````"),
     ],
 )
 async def test_results_are_quoted_as_data(result: str, quoted: str) -> None:
@@ -218,7 +210,7 @@ async def test_a_huge_result_is_clipped() -> None:
     await talk.say("list my notes")
     text = await talk.answer({"output": "line\n" * 20_000})
     assert len(text) < 6_000
-    assert "characters left out" in text
+    assert "characters omitted" in text
 
 
 async def test_media_and_empty_results_are_said_plainly() -> None:
@@ -226,14 +218,13 @@ async def test_media_and_empty_results_are_said_plainly() -> None:
     await talk.say("list my notes")
     assert "1 attachment that I cannot read" in await talk.answer({"output": ""}, media=1)
     await talk.say("list my notes")
-    assert await talk.answer({"output": " "}) == "`list_notes` is done and returned nothing."
+    assert await talk.answer({"output": " "}) == "`list_notes` returned without any text."
 
 
-async def test_hostile_names_and_descriptions_stay_text() -> None:
-    talk = Conversation((declare("list_notes", "See [here](http://h) `x` <b>.\n# Now"),))
-    text = await talk.say("what can you do?")
-    assert "`list_notes`: See \\[here\\](http://h) \\`x\\` \\<b>." in text
-    assert "\n# Now" not in text
+async def test_hostile_names_stay_text() -> None:
+    tool = declare("list_notes", "See.", {"a` [x](http://h)\n# Now": TEXT})
+    text = await Conversation((tool,)).say("what can you do?")
+    assert "- `list_notes a' [x](http://h) # Now=…`" in text
 
 
 async def test_the_answer_streams_in_words_and_ends_with_reason_and_usage() -> None:
@@ -241,7 +232,7 @@ async def test_the_answer_streams_in_words_and_ends_with_reason_and_usage() -> N
     text = await talk.say("what can you do?")
     *pieces, last = talk.chunks
     assert "".join(part["text"] for chunk in pieces for part in chunk.parts) == text
-    assert 10 < len(pieces) <= MAX_CHUNKS
+    assert len(pieces) > 10
     assert last.parts == ()
     assert last.finish_reason == "STOP"
     assert last.usage is not None
@@ -250,16 +241,9 @@ async def test_the_answer_streams_in_words_and_ends_with_reason_and_usage() -> N
     assert not any(chunk.finish_reason for chunk in pieces)
 
 
-async def test_a_long_answer_takes_no_more_chunks_than_the_limit() -> None:
-    talk = Conversation(NOTES)
-    await talk.say("list my notes")
-    await talk.answer({"output": "w " * 2_000 + "\nend"})
-    assert len(talk.chunks) <= MAX_CHUNKS + 1
-
-
 async def test_parts_are_plain_wire_form() -> None:
     talk = Conversation()
-    await talk.say("add a note: buy milk #shop")
+    await talk.say("add a note: buy milk tags=shop")
     assert json.loads(json.dumps(talk.contents)) == talk.contents
     assert talk.calls == [
         {"id": "demo-1", "name": "add_note", "args": {"text": "buy milk", "tags": ["shop"]}}
@@ -277,7 +261,7 @@ async def test_a_cancelled_answer_stops_at_once() -> None:
             begun.set()
 
     task = asyncio.create_task(listen())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

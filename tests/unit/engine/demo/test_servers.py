@@ -22,8 +22,8 @@ from mcp_types import (
 )
 
 from tests.conftest import World
-from tui.engine.demo.definitions import NOTES_DB_VARIABLE, demo_definitions, notes_path
-from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.demo.demo_servers import NOTES_DB_VARIABLE, demo_definitions, notes_path
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import Origin, Transport
 
 LIMIT = 15

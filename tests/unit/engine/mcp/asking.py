@@ -6,14 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.unit.engine.servers.support import FOLDER, Watcher, eventually, running, script
-from tui.engine.chat.backend import ModelError, ModelRequest
-from tui.engine.chat.generation import Generation
-from tui.engine.requests import RequestDesk, ServerRequest
-from tui.engine.servers.facilities import Facilities
-from tui.engine.servers.features import Features
-from tui.engine.servers.manager import ServerManager
-from tui.engine.settings.definitions import ServerDefinition
+from tests.unit.engine.mcp.support import FOLDER, Watcher, any_call, eventually, running, script
+from tui.engine.desk import Desk, ServerRequest
+from tui.engine.mcp.context import ClientContext, Generation, GenerationError, Generator, Prompt
+from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.session.features import Features
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.events import Event, NoticeRaised, RequestRaised, RequestSettled
 from tui.model.requests import PendingRequest, Reply, ReplyAction
 from tui.model.servers import ProtocolEra, ServerId, ServerStatus
@@ -24,17 +22,17 @@ ERAS = [ProtocolEra.HANDSHAKE, ProtocolEra.STATELESS]
 
 @dataclass
 class ScriptedModel:
-    """A `Generator` that says what a test wants, and remembers what it was asked."""
+    """A model that says what a test wants, and remembers what it was asked."""
 
-    answer: Generation | ModelError = field(
+    answer: Generation | GenerationError = field(
         default_factory=lambda: Generation("hello", (), "scripted")
     )
-    asked: list[ModelRequest] = field(default_factory=list)
+    asked: list[Prompt] = field(default_factory=list)
     model: str = "scripted"
 
-    async def generate(self, request: ModelRequest) -> Generation:
+    async def generate(self, request: Prompt) -> Generation:
         self.asked.append(request)
-        if isinstance(self.answer, ModelError):
+        if isinstance(self.answer, GenerationError):
             raise self.answer
         return self.answer
 
@@ -44,11 +42,15 @@ class Stage:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.desk = RequestDesk(self.events.append)
+        self.desk = Desk(self.events.append)
         self.model = ScriptedModel()
         self.opened: list[str] = []
-        self.facilities = Facilities(
-            self.events.append, self.desk, generator=self.model, open_url=self.open_url
+        self.context = ClientContext(
+            self.events.append,
+            self.desk,
+            generator=Generator(lambda: self.model.model, self.model.generate),
+            open_url=self.open_url,
+            takes_call=any_call,
         )
         self.manager: ServerManager
         self.watcher: Watcher
@@ -84,7 +86,8 @@ class Stage:
     ) -> R_:
         """Wait for a question and answer it."""
         request = await self.asked(kind)
-        self.desk.reply(request.id, Reply(action, **content))
+        self.desk.answer(request.id, Reply(action, **content))
+        await eventually(lambda: request not in self.pending())
         return request
 
     async def quiet(self) -> None:
@@ -124,7 +127,7 @@ async def staged(
     """Run one server that may ask, until it is ready."""
     stage = Stage()
     prepare(stage)
-    async with running(definition, workspace=workspace, facilities=stage.facilities) as (m, w):
+    async with running(definition, workspace=workspace, context=stage.context) as (m, w):
         stage.manager, stage.watcher = m, w
         await w.until(definition.id, ServerStatus.READY)
         yield stage

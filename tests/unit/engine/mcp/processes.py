@@ -1,6 +1,6 @@
 """Finds the processes of test servers."""
 
-from tests.unit.engine.servers.support import (
+from tests.unit.engine.mcp.support import (
     children,
 )
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.unit.engine.servers.gemini_checker import refusals
-from tui.engine.servers.schemas import to_gemini
+from tests.unit.engine.mcp.gemini_checker import refusals
+from tui.engine.mcp.schema.to_gemini import to_gemini
 
 Schema = dict[str, Any]
 

@@ -3,18 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from types import TracebackType
 
-from tests.unit.engine.servers.support import LATER, eventually
-from tui.engine.servers.backoff import Backoff, RetryPolicy
-from tui.engine.servers.catalog import RawOffer, ServerOffer, read_offer
-from tui.engine.servers.failures import ServerError
-from tui.engine.servers.features import Features
-from tui.engine.servers.live import Connect, Host
-from tui.engine.servers.log import ServerLog
-from tui.engine.servers.supervisor import Supervisor
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.tools import JsonObject, ToolResult
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.support import LATER, eventually
+from tui.engine.mcp.backoff import Backoff, RetryPolicy
+from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
+from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.session.connection import Connection
+from tui.engine.mcp.supervisor import Connect, Supervisor
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Progress
 from tui.model.servers import Failure, Origin, ServerId, ServerInfo, Transport
 from tui.model.servers import ServerStatus as S
@@ -27,10 +27,8 @@ def definition(withheld: S | None = None) -> ServerDefinition:
     )
 
 
-class Pretended:
+class Pretended(Connection):
     """A connection that opens, ends and closes as a test wants."""
-
-    features: Features
 
     def __init__(self) -> None:
         self.info = ServerInfo("pretended", "1", "2025-11-25")
@@ -56,12 +54,7 @@ class Pretended:
         self.outdated.clear()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.may_close.wait()
         self.closed += 1
 
@@ -116,20 +109,24 @@ class Stage:
         self.supervisor = Supervisor(
             definition(withheld),
             self.load,
-            Host("0"),
-            self.listener,
+            ClientContext(),
             self.log,
+            on_status=self.listener.status_changed,
+            on_offer=self.listener.offer_changed,
             backoff=Backoff(retry),
         )
 
     async def load(self) -> Connect:
-        return lambda _definition, _log, _host: self.connection
+        return lambda _definition, _log, _context: self.connection
 
     def is_live(self) -> bool:
         return self.supervisor.live is self.connection
 
     async def reach(self, status: S) -> None:
         await eventually(lambda: self.supervisor.status is status)
+
+    async def reach_opening(self, number: int) -> None:
+        await eventually(lambda: self.connection.opened == number)
 
 
 @asynccontextmanager
@@ -146,5 +143,5 @@ async def on_stage(
         stage.connection.may_open.set()
         stage.connection.may_close.set()
         stage.supervisor.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await task

@@ -1,6 +1,5 @@
 """What tests of servers share: definitions of test servers, a watcher of events, waiting."""
 
-import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -11,18 +10,18 @@ from typing import Any, TypeVar
 import psutil
 
 from tests import servers
-from tui.engine.servers.backoff import RetryPolicy
-from tui.engine.servers.lifeline import REAPER
-from tui.engine.servers.manager import ServerManager
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.tools import OfferedTool, ToolResult
+from tests.support.waiting import eventually as eventually  # noqa: PLC0414 - found here, too
+from tui.engine.late import import_connection
+from tui.engine.mcp.backoff import RetryPolicy
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, ToolResult
+from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.transports.stdio.reaper_client import REAPER
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress
 from tui.model.events import CatalogChanged, Event, ServerLogged, ServerStatusChanged
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
-
-PATIENCE = 10.0
-"""Seconds that a test waits for what must happen."""
 
 LATER = RetryPolicy(first_delay=60.0)
 """A policy under which no server is started again while a test looks at it."""
@@ -32,15 +31,6 @@ HASTY = RetryPolicy(first_delay=0.01, least_delay=0.01, most_delay=0.05)
 
 FOLDER = Path(servers.__file__).parent
 E_ = TypeVar("E_", bound=Event)
-
-
-async def eventually(check: Callable[[], object], patience: float = PATIENCE) -> None:
-    """Wait until something is true."""
-    for _ in range(int(patience / 0.005)):
-        if check():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("it did not happen in time")
 
 
 def script(
@@ -130,6 +120,11 @@ def kill(pid: int, number: int) -> None:
     os.kill(pid, number)
 
 
+def any_call(_tool: OfferedTool, _arguments: JsonObject) -> bool:
+    """Let every call run."""
+    return True
+
+
 @asynccontextmanager
 async def running(
     *definitions: ServerDefinition,
@@ -139,7 +134,15 @@ async def running(
 ) -> AsyncIterator[tuple[ServerManager, Watcher]]:
     """Run servers until the block ends."""
     watcher = Watcher()
-    manager = ServerManager(watcher, workspace=workspace, client_version="0.1", retry=retry, **more)
+    more.setdefault("context", ClientContext(watcher, takes_call=any_call))
+    manager = ServerManager(
+        watcher,
+        workspace=workspace,
+        client_version="0.1",
+        import_connect=import_connection,
+        retry=retry,
+        **more,
+    )
     async with manager:
         manager.configure(definitions)
         yield manager, watcher

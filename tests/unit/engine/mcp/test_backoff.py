@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tui.engine.servers.backoff import Backoff, RetryPolicy
+from tui.engine.mcp.backoff import Backoff, RetryPolicy
 
 
 @dataclass

@@ -3,14 +3,14 @@ from typing import Any
 
 import pytest
 
-from tui.engine.servers.catalog import (
+from tui.engine.mcp.catalog.offer import (
     RawOffer,
     ServerOffer,
     definition_hash,
     is_included,
     read_offer,
 )
-from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import Parameter, PromptArgument
 from tui.model.servers import Origin, ServerId, Transport
 
@@ -174,21 +174,19 @@ def test_the_hash_does_not_depend_on_order_or_on_what_is_not_shown() -> None:
     assert definition_hash(ECHO) == hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def test_of_prompts_and_arguments_that_look_alike_the_first_ones_count() -> None:
+def test_of_prompts_and_arguments_of_one_name_the_first_ones_count() -> None:
     who = {"name": "who", "required": True, "description": "first"}
-    alike = {"name": "w\x1b[0mho", "description": "second"}
+    alike = {"name": "who", "description": "second"}
     offer = read(
         prompts=[
             {"name": "greet", "arguments": [{"name": "a"}, who, alike, {"name": "z"}]},
-            {"name": "gr\x1b[1meet", "title": "hidden"},
-            {"name": "\x1b[1m"},
+            {"name": "greet", "title": "second"},
         ]
     )
     [prompt] = offer.prompts
     assert (prompt.name, prompt.title) == ("greet", "")
     assert [argument.name for argument in prompt.arguments] == ["a", "who", "z"]
     assert prompt.arguments[1] == PromptArgument("who", required=True, description="first")
-    assert offer.spelling.argument("greet", "who") == "who"
 
 
 def test_prompts_resources_and_templates_are_read_and_odd_ones_left_out() -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.engine.servers.staging import Pretended, definition
-from tests.unit.engine.servers.support import Watcher, eventually
-from tui.engine.servers.live import Attempt, Host
-from tui.engine.servers.log import ServerLog
-from tui.engine.servers.manager import ServerManager
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.tools import ToolCallError
+from tests.unit.engine.mcp.staging import Pretended, definition
+from tests.unit.engine.mcp.support import Watcher, any_call, eventually
+from tui.engine.mcp.catalog.offered_tool import ToolCallError
+from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.server_log import ServerLog
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import ServerStatus as S
 
 ONE = definition()
@@ -25,9 +25,9 @@ class Connections:
     def __init__(self) -> None:
         self.made: list[tuple[ServerDefinition, Pretended]] = []
 
-    def connect(self, given: ServerDefinition, log: ServerLog, host: Host) -> Attempt:
+    def connect(self, given: ServerDefinition, log: ServerLog, context: ClientContext) -> Pretended:
         """Make one more."""
-        del log, host
+        del log, context
         self.made.append((given, Pretended()))
         return self.made[-1][1]
 
@@ -43,7 +43,10 @@ async def test_a_server_starts_again_only_once_it_has_let_go(
 ) -> None:
     connections, watcher = Connections(), Watcher()
     manager = ServerManager(
-        watcher, workspace=tmp_path, client_version="0.1", connect=connections.connect
+        watcher,
+        workspace=tmp_path,
+        client_version="0.1",
+        import_connect=lambda: connections.connect,
     )
     async with manager:
         manager.configure([ONE])
@@ -68,7 +71,11 @@ async def test_a_call_offered_by_one_server_never_runs_on_another_of_its_name(
 ) -> None:
     connections, watcher = Connections(), Watcher()
     manager = ServerManager(
-        watcher, workspace=tmp_path, client_version="0.1", connect=connections.connect
+        watcher,
+        workspace=tmp_path,
+        client_version="0.1",
+        import_connect=lambda: connections.connect,
+        context=ClientContext(watcher, takes_call=any_call),
     )
     async with manager:
         manager.configure([replace(ONE, fingerprint="a" * 64)])

@@ -4,17 +4,17 @@ import json
 import pytest
 from mcp_types import CallToolResult
 
-from tui.engine.servers.content import NO_MESSAGE, UNREADABLE, convert_result
-from tui.engine.servers.sdk import mend_result
-from tui.engine.tools import MediaPart, TextPart, ToolResult
-from tui.model.limits import DEFAULT_RESULT_SIZE
+from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolResult
+from tui.engine.mcp.catalog.results import NO_MESSAGE, UNREADABLE, convert_result
+from tui.engine.mcp.session.sdk_patches import repair_result
+from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 
 DATA = base64.b64encode(b"x" * 1_500).decode()
 
 
 def convert(*blocks: object, **more: object) -> ToolResult:
     """Convert a result as it comes from the wire."""
-    raw = mend_result({"content": list(blocks), **more})
+    raw = repair_result({"content": list(blocks), **more})
     return convert_result(CallToolResult.model_validate(raw, by_name=False), DEFAULT_RESULT_SIZE)
 
 
@@ -69,7 +69,7 @@ def test_unknown_blocks_are_left_out_and_the_others_stay() -> None:
 
 @pytest.mark.parametrize("content", [[], [{"type": "hologram"}], None, "text"])
 def test_no_content_says_that_it_could_not_be_read(content: object) -> None:
-    raw = mend_result({"content": content})
+    raw = repair_result({"content": content})
     result = convert_result(CallToolResult.model_validate(raw, by_name=False), DEFAULT_RESULT_SIZE)
     assert result.parts == (TextPart(UNREADABLE),)
     assert result.display == UNREADABLE
@@ -109,7 +109,7 @@ def test_a_long_text_is_cut_for_the_model_and_kept_for_the_screen() -> None:
     assert len(part.text) < 51_000
     assert part.text.startswith("a" * 25_000)
     assert part.text.endswith("b" * 25_000)
-    assert "[150000 characters left out]" in part.text
+    assert "[150000 characters omitted]" in part.text
     assert result.display == words
 
 

@@ -8,10 +8,11 @@ import pytest
 from mcp import MCPError
 from mcp.shared.exceptions import UrlElicitationRequiredError
 
-from tests.unit.engine.servers.support import eventually
-from tui.engine.requests import RequestDesk
-from tui.engine.servers.facilities import Facilities
-from tui.engine.servers.inbound.elicitation import Elicitor
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.support import eventually
+from tui.engine.desk import Desk
+from tui.engine.mcp.callbacks.elicitation import Elicitation
+from tui.engine.mcp.context import ClientContext
 from tui.model.events import Event, RequestRaised
 from tui.model.requests import FormRequest, Reply, ReplyAction, UrlRequest
 from tui.model.servers import ServerId
@@ -23,9 +24,9 @@ class Stage:
     def __init__(self) -> None:
         self.opened: list[str] = []
         self.events: list[Event] = []
-        self.desk = RequestDesk(self.events.append)
-        facilities = Facilities(self.events.append, self.desk, open_url=self._open)
-        self.elicitor = Elicitor(ServerId("s"), facilities)
+        self.desk = Desk(self.events.append)
+        context = ClientContext(self.events.append, self.desk, open_url=self._open)
+        self.elicitation = Elicitation(ServerId("s"), context)
 
     async def _open(self, url: str) -> bool:
         self.opened.append(url)
@@ -41,11 +42,11 @@ class Stage:
     async def accept(self, number: int) -> None:
         """Accept the question of this number, once it is there."""
         await eventually(lambda: len(self.asked) >= number)
-        self.desk.reply(self.asked[number - 1].id, Reply(ReplyAction.ACCEPT))
+        self.desk.answer(self.asked[number - 1].id, Reply(ReplyAction.ACCEPT))
 
     def call(self, error: MCPError) -> "asyncio.Task[bool]":
         """Let the user open what a call needs."""
-        return asyncio.create_task(self.elicitor.open_required(error, "pay"))
+        return asyncio.create_task(self.elicitation.open_required(error, "pay"))
 
 
 def needing(*elicitation_ids: str | None) -> MCPError:
@@ -65,13 +66,13 @@ async def test_what_the_server_completes_while_another_address_is_asked_about_co
     call = stage.call(needing("one", "two"))
     await stage.accept(1)
     await eventually(lambda: len(stage.asked) == 2)
-    stage.elicitor.complete("one")
+    stage.elicitation.complete("one")
     await stage.accept(2)
     await eventually(lambda: len(stage.asked) == 3)
     assert isinstance(stage.asked[2], FormRequest)
     assert not call.done()
-    stage.elicitor.complete("two")
-    with anyio.fail_after(5):
+    stage.elicitation.complete("two")
+    with anyio.fail_after(PATIENCE):
         assert await call
     assert stage.opened == ["https://x.test/0", "https://x.test/1"]
 
@@ -80,13 +81,13 @@ async def test_a_completion_of_another_elicitation_changes_nothing() -> None:
     stage = Stage()
     call = stage.call(needing("one"))
     await eventually(lambda: len(stage.asked) == 1)
-    stage.elicitor.complete("one")
+    stage.elicitation.complete("one")
     await stage.accept(1)
     await eventually(lambda: len(stage.asked) == 2)
-    stage.elicitor.complete("other")
+    stage.elicitation.complete("other")
     assert not call.done()
     await stage.accept(2)
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         assert await call
 
 
@@ -96,10 +97,10 @@ async def test_an_address_that_names_no_elicitation_is_done_when_the_user_says_s
     await stage.accept(1)
     await stage.accept(2)
     await eventually(lambda: len(stage.asked) == 3)
-    stage.elicitor.complete("one")
+    stage.elicitation.complete("one")
     assert not call.done()
     await stage.accept(3)
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         assert await call
 
 
@@ -107,6 +108,6 @@ async def test_an_address_that_names_no_elicitation_is_done_when_the_user_says_s
 async def test_an_error_that_names_no_address_asks_nothing(data: object) -> None:
     stage = Stage()
     error = MCPError(types.URL_ELICITATION_REQUIRED, "open", data)
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         assert not await stage.call(error)
     assert stage.asked == []

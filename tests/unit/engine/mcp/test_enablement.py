@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.engine.servers.support import children, eventually, running, script
-from tui.engine.servers.enablement import Enablement
+from tests.unit.engine.mcp.support import children, running, script
+from tui.engine.mcp.enablement import Enablement
 from tui.model.events import ServersConfigured
 from tui.model.servers import Origin
 from tui.model.servers import ServerStatus as S
@@ -109,25 +109,3 @@ async def test_withheld_servers_are_not_chosen_about(tmp_path: Path) -> None:
     async with running(withheld, enablement=loaded(path)) as (manager, _):
         manager.set_enabled(withheld.id, enabled=False)
     assert not path.exists()
-
-
-async def test_the_servers_of_an_extension_start_and_stop_together() -> None:
-    first, second = (
-        replace(script("raw", server=name), extension="weather", origin=Origin.EXTENSION)
-        for name in ("sky", "sea")
-    )
-    async with running(first, second, script("raw", server="own")) as (manager, watcher):
-        await manager.wait_discovered(10)
-        manager.stop_extension("weather")
-        await watcher.until("sky", S.READY, S.STOPPING, S.STOPPED)
-        await watcher.until("sea", S.READY, S.STOPPING, S.STOPPED)
-        manager.start_extension("weather")
-        assert manager.waiting_for() == ("sky", "sea")
-        await manager.wait_discovered(10)
-        manager.restart_extension("weather")
-        for name in ("sky", "sea"):
-            await watcher.until(name, S.STOPPING, S.STOPPED, S.STARTING, S.READY)
-        manager.stop_extension("")
-        manager.restart_extension("unknown")
-        assert watcher.statuses("own") == [S.STARTING, S.READY]
-        await eventually(lambda: manager.waiting_for() == ())

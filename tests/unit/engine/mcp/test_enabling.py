@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.unit.engine.servers.support import running, script
-from tui.engine.settings.servers import disabled
+from tests.unit.engine.mcp.support import running, script
+from tui.engine.settings.servers.entries import disabled
 from tui.model.servers import ServerId, ServerStatus
 
 S = ServerStatus
@@ -24,7 +24,7 @@ async def test_a_server_that_its_own_entry_disables_can_be_enabled_and_disabled(
         assert not manager.offered_tools()
 
 
-@pytest.mark.parametrize("rule", ["mcp.excluded names it", "mcp.allowed does not name it"])
+@pytest.mark.parametrize("rule", ["listed in mcp.excluded", "not listed in mcp.allowed"])
 async def test_a_server_that_a_rule_disables_stays_so(rule: str) -> None:
     async with running(script("raw", **disabled(rule, "Change the rule."))) as (manager, watcher):
         manager.set_enabled(RAW, enabled=True)

@@ -3,14 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.servers.environment import (
+from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.transports.stdio.environment import (
     own_program,
     resolve_folder,
     resolve_program,
     server_environment,
 )
-from tui.engine.servers.failures import ServerError
-from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import Origin, ServerId, Transport
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.engine.servers.support import call, eventually, running, script
-from tui.engine.servers.eras import LIFETIME, MAX_ENTRIES, Eras, target_hash
-from tui.engine.tools import ToolCallError
+from tests.unit.engine.mcp.support import call, eventually, running, script
+from tui.engine.mcp.catalog.offered_tool import ToolCallError
+from tui.engine.mcp.session.era import LIFETIME, MAX_ENTRIES, EraCache, target_hash
 from tui.model.servers import ProtocolEra
 from tui.model.servers import ServerStatus as S
 
@@ -28,9 +28,9 @@ class Now:
 
 def test_an_era_is_remembered_across_runs_in_a_private_file(tmp_path: Path) -> None:
     path = tmp_path / "eras.json"
-    Eras(path).remember(script("raw"), HANDSHAKE)
-    Eras(path).remember(script("sample"), STATELESS)
-    again = Eras(path)
+    EraCache(path).remember(script("raw"), HANDSHAKE)
+    EraCache(path).remember(script("sample"), STATELESS)
+    again = EraCache(path)
     assert again.recall(script("raw")) is HANDSHAKE
     assert again.recall(script("sample")) is STATELESS
     assert again.recall(script("raw", "other")) is AUTO
@@ -49,7 +49,7 @@ def test_the_key_depends_on_the_target_alone() -> None:
 
 def test_what_is_unchanged_is_not_written_again_until_it_ages(tmp_path: Path) -> None:
     path, now = tmp_path / "eras.json", Now()
-    eras = Eras(path, now)
+    eras = EraCache(path, now)
     eras.remember(script("raw"), HANDSHAKE)
     path.unlink()
     eras.remember(script("raw"), HANDSHAKE)
@@ -61,7 +61,7 @@ def test_what_is_unchanged_is_not_written_again_until_it_ages(tmp_path: Path) ->
 
 def test_after_a_month_a_server_is_probed_again(tmp_path: Path) -> None:
     now = Now()
-    eras = Eras(tmp_path / "eras.json", now)
+    eras = EraCache(tmp_path / "eras.json", now)
     eras.remember(script("raw"), HANDSHAKE)
     now.seconds += LIFETIME + 1
     assert eras.recall(script("raw")) is AUTO
@@ -69,18 +69,18 @@ def test_after_a_month_a_server_is_probed_again(tmp_path: Path) -> None:
 
 def test_two_runs_do_not_lose_each_others_words(tmp_path: Path) -> None:
     path = tmp_path / "eras.json"
-    first, second = Eras(path), Eras(path)
+    first, second = EraCache(path), EraCache(path)
     assert second.recall(script("raw")) is AUTO
     first.remember(script("raw"), HANDSHAKE)
     second.remember(script("sample"), STATELESS)
-    assert Eras(path).recall(script("raw")) is HANDSHAKE
+    assert EraCache(path).recall(script("raw")) is HANDSHAKE
 
 
 def test_the_file_does_not_grow_without_end(tmp_path: Path) -> None:
     path, now = tmp_path / "eras.json", Now()
     entries = {str(n): {"era": "handshake", "time": n} for n in range(MAX_ENTRIES + 50)}
     path.write_text(json.dumps({"version": 1, "eras": entries}))
-    Eras(path, now).remember(script("raw"), HANDSHAKE)
+    EraCache(path, now).remember(script("raw"), HANDSHAKE)
     kept = json.loads(path.read_text())["eras"]
     assert len(kept) == MAX_ENTRIES
     assert target_hash(script("raw")) in kept
@@ -94,10 +94,10 @@ def test_the_file_does_not_grow_without_end(tmp_path: Path) -> None:
 def test_a_file_that_makes_no_sense_is_no_hindrance(tmp_path: Path, content: str) -> None:
     path = tmp_path / "eras.json"
     path.write_text(content)
-    eras = Eras(path)
+    eras = EraCache(path)
     assert eras.recall(script("raw")) is AUTO
     eras.remember(script("raw"), HANDSHAKE)
-    assert Eras(path).recall(script("raw")) is HANDSHAKE
+    assert EraCache(path).recall(script("raw")) is HANDSHAKE
 
 
 def methods(record: Path) -> list[str]:
@@ -107,18 +107,18 @@ def methods(record: Path) -> list[str]:
 async def test_a_server_of_the_handshake_era_is_probed_once_ever(tmp_path: Path) -> None:
     record, path = tmp_path / "record", tmp_path / "eras.json"
     definition = script("raw", env={"RAW_RECORD": str(record)})
-    async with running(definition, eras=Eras(path)) as (_, watcher):
+    async with running(definition, eras=EraCache(path)) as (_, watcher):
         await watcher.until("raw", S.READY)
         await eventually(path.exists)
     assert methods(record)[:2] == ["server/discover", "initialize"]
     record.unlink()
-    async with running(definition, eras=Eras(path)) as (_, watcher):
+    async with running(definition, eras=EraCache(path)) as (_, watcher):
         await watcher.until("raw", S.READY)
     assert methods(record)[0] == "initialize"
 
 
 async def test_a_wrong_memory_mends_itself(tmp_path: Path) -> None:
-    record, eras = tmp_path / "record", Eras()
+    record, eras = tmp_path / "record", EraCache()
     definition = script("raw", "modern_only", env={"RAW_RECORD": str(record)})
     eras.remember(definition, HANDSHAKE)
     async with running(definition, eras=eras) as (manager, watcher):
@@ -145,7 +145,7 @@ async def test_the_settings_can_demand_the_stateless_protocol() -> None:
         assert ready.info.era is STATELESS
         failed = await watcher.until("raw", S.STARTING, S.FAILED)
         assert failed.failure is not None
-        assert failed.failure.reason.startswith("speaks revision 2025-06-18, and the settings")
+        assert failed.failure.reason.startswith("speaks revision 2025-06-18, but the settings")
 
 
 async def test_a_server_that_asks_back_gets_the_older_protocol_and_is_remembered(
@@ -153,18 +153,18 @@ async def test_a_server_that_asks_back_gets_the_older_protocol_and_is_remembered
 ) -> None:
     path = tmp_path / "eras.json"
     definition = script("growing")
-    async with running(definition, eras=Eras(path)) as (manager, watcher):
+    async with running(definition, eras=EraCache(path)) as (manager, watcher):
         first = await watcher.until("growing", S.READY)
         assert first.info is not None
         assert first.info.era is STATELESS
-        with pytest.raises(ToolCallError, match="being connected anew that way: repeat the call"):
+        with pytest.raises(ToolCallError, match="being reconnected that way: repeat the call"):
             await call(manager, "ask")
         await watcher.until("growing", S.STOPPING, S.STOPPED, S.STARTING, S.READY)
         again = watcher.last("growing")
         assert again.info is not None
         assert again.info.era is HANDSHAKE
         await call(manager, "ask")
-    assert Eras(path).recall(definition) is HANDSHAKE
+    assert EraCache(path).recall(definition) is HANDSHAKE
 
 
 async def test_other_calls_are_not_broken_off_by_that(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ import json
 import anyio
 import pytest
 
-from tests.unit.engine.servers.asking import ERAS, Stage, asking
-from tests.unit.engine.servers.support import FOLDER, HASTY, call, eventually, running, script
-from tui.engine.servers import connected_features
-from tui.engine.servers.features import Completion, ServerCallError
-from tui.engine.tools import TextPart, ToolCallError
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.asking import ERAS, Stage, asking
+from tests.unit.engine.mcp.support import FOLDER, HASTY, call, eventually, running, script
+from tui.engine.mcp.catalog.offered_tool import Completion, TextPart, ToolCallError
+from tui.engine.mcp.errors import ServerCallError
+from tui.engine.mcp.session import features
 from tui.model.events import LogLevelChanged, SubscriptionChanged
 from tui.model.servers import ProtocolEra, ServerId
 from tui.model.servers import ServerStatus as S
@@ -90,7 +91,7 @@ async def test_arguments_are_completed_with_what_stands_beside_them(era: Protoco
 async def test_a_completion_that_takes_too_long_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connected_features, "QUICK_TIMEOUT", 0.1)
+    monkeypatch.setattr(features, "QUICK_TIMEOUT", 0.1)
     async with asking(ProtocolEra.STATELESS) as stage:
         with pytest.raises(ServerCallError, match=r"no result within 0\.1 s"):
             await stage.features().complete("greet", "name", "slow", {})
@@ -157,7 +158,7 @@ async def test_a_subscription_given_up_while_it_begins_ends_at_once() -> None:
         subscribing = asyncio.create_task(features.subscribe(COUNTER))
         await asyncio.sleep(0)
         await features.unsubscribe(COUNTER)
-        with anyio.fail_after(5), pytest.raises(ServerCallError, match="given up"):
+        with anyio.fail_after(PATIENCE), pytest.raises(ServerCallError, match="given up"):
             await subscribing
         await features.subscribe(COUNTER)
 
@@ -172,13 +173,13 @@ async def test_a_subscription_that_is_refused_says_so() -> None:
 async def test_what_the_user_wanted_outlasts_the_connection(era: ProtocolEra) -> None:
     stage = Stage()
     definition = script("asking", protocol=era)
-    wanted = running(definition, workspace=FOLDER, retry=HASTY, facilities=stage.facilities)
+    wanted = running(definition, workspace=FOLDER, retry=HASTY, context=stage.context)
     async with wanted as (manager, watcher):
         stage.manager = manager
         await watcher.until("asking", S.READY)
         heard = listen(stage)
         await stage.features().set_log_level("error")
-        stage.facilities.subscriptions[ASKING] = {COUNTER, "blob://pixel"}
+        stage.context.subscriptions[ASKING] = {COUNTER, "blob://pixel"}
         with pytest.raises(ToolCallError):
             await call(manager, "die")
         await watcher.until("asking", S.RETRYING, S.STARTING, S.READY)
@@ -190,15 +191,7 @@ async def test_what_the_user_wanted_outlasts_the_connection(era: ProtocolEra) ->
         if era is ProtocolEra.HANDSHAKE:
             lost = SubscriptionChanged(ASKING, "blob://pixel", subscribed=False)
             await eventually(lambda: lost in stage.events)
-            assert stage.facilities.subscriptions[ASKING] == {COUNTER}
-
-
-async def test_only_servers_of_the_older_era_are_pinged() -> None:
-    async with asking(ProtocolEra.HANDSHAKE) as stage:
-        assert 0 < await stage.features().ping() < 1
-    async with asking(ProtocolEra.STATELESS) as stage:
-        with pytest.raises(ServerCallError, match="no ping"):
-            await stage.features().ping()
+            assert stage.context.subscriptions[ASKING] == {COUNTER}
 
 
 async def test_a_server_that_is_not_there_cannot_be_asked() -> None:
@@ -210,14 +203,14 @@ async def test_a_server_that_is_not_there_cannot_be_asked() -> None:
         with pytest.raises(ServerCallError, match="not configured"):
             stage.features("nobody")
         await stage.watcher.until("asking", S.STOPPED)
-        with pytest.raises(ServerCallError, match="gone"), anyio.fail_after(5):
+        with pytest.raises(ServerCallError, match="gone"), anyio.fail_after(PATIENCE):
             await features.read_resource(COUNTER)
 
 
 async def test_many_requests_run_at_once() -> None:
     async with asking(ProtocolEra.HANDSHAKE) as stage:
         reading = [asyncio.create_task(stage.features().read_resource(COUNTER)) for _ in range(20)]
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE):
             texts = {(await task).content.text for task in reading}
         assert texts == {"count 0"}
 
@@ -225,5 +218,5 @@ async def test_many_requests_run_at_once() -> None:
 def listen(stage: Stage) -> list[tuple[ServerId, str]]:
     """Record which resources change."""
     heard: list[tuple[ServerId, str]] = []
-    stage.facilities.resource_updated = lambda server, uri: heard.append((server, uri))
+    stage.context.resource_updated = lambda server, uri: heard.append((server, uri))
     return heard

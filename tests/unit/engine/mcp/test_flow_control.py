@@ -8,19 +8,19 @@ from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
 from tests.support.measures import Measure
 from tests.support.stalls import LoopWatch
-from tests.unit.engine.servers.support import Watcher, call, running, script
-from tui.engine.servers import intake as intake_module
-from tui.engine.servers.intake import (
+from tests.unit.engine.mcp.support import Watcher, call, running, script
+from tui.engine.mcp.catalog.offered_tool import ToolCallError
+from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.transports import flow_control as flow_control_module
+from tui.engine.mcp.transports.flow_control import (
     BURST,
     MAX_EXCESS,
     MAX_NOISE_LINES,
     PIECE,
     RATE,
     FloodError,
-    Intake,
+    FlowControl,
 )
-from tui.engine.servers.log import ServerLog
-from tui.engine.tools import ToolCallError
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
 
@@ -58,38 +58,40 @@ def watcher() -> Watcher:
 
 
 @pytest.fixture
-def intake(clock: Time, watcher: Watcher) -> Intake:
-    """Give the intake of a server."""
-    return Intake(ServerLog(ServerId("s"), watcher), clock, clock.sleep)
+def flow(clock: Time, watcher: Watcher) -> FlowControl:
+    """Give the flow of a server."""
+    return FlowControl(ServerLog(ServerId("s"), watcher), clock, clock.sleep)
 
 
-async def test_a_burst_is_taken_without_a_pause(intake: Intake, clock: Time) -> None:
+async def test_a_burst_is_taken_without_a_pause(flow: FlowControl, clock: Time) -> None:
     for _ in range(int(BURST * 0.9)):
-        assert await intake.take(CHANGED) is not None
+        assert await flow.take(CHANGED) is not None
     assert clock.slept == 0
 
 
-async def test_beyond_the_burst_messages_are_taken_at_the_rate(intake: Intake, clock: Time) -> None:
+async def test_beyond_the_burst_messages_are_taken_at_the_rate(
+    flow: FlowControl, clock: Time
+) -> None:
     count = int(BURST + 5 * RATE)
     for _ in range(count):
-        assert await intake.take(CHANGED) is not None
+        assert await flow.take(CHANGED) is not None
     assert 4.9 < clock.slept < 5.2
 
 
-async def test_bytes_count_too(intake: Intake, clock: Time) -> None:
+async def test_bytes_count_too(flow: FlowControl, clock: Time) -> None:
     message = REPLY.replace(b"{}", b'{"t":"%b"}' % (b"x" * 16 * 2**20))
     for _ in range(5):
-        await intake.take(message)
+        await flow.take(message)
     assert clock.slept == 0
     for _ in range(4):
-        await intake.take(message)
+        await flow.take(message)
     assert clock.slept == pytest.approx((8 * (len(message) / PIECE + 1) - BURST) / RATE, abs=0.1)
 
 
-async def test_a_server_that_never_rests_is_given_up(intake: Intake, clock: Time) -> None:
+async def test_a_server_that_never_rests_is_given_up(flow: FlowControl, clock: Time) -> None:
     async def flood() -> None:
         while True:
-            await intake.take(CHANGED)
+            await flow.take(CHANGED)
 
     with pytest.raises(FloodError, match="1,000 messages or 16 MiB a second") as caught:
         await flood()
@@ -97,48 +99,48 @@ async def test_a_server_that_never_rests_is_given_up(intake: Intake, clock: Time
     assert MAX_EXCESS < clock.slept < MAX_EXCESS + 1
 
 
-async def test_a_rest_makes_an_excess_forgotten(intake: Intake, clock: Time) -> None:
+async def test_a_rest_makes_an_excess_forgotten(flow: FlowControl, clock: Time) -> None:
     for _ in range(5):
         for _ in range(int(BURST + 0.8 * MAX_EXCESS * RATE)):
-            await intake.take(CHANGED)
+            await flow.take(CHANGED)
         clock.now += 6
 
 
 async def test_reports_are_dropped_first_and_replies_never(
-    intake: Intake, clock: Time, watcher: Watcher
+    flow: FlowControl, clock: Time, watcher: Watcher
 ) -> None:
-    taken = [await intake.take(PROGRESS) for _ in range(20_000)]
+    taken = [await flow.take(PROGRESS) for _ in range(20_000)]
     assert BURST * 0.4 < sum(message is not None for message in taken) < BURST * 0.6
     assert clock.slept == 0
-    assert await intake.take(REPLY) is not None
+    assert await flow.take(REPLY) is not None
     await asyncio.sleep(0.06)
     [line] = watcher.log("s")
-    assert "some of them are left out" in line
+    assert "some are dropped" in line
     clock.now += 5
-    assert await intake.take(PROGRESS) is not None
+    assert await flow.take(PROGRESS) is not None
 
 
 async def test_noise_is_shown_to_a_limit_and_paced(
-    intake: Intake, clock: Time, watcher: Watcher
+    flow: FlowControl, clock: Time, watcher: Watcher
 ) -> None:
     for _ in range(200_000):
-        assert await intake.take(b"noise") is None
+        assert await flow.take(b"noise") is None
     assert 4 < clock.slept < 7
     await asyncio.sleep(0.06)
     assert len(watcher.log("s")) == MAX_NOISE_LINES + 1
 
 
-async def test_the_answer_of_a_handshake_may_not_be_of_many_values(intake: Intake) -> None:
+async def test_the_answer_of_a_handshake_may_not_be_of_many_values(flow: FlowControl) -> None:
     reply = REPLY.replace(b"{}", b'{"a":[%b0]}' % (b"0," * 60_000))
     for method in ("initialize", "server/discover"):
-        intake.note_sent(JSONRPCRequest(jsonrpc="2.0", id=1, method=method))
-        assert isinstance(await intake.take(reply), JSONRPCError)
-    intake.note_sent(JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list"))
-    assert isinstance(await intake.take(reply), JSONRPCResponse)
+        flow.note_sent(JSONRPCRequest(jsonrpc="2.0", id=1, method=method))
+        assert isinstance(await flow.take(reply), JSONRPCError)
+    flow.note_sent(JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list"))
+    assert isinstance(await flow.take(reply), JSONRPCResponse)
 
 
-async def test_lines_that_make_no_event_are_paced(intake: Intake, clock: Time) -> None:
-    await intake.take_lines(500_000)
+async def test_lines_that_make_no_event_are_paced(flow: FlowControl, clock: Time) -> None:
+    await flow.take_lines(500_000)
     assert 4.9 < clock.slept < 5.1
 
 
@@ -149,7 +151,7 @@ async def test_a_server_that_floods_without_end_is_stopped_and_the_others_are_no
     measure: Measure,
     loop_watch: LoopWatch,
 ) -> None:
-    monkeypatch.setattr(intake_module, "MAX_EXCESS", 1.5)
+    monkeypatch.setattr(flow_control_module, "MAX_EXCESS", 1.5)
     definitions = script("raw", "flooding"), script("raw", server="good")
     async with running(*definitions) as (manager, watcher):
         await watcher.until("raw", S.READY)

@@ -1,23 +1,41 @@
 import pytest
-from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp_types import (
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
 
-from tui.engine.servers.framing import MAX_ON_LOOP, decode, encode, read, unsendable
-from tui.engine.servers.transport import EXCHANGE_FAILED, SESSION_LOST
+from tui.engine.mcp.transports.jsonrpc_lines import (
+    EXCHANGE_FAILED,
+    MAX_ON_LOOP,
+    SESSION_LOST,
+    Noise,
+    decode,
+    encode,
+    read,
+    unsendable,
+)
+
+
+def decoded(line: bytes) -> JSONRPCMessage | Noise | None:
+    return decode(line).message
 
 
 def test_a_message_is_read_with_mark_and_carriage_return() -> None:
     line = b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"result":{}}\r'
-    assert decode(line) == JSONRPCResponse(jsonrpc="2.0", id=1, result={})
+    assert decoded(line) == JSONRPCResponse(jsonrpc="2.0", id=1, result={})
 
 
 def test_bytes_that_are_no_utf_8_are_replaced() -> None:
-    message = decode(b'{"jsonrpc":"2.0","id":1,"result":{"t":"\xff"}}')
+    message = decoded(b'{"jsonrpc":"2.0","id":1,"result":{"t":"\xff"}}')
     assert message == JSONRPCResponse(jsonrpc="2.0", id=1, result={"t": "\ufffd"})
 
 
 @pytest.mark.parametrize("line", [b"", b"  \r"])
 def test_a_blank_line_is_nothing(line: bytes) -> None:
-    assert decode(line) is None
+    assert decoded(line) is None
 
 
 @pytest.mark.parametrize(
@@ -35,7 +53,7 @@ def test_a_blank_line_is_nothing(line: bytes) -> None:
     ],
 )
 def test_any_other_line_is_noise(line: bytes) -> None:
-    noise = decode(line)
+    noise = decoded(line)
     assert isinstance(noise, str)
     assert len(noise) <= 300
 
@@ -55,7 +73,7 @@ def test_any_other_line_is_noise(line: bytes) -> None:
 def test_a_reply_that_cannot_be_read_fails_the_call_it_answers(
     line: bytes, reply_id: object
 ) -> None:
-    message = decode(line)
+    message = decoded(line)
     assert isinstance(message, JSONRPCError)
     assert message.id == reply_id
     assert message.error.code == EXCHANGE_FAILED
@@ -72,13 +90,13 @@ async def test_a_reply_of_too_many_values_fails_its_call_as_too_complex() -> Non
 
 async def test_a_long_line_is_read_as_a_short_one_is() -> None:
     line = b'{"jsonrpc":"2.0","id":1,"result":{"t":"%s"}}' % (b"x" * MAX_ON_LOOP)
-    assert (await read(line)).message == decode(line)
-    assert isinstance(decode(line), JSONRPCResponse)
+    assert (await read(line)).message == decoded(line)
+    assert isinstance(decoded(line), JSONRPCResponse)
 
 
 @pytest.mark.parametrize("code", [EXCHANGE_FAILED, SESSION_LOST])
 def test_a_server_cannot_say_in_our_name_that_a_call_was_not_executed(code: int) -> None:
-    message = decode(b'{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"m"}}' % code)
+    message = decoded(b'{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"m"}}' % code)
     assert isinstance(message, JSONRPCError)
     assert (message.error.code, message.error.message) == (-32603, "m")
 
@@ -86,12 +104,12 @@ def test_a_server_cannot_say_in_our_name_that_a_call_was_not_executed(code: int)
 @pytest.mark.parametrize("head", [b"", b'"id":1,'])
 def test_what_a_server_says_unasked_may_not_be_of_many_values(head: bytes) -> None:
     words = b'{"jsonrpc":"2.0",%b"method":"m","params":{"a":[%b0]}}'
-    assert isinstance(decode(words % (head, b"0," * 60_000)), str)
-    assert not isinstance(decode(words % (head, b"0," * 40_000)), str)
+    assert isinstance(decoded(words % (head, b"0," * 60_000)), str)
+    assert not isinstance(decoded(words % (head, b"0," * 40_000)), str)
 
 
 def test_a_reply_with_half_a_surrogate_pair_is_kept() -> None:
-    message = decode(b'{"jsonrpc":"2.0","id":7,"result":{"t":"a\\ud800b"}}')
+    message = decoded(b'{"jsonrpc":"2.0","id":7,"result":{"t":"a\\ud800b"}}')
     assert message == JSONRPCResponse(jsonrpc="2.0", id=7, result={"t": "a\ufffdb"})
 
 

@@ -11,15 +11,14 @@ import pytest
 
 from tests.servers.asking import ADDRESS
 from tests.servers.pushy import STORM
-from tests.unit.engine.servers.asking import ERAS, Stage, asking, staged
-from tests.unit.engine.servers.support import call, eventually, script
-from tui.engine.chat.backend import ModelError
-from tui.engine.chat.generation import Generation
-from tui.engine.chat.history import FunctionCall
-from tui.engine.requests import MAX_WAITING
-from tui.engine.servers import watchdog
-from tui.engine.servers.inbound import grants
-from tui.engine.tools import ToolCallError
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.asking import ERAS, Stage, asking, staged
+from tests.unit.engine.mcp.support import call, eventually, script
+from tui.engine.desk import MAX_WAITING
+from tui.engine.mcp import context
+from tui.engine.mcp.catalog.offered_tool import FunctionCall, TextPart, ToolCallError
+from tui.engine.mcp.context import Generation, GenerationError, PromptMessage
+from tui.engine.mcp.session import call_timeout
 from tui.model.requests import (
     FormRequest,
     FormValue,
@@ -43,7 +42,7 @@ def start(stage: Stage, tool: str, **arguments: object) -> "asyncio.Task[str]":
 
 
 async def result(task: "asyncio.Task[str]") -> Any:  # noqa: ANN401
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         return json.loads(await task)
 
 
@@ -61,13 +60,13 @@ async def test_a_form_is_filled_in_corrected_and_sent(era: ProtocolEra) -> None:
             odd.key: "x",
             "size": "1.5",
         }
-        stage.desk.reply(form.id, Reply(ReplyAction.ACCEPT, content))
+        stage.desk.answer(form.id, Reply(ReplyAction.ACCEPT, content))
         await eventually(lambda: any(getattr(r, "problem", "") for r in stage.pending()))
         [again] = stage.pending()
         assert isinstance(again, FormRequest)
         assert again.id == form.id
-        assert again.problem == "age: is no whole number"
-        stage.desk.reply(form.id, Reply(ReplyAction.ACCEPT, {**content, "age": "36"}))
+        assert again.problem == "age: is not a whole number"
+        stage.desk.answer(form.id, Reply(ReplyAction.ACCEPT, {**content, "age": "36"}))
         assert await result(calling) == {
             "action": "accept",
             "content": {
@@ -99,7 +98,7 @@ async def test_C09_an_address_is_opened_only_after_consent(era: ProtocolEra) -> 
         request = await stage.asked(UrlRequest)
         assert (request.url, request.host, request.message) == (ADDRESS, "example.com", "Sign in")
         assert stage.opened == []
-        stage.desk.reply(request.id, Reply(ReplyAction.ACCEPT))
+        stage.desk.answer(request.id, Reply(ReplyAction.ACCEPT))
         assert await result(calling) == {"action": "accept"}
         assert stage.opened == [ADDRESS]
         if era is ProtocolEra.HANDSHAKE:
@@ -122,7 +121,7 @@ async def test_an_address_that_cannot_be_opened_is_given_to_the_user() -> None:
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "https://bank.example@evil.example/"])
 async def test_a_dangerous_address_is_refused_without_a_question(url: str) -> None:
     async with asking(ProtocolEra.HANDSHAKE) as stage:
-        with pytest.raises(ToolCallError, match="address is refused"), anyio.fail_after(5):
+        with pytest.raises(ToolCallError, match="address is refused"), anyio.fail_after(PATIENCE):
             await start(stage, "visit", url=url)
         assert stage.raised() == 0
         assert stage.opened == []
@@ -139,8 +138,8 @@ async def test_a_call_that_needs_an_address_first_is_made_once_more(by_server: b
         if by_server:
             await call(stage.manager, "complete_address")
         else:
-            stage.desk.reply(waiting.id, Reply(ReplyAction.ACCEPT))
-        with anyio.fail_after(5):
+            stage.desk.answer(waiting.id, Reply(ReplyAction.ACCEPT))
+        with anyio.fail_after(PATIENCE):
             assert await calling == "try 2"
         assert stage.pending() == []
         assert stage.opened == [ADDRESS]
@@ -172,14 +171,14 @@ async def test_C07_text_is_generated_under_the_users_eyes(era: ProtocolEra) -> N
         ]
         assert stage.model.asked == []
         edited = Reply(ReplyAction.ACCEPT, system="Be kind.", messages=("Say good day.",))
-        stage.desk.reply(prompt.id, edited)
+        stage.desk.answer(prompt.id, edited)
         review = await stage.asked(SamplingReview)
         [asked] = stage.model.asked
-        assert asked.contents == [{"role": "user", "parts": [{"text": "Say good day."}]}]
-        assert (asked.system_instruction, asked.max_output_tokens) == ("Be kind.", 70)
+        assert asked.messages == [PromptMessage("user", (TextPart("Say good day."),))]
+        assert (asked.system, asked.max_tokens) == ("Be kind.", 70)
         assert asked.declarations == ()
         assert (review.text, review.model, review.editable) == ("hello", "scripted", True)
-        stage.desk.reply(review.id, Reply(ReplyAction.ACCEPT, text="good day"))
+        stage.desk.answer(review.id, Reply(ReplyAction.ACCEPT, text="good day"))
         answer = await result(calling)
         assert answer["content"] == {"type": "text", "text": "good day"}
         assert (answer["model"], answer["stopReason"]) == ("scripted", "endTurn")
@@ -197,7 +196,7 @@ async def test_a_tool_of_the_server_may_be_called_in_what_is_generated(era: Prot
         review = await stage.asked(SamplingReview)
         assert not review.editable
         assert review.text == 'Let me see.\n[call of look up!] {"word": "x"}'
-        stage.desk.reply(review.id, Reply(ReplyAction.ACCEPT, text="something else"))
+        stage.desk.answer(review.id, Reply(ReplyAction.ACCEPT, text="something else"))
         answer = await result(calling)
         assert answer["stopReason"] == "toolUse"
         assert answer["content"] == [
@@ -219,14 +218,14 @@ async def test_what_the_user_refuses_does_not_get_out(
             await stage.answer(SamplingRequest)
         await stage.answer(step, DECLINE)
         words = "was refused" if era is ProtocolEra.STATELESS else "rejected"
-        with pytest.raises(ToolCallError, match=words), anyio.fail_after(5):
+        with pytest.raises(ToolCallError, match=words), anyio.fail_after(PATIENCE):
             await calling
         assert len(stage.model.asked) == (1 if step is SamplingReview else 0)
 
 
 async def test_a_model_that_fails_is_told_to_the_user_and_not_to_the_server() -> None:
     async with asking(ProtocolEra.HANDSHAKE) as stage:
-        stage.model.answer = ModelError("The key sk-123 is not valid.")
+        stage.model.answer = GenerationError("The key sk-123 is not valid.")
         calling = start(stage, "generate")
         await stage.answer(SamplingRequest)
         with pytest.raises(ToolCallError, match="could not answer") as caught:
@@ -238,7 +237,7 @@ async def test_a_model_that_fails_is_told_to_the_user_and_not_to_the_server() ->
 async def test_a_server_may_be_let_through_but_its_answers_are_still_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(grants, "MAX_UNASKED", 2)
+    monkeypatch.setattr(context, "MAX_UNASKED", 2)
     async with asking(ProtocolEra.HANDSHAKE) as stage:
         for turn in range(4):
             calling = start(stage, "generate")
@@ -250,18 +249,13 @@ async def test_a_server_may_be_let_through_but_its_answers_are_still_shown(
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_C11_the_roots_are_the_workspace_folders(era: ProtocolEra, tmp_path: Path) -> None:
-    first, second = tmp_path / "a b ä", tmp_path / "c"
-    async with asking(era, workspace=first) as stage:
+async def test_C11_the_only_root_is_the_workspace(era: ProtocolEra, tmp_path: Path) -> None:
+    folder = tmp_path / "a b ä"
+    folder.mkdir()
+    async with asking(era, workspace=folder) as stage:
         said = await result(start(stage, "roots"))
-        assert said["roots"] == [{"uri": first.as_uri(), "name": "a b ä"}]
+        assert said["roots"] == [{"uri": folder.as_uri(), "name": "a b ä"}]
         assert said["roots"][0]["uri"].endswith("/a%20b%20%C3%A4")
-        stage.manager.set_workspaces([first, second])
-        stage.manager.set_workspaces([first, second])
-        said = await result(start(stage, "roots"))
-        assert [root["name"] for root in said["roots"]] == ["a b ä", "c"]
-        counted = json.loads((await call(stage.manager, "counts")).display)
-        assert counted["roots"] == (1 if era is ProtocolEra.HANDSHAKE else 0)
         assert stage.raised() == 0
 
 
@@ -270,7 +264,7 @@ async def test_a_server_that_withdraws_its_question_takes_it_off_the_screen() ->
         calling = start(stage, "give_up")
         await stage.asked(FormRequest)
         await call(stage.manager, "enough")
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE):
             assert await calling == "gave up"
         await stage.quiet()
 
@@ -297,8 +291,8 @@ async def test_a_server_that_goes_takes_its_questions_with_it(
         form = await stage.asked(FormRequest)
         end(stage)
         await stage.quiet()
-        stage.desk.reply(form.id, Reply(ReplyAction.ACCEPT, {"name": "Ada", "age": 3}))
-        with pytest.raises(ToolCallError), anyio.fail_after(5):
+        stage.desk.answer(form.id, Reply(ReplyAction.ACCEPT, {"name": "Ada", "age": 3}))
+        with pytest.raises(ToolCallError), anyio.fail_after(PATIENCE):
             await calling
 
 
@@ -310,21 +304,21 @@ async def test_a_server_that_dies_takes_its_questions_with_it(era: ProtocolEra) 
         with pytest.raises(ToolCallError):
             await call(stage.manager, "die")
         await stage.quiet()
-        with pytest.raises(ToolCallError), anyio.fail_after(5):
+        with pytest.raises(ToolCallError), anyio.fail_after(PATIENCE):
             await calling
 
 
 async def test_a_question_that_stays_open_does_not_time_the_call_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(watchdog, "IDLE_TIMEOUT", 0.2)
+    monkeypatch.setattr(call_timeout, "IDLE_TIMEOUT", 0.2)
     async with asking(ProtocolEra.HANDSHAKE, timeout=0.6) as stage:
         calling = start(stage, "ask_in_vain", seconds=0.0)
         form = await stage.asked(FormRequest)
         done, _ = await asyncio.wait({calling}, timeout=0.9)
         assert not done
-        stage.desk.reply(form.id, Reply(ReplyAction.ACCEPT))
-        with anyio.fail_after(5):
+        stage.desk.answer(form.id, Reply(ReplyAction.ACCEPT))
+        with anyio.fail_after(PATIENCE):
             assert await calling == "done"
         slow = start(stage, "ask_in_vain", seconds=20.0)
         await stage.answer(FormRequest)
@@ -369,10 +363,10 @@ async def test_what_is_no_form_or_no_request_is_refused_unseen(
 
 async def test_without_a_model_sampling_is_not_declared() -> None:
     def without(stage: Stage) -> None:
-        stage.facilities.generator = None
+        stage.context.generator = None
 
     async with asking(ProtocolEra.HANDSHAKE, prepare=without) as stage:
-        with pytest.raises(ToolCallError, match="not supported"), anyio.fail_after(5):
+        with pytest.raises(ToolCallError, match="not supported"), anyio.fail_after(PATIENCE):
             await start(stage, "generate")
         assert stage.raised() == 0
         assert stage.watcher.statuses("asking")[-1] is S.READY

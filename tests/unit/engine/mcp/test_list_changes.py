@@ -11,9 +11,9 @@ import pytest
 
 from tests.support.measures import Measure
 from tests.support.stalls import LoopWatch
-from tests.unit.engine.servers.support import call, eventually, find_tool, running, script
-from tui.engine.servers import refresh
-from tui.engine.servers.refresh import Changes, ListKind
+from tests.unit.engine.mcp.support import call, eventually, find_tool, running, script
+from tui.engine.mcp.session import listing
+from tui.engine.mcp.session.listing import ListKind, StaleLists
 from tui.model.events import CatalogChanged
 from tui.model.servers import ServerStatus as S
 
@@ -21,8 +21,8 @@ from tui.model.servers import ServerStatus as S
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Shorten the waits."""
-    monkeypatch.setattr(refresh, "DEBOUNCE", 0.05)
-    monkeypatch.setattr(refresh, "SUSTAINED_INTERVAL", 0.5)
+    monkeypatch.setattr(listing, "DEBOUNCE", 0.05)
+    monkeypatch.setattr(listing, "SUSTAINED_INTERVAL", 0.5)
     return iter(())
 
 
@@ -32,11 +32,11 @@ def requests(record: Path) -> Counter[str]:
 
 
 class World:
-    """A clock for `Changes` that goes on while something sleeps."""
+    """A clock for `StaleLists` that goes on while something sleeps."""
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.changes = Changes(lambda: self.now, self.sleep)
+        self.changes = StaleLists(lambda: self.now, self.sleep)
 
     async def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -45,10 +45,10 @@ class World:
 async def test_announcements_share_a_refresh_of_what_they_name() -> None:
     world = World()
     for _ in range(1_000):
-        world.changes.note(ListKind.TOOLS)
-    world.changes.note(ListKind.PROMPTS)
+        world.changes.add([ListKind.TOOLS])
+    world.changes.add([ListKind.PROMPTS])
     assert set(await world.changes.next()) == {ListKind.TOOLS, ListKind.PROMPTS}
-    assert world.now == pytest.approx(refresh.DEBOUNCE)
+    assert world.now == pytest.approx(listing.DEBOUNCE)
     waiting = asyncio.create_task(world.changes.next())
     await asyncio.wait({waiting}, timeout=0.01)
     assert not waiting.done()
@@ -59,17 +59,17 @@ async def test_a_storm_without_end_is_rationed() -> None:
     world = World()
     moments = []
     while world.now < 60:
-        world.changes.note(ListKind.TOOLS)
+        world.changes.add([ListKind.TOOLS])
         await world.changes.next()
         moments.append(world.now)
     assert moments[1] < 1
     gaps = [after - before for before, after in pairwise(moments[1:])]
     assert all(gap == pytest.approx(5, abs=0.7) for gap in gaps)
-    assert len(moments) <= 60 / refresh.SUSTAINED_INTERVAL + refresh.BURST
+    assert len(moments) <= 60 / listing.SUSTAINED_INTERVAL + listing.BURST
     world.now += 60
-    world.changes.note(ListKind.TOOLS)
+    world.changes.add([ListKind.TOOLS])
     await world.changes.next()
-    assert world.now - moments[-1] == pytest.approx(60 + refresh.DEBOUNCE)
+    assert world.now - moments[-1] == pytest.approx(60 + listing.DEBOUNCE)
 
 
 @pytest.mark.usefixtures("quick")

@@ -3,8 +3,8 @@ import time
 
 import pytest
 
-from tests.unit.engine.servers.support import eventually
-from tui.engine.servers.log import EVENT_INTERVAL, ServerLog
+from tests.unit.engine.mcp.support import eventually
+from tui.engine.mcp.server_log import EVENT_INTERVAL, ServerLog
 from tui.model.chat import Severity
 from tui.model.events import Event, ServerLogged
 from tui.model.servers import Failure, ServerId

@@ -14,8 +14,9 @@ import pytest
 
 from tests.support.measures import Measure
 from tests.support.stalls import LoopWatch
-from tests.unit.engine.servers.processes import pid_of
-from tests.unit.engine.servers.support import (
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.processes import pid_of
+from tests.unit.engine.mcp.support import (
     Watcher,
     call,
     children,
@@ -26,9 +27,10 @@ from tests.unit.engine.servers.support import (
     script,
     server_processes,
 )
-from tui.engine.servers import process as process_module
-from tui.engine.servers.manager import ServerManager
-from tui.engine.tools import ToolCallError
+from tui.engine.late import import_connection
+from tui.engine.mcp.catalog.offered_tool import ToolCallError
+from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.transports.stdio import process as process_module
 from tui.model.events import ServersConfigured
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
@@ -74,7 +76,7 @@ async def test_a_cancelled_call_is_cancelled_on_the_server(tmp_path: Path) -> No
         calling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await calling
-        assert time.perf_counter() - began < 0.1
+        assert time.perf_counter() - began < 1
         await eventually(lambda: "notifications/cancelled" in record.read_text())
         messages = [json.loads(line) for line in record.read_text().splitlines()]
         [called] = [m for m in messages if m.get("method") == "tools/call"]
@@ -165,7 +167,7 @@ async def test_a_child_of_a_server_does_not_survive_it(tmp_path: Path, way: str)
         else:
             os.kill(pid_of("raw.py"), signal.SIGKILL)
             await watcher.until("raw", S.RETRYING)
-        await eventually(lambda: not is_alive(grandchild), 1)
+        await eventually(lambda: not is_alive(grandchild))
 
 
 async def test_twenty_stubborn_servers_close_together_within_five_seconds(
@@ -189,7 +191,12 @@ async def test_a_second_cancellation_during_the_close_leaves_nothing() -> None:
     watcher = Watcher()
 
     async def run() -> None:
-        async with ServerManager(watcher, workspace=Path("/"), client_version="0") as manager:
+        async with ServerManager(
+            watcher,
+            workspace=Path("/"),
+            client_version="0",
+            import_connect=import_connection,
+        ) as manager:
             manager.configure([script("raw", "ignore_eof", "ignore_term")])
             await asyncio.Event().wait()
 
@@ -199,7 +206,7 @@ async def test_a_second_cancellation_during_the_close_leaves_nothing() -> None:
     await watcher.until("raw", S.STOPPING)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await task
     await eventually(lambda: children() == [])
 
@@ -294,7 +301,7 @@ async def test_waiting_for_discovery_ends_with_its_patience() -> None:
 def test_the_manager_is_imported_without_the_sdk() -> None:
     heavy = ("mcp", "mcp_types", "pydantic", "jsonschema", "google", "anyio")
     code = (
-        "import sys, tui.engine.servers.manager; "
+        "import sys, tui.engine.mcp.manager; "
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.measures import Measure
 from tests.support.stalls import LoopWatch
-from tests.unit.engine.servers.support import (
+from tests.unit.engine.mcp.support import (
     HASTY,
     call,
     children,
@@ -18,7 +18,7 @@ from tests.unit.engine.servers.support import (
     script,
     server_processes,
 )
-from tui.engine.servers.backoff import RetryPolicy
+from tui.engine.mcp.backoff import RetryPolicy
 from tui.model.events import ServerStatusChanged
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S

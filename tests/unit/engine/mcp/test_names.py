@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.servers.names import assign_names, sanitise_name, without_model_prefix
+from tui.engine.mcp.catalog.tool_names import assign_names, sanitize_name, without_model_prefix
 
 ALLOWED = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
 
@@ -33,7 +33,7 @@ offers = st.lists(
     ],
 )
 def test_a_name_is_made_one_that_gemini_allows(name: str, expected: str) -> None:
-    assert sanitise_name(name) == expected
+    assert sanitize_name(name) == expected
 
 
 def test_the_first_server_in_settings_order_keeps_the_bare_name() -> None:

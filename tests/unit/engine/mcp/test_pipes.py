@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.servers.lines import LineSplitter, LineTooLongError
+from tui.engine.mcp.transports.stdio.pipes import LineSplitter, LineTooLongError
 
 
 @given(st.lists(st.binary(max_size=20)))
@@ -43,16 +43,16 @@ def test_a_line_over_the_limit_is_an_error_wherever_it_stands(data: bytes) -> No
 
 
 def test_empty_lines_by_the_hundred_thousand_cost_little() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert len(LineSplitter(16 * 2**20).feed(b"\n" * 2**20)) == 2**20
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_a_long_line_costs_its_length() -> None:
     splitter = LineSplitter(64 * 1024 * 1024)
     chunk = b"x" * 4_096
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(10_000):
         splitter.feed(chunk)
     assert len(splitter.finish()) == 40_960_000
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1

@@ -3,9 +3,10 @@ import math
 
 import pytest
 
-from tests.unit.engine.servers.support import eventually
-from tui.engine.servers import progress as module
-from tui.engine.servers.progress import ProgressReporter
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.support import eventually
+from tui.engine.mcp.session import call_timeout as module
+from tui.engine.mcp.session.call_timeout import ProgressReporter
 from tui.model.chat import Progress
 
 
@@ -36,5 +37,5 @@ async def test_what_comes_after_the_call_is_dropped(monkeypatch: pytest.MonkeyPa
     await report(3.0, None, None)
     later = asyncio.Event()  # a stray timer would fire before this one
     asyncio.get_running_loop().call_later(module.REPORT_INTERVAL * 2, later.set)
-    await asyncio.wait_for(later.wait(), 5)
+    await asyncio.wait_for(later.wait(), PATIENCE)
     assert [progress.progress for progress in seen] == [1.0]

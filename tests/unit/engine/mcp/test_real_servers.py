@@ -13,15 +13,15 @@ import pytest
 
 from tests.support.measures import Measure
 from tests.support.stalls import LoopWatch
-from tests.unit.engine.servers.processes import pid_of
-from tests.unit.engine.servers.support import (
+from tests.unit.engine.mcp.processes import pid_of
+from tests.unit.engine.mcp.support import (
     call,
     children,
     eventually,
     running,
     script,
 )
-from tui.engine.tools import MediaPart, TextPart, ToolCallError
+from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallError
 from tui.model.chat import Progress
 from tui.model.events import CatalogChanged, ServersConfigured
 from tui.model.servers import ServerId

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from tests.support.measures import Measure
-from tests.unit.engine.servers.support import (
+from tests.unit.engine.mcp.support import (
     FOLDER,
     call,
     eventually,
@@ -27,10 +27,10 @@ from tests.unit.engine.servers.support import (
     script,
     server_processes,
 )
-from tui.engine.servers import reaper as reaper_module
-from tui.engine.servers.failures import ServerError
-from tui.engine.servers.lifeline import REAPER, Lifeline, _request
-from tui.engine.servers.process import Launch, ServerProcess
+from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.transports.stdio import reaper as reaper_module
+from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
+from tui.engine.mcp.transports.stdio.reaper_client import REAPER, ReaperClient, _request
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
 
@@ -96,6 +96,23 @@ async def test_nothing_is_left_when_gemdeck_is_killed(
     assert took < 3.5
 
 
+@pytest.mark.parametrize("idle", [0.0, 3.0])
+async def test_servers_have_their_moment_when_gemdeck_is_killed(
+    tmp_path: Path, idle: float
+) -> None:
+    mark = uuid.uuid4().hex
+    with host(tmp_path, mark, "save", "note_eof,note_term,ignore_eof") as process:
+        await asyncio.sleep(idle)  # a guard that has heard nothing for so long
+        process.kill()
+        process.wait()
+        await eventually(lambda: marked(mark) == [])
+        gone = time.monotonic()
+    assert (tmp_path / "saved").exists()
+    eof, term = (float((tmp_path / name).read_text()) for name in ("eof", "term"))
+    assert eof + reaper_module.EOF_GRACE * 0.9 < term
+    assert term + reaper_module.TERMINATE_GRACE * 0.9 < gone
+
+
 @pytest.mark.parametrize("way", ["stop", "death"])
 async def test_a_grandchild_in_a_session_of_its_own_does_not_survive_its_server(way: str) -> None:
     mark = uuid.uuid4().hex
@@ -111,7 +128,7 @@ async def test_a_grandchild_in_a_session_of_its_own_does_not_survive_its_server(
             [server] = [p for p in marked(mark) if "raw.py" in " ".join(p.cmdline())]
             server.kill()
             await watcher.until("raw", S.RETRYING)
-        await eventually(lambda: marked(mark) == [], 1)
+        await eventually(lambda: marked(mark) == [])
         assert watcher.last("other").status is S.READY
 
 
@@ -174,8 +191,12 @@ async def test_the_server_gets_its_environment_arguments_and_signals_as_they_are
     [
         (("/",), {}, "could not be started: Permission denied"),
         (("/no/such",), {}, "could not be started: No such file or directory"),
-        (("/bin/true", "a\0b"), {}, "could not be started: an argument or a variable holds a NUL"),
-        (("/bin/true",), {"A=": "b"}, "could not be started: a variable has no proper name"),
+        (
+            ("/bin/true", "a\0b"),
+            {},
+            "could not be started: an argument or a variable contains a NUL",
+        ),
+        (("/bin/true",), {"A=": "b"}, "could not be started: a variable has an invalid name"),
     ],
 )
 async def test_what_cannot_be_started_says_why_and_leaves_nothing(
@@ -213,7 +234,7 @@ async def test_a_reaper_that_is_killed_takes_its_server_along(tmp_path: Path) ->
         [server] = [p for p in server_processes() if p.pid != grandchild]
         reaper.kill()
         await watcher.until("raw", S.RETRYING)
-        await eventually(lambda: not is_alive(server.pid) and not is_alive(grandchild), 1)
+        await eventually(lambda: not is_alive(server.pid) and not is_alive(grandchild))
 
 
 async def test_a_reaper_that_hangs_does_not_hold_up_the_close() -> None:
@@ -225,7 +246,7 @@ async def test_a_reaper_that_hangs_does_not_hold_up_the_close() -> None:
         manager.stop(ServerId("raw"))
         await watcher.until("raw", S.STOPPED)
         assert time.monotonic() - began < 4
-        await eventually(lambda: server_processes() == [], 1)
+        await eventually(lambda: server_processes() == [])
 
 
 def test_children_are_found_with_and_without_the_kernels_list() -> None:
@@ -252,7 +273,7 @@ async def test_what_a_reaper_costs(measure: Measure) -> None:
     for _ in range(10):
         for guarded in (True, False):
             with pytest.MonkeyPatch.context() as monkeypatch:
-                monkeypatch.setattr(Lifeline, "is_available", staticmethod(lambda g=guarded: g))
+                monkeypatch.setattr(ReaperClient, "is_available", staticmethod(lambda g=guarded: g))
                 began = time.perf_counter()
                 process = await ServerProcess.start(
                     Launch(("/bin/sh", "-c", "echo; read x"), {}, Path("/")), lambda _: None
@@ -272,18 +293,18 @@ async def test_nothing_is_left_when_gemdeck_goes_before_it_has_heard_of_the_star
     tmp_path: Path,
 ) -> None:
     mark = uuid.uuid4().hex
-    lifeline = Lifeline()
+    reaper = ReaperClient()
     process = await asyncio.create_subprocess_exec(
-        *lifeline.command,
+        *reaper.command,
         cwd=tmp_path,
-        pass_fds=(lifeline.theirs,),
+        pass_fds=(reaper.theirs,),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.DEVNULL,
     )
     words = _request((sys.executable, str(FOLDER / "raw.py"), "daemon"), {"GUARDED_BY_TEST": mark})
-    lifeline._ours.sendall(words)
+    reaper._ours.sendall(words)
     await eventually(lambda: len(marked(mark)) == 2)
-    lifeline.close()
+    reaper.close()
     await eventually(lambda: marked(mark) == [])
     assert process.stdin is not None
     process.stdin.close()

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.servers.catalog import RawOffer, ServerOffer, read_offer
-from tui.engine.servers.registry import Registry
-from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
+from tui.engine.mcp.catalog.registry import Registry
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import Origin, ServerId, Transport
 
 GIT, SVN = ServerId("git"), ServerId("svn")
@@ -129,10 +129,10 @@ def test_prompts_are_a_bijection_whatever_they_are_called() -> None:
 
 def test_ten_thousand_prompts_of_one_name_are_one() -> None:
     made = registry({GIT, SVN})
-    began = time.perf_counter()
+    began = time.process_time()
     made.update(GIT, prompts(*(["same"] * 10_000)))
     assert [prompt.name for prompt in made.catalog(GIT).prompts] == ["same"]
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 names = st.lists(st.sampled_from(["a", "A", "a b", "a_b", "git_a", "git__a", "svn__a", "hg_a"]))

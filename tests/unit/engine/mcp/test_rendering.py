@@ -1,46 +1,14 @@
-"""Names and URIs that servers spell in another way than they are shown."""
+"""Prompts and resources as they are shown and sent to the model."""
 
 import mcp_types as types
 import pytest
 
-from tui.engine.servers import prompts
-from tui.engine.servers.catalog import RawOffer, read_offer
-from tui.engine.servers.features import ServerCallError
-from tui.engine.servers.prompts import MAX_PROMPT_TEXT, convert_prompt
-from tui.engine.servers.resources import convert_resource
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.tools import MediaPart, TextPart
-from tui.model.servers import Origin, ServerId, Transport
+from tui.engine.mcp.catalog import results
+from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
+from tui.engine.mcp.catalog.results import MAX_PROMPT_TEXT, convert_prompt, convert_resource
+from tui.engine.mcp.errors import ServerCallError
+from tui.model.servers import ServerId
 from tui.text import MAX_TEXT
-
-DEFINITION = ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO)
-
-
-def test_what_is_shown_otherwise_leads_back_to_the_servers_spelling() -> None:
-    long = "n" * 300
-    raw = RawOffer(
-        prompts=[
-            {"name": "a\x1b[31mb", "arguments": [{"name": "x  y"}, {"name": "plain"}, 5]},
-            {"name": "ab", "arguments": [{"name": "x y"}]},
-            {"name": long},
-            7,
-        ],
-        resources=[{"uri": "memo://a\u202eb"}, {"uri": "memo://plain"}],
-        templates=[{"uriTemplate": "memo://{x}\x07"}],
-    )
-    offer = read_offer(raw, DEFINITION)
-    spelling = offer.spelling
-    first, third = offer.prompts
-    assert first.name == "ab"
-    assert spelling.prompt("ab") == "a\x1b[31mb"
-    assert spelling.argument("ab", first.arguments[0].name) == "x  y"
-    assert spelling.argument("ab", "plain") == "plain"
-    assert len(third.name) < len(long)
-    assert spelling.prompt(third.name) == long
-    assert spelling.uri(offer.resources[0].uri) == "memo://a\u202eb"
-    assert spelling.uri(offer.templates[0].uri_template) == "memo://{x}\x07"
-    assert spelling.uri("memo://plain") == "memo://plain"
-    assert set(spelling.uris) == {offer.resources[0].uri, offer.templates[0].uri_template}
 
 
 def test_a_prompt_of_one_speaker_needs_no_labels() -> None:
@@ -62,14 +30,14 @@ def test_a_prompt_of_one_speaker_needs_no_labels() -> None:
 def test_an_empty_prompt_is_refused_and_a_long_one_is_cut(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(ServerCallError, match="rendered the prompt to nothing"):
+    with pytest.raises(ServerCallError, match="rendered the prompt as empty"):
         convert_prompt(types.GetPromptResult(messages=[]))
     long = types.TextContent(type="text", text="x" * (MAX_PROMPT_TEXT * 2))
     message = types.PromptMessage(role="user", content=long)
     [part] = convert_prompt(types.GetPromptResult(messages=[message])).parts
     assert isinstance(part, TextPart)
     assert len(part.text) < MAX_PROMPT_TEXT * 1.01
-    monkeypatch.setattr(prompts, "MAX_MESSAGES", 2)
+    monkeypatch.setattr(results, "MAX_MESSAGES", 2)
     few = types.GetPromptResult(
         messages=[types.PromptMessage(role="user", content=types.TextContent(text="y"))] * 5
     )

@@ -6,9 +6,8 @@ import mcp_types as types
 import pytest
 
 from tests.fakes.gemini_rules import check_request
-from tui.engine.chat.history import FunctionCall
-from tui.engine.servers.inbound.grants import SamplingGrants
-from tui.engine.servers.inbound.sampling_prompt import (
+from tui.engine.chat.generation import wire_contents
+from tui.engine.mcp.callbacks.sampling_prompt import (
     MAX_MESSAGES,
     MAX_PROMPT,
     MAX_TOKENS,
@@ -17,7 +16,9 @@ from tui.engine.servers.inbound.sampling_prompt import (
     UnusablePromptError,
     read_prompt,
 )
-from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.mcp.catalog.offered_tool import FunctionCall
+from tui.engine.mcp.context import SamplingGrants
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import Origin, ServerId, Transport
 
 PIXEL = "iVBORw0KGgo="
@@ -41,7 +42,7 @@ def prompt_of(*messages: dict[str, Any], **more: object) -> SamplingPrompt:
 
 
 def contents_of(prompt: SamplingPrompt, *texts: str) -> list[Any]:
-    return list(prompt.request(None, texts or None).contents)
+    return wire_contents(prompt.request(None, texts or None))
 
 
 def test_roles_alternate_and_the_user_speaks_first_and_last() -> None:
@@ -77,9 +78,10 @@ def test_what_the_user_cannot_see_the_model_is_not_told() -> None:
     prompt = prompt_of(message("user", text(hidden)), systemPrompt=hidden)
     shown = prompt.messages[0].text
     request = prompt.request(None, None)
+    contents = wire_contents(request)
     assert "\U000e0041" not in shown
-    assert request.contents[0]["parts"] == [{"text": shown}]
-    assert request.system_instruction == prompt.system == shown
+    assert contents[0]["parts"] == [{"text": shown}]
+    assert request.system == prompt.system == shown
 
 
 def test_calls_and_their_results_keep_their_names() -> None:
@@ -109,7 +111,7 @@ def test_calls_and_their_results_keep_their_names() -> None:
     assert part["response"] == {"error": '{"why": "no"}'}
 
 
-def test_hidden_text_in_calls_and_schemas_is_shown_to_the_model_and_spelled_back() -> None:
+def test_hidden_text_in_calls_is_shown_to_the_model_and_in_schemas_left_out() -> None:
     use = {"type": "tool_use", "id": "c\u200b1", "name": "t", "input": {"k\u202e": ["\U000e0041"]}}
     found = {"type": "tool_result", "toolUseId": "c\u200b1", "content": [text("found")]}
     prompt = prompt_of(
@@ -119,7 +121,8 @@ def test_hidden_text_in_calls_and_schemas_is_shown_to_the_model_and_spelled_back
         tools=[tool("t", properties={"k\u202e": {"enum": ["v\u200b"]}})],
     )
     request = prompt.request(None, None)
-    assert request.contents[1]["parts"] == [
+    contents = wire_contents(request)
+    assert contents[1]["parts"] == [
         {
             "functionCall": {
                 "id": "c⟨U+200B⟩1",
@@ -128,13 +131,9 @@ def test_hidden_text_in_calls_and_schemas_is_shown_to_the_model_and_spelled_back
             }
         }
     ]
-    assert request.contents[2]["parts"][0]["functionResponse"]["id"] == "c⟨U+200B⟩1"
+    assert contents[2]["parts"][0]["functionResponse"]["id"] == "c⟨U+200B⟩1"
     [declared] = request.declarations
-    assert declared["parametersJsonSchema"]["properties"] == {
-        "k⟨U+202E⟩": {"type": "string", "enum": ["v⟨U+200B⟩"]}
-    }
-    call = prompt.own_call(FunctionCall("t", {"k⟨U+202E⟩": "v⟨U+200B⟩"}))
-    assert call.arguments == {"k\u202e": "v\u200b"}
+    assert declared["parametersJsonSchema"]["properties"] == {}
 
 
 def test_a_call_too_long_to_be_shown_whole_is_refused() -> None:
@@ -161,7 +160,7 @@ def test_tokens_and_hints_are_bounded() -> None:
     assert many.max_tokens == MAX_TOKENS
     assert len(many.hints) == 10
     assert many.hints[0] == "m0␇"
-    assert prompt_of(message("user", text("x"))).request(None, None).max_output_tokens == 10
+    assert prompt_of(message("user", text("x"))).request(None, None).max_tokens == 10
 
 
 @pytest.mark.parametrize(
@@ -193,7 +192,7 @@ def test_a_grant_holds_for_the_server_as_it_was_defined(monkeypatch: pytest.Monk
         return ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO, command=command)
 
     now = 1_000.0
-    monkeypatch.setattr("tui.engine.servers.inbound.grants.time.monotonic", lambda: now)
+    monkeypatch.setattr("tui.engine.mcp.context.time.monotonic", lambda: now)
     grants = SamplingGrants()
     assert not grants.take(define("a"))
     grants.allow(define("a"))

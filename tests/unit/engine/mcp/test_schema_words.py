@@ -4,15 +4,13 @@ import copy
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.engine.servers.gemini_checker import refusals
-from tests.unit.engine.servers.schema_shapes import Schema, of, x
-from tui.engine.servers.coercion import coerce
-from tui.engine.servers.schemas import UnusableSchemaError, to_gemini
-from tui.text import sanitize
+from tests.unit.engine.mcp.gemini_checker import refusals
+from tests.unit.engine.mcp.schema_shapes import Schema, of, x
+from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema, to_gemini
+from tui.text import is_shown_whole, sanitize
 
 HIDDEN = "\u200b\u202e\U000e0041\x1b]52;c;x\x07"
 
@@ -30,25 +28,22 @@ def test_C04_no_text_of_a_schema_reaches_the_model_unfiltered() -> None:
     schema = of(
         {
             "properties": {
-                f"free{HIDDEN}": inner,
-                f"listed{HIDDEN}": {"enum": [f"v{HIDDEN}", "w"], "default": f"v{HIDDEN}"},
-                f"fixed{HIDDEN}": {"oneOf": [{"const": f"v{HIDDEN}", "description": HIDDEN}]},
-                f"objects{HIDDEN}": {"enum": [{HIDDEN: HIDDEN}]},
-                f"map{HIDDEN}": {"additionalProperties": {"type": HIDDEN}},
+                "free": inner,
+                f"gone{HIDDEN}": inner,
+                "listed": {"enum": [f"v{HIDDEN}", "w"], "default": f"v{HIDDEN}"},
+                "fixed": {"oneOf": [{"const": f"v{HIDDEN}", "description": HIDDEN}]},
+                "objects": {"enum": [{HIDDEN: HIDDEN}]},
+                "map": {"additionalProperties": {"type": HIDDEN}},
             },
-            "required": [f"free{HIDDEN}"],
+            "required": ["free"],
         }
     )
     sent = json.dumps(x(schema), ensure_ascii=False)
     assert sanitize(sent) == sent
-    shown = "⟨U+200B⟩⟨U+202E⟩⟨U+E0041⟩"
-    assert x(schema)["required"] == [f"free{shown}"]
-    assert x(schema)["properties"][f"listed{shown}"] == {
-        "type": "string",
-        "enum": [f"v{shown}", "w"],
-        "default": f"v{shown}",
-    }
-    assert {"default", "pattern"}.isdisjoint(x(schema)["properties"][f"free{shown}"])
+    assert x(schema)["required"] == ["free"]
+    assert x(schema)["properties"]["listed"] == {"type": "string", "enum": ["w"]}
+    assert {"default", "pattern"}.isdisjoint(x(schema)["properties"]["free"])
+    assert not any("gone" in name for name in x(schema)["properties"])
 
 
 def test_names_and_values_in_any_language_stay_as_they_are() -> None:
@@ -58,16 +53,12 @@ def test_names_and_values_in_any_language_stay_as_they_are() -> None:
     assert list(converted["properties"]) == ["城市", "größe"]
 
 
-def test_a_tool_whose_parameters_look_alike_is_unusable() -> None:
-    with pytest.raises(UnusableSchemaError, match="look alike"):
-        to_gemini({"properties": {"path": {}, "pa\x1b[0mth": {}}})
-
-
-def test_long_names_and_values_are_cut() -> None:
-    converted = to_gemini({"properties": {"n" * 9_000: {"enum": ["v" * 9_000]}}})
-    [(name, child)] = converted["properties"].items()
-    assert len(name) == 256
-    assert [len(value) for value in child["enum"]] == [1_000]
+def test_names_and_values_too_long_to_show_are_left_out() -> None:
+    properties = {"n" * 9_000: {}, "m": {"enum": ["v" * 9_000, "w"]}}
+    converted, left_out = convert_schema({"properties": properties})
+    assert converted["properties"] == {"m": {"type": "string", "enum": ["w"]}}
+    assert len(left_out) == 2
+    assert all(len(words) < 150 for words in left_out)
 
 
 def test_a_title_that_repeats_the_name_is_dropped() -> None:
@@ -165,25 +156,14 @@ texts = st.text(
 
 @settings(max_examples=200, deadline=None)
 @given(st.dictionaries(texts, st.lists(texts, min_size=1, max_size=3), min_size=1, max_size=3))
-def test_what_the_model_writes_comes_back_in_the_servers_spelling(
+def test_the_model_is_told_only_names_and_values_that_the_server_wrote(
     listed: dict[str, list[str]],
 ) -> None:
-    schema = of(
-        {
-            "type": "object",
-            "properties": {name: {"enum": values} for name, values in listed.items()},
-        }
-    )
-    try:
-        converted = x(schema)
-    except UnusableSchemaError:
-        assert len({sanitize(name) for name in listed}) < len(listed)
-        return
-    for name, shown in zip(listed, converted["properties"], strict=True):
-        assert sanitize(shown) == shown
-        for value in converted["properties"][shown].get("enum", ()):
-            assert sanitize(value) == value
-            [(own_name, own_value)] = coerce(schema, {"x": {shown: value}})["x"].items()
-            assert own_name == name
-            assert own_value in listed[name]
-            assert sanitize(own_value) == value
+    properties = {name: {"enum": values} for name, values in listed.items()}
+    converted, left_out = convert_schema({"type": "object", "properties": properties})
+    told = converted.get("properties", {})
+    assert set(told) == {name for name in listed if is_shown_whole(name, 256)}
+    assert bool(set(listed) - set(told)) <= bool(left_out)
+    for name, child in told.items():
+        shown = {value for value in listed[name] if value and sanitize(value) == value}
+        assert set(child.get("enum", ())) == shown

@@ -4,8 +4,14 @@ import pytest
 from mcp import MCPError
 from mcp_types import CallToolResult
 
-from tui.engine.servers.sparing import MAX_META_VALUES, check_weight, is_light, restore, spare
-from tui.engine.servers.transport import EXCHANGE_FAILED
+from tui.engine.mcp.session.sdk_patches import (
+    MAX_META_VALUES,
+    check_weight,
+    is_light,
+    lighten,
+    restore,
+)
+from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED
 
 
 def read(raw: dict[str, Any]) -> CallToolResult:
@@ -17,9 +23,9 @@ def read(raw: dict[str, Any]) -> CallToolResult:
 
 def test_structured_content_passes_the_sdk_as_it_is() -> None:
     structured = {"rows": [{"held": 1}] * 10}
-    spared = spare({"content": [], "structuredContent": structured})
-    assert is_light(spared, 5)
-    restored = restore(read(spared)).structured_content
+    lightened = lighten({"content": [], "structuredContent": structured})
+    assert is_light(lightened, 5)
+    restored = restore(read(lightened)).structured_content
     assert restored is structured
 
 
@@ -28,7 +34,7 @@ def test_any_structured_content_comes_back(structured: dict[str, Any] | None) ->
     raw: dict[str, Any] = {"content": []}
     if structured is not None:
         raw["structuredContent"] = structured
-    assert restore(read(spare(raw))).structured_content == structured
+    assert restore(read(lighten(raw))).structured_content == structured
     assert restore(read(raw)).structured_content == structured
 
 
@@ -40,7 +46,7 @@ def test_blocks_keep_what_is_used_of_them() -> None:
         {"type": "resource", "resource": {"uri": "a:b", "text": "r", "_meta": meta}},
         {"type": "resource_link", "uri": "a:b", "name": "n", "title": "t", "icons": []},
     ]
-    assert spare({"content": blocks})["content"] == [
+    assert lighten({"content": blocks})["content"] == [
         {"type": "text", "text": "t"},
         {"type": "image", "data": "AA==", "mimeType": "image/png"},
         {"type": "resource", "resource": {"uri": "a:b", "text": "r"}},
@@ -50,8 +56,8 @@ def test_blocks_keep_what_is_used_of_them() -> None:
 
 def test_only_a_small_meta_is_kept() -> None:
     small, large = {"a": 1}, {"a": [0] * MAX_META_VALUES}
-    assert spare({"content": [], "_meta": small})["_meta"] == small
-    assert "_meta" not in spare({"content": [], "_meta": large})
+    assert lighten({"content": [], "_meta": small})["_meta"] == small
+    assert "_meta" not in lighten({"content": [], "_meta": large})
 
 
 def test_another_reply_of_many_values_fails_its_request() -> None:

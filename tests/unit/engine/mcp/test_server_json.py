@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from tests.support.measures import Measure
 from tests.support.stalls import HANG_SECONDS
-from tui.engine.servers import framing, json_text
-from tui.engine.servers.json_text import UnreadableError, parse, structure
+from tui.engine.mcp.transports import jsonrpc_lines
+from tui.model import bounded_json
+from tui.model.bounded_json import JsonError, read_value, structure
 
 VALUES = st.recursive(
     st.none()
@@ -42,17 +43,17 @@ def structural(value: object) -> int:
 def test_both_ways_of_reading_give_what_was_written(value: Any, ascii_only: bool) -> None:  # noqa: ANN401
     text = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "replace")
     expected = json.loads(text)
-    assert parse(text) == expected
+    assert read_value(text) == expected
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_text, "EASY_STRUCTURE", -1)
-        assert parse(text) == expected
+        patch.setattr(bounded_json, "EASY_STRUCTURE", -1)
+        assert read_value(text) == expected
 
 
 @given(VALUES)
 def test_structure_is_counted_outside_of_strings(value: object) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_text, "FEW", -1)
-        patch.setattr(json_text, "_STRINGS_AT_A_TIME", 2)
+        patch.setattr(bounded_json, "FEW", -1)
+        patch.setattr(bounded_json, "_STRINGS_AT_A_TIME", 2)
         assert structure(json.dumps(value).encode()) == structural(value)
 
 
@@ -70,7 +71,7 @@ def test_structure_is_counted_outside_of_strings(value: object) -> None:
     ],
 )
 def test_what_servers_write_amiss_is_mended(text: bytes, value: object) -> None:
-    assert parse(text) == value
+    assert read_value(text) == value
 
 
 @pytest.mark.parametrize(
@@ -87,19 +88,19 @@ def test_what_servers_write_amiss_is_mended(text: bytes, value: object) -> None:
     ids=["nothing", "open", "comma", "deep", "deep and odd", "long number", "longer and odd"],
 )
 def test_what_cannot_be_read_is_refused(text: bytes) -> None:
-    with pytest.raises(UnreadableError, match="cannot be read"):
-        parse(text)
+    with pytest.raises(JsonError, match="cannot be read"):
+        read_value(text)
 
 
 @pytest.mark.parametrize("piece", [b"[],", b"{},", b'"",', b"1,"])
 def test_too_many_values_are_refused_before_they_are_read(piece: bytes) -> None:
-    with pytest.raises(UnreadableError, match="too complex"):
-        parse(b"[" + piece * (16 * MIB // len(piece)) + b"0]")
+    with pytest.raises(JsonError, match="too complex"):
+        read_value(b"[" + piece * (16 * MIB // len(piece)) + b"0]")
 
 
 def test_a_long_text_is_not_mistaken_for_many_values() -> None:
     words = 'a,b,"c",{1},[2]\\\n' * (4 * MIB // 16)
-    assert parse(json.dumps({"text": words}).encode()) == {"text": words}
+    assert read_value(json.dumps({"text": words}).encode()) == {"text": words}
 
 
 async def longest_gap(work: Awaitable[object]) -> tuple[float, float]:
@@ -115,6 +116,7 @@ async def longest_gap(work: Awaitable[object]) -> tuple[float, float]:
     return longest, last - began
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("settled_heap")
 @pytest.mark.parametrize(
     "value",
@@ -129,7 +131,7 @@ async def test_the_loop_gets_its_turns_while_many_values_are_read(
     value: bytes, measure: Measure
 ) -> None:
     line = b'{"jsonrpc":"2.0","id":1,"result":{"v":%b}}' % value
-    gap, took = await longest_gap(framing.read(line))
+    gap, took = await longest_gap(jsonrpc_lines.read(line))
     size = len(line) / MIB
     measure(f"{size:.1f} MiB of JSON: read in {took * 1000:.0f} ms, loop held {gap * 1000:.0f} ms")
     # A parser that keeps the interpreter to itself would hold the loop for all of its time.
@@ -149,7 +151,7 @@ async def test_the_loop_gets_its_turns_while_many_values_are_read(
 )
 async def test_what_is_read_or_refused_at_once_is_quick(value: bytes, measure: Measure) -> None:
     line = b'{"jsonrpc":"2.0","id":1,"result":{"v":%b}}' % value
-    gap, took = await longest_gap(framing.read(line))
+    gap, took = await longest_gap(jsonrpc_lines.read(line))
     size = len(line) / MIB
     measure(f"{size:.1f} MiB of JSON: done in {took * 1000:.0f} ms, loop held {gap * 1000:.0f} ms")
     assert took < HANG_SECONDS

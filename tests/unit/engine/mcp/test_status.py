@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from tui.engine.servers.status import IllegalTransition, advance
+from tui.engine.mcp.supervisor import IllegalTransition, advance
 from tui.model.servers import TRANSITIONS, ServerStatus
 
 

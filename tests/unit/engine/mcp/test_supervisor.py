@@ -6,14 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.unit.engine.servers.staging import Stage, definition, on_stage
-from tests.unit.engine.servers.support import HASTY, LATER, eventually
-from tui.engine.servers import supervisor as module
-from tui.engine.servers.backoff import RetryPolicy
-from tui.engine.servers.catalog import ServerOffer
-from tui.engine.servers.failures import ServerError, SignInError
-from tui.engine.servers.live import Host
-from tui.engine.servers.supervisor import Supervisor
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.staging import Stage, definition, on_stage
+from tests.unit.engine.mcp.support import HASTY, LATER, eventually
+from tui.engine.mcp import supervisor as module
+from tui.engine.mcp.backoff import RetryPolicy
+from tui.engine.mcp.catalog.offer import ServerOffer
+from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.errors import ServerError, SignInError
+from tui.engine.mcp.supervisor import Supervisor
 from tui.model.servers import Failure
 from tui.model.servers import ServerStatus as S
 
@@ -242,6 +243,18 @@ async def test_a_crash_loop_ends_after_five_failures_with_the_last_one_and_advic
         assert stage.connection.opened == 10
 
 
+async def test_a_server_that_was_ready_long_enough_is_never_given_up() -> None:
+    soon = RetryPolicy(first_delay=0.0, least_delay=0.0, max_failures=3, stable=0.0)
+    async with on_stage(retry=soon) as stage:
+        stage.supervisor.start()
+        for opened in range(1, 8):
+            await stage.reach_opening(opened)
+            await stage.reach(S.READY)
+            stage.connection.ended.set()
+        await stage.reach_opening(8)
+        assert S.FAILED not in stage.listener.statuses
+
+
 async def test_what_cannot_get_better_is_not_tried_again() -> None:
     async with on_stage(retry=HASTY) as stage:
         stage.connection.refusal = ServerError("command not found", "Install it.", permanent=True)
@@ -323,7 +336,13 @@ async def test_an_outdated_connection_is_replaced() -> None:
 async def test_a_server_that_was_disabled_before_stays_so_until_enabled() -> None:
     stage = Stage()
     stage.supervisor = Supervisor(
-        definition(), stage.load, Host("0"), stage.listener, stage.log, enabled=False
+        definition(),
+        stage.load,
+        ClientContext(),
+        stage.log,
+        on_status=stage.listener.status_changed,
+        on_offer=stage.listener.offer_changed,
+        enabled=False,
     )
     task = asyncio.create_task(stage.supervisor.run())
     stage.supervisor.start()
@@ -331,7 +350,7 @@ async def test_a_server_that_was_disabled_before_stays_so_until_enabled() -> Non
     stage.supervisor.set_enabled(enabled=True)
     await stage.reach(S.READY)
     stage.supervisor.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await task
 
 

@@ -4,11 +4,13 @@ import asyncio
 
 import pytest
 
-from tui.engine.requests import MAX_WAITING, DecliningDesk, Desk, RequestDesk, ServerRequest
-from tui.model.consent import RequestId
+from tui.engine.desk import MAX_PENDING, MAX_WAITING, Desk, ServerRequest, WithdrawnError
+from tui.model.chat import EntryId
+from tui.model.consent import Choice, Decision, RequestId
 from tui.model.events import Event, RequestRaised, RequestSettled
-from tui.model.requests import FormRequest, Reply, ReplyAction, UrlRequest
+from tui.model.requests import ConfirmationRequest, FormRequest, Reply, ReplyAction, UrlRequest
 from tui.model.servers import ServerId
+from tui.model.trust import TrustAnswer, TrustRequest, TrustSubject
 
 ACCEPT = Reply(ReplyAction.ACCEPT)
 DECLINE = Reply(ReplyAction.DECLINE)
@@ -19,7 +21,7 @@ class Room:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.desk = RequestDesk(self.events.append)
+        self.desk = Desk(self.events.append)
 
     def form(self, server: str = "a") -> FormRequest:
         return FormRequest(self.desk.new_id(), ServerId(server), "?", ())
@@ -49,9 +51,13 @@ async def test_a_question_is_shown_answered_and_taken_away() -> None:
     asking = room.ask(request)
     await settle()
     assert room.events == [RequestRaised(request)]
-    room.desk.reply(request.id, ACCEPT)
+    room.desk.answer(request.id, ACCEPT)
     assert await asking == ACCEPT
     assert room.events[1:] == [RequestSettled(request.id)]
+
+
+async def wrong(_reply: Reply) -> str:
+    return "wrong"
 
 
 async def test_of_each_server_one_question_is_shown_and_the_next_follows() -> None:
@@ -60,14 +66,14 @@ async def test_of_each_server_one_question_is_shown_and_the_next_follows() -> No
     asking = [room.ask(request) for request in (first, second, other)]
     await settle()
     assert room.shown() == [first.id, other.id]
-    room.desk.reply(second.id, ACCEPT)
+    room.desk.answer(second.id, ACCEPT)
     await settle()
     assert not asking[1].done(), "what is not shown cannot be answered"
-    room.desk.reply(first.id, DECLINE)
+    room.desk.answer(first.id, DECLINE)
     await settle()
     assert room.shown() == [other.id, second.id]
-    room.desk.reply(second.id, ACCEPT)
-    room.desk.reply(other.id, ACCEPT)
+    room.desk.answer(second.id, ACCEPT)
+    room.desk.answer(other.id, ACCEPT)
     assert await asyncio.gather(*asking) == [DECLINE, ACCEPT, ACCEPT]
 
 
@@ -97,7 +103,7 @@ async def test_a_cancelled_asker_withdraws_its_question_shown_or_not() -> None:
     assert requests[1].id not in [
         event.request.id for event in room.events if isinstance(event, RequestRaised)
     ]
-    room.desk.reply(requests[2].id, ACCEPT)
+    room.desk.answer(requests[2].id, ACCEPT)
     assert await asking[2] == ACCEPT
 
 
@@ -105,19 +111,19 @@ async def test_an_answer_that_cannot_be_used_keeps_the_question_open() -> None:
     room = Room()
     request = room.form()
 
-    def check(reply: Reply) -> str:
+    async def check(reply: Reply) -> str:
         return "" if reply.content == {"age": 3} else "Age: is no number"
 
     asking = asyncio.create_task(room.desk.ask(request, check))
     await settle()
-    room.desk.reply(request.id, Reply(ReplyAction.ACCEPT, {"age": "x"}))
+    room.desk.answer(request.id, Reply(ReplyAction.ACCEPT, {"age": "x"}))
     await settle()
     again = room.events[-1]
     assert isinstance(again, RequestRaised)
     assert isinstance(again.request, FormRequest)
     assert (again.request.id, again.request.problem) == (request.id, "Age: is no number")
     assert not asking.done()
-    room.desk.reply(request.id, Reply(ReplyAction.ACCEPT, {"age": 3}))
+    room.desk.answer(request.id, Reply(ReplyAction.ACCEPT, {"age": 3}))
     assert (await asking).content == {"age": 3}
     assert room.shown() == []
 
@@ -126,29 +132,105 @@ async def test_an_answer_that_cannot_be_used_keeps_the_question_open() -> None:
 async def test_declining_needs_no_usable_answer(action: ReplyAction) -> None:
     room = Room()
     request = room.form()
-    asking = asyncio.create_task(room.desk.ask(request, lambda _: "wrong"))
+    asking = asyncio.create_task(room.desk.ask(request, wrong))
     await settle()
-    room.desk.reply(request.id, Reply(action))
+    room.desk.answer(request.id, Reply(action))
     assert (await asking).action is action
 
 
 async def test_answers_to_nothing_and_second_answers_are_ignored() -> None:
     room = Room()
-    room.desk.reply(RequestId("r99"), ACCEPT)
+    room.desk.answer(RequestId("r99"), ACCEPT)
     request = UrlRequest(room.desk.new_id(), ServerId("a"), "", "https://x.y/", "x.y", "x.y")
     asking = room.ask(request)
     await settle()
-    room.desk.reply(request.id, DECLINE)
-    room.desk.reply(request.id, ACCEPT)
+    room.desk.answer(request.id, DECLINE)
+    room.desk.answer(request.id, ACCEPT)
     assert await asking == DECLINE
-    room.desk.reply(request.id, ACCEPT)
+    room.desk.answer(request.id, ACCEPT)
     assert room.events == [RequestRaised(request), RequestSettled(request.id)]
 
 
-async def test_without_a_user_everything_is_declined() -> None:
-    desk: Desk = DecliningDesk()
-    ids = {desk.new_id() for _ in range(3)}
-    assert len(ids) == 3
-    reply = await desk.ask(FormRequest(desk.new_id(), ServerId("a"), "?", ()))
-    assert reply == DECLINE
-    desk.reply(RequestId("r1"), ACCEPT)
+async def test_without_a_user_servers_are_declined_and_nothing_else_is_asked() -> None:
+    events: list[Event] = []
+    desk = Desk(events.append, attended=False)
+    form, trust = FormRequest(desk.new_id(), ServerId("a"), "?", ()), trust_request(desk)
+    assert form.id != trust.id
+    assert await desk.ask(form) == DECLINE
+    with pytest.raises(WithdrawnError):
+        await desk.ask(trust)
+    desk.answer(form.id, ACCEPT)
+    assert events == []
+
+
+def trust_request(desk: Desk) -> TrustRequest:
+    return TrustRequest(desk.new_id(), TrustSubject.FOLDER, "~/shop", ())
+
+
+def confirmation(desk: Desk) -> ConfirmationRequest:
+    return ConfirmationRequest(desk.new_id(), EntryId("e1"), ServerId("a"), "tool", "", "{}")
+
+
+async def test_every_kind_of_question_has_its_kind_of_answer_and_no_other() -> None:
+    room = Room()
+    trust, call = trust_request(room.desk), confirmation(room.desk)
+    trusting = asyncio.create_task(room.desk.ask(trust))
+    calling = asyncio.create_task(room.desk.ask(call))
+    await settle()
+    room.desk.answer(trust.id, Decision(Choice.ONCE))
+    room.desk.answer(call.id, ACCEPT)
+    await settle()
+    assert room.shown() == [trust.id, call.id]
+    room.desk.answer(trust.id, TrustAnswer.NEVER)
+    room.desk.answer(call.id, Decision(Choice.ONCE))
+    assert await trusting is TrustAnswer.NEVER
+    assert await calling == Decision(Choice.ONCE)
+    assert room.shown() == []
+
+
+async def test_whoever_asked_hears_why_a_question_was_withdrawn() -> None:
+    room = Room()
+    call = confirmation(room.desk)
+    asking = asyncio.create_task(room.desk.ask(call))
+    await settle()
+    room.desk.withdraw(call.id, WithdrawnError("The server went away."))
+    room.desk.answer(call.id, Decision(Choice.ONCE))
+    with pytest.raises(WithdrawnError, match="went away"):
+        await asking
+    assert room.shown() == []
+
+
+async def test_more_calls_than_may_wait_are_refused() -> None:
+    room = Room()
+    asking = [
+        asyncio.create_task(room.desk.ask(confirmation(room.desk))) for _ in range(MAX_PENDING)
+    ]
+    await settle()
+    with pytest.raises(WithdrawnError, match="Too many"):
+        await room.desk.ask(confirmation(room.desk))
+    trusting = asyncio.create_task(room.desk.ask(trust_request(room.desk)))
+    await settle()
+    assert len(room.shown()) == MAX_PENDING + 1
+    for task in (*asking, trusting):
+        task.cancel()
+    await asyncio.gather(*asking, trusting, return_exceptions=True)
+    assert room.shown() == []
+
+
+async def test_a_later_answer_replaces_one_that_is_being_checked() -> None:
+    room = Room()
+    call = confirmation(room.desk)
+    checking, checked = asyncio.Event(), asyncio.Event()
+
+    async def check(_answer: Decision) -> str:
+        checking.set()
+        await checked.wait()
+        return ""
+
+    asking = asyncio.create_task(room.desk.ask(call, check))
+    await settle()
+    room.desk.answer(call.id, Decision(Choice.ONCE, arguments="{}"))
+    await checking.wait()
+    room.desk.answer(call.id, Decision(Choice.DENY))
+    checked.set()
+    assert await asking == Decision(Choice.DENY)

@@ -8,8 +8,22 @@ from typing import Any
 
 import pytest
 
-from tui.engine.settings.definitions import ServerDefinition
 from tui.engine.settings.loader import LoadedSettings, load_settings
+from tui.engine.settings.project import ProjectOffer, ProjectVerdict
+from tui.engine.settings.servers.definitions import ServerDefinition
+
+
+class ClosedGate:
+    """Lets a folder's files be read and none of their settings take effect."""
+
+    salt = b""
+    identity: tuple[object, ...] = ()
+
+    def may_read(self) -> bool:
+        return True
+
+    def judge(self, offer: ProjectOffer | None) -> ProjectVerdict:
+        return ProjectVerdict(offer=offer)
 
 
 @dataclass
@@ -40,7 +54,13 @@ class Machine:
         self.files[layer].write_bytes(data.encode() if isinstance(data, str) else data)
 
     def load(self, model: str | None = None) -> LoadedSettings:
-        return load_settings(self.folder, environ=self.environ, home=self.home, model=model)
+        return self.load_folder(self.folder, model)
+
+    def load_folder(self, folder: Path, model: str | None = None) -> LoadedSettings:
+        gate = ClosedGate()
+        return load_settings(
+            folder, environ=self.environ, home=self.home, model=model, project=gate
+        )
 
     def servers(self) -> dict[str, ServerDefinition]:
         return {str(server.id): server for server in self.load().servers}

@@ -1,6 +1,6 @@
 """Servers that are withheld, and one that is not."""
 
-from tests.unit.settings.conftest import Machine
+from tests.unit.engine.settings.conftest import Machine
 from tui.model.servers import ServerStatus
 
 GOOD = {"command": "x"}

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.settings.display import shown_target
-from tui.engine.settings.secrets import MASK, is_secret_name, masked_address, masked_words
+from tui.engine.logs.secret_names import MASK, is_secret_name, masked_address, masked_words
+from tui.engine.settings.servers.definitions import ServerDefinition, shown_target
 from tui.model.servers import Origin, ServerId, Transport
 from tui.text import sanitize_line
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.settings.document import (
+from tui.engine.settings.sources.document import (
     LOCATED_ITEMS,
-    MAX_DEPTH,
     MAX_FILE,
     BadDocumentError,
     dotted,
     parse_document,
     read_document,
 )
+from tui.model.bounded_json import MAX_DEPTH
 
 Json = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**15), 10**15) | st.text(max_size=8),
@@ -86,7 +86,7 @@ def test_items_far_down_a_list_have_the_line_of_the_list() -> None:
     ("text", "line", "word"),
     [
         ('{"a": 1\n"b": 2}', 2, "delimiter"),
-        ('{\n"a": tru}', 2, "Expecting value"),
+        ('{\n"a": tru}', 2, "expecting value"),
         ('{\n"a": "x\n"}', 2, "not closed"),
         ("{\n/* never\n\n", 2, "comment"),
         ("{'a': 1}", 1, "double quotes"),
@@ -96,9 +96,9 @@ def test_items_far_down_a_list_have_the_line_of_the_list() -> None:
         ('{"a":\n' + "9" * 5000 + "}", 2, "out of range"),
         ('{"a":\n"\\ud800"}', 2, "surrogate"),
         ("[1]", 1, "object"),
-        ('{"a": 1,,}', 1, "Expecting"),
-        ("{,}", 1, "Expecting"),
-        ('{"a": [,]}', 1, "Expecting"),
+        ('{"a": 1,,}', 1, "expecting"),
+        ("{,}", 1, "expecting"),
+        ('{"a": [,]}', 1, "expecting"),
         ("\n\u202e{}", 2, "U+202E"),
         ("{\n" + '"a":{' * (MAX_DEPTH + 1), 2, "nested"),
     ],
@@ -118,7 +118,7 @@ def test_a_bad_text_is_refused_with_its_line(text: str, line: int, word: str) ->
     ],
 )
 def test_a_key_that_stands_twice_is_refused(text: str, line: int, key: str) -> None:
-    with pytest.raises(BadDocumentError, match="twice") as caught:
+    with pytest.raises(BadDocumentError, match="duplicate key") as caught:
         parse_document(text)
     assert (caught.value.line, caught.value.key) == (line, key)
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.settings.definitions import SettingsProblem
-from tui.engine.settings.dotenv import MAX_FILE, MAX_VARIABLES, parse_dotenv, read_dotenv
+from tui.engine.settings.servers.definitions import SettingsProblem
+from tui.engine.settings.sources.dotenv import MAX_FILE, MAX_VARIABLES, parse_dotenv, read_dotenv
 
 
 def test_the_usual_forms_are_read() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.settings.expansion import MAX_EXPANDED, MAX_GROWTH, Expansion
+from tui.engine.settings.sources.expansion import MAX_EXPANDED, MAX_GROWTH, Expansion
 
 ENVIRON = {"F": "foo", "EMPTY": "", "NESTED": "$F ${F}", "MY_TOKEN": "tok-secret"}
 

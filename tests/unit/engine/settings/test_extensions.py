@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.settings.conftest import Machine, messages
-from tui.engine.settings.extensions import manifest_files
+from tests.unit.engine.settings.conftest import Machine, messages
+from tui.engine.settings.sources.extensions import manifest_files
 from tui.model.servers import Origin, ServerStatus
 
 
@@ -76,7 +76,7 @@ def test_of_two_extensions_the_first_keeps_the_name(machine: Machine) -> None:
     assert [(s.id, s.command) for s in loaded.servers] == [("sky", "first")]
     [problem] = messages(loaded)
     assert "b/gemini-extension.json" in problem
-    assert "the extension a has a server of this name" in problem
+    assert "the extension a defines a server with this name" in problem
 
 
 def test_two_folders_with_one_extensions_name_are_one_extension(machine: Machine) -> None:
@@ -84,7 +84,7 @@ def test_two_folders_with_one_extensions_name_are_one_extension(machine: Machine
     install(machine, "a", {"two": {"command": "x"}}, folder="copy-of-a")
     loaded = machine.load()
     assert [server.id for server in loaded.servers] == ["one"]
-    assert "another extension is called a, too" in messages(loaded)[0]
+    assert "another extension has the same name, a" in messages(loaded)[0]
 
 
 def test_a_projects_server_does_not_stand_in_for_an_extensions(machine: Machine) -> None:
@@ -106,7 +106,7 @@ def test_the_rules_over_all_servers_hold_for_extensions(machine: Machine) -> Non
     ("manifest", "word"),
     [
         ('{"mcpServers": {"a": {"command": "x",', "not valid JSON"),
-        ('{"mcpServers": {"a": {"command": "x"}, "a": {}}}', "the key stands twice"),
+        ('{"mcpServers": {"a": {"command": "x"}, "a": {}}}', "duplicate key"),
         ('{"mcpServers": 5}', "must be an object"),
         ('{"mcpServers": {"a": {"args": []}}}', "needs one of command, url and httpUrl"),
     ],

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.unit.settings.conftest import Machine, messages
-from tests.unit.settings.statuses import GOOD
-from tui.engine.settings.loader import MAX_PROBLEMS, load_settings
-from tui.engine.settings.places import layer_files
-from tui.engine.settings.source import MAX_SERVERS
+from tests.unit.engine.settings.conftest import Machine, messages
+from tests.unit.engine.settings.statuses import GOOD
+from tui.engine.settings.loader import MAX_PROBLEMS
+from tui.engine.settings.sources.locations import layer_files
+from tui.engine.settings.sources.source import MAX_SERVERS
 from tui.model.servers import Origin, ServerStatus
 from tui.model.settings import DEFAULT_MODEL, GemdeckSettings
 
@@ -48,7 +48,7 @@ def test_layers_lie_where_gemini_cli_has_them() -> None:
 
 def test_the_home_folder_has_no_project_layer(machine: Machine) -> None:
     machine.write("user", {"mcpServers": {"a": GOOD}})
-    loaded = load_settings(machine.home, environ=machine.environ, home=machine.home)
+    loaded = machine.load_folder(machine.home)
     assert [server.origin for server in loaded.servers] == [Origin.USER]
     assert not loaded.problems
 
@@ -58,7 +58,7 @@ def test_a_link_to_the_users_folder_makes_no_project_layer(machine: Machine) -> 
     linked = machine.root / "linked"
     linked.mkdir()
     (linked / ".gemini").symlink_to(machine.home / ".gemini")
-    loaded = load_settings(linked, environ=machine.environ, home=machine.home)
+    loaded = machine.load_folder(linked)
     assert [server.origin for server in loaded.servers] == [Origin.USER]
     assert not loaded.problems
 
@@ -152,7 +152,7 @@ def test_a_section_that_is_no_object_is_a_problem(
         (b'{\n"a": ', 2, "not valid JSON"),
         (b'{"a": "\xff"}', 1, "UTF-8"),
         (b"[]", 1, "object"),
-        (b'{"mcpServers": {"a": {"command": "x"},\n"a": {"command": "y"}}}', 2, "twice"),
+        (b'{"mcpServers": {"a": {"command": "x"},\n"a": {"command": "y"}}}', 2, "duplicate key"),
     ],
 )
 def test_a_bad_file_is_one_fatal_problem_and_the_others_load(
@@ -232,7 +232,7 @@ def test_a_projects_servers_are_listed_and_not_trusted(machine: Machine) -> None
     assert servers["mine"].args == ("$SECRET", "${SECRET}")
     assert servers["mine"].withheld is ServerStatus.UNTRUSTED
     assert servers["mine"].failure is not None
-    assert "this folder" in servers["mine"].failure.reason
+    assert "untrusted folder" in servers["mine"].failure.reason
     assert "Review this folder" in servers["mine"].failure.advice
     assert servers["off"].withheld is ServerStatus.UNTRUSTED
     assert servers["bad"].withheld is ServerStatus.UNTRUSTED
@@ -251,8 +251,8 @@ def test_a_project_cannot_stand_in_for_a_server_of_the_user(machine: Machine, la
     loaded = machine.load()
     assert [(server.id, server.command) for server in loaded.servers] == [("git", "safe")]
     assert [(problem.line, problem.message.split(":")[0]) for problem in loaded.problems] == [
-        (2, "left out"),
-        (3, "left out"),
+        (2, "skipped"),
+        (3, "skipped"),
     ]
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.unit.settings.conftest import Machine, messages
-from tests.unit.settings.statuses import GOOD, OFF, withheld
-from tui.engine.settings.display import shown_target
+from tests.unit.engine.settings.conftest import Machine, messages
+from tests.unit.engine.settings.statuses import GOOD, OFF, withheld
+from tui.engine.settings.servers.definitions import shown_target
 from tui.model.servers import Origin, ProtocolEra, ServerStatus
 from tui.model.settings import GemdeckSettings
 from tui.text import sanitize_line
@@ -152,7 +152,7 @@ def test_the_era_of_the_protocol_can_be_forced_by_server(machine: Machine) -> No
         ProtocolEra.AUTO,
     ]
     [problem] = messages(loaded)
-    assert "gemdeck.protocols.gone: there is no server of this name" in problem
+    assert "gemdeck.protocols.gone: no server has this name" in problem
 
 
 def test_a_wrong_era_is_reported_with_its_server(machine: Machine) -> None:

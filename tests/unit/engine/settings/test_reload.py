@@ -10,17 +10,17 @@ import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.measures import Measure
-from tests.unit.engine.servers.support import eventually
-from tests.unit.settings.conftest import Machine
+from tests.unit.engine.mcp.support import eventually
+from tests.unit.engine.settings.conftest import Machine
 from tui.engine import reload
-from tui.engine.reload import SettingsReloader
-from tui.engine.settings import watcher
-from tui.engine.settings.loader import LoadedSettings, load_settings
+from tui.engine.consent.folder_trust.folder_gate import Trust
+from tui.engine.reload import Reading, SettingsReader
+from tui.engine.settings.loader import LoadedSettings
+from tui.engine.settings.sources import watcher
 from tui.model.chat import Severity
 from tui.model.events import Event, Notice, NoticeRaised
 from tui.model.servers import ServerStatus
@@ -35,6 +35,11 @@ class Stage:
         self.machine = machine
         self.applied: list[LoadedSettings] = []
         self.events: list[Event] = []
+        self.reads = 0
+
+    def read(self) -> Reading:
+        self.reads += 1
+        return Reading(self.machine.load(), Trust())
 
     @property
     def notices(self) -> list[Notice]:
@@ -50,20 +55,20 @@ class Stage:
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
-        reloader = SettingsReloader(
-            self.machine.folder,
-            None,
-            self.machine.load(),
-            self.applied.append,
-            self.events.append,
-        )
-        task = asyncio.create_task(reloader.run())
+        first = self.read()
+        reader = SettingsReader(self.machine.folder, self.read, first, self.events.append)
+
+        async def apply() -> None:
+            while True:
+                self.applied.append((await reader.changed()).settings)
+
+        tasks = [asyncio.create_task(reader.watch()), asyncio.create_task(apply())]
         try:
             yield
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @pytest.fixture
@@ -224,23 +229,14 @@ async def test_what_is_not_applied_live_is_said(stage: Stage) -> None:
         assert len(stage.notices) == 1
 
 
-async def test_other_files_in_the_same_folders_cost_no_reload(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loads = []
-
-    def load(*arguments: Any, **options: Any) -> LoadedSettings:  # noqa: ANN401
-        loads.append(arguments)
-        return load_settings(*arguments, **options)
-
-    monkeypatch.setattr("tui.engine.reload.load_settings", load)
+async def test_other_files_in_the_same_folders_cost_no_reload(stage: Stage) -> None:
     async with stage.following():
-        await eventually(lambda: loads)
-        loads.clear()
+        await eventually(lambda: stage.reads >= 2)  # once when the watch begins
+        stage.reads = 0
         for number in range(20):
             (stage.machine.home / ".gemini" / f"log{number}").write_text("x")
         await asyncio.sleep(0.4)
-        assert loads == []
+        assert stage.reads == 0
 
 
 async def test_following_costs_next_to_nothing_while_nothing_changes(
@@ -261,17 +257,16 @@ async def test_following_costs_next_to_nothing_while_nothing_changes(
 def test_following_does_not_keep_the_process_alive(machine: Machine) -> None:
     code = """
 import asyncio, sys
+from functools import partial
 from pathlib import Path
-from tui.engine import reload
-from tui.engine.reload import SettingsReloader
-from tui.engine.settings.loader import load_settings
-import os
+from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
+from tui.engine.reload import SettingsReader, read_settings
 
 async def main():
     folder = Path(sys.argv[1])
-    loaded = load_settings(folder, environ=os.environ)
-    reloader = SettingsReloader(folder, None, loaded, print, print)
-    task = asyncio.create_task(reloader.run())
+    opened = OpenedFolder(folder, Path.home(), None, (), print, attended=True)
+    read = partial(read_settings, opened, None)
+    task = asyncio.create_task(SettingsReader(folder, read, read(), print).watch())
     await asyncio.sleep(0.3)
     task.cancel()
 

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from tests.unit.settings.conftest import Machine, messages
-from tui.engine.settings.display import shown_target
+from tests.unit.engine.settings.conftest import Machine, messages
+from tui.engine.settings.servers.definitions import shown_target
 from tui.model.servers import ServerStatus, Transport
 from tui.model.settings import ServerSettings
 

@@ -1,4 +1,4 @@
-"""What a model backend is: a service, or the demo, that streams one model step at a time."""
+"""The interface of a model backend: a service, or the demo, that streams model steps."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from tui.model.chat import BackendKind, Usage
 WirePart = Mapping[str, Any]
 """One part of a content in Gemini's REST form, camelCase, bytes as base64: ``{"text": …}``,
 ``{"text": …, "thought": true}``, ``{"functionCall": {"id", "name", "args"}}``,
-``{"functionResponse": …}``, ``{"inlineData": {"mimeType", "data"}}``; perhaps with a
-``thoughtSignature``, which must go back as it came."""
+``{"functionResponse": …}``, ``{"inlineData": {"mimeType", "data"}}``; optionally with a
+``thoughtSignature``, which must be sent back unchanged."""
 
 WireContent = Mapping[str, Any]
 """``{"role": "user" | "model", "parts": [WirePart, …]}``."""
@@ -18,15 +18,15 @@ WireContent = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One step asked of the model.
+    """A request for one model step.
 
     Attributes:
         contents: The conversation so far; the last content is the user's.
         declarations: Function declarations of the offered tools; may be empty.
-        system_instruction: Standing orders, or nothing.
-        max_output_tokens: The most tokens the answer may have, thoughts included; None for
-            as many as the model can. A bounded answer is thought about as little as possible.
-        must_call: Whether the answer has to be a call of one of the declared tools.
+        system_instruction: The system instruction, or an empty string.
+        max_output_tokens: The most tokens of the answer, thoughts included; None for the model's
+            own limit. With a limit, thinking is kept to a minimum.
+        must_call: Whether the answer must be a call of a declared tool.
     """
 
     contents: Sequence[WireContent]
@@ -41,11 +41,11 @@ class ModelChunk:
     """One piece of a streamed step.
 
     Attributes:
-        parts: New parts in wire form.
-        finish_reason: Gemini's ``finishReason`` with the last chunk, else nothing.
-        finish_message: The service's words on it.
-        block_reason: Why the prompt was refused, where it was.
-        usage: The count so far, where the chunk carries one.
+        parts: New parts in wire format.
+        finish_reason: Gemini's ``finishReason`` in the last chunk, else empty.
+        finish_message: The service's explanation of it.
+        block_reason: Why the prompt was refused, or an empty string.
+        usage: The token counts so far, or None.
     """
 
     parts: tuple[WirePart, ...] = ()
@@ -60,9 +60,9 @@ class ModelError(Exception):
 
     Attributes:
         advice: What the user can do about it.
-        retry_after: Seconds the service asks to wait, or None.
-        retryable: Whether the same request may succeed later without any change.
-        refused_tool: The tool whose declaration the service refused, or nothing.
+        retry_after: Seconds to wait before a retry, or None.
+        retryable: Whether the same request may succeed later.
+        refused_tool: The tool whose declaration the service refused, or an empty string.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class ModelError(Exception):
 
 
 class ModelBackend(Protocol):
-    """A model that answers step by step."""
+    """A model that streams one step at a time."""
 
     @property
     def kind(self) -> BackendKind:
@@ -93,11 +93,11 @@ class ModelBackend(Protocol):
         """The model's name."""
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
-        """Stream one step. Cancelling the consuming task ends the request on the wire at once.
+        """Stream one step. Canceling the consuming task ends the request on the wire at once.
 
         Raises:
-            ModelError: If the service refuses, fails or breaks off.
+            ModelError: If the service refuses, fails or disconnects.
         """
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close connections."""

@@ -16,10 +16,15 @@ from google import genai
 from google.genai import types
 
 from tui.engine.auth.credentials import ModelAccess
-from tui.engine.chat.backend import ModelChunk, ModelError, ModelRequest
-from tui.engine.chat.errors import KEY_ADVICE, RequestContext, translate
-from tui.engine.chat.http_client import closing_responses, make_http_client
-from tui.engine.chat.models import context_limit, generation, least_thinking_budget, thinks
+from tui.engine.chat.backends.backend import ModelChunk, ModelError, ModelRequest
+from tui.engine.chat.backends.gemini_http import closing_responses, make_http_client
+from tui.engine.chat.backends.known_models import (
+    context_limit,
+    generation,
+    least_thinking_budget,
+    thinks,
+)
+from tui.engine.chat.backends.service_errors import KEY_ADVICE, RequestContext, translate
 from tui.model.chat import BackendKind, Usage
 
 _QUIET_LOGGERS: Final = ("google_genai", "google.auth", "httpx2")
@@ -30,7 +35,7 @@ _PROXY_VARIABLES: Final = tuple(
     for spelling in (name, name.lower())
 )
 _REPLACED: Final = "-"
-"""Stands for the contents until the client puts the wire form in its place."""
+"""Placeholder for the contents until the client substitutes the wire format."""
 
 _MUST_CALL: Final = types.ToolConfig(
     function_calling_config=types.FunctionCallingConfig(mode=types.FunctionCallingConfigMode.ANY)
@@ -42,9 +47,9 @@ class GeminiBackend:
 
     Args:
         client: The SDK's client; this backend closes it.
-        http: The HTTP client under it, which the SDK leaves to its owner; closed as well.
-        context: What error messages name.
-        thoughts: Whether to ask for summaries of the model's thoughts.
+        http: The SDK's HTTP client, which the SDK does not close; this backend does.
+        context: What error messages may mention.
+        thoughts: Whether to request thought summaries.
     """
 
     def __init__(
@@ -63,20 +68,18 @@ class GeminiBackend:
 
     @property
     def kind(self) -> BackendKind:
-        """Gemini or Vertex."""
         return self._context.kind
 
     @property
     def model(self) -> str:
-        """The model's name as it was asked for."""
         return self._context.model
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """Stream one step; see `ModelBackend.stream`.
 
-        A task of its own reads from the wire and does nothing else: only while google-genai
-        itself waits does a cancellation reach the connection at once. Its queue has no limit
-        of its own because `MAX_STEP_BYTES` bounds what can ever get into it.
+        A separate task reads from the wire and does nothing else: a cancellation reaches the
+        connection at once only while google-genai itself is waiting. Its queue needs no limit
+        because `MAX_STEP_BYTES` bounds its input.
         """
         queue: asyncio.Queue[types.GenerateContentResponse | None] = asyncio.Queue()
         pump = asyncio.create_task(self._pump(request, queue))
@@ -84,7 +87,7 @@ class GeminiBackend:
             while (response := await queue.get()) is not None:
                 yield self._chunk(response)
             await pump
-        except Exception as error:  # noqa: BLE001 - whatever the SDK raises has to be explained
+        except Exception as error:  # noqa: BLE001 - the SDK raises many types
             raise translate(error, self._describe(request)) from None
         finally:
             pump.cancel()
@@ -98,7 +101,7 @@ class GeminiBackend:
         self._client.close()
 
     def warm_up(self) -> None:
-        """Let pydantic build its validators now, where nobody waits for the event loop."""
+        """Build pydantic's validators now, off the event loop."""
         self._config(ModelRequest(contents=(), declarations=(), system_instruction="-"))
         wire = {"candidates": [{"content": {"role": "model", "parts": [{"text": "-"}]}}]}
         self._chunk(types.GenerateContentResponse.model_validate(wire))
@@ -117,7 +120,7 @@ class GeminiBackend:
             queue.put_nowait(None)
 
     def _config(self, request: ModelRequest) -> types.GenerateContentConfig:
-        """Build the request. Contents and tools go out exactly as they are given."""
+        """Build the request. Contents and tools are sent unchanged."""
         body: dict[str, Any] = {"contents": list(request.contents)}
         if request.declarations:
             body["tools"] = [{"functionDeclarations": list(request.declarations)}]
@@ -131,7 +134,7 @@ class GeminiBackend:
         )
 
     def _thinking(self, request: ModelRequest) -> types.ThinkingConfig | None:
-        """Ask for summaries of thoughts; of a bounded answer let thoughts take the least."""
+        """Request thought summaries, or minimal thinking for an answer with a token limit."""
         if request.max_output_tokens is None:
             return types.ThinkingConfig(include_thoughts=True) if self._thoughts else None
         if generation(self.model) >= (3, 0):
@@ -175,19 +178,19 @@ class GeminiBackend:
 def create_gemini_backend(
     access: ModelAccess, model: str, api_version: str, idle_timeout: float, thoughts: bool
 ) -> GeminiBackend:
-    """Open a backend. Needs no event loop and may run in any thread.
+    """Create a backend. Needs no event loop and may run in any thread.
 
     Args:
         access: The service and the credentials for it.
         model: The model's name.
-        api_version: Version of the Gemini API; Vertex has its own name for ``v1beta``.
-        idle_timeout: Seconds of silence after which a stream is given up.
-        thoughts: Whether to ask for summaries of the model's thoughts.
+        api_version: Version of the Gemini API; ``v1beta`` is mapped to Vertex's name for it.
+        idle_timeout: Seconds without data after which a stream is aborted.
+        thoughts: Whether to request thought summaries.
 
     Raises:
-        ModelError: If there is no key, or no way to build a client from what there is.
+        ModelError: If there is no key, or the client cannot be created.
     """
-    _quieten()
+    _silence_sdk()
     secret = access.api_key.get_secret_value() if access.api_key else ""
     context = RequestContext(access.kind, model, access.base_url, idle_timeout, secret)
     is_vertex = access.kind is BackendKind.VERTEX
@@ -217,33 +220,33 @@ def create_gemini_backend(
 
 
 def _open_http(idle_timeout: float) -> httpx2.AsyncClient:
-    """Make the HTTP client, which reads variables on proxies and certificates.
+    """Create the HTTP client, which reads the proxy and certificate variables.
 
     Raises:
-        ModelError: If what they name cannot be used. It names them, and not what they hold,
-            since the address of a proxy may hold a password.
+        ModelError: If one of them cannot be used. The message names the variable but not its
+            value, since a proxy address may contain a password.
     """
     try:
         return make_http_client(idle_timeout)
-    except Exception as error:  # noqa: BLE001 - each wrong variable raises another type
+    except Exception as error:  # noqa: BLE001 - each variable fails with another type
         is_file = isinstance(error, OSError)
         variables = _CERTIFICATE_VARIABLES if is_file else _PROXY_VARIABLES
         found = [name for name in variables if os.environ.get(name)]
-        words = " or ".join(found or variables)
+        names = " or ".join(found or variables)
         what = "certificates" if is_file else "proxy"
         raise ModelError(
-            f"The {what} that {words} names cannot be used ({type(error).__name__}).",
-            advice=f"Correct or unset {words}; SOCKS proxies are not supported."
+            f"The {what} named by {names} cannot be used ({type(error).__name__}).",
+            advice=f"Correct or unset {names}; SOCKS proxies are not supported."
             if isinstance(error, ImportError)
-            else f"Correct or unset {words}.",
+            else f"Correct or unset {names}.",
         ) from None
 
 
-def _quieten() -> None:
-    """Keep the SDK off the standard error, which belongs to the screen.
+def _silence_sdk() -> None:
+    """Keep the SDK from writing to standard error, which would corrupt the screen.
 
-    Its log records still reach the handlers of the root logger; its warnings only say that
-    the service knows words that the SDK does not.
+    Log records still reach the root logger's handlers. Warnings only report enum values that
+    the SDK does not know.
     """
     for name in _QUIET_LOGGERS:
         logger = logging.getLogger(name)

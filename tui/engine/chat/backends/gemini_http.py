@@ -1,4 +1,4 @@
-"""The HTTP client under google-genai: idle timeouts, bounded bodies, no redirects."""
+"""The HTTP client for google-genai: idle timeouts, bounded bodies, no redirects."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,13 +8,13 @@ from typing import Final
 import httpx2
 
 CONNECT_TIMEOUT: Final = 15.0
-"""Seconds until a connection must stand."""
+"""Connect timeout in seconds."""
 
 WRITE_TIMEOUT: Final = 60.0
-"""Seconds the service may refuse to take the next piece of a request."""
+"""Seconds the service may stop reading a request."""
 
 MAX_STEP_BYTES: Final = 64 * 1024 * 1024
-"""Longest body of one streamed answer, in bytes; pictures make up most of a long one."""
+"""Longest body of one streamed answer, in bytes; large ones are mostly images."""
 
 _open_responses: ContextVar[list[httpx2.Response] | None] = ContextVar(
     "_open_responses", default=None
@@ -26,7 +26,7 @@ class BodyTooLongError(httpx2.ReadError):
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """Passes a body on until it exceeds the limit."""
+    """Forwards a body until it exceeds the limit."""
 
     def __init__(self, inner: httpx2.AsyncByteStream) -> None:
         self._inner = inner
@@ -44,14 +44,14 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 
 def make_http_client(idle_timeout: float) -> httpx2.AsyncClient:
-    """Make the client that google-genai is to use.
+    """Create the client that google-genai uses.
 
-    The timeouts are set on each request, because google-genai overrides those of the client
-    and announces its own to the service as a deadline for the whole answer. Redirects are not
-    followed, so that the key reaches no other address than the one configured.
+    Timeouts are set on each request, because google-genai overrides the client's and sends its
+    own to the service as a deadline for the whole answer. Redirects are not followed, so that
+    the key reaches only the configured address.
 
     Args:
-        idle_timeout: Seconds the service may send nothing.
+        idle_timeout: Seconds without data from the service.
     """
 
     async def limit_request(request: httpx2.Request) -> None:
@@ -77,10 +77,10 @@ def make_http_client(idle_timeout: float) -> httpx2.AsyncClient:
 
 @asynccontextmanager
 async def closing_responses() -> AsyncIterator[None]:
-    """Close, on leaving, every response that the current task received inside.
+    """On exit, close every response that the current task received in the block.
 
-    google-genai holds a response in a reference cycle and closes it only when it has been read
-    to its end or when the reading itself was cancelled.
+    google-genai keeps a response in a reference cycle and closes it only after it was read to
+    the end or the read itself was cancelled.
     """
     responses: list[httpx2.Response] = []
     token = _open_responses.set(responses)

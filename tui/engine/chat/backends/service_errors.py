@@ -1,4 +1,4 @@
-"""Translates what google-genai and its HTTP client raise into errors that say what to do."""
+"""Translate exceptions of google-genai and its HTTP client into `ModelError` with advice."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,19 +9,19 @@ import google.auth.exceptions
 import httpx2
 from google.genai import errors as genai_errors
 
-from tui.engine.chat.backend import ModelError
-from tui.engine.chat.http_client import MAX_STEP_BYTES, BodyTooLongError
+from tui.engine.chat.backends.backend import ModelError
+from tui.engine.chat.backends.gemini_http import MAX_STEP_BYTES, BodyTooLongError
 from tui.model.chat import BackendKind
 from tui.text import sanitize_line
 
 MAX_MESSAGE: Final = 600
-"""Longest text of the service's own that is shown, in characters."""
+"""Longest service message shown, in characters."""
 
 MAX_RETRY_AFTER: Final = 3_600.0
-"""Longest wait that is believed, in seconds."""
+"""Longest retry delay accepted, in seconds."""
 
 OVERLOAD_WAIT: Final = 2.0
-"""Seconds to wait after an overload where the service names no time."""
+"""Seconds to wait after an overload if the service names no time."""
 
 KEY_ADVICE: Final = (
     "Set GEMINI_API_KEY to a key from https://aistudio.google.com/apikey, or start with --demo."
@@ -39,15 +39,15 @@ _DECLARATION_NAME: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """What an error message may name, and what it must not.
+    """What an error message may mention, and what it must not.
 
     Attributes:
         kind: The service that was asked.
         model: The model that was asked for.
-        address: The service's base URL, or nothing for Google's own.
-        idle_timeout: Seconds of silence after which a stream is given up.
-        secret: The key; it is blotted out wherever it stands.
-        tools: Names of the declared functions in the order sent.
+        address: The service's base URL, or an empty string for Google's own.
+        idle_timeout: Seconds without data after which a stream is aborted.
+        secret: The key, which is masked in all messages.
+        tools: Names of the declared functions in the order they were sent.
     """
 
     kind: BackendKind
@@ -58,7 +58,7 @@ class RequestContext:
     tools: Sequence[str] = ()
 
     def clean(self, text: object) -> str:
-        """Make text of the service's safe to show, without the key."""
+        """Sanitize a service message and mask the key."""
         shown = str(text)
         if self.secret:
             shown = shown.replace(self.secret, "[key]")
@@ -66,7 +66,7 @@ class RequestContext:
 
 
 def translate(error: Exception, context: RequestContext) -> ModelError:
-    """Say what a failure was and what can be done about it."""
+    """Return the error for a failure, with advice."""
     match error:
         case ModelError():
             return error
@@ -81,7 +81,7 @@ def translate(error: Exception, context: RequestContext) -> ModelError:
             )
         case _:
             return ModelError(
-                f"The service's answer could not be understood ({type(error).__name__}): "
+                f"The service's answer could not be read ({type(error).__name__}): "
                 f"{context.clean(error)}",
                 advice="Send the message again.",
                 retryable=True,
@@ -90,16 +90,16 @@ def translate(error: Exception, context: RequestContext) -> ModelError:
 
 @dataclass(frozen=True, slots=True)
 class _ServiceError:
-    """An error answer of the service, read.
+    """A parsed error response of the service.
 
     Attributes:
         code: The HTTP status.
-        message: The service's words, sanitised.
-        raw: The service's words as they came, for looking up what they name.
+        message: The service's message, sanitized.
+        raw: The service's message as received, for lookups.
         reasons: Reasons of ``ErrorInfo`` details.
         quotas: Ids of violated quotas.
         retry_after: Seconds to wait, or None.
-        is_page: Whether a web page came instead of an API error.
+        is_page: Whether it was a web page instead of an API error.
     """
 
     code: int
@@ -136,7 +136,7 @@ class _ServiceError:
 
 
 def _details(body: object) -> list[Mapping[str, Any]]:
-    """Give the ``error.details`` objects of an answer, however it is wrapped."""
+    """Return the ``error.details`` objects of a response, whatever its wrapping."""
     if isinstance(body, Mapping):
         inner = body.get("error", body)
         if isinstance(inner, Mapping):
@@ -161,14 +161,14 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
     match error.code:
         case code if 300 <= code < 400:
             return ModelError(
-                f"The service's address redirects elsewhere (HTTP {code}), which is not followed "
-                "because the key would go along.",
+                f"The service redirects to another address (HTTP {code}), which is not followed "
+                "because the key would be sent there.",
                 advice="Set GOOGLE_GEMINI_BASE_URL to the final address.",
             )
         case code if error.is_page:
             return ModelError(
                 f"A web page came back instead of the model's answer (HTTP {code}).",
-                advice="A proxy or gateway may stand in between. Try again in a moment.",
+                advice="A proxy or gateway may be in between. Try again in a moment.",
                 retryable=code >= 500,
                 retry_after=error.retry_after,
             )
@@ -178,7 +178,7 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
             return _from_refusal(error, context)
         case 404:
             return ModelError(
-                f"The model {sanitize_line(context.model, 80)} is not there: {error.message}",
+                f"The model {sanitize_line(context.model, 80)} was not found: {error.message}",
                 advice="Choose another model with --model or in the settings.",
             )
         case 413:
@@ -187,8 +187,8 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
             return _from_quota(error)
         case 408 | 504:
             return ModelError(
-                "The service ran out of time for this answer.",
-                advice="Send the message again, or ask for less at once.",
+                "The service timed out.",
+                advice="Send the message again, or ask for a shorter answer.",
                 retryable=True,
             )
         case code if code >= 500:
@@ -209,29 +209,29 @@ def _from_bad_request(error: _ServiceError, context: RequestContext) -> ModelErr
     if tool := _refused_tool(error.raw, context.tools):
         return ModelError(
             f"The service refused the tool {sanitize_line(tool, 80)}: {error.message}",
-            advice="The tool's description or schema is more than the service takes.",
+            advice="The service does not accept the tool's description or schema.",
             refused_tool=tool,
         )
     if "too many states" in text:
         return ModelError(
-            f"The tools' schemas are too much for the service: {error.message}",
+            f"The tools' schemas are too complex for the service: {error.message}",
             advice="Offer fewer tools: use includeTools or excludeTools, or disable a server.",
         )
     if "token count" in text or "maximum number of tokens" in text or "payload size" in text:
         return _too_long(error)
     if "location is not supported" in text:
         return ModelError(
-            f"The service is not offered where you are: {error.message}",
+            f"The service is not available in your location: {error.message}",
             advice="Use Vertex, or a key of a project with billing.",
         )
     return ModelError(
         f"The service refused the request: {error.message}",
-        advice="If it happens again, begin a new conversation.",
+        advice="If it happens again, start a new conversation.",
     )
 
 
 def _refused_tool(text: str, tools: Sequence[str]) -> str:
-    """Give the name of the declared tool that an error is about, or nothing."""
+    """Return the name of the declared tool that an error is about, or an empty string."""
     if found := _DECLARATION_INDEX.search(text):
         index = int(found[1])
         return tools[index] if index < len(tools) else ""
@@ -242,7 +242,7 @@ def _refused_tool(text: str, tools: Sequence[str]) -> str:
 def _too_long(error: _ServiceError) -> ModelError:
     return ModelError(
         f"The conversation is too long for the model: {error.message}",
-        advice="Begin a new conversation.",
+        advice="Start a new conversation.",
     )
 
 
@@ -253,7 +253,7 @@ def _from_refusal(error: _ServiceError, context: RequestContext) -> ModelError:
             advice="Check the project, its Vertex AI API and the roles of your credentials.",
         )
     return ModelError(
-        f"The key may not use this service or model (HTTP {error.code}): {error.message}",
+        f"The key has no access to this service or model (HTTP {error.code}): {error.message}",
         advice=KEY_ADVICE,
     )
 
@@ -279,8 +279,8 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
     match error:
         case BodyTooLongError():
             return ModelError(
-                f"The answer was cut: it is longer than {MAX_STEP_BYTES // 1024**2} MiB.",
-                advice="Ask for less at once.",
+                f"The answer was cut off: it is longer than {MAX_STEP_BYTES // 1024**2} MiB.",
+                advice="Ask for a shorter answer.",
             )
         case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
             return _unreachable(f"{where} did not answer in time.")
@@ -288,13 +288,13 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
             return _unreachable(f"{where} cannot be reached: {context.clean(error)}")
         case httpx2.TimeoutException():
             return ModelError(
-                f"Nothing came from the model for {context.idle_timeout:.0f} s.",
+                f"The model sent nothing for {context.idle_timeout:.0f} s.",
                 advice="Send the message again.",
                 retryable=True,
             )
         case httpx2.ReadError() | httpx2.WriteError() | httpx2.RemoteProtocolError():
             return ModelError(
-                "The connection to the model broke in the middle of the answer.",
+                "The connection to the model was lost during the answer.",
                 advice="Send the message again.",
                 retryable=True,
             )
@@ -307,6 +307,6 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
 def _unreachable(message: str) -> ModelError:
     return ModelError(
         message,
-        advice="Check the network, the proxy and GOOGLE_GEMINI_BASE_URL, then send it again.",
+        advice="Check the network, the proxy and GOOGLE_GEMINI_BASE_URL, then try again.",
         retryable=True,
     )

@@ -1,4 +1,4 @@
-"""Text of a command as it is put before the user: complete, and with nothing hidden in it."""
+"""The text of a command as shown to the user: complete, with invisible characters escaped."""
 
 import functools
 import itertools

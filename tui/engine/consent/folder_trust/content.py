@@ -1,4 +1,4 @@
-"""What a folder brings, as a hash to trust and as lines to compare with what was trusted.
+"""The content of a folder's settings: a hash to trust, and lines to compare.
 
 The hash covers what would run and nothing else: the entries as written, the programs they mean,
 those files of the folder that they run, the values of those ``.env`` variables that they use,
@@ -7,20 +7,20 @@ and are kept; secrets are masked in them, with a piece of their salted hash so t
 shows.
 """
 
-import difflib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.consent.fingerprint import digest, effective_entry
-from tui.engine.consent.folders.disclosure import disclose
-from tui.engine.consent.folders.spelling import spelled
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.settings.expansion import references_in
+from tui.engine.consent.definition_diff import compared_lines
+from tui.engine.consent.folder_trust.command_text import spelled
+from tui.engine.consent.folder_trust.disclosure import disclose
+from tui.engine.logs.secret_names import MASK, is_secret_name, masked_words, without_tokens
 from tui.engine.settings.project import ProjectOffer, ProjectRules
-from tui.engine.settings.secrets import MASK, is_secret_name, masked_words, without_tokens
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.settings.servers.fingerprint import digest, effective_entry
+from tui.engine.settings.sources.expansion import references_in
 from tui.model.trust import DifferenceLine
 from tui.text import sanitize_line
 
@@ -29,12 +29,6 @@ MAX_KEPT: Final = 64 * 1024
 
 MAX_LINE: Final = 2_000
 """Characters of a line that are kept."""
-
-MAX_COMPARED: Final = 1_000
-"""Lines that are matched with each other; more are shown as all gone and all new."""
-
-CONTEXT: Final = 2
-"""Unchanged lines shown before and after a change."""
 
 _CONTENT: Final = ", content "
 _MARK: Final = 8
@@ -61,7 +55,7 @@ class FolderContent:
         servers: Its servers.
         rules: The hash of what it forbids.
         rule_lines: What it forbids, in words.
-        forbidden: What it forbids.
+        forbidden: Its restrictions.
     """
 
     hash: str
@@ -71,11 +65,10 @@ class FolderContent:
     forbidden: ProjectRules = field(default_factory=ProjectRules)
 
     def lines(self) -> list[str]:
-        """Give all lines, server by server."""
         return [line for server in self.servers for line in server.lines] + [*self.rule_lines]
 
     def kept(self) -> "FolderContent":
-        """Give what of this is kept: without lines where they are too many."""
+        """Return what is stored: without lines if they exceed `MAX_KEPT`."""
         if sum(map(len, self.lines())) <= MAX_KEPT:
             return self
         bare = tuple(ServerContent(s.name, s.source, s.transport, s.hash) for s in self.servers)
@@ -83,7 +76,7 @@ class FolderContent:
 
 
 def describe(offer: ProjectOffer, salt: bytes, folder: Path) -> FolderContent:
-    """Give the content of what a folder brings. Blocks on the file system."""
+    """Return the content of a folder's settings. Blocks on the file system."""
     servers = tuple(_server(server, offer.variables, salt, folder) for server in offer.servers)
     forbidden = offer.rules
     rules = digest(
@@ -105,20 +98,11 @@ def difference(before: FolderContent, now: FolderContent) -> tuple[DifferenceLin
     """Show what changed, line by line, with a little of what stayed around it."""
     old, new = before.lines(), now.lines()
     if before.servers and not old:
-        return (DifferenceLine(" ", "What was trusted was too long to be kept for comparison."),)
-    if max(len(old), len(new)) > MAX_COMPARED:
-        gone = [DifferenceLine("-", line) for line in old]
-        return (*gone, *(DifferenceLine("+", line) for line in new))
-    found: list[DifferenceLine] = []
-    for group in difflib.SequenceMatcher(a=old, b=new).get_grouped_opcodes(CONTEXT):
-        for kind, old_from, old_to, new_from, new_to in group:
-            if kind == "equal":
-                found += [DifferenceLine(" ", line) for line in old[old_from:old_to]]
-                continue
-            found += [DifferenceLine("-", line) for line in old[old_from:old_to]]
-            came = (_told(line, old) for line in new[new_from:new_to])
-            found += [DifferenceLine("+", line) for line in came]
-    return tuple(found)
+        return (DifferenceLine(" ", "The trusted content was too long to keep for comparison."),)
+    lines = compared_lines(old, new)
+    return tuple(
+        replace(line, text=_told(line.text, old)) if line.sign == "+" else line for line in lines
+    )
 
 
 def _server(
@@ -195,7 +179,7 @@ def _brought(value: str, salt: bytes) -> str:
 
 
 def _told(line: str, before: Iterable[str]) -> str:
-    """Say of a file whose content is another one now that it has changed."""
+    """Mark a file whose content differs from before as changed."""
     what, sign, mark = line.rpartition(_CONTENT)
     is_known = sign and any(old.startswith(f"{what}{sign}") for old in before)
     return f"{what} has changed: content {mark}" if is_known else line

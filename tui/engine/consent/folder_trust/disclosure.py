@@ -1,4 +1,4 @@
-"""All that a server would run or contact, as the user is told of it before it does.
+"""Everything that a server would run or contact, as shown in a question.
 
 What the folder itself chooses, by its ``.env`` or by defaults, is filled in, and the text of the
 file stands beside it. What the user's variables hold appears nowhere: references to them stay.
@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from tui.engine.consent.folders.cautions import (
+from tui.engine.consent.folder_trust.command_text import spelled
+from tui.engine.consent.folder_trust.warnings import (
     address_cautions,
     command_cautions,
     file_cautions,
@@ -18,10 +19,9 @@ from tui.engine.consent.folders.cautions import (
     sign_in_cautions,
     variable_cautions,
 )
-from tui.engine.consent.folders.spelling import spelled
-from tui.engine.settings.definitions import Preview, ServerDefinition
-from tui.engine.settings.expansion import references_in
-from tui.engine.settings.secrets import known_secrets, masked_text
+from tui.engine.logs.secret_names import known_secrets, masked_text
+from tui.engine.settings.servers.definitions import Preview, ServerDefinition
+from tui.engine.settings.sources.expansion import references_in
 from tui.model.trust import Disclosure
 
 _SHOWN_KEYS: Final = ("command", "args", "env", "cwd", "url", "httpUrl", "headers", "oauth")
@@ -30,14 +30,14 @@ _SHOWN_KEYS: Final = ("command", "args", "env", "cwd", "url", "httpUrl", "header
 def disclose(
     definition: ServerDefinition, folder: Path | None = None, change: str = ""
 ) -> Disclosure:
-    """Tell all that a server would run or contact. Blocks on the file system.
+    """Return everything that a server would run or contact. Blocks on the file system.
 
     Args:
         definition: The server.
         folder: The opened folder, where it brings the server or could hold its program.
         change: ``new``, ``changed`` or ``gone``, as `Disclosure.change`.
     """
-    preview = definition.preview or _unfilled(definition)
+    preview = definition.preview or Preview(definition.written, definition.written, {}, {})
     shown, own = preview.shown, preview.own
     command = _text(shown.get("command"))
     address = _text(shown.get("httpUrl")) or _text(shown.get("url"))
@@ -63,17 +63,12 @@ def disclose(
     )
 
 
-def _unfilled(definition: ServerDefinition) -> Preview:
-    """Take an entry of which nothing else is known as it is written."""
-    return Preview(definition.written, definition.written, {}, {})
-
-
 def _cautions(
     definition: ServerDefinition, preview: Preview, references: Iterable[str], folder: Path | None
 ) -> Iterator[str]:
-    """Say what is remarkable about what would run, the user's variables filled in.
+    """Return warnings about what would run, with the user's variables filled in.
 
-    What these hold is masked: a caution may quote a word that holds one.
+    Their values are masked: a warning may quote an argument that contains one.
     """
     whole = preview.whole
     command, args = _text(whole.get("command")), _texts(whole.get("args"))
@@ -94,7 +89,7 @@ def _cautions(
 
 
 def _as_written(written: Mapping[str, object], shown: Mapping[str, object]) -> Iterator[str]:
-    """Give those parts of an entry in which something was filled in, as the file has them."""
+    """Return the parts of an entry that have something filled in, as written in the file."""
     for key in ("command", "cwd", "httpUrl", "url"):
         if written.get(key) != shown.get(key):
             yield f"{key} {spelled(_text(written.get(key)))}"

@@ -1,37 +1,74 @@
-"""Decides, while the settings are read, what of an opened folder may take effect."""
+"""Decide which settings of an opened folder take effect."""
 
+import os
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from tui.engine.consent.fingerprint import load_salt, salt_file
-from tui.engine.consent.folders.content import FolderContent, describe, difference
-from tui.engine.consent.folders.disclosure import disclose
-from tui.engine.consent.folders.identity import (
+from tui.engine.consent.folder_trust.content import FolderContent, describe, difference
+from tui.engine.consent.folder_trust.disclosure import disclose
+from tui.engine.consent.folder_trust.folder_code import reaches_into, runs_code_of
+from tui.engine.consent.folder_trust.identity import (
     FolderIdentity,
     identify,
     may_cover_children,
     reason_to_refuse,
 )
-from tui.engine.consent.folders.trust import Standing, TrustStore, trust_file
-from tui.engine.settings.places import shown_path
+from tui.engine.consent.folder_trust.new_servers import is_users
+from tui.engine.consent.folder_trust.start_folders import StartFolder, StartFolders
+from tui.engine.consent.folder_trust.trust_store import Standing, TrustStore, Word
+from tui.engine.files.state_file import private_file
 from tui.engine.settings.project import ProjectOffer, ProjectRules, ProjectVerdict
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.settings.servers.fingerprint import SALT_FILE, load_salt
+from tui.engine.settings.servers.programs import is_within
+from tui.engine.settings.sources.extensions import extensions_folder
+from tui.engine.settings.sources.locations import shown_path
 from tui.model.consent import RequestId
-from tui.model.servers import ServerId
-from tui.model.trust import DifferenceLine, Disclosure, FolderTrust, TrustRequest, TrustSubject
+from tui.model.servers import ServerId, Transport
+from tui.model.trust import (
+    DifferenceLine,
+    Disclosure,
+    FolderTrust,
+    TrustAnswer,
+    TrustRequest,
+    TrustSubject,
+)
 from tui.text import sanitize_line
 
 NO_ID: Final = RequestId("")
-"""The id of a question that was not put yet."""
+"""The id of a question that has not been asked yet."""
 
-_OTHER_FOLDER: Final = DifferenceLine("+", "another folder than the trusted one stands here now")
+_OTHER_FOLDER: Final = DifferenceLine(
+    "+", "this is not the trusted folder, but another in its place"
+)
 
 
-class FolderWord:
-    """What was said of the opened folder: kept across runs, and on the command line for this one.
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What the user's earlier answers say, as found while the settings were read.
+
+    Attributes:
+        attended: Whether there is a user to ask.
+        refused: Servers of the user's settings that were refused, with the answer; see
+            `new_servers.entry_keys`.
+        starts: The user's servers that would run code of the folder they start in.
+        withdrawals: How often trust in the opened folder had been taken back in this run.
+        salt: The salt of this installation.
+    """
+
+    attended: bool = True
+    refused: Mapping[str, str] = field(default_factory=dict)
+    starts: Mapping[ServerId, StartFolder] = field(default_factory=dict)
+    withdrawals: int = 0
+    salt: bytes = field(default=b"", repr=False)
+
+
+class OpenedFolder:
+    """The user's answers about the opened folder: stored, and from the command line.
 
     Blocks; for threads only. Several may use it at once.
 
@@ -46,6 +83,8 @@ class FolderWord:
 
     Attributes:
         in_force: What the folder forbade when it was trusted last in this run.
+        withdrawals: How often trust was taken back in this run.
+        is_withdrawn: Whether it was, and not given again: this holds even if it cannot be written.
     """
 
     def __init__(
@@ -66,12 +105,15 @@ class FolderWord:
         self._is_checked = False
         self._named_hash = ""
         self.in_force = ProjectRules()
-        self._salt_file = salt_file(state, on_problem)
+        self.withdrawals = 0
+        self.is_withdrawn = False
+        self._salt_file = private_file(state, SALT_FILE, on_problem)
         self._lock = threading.Lock()
-        self.store = TrustStore(trust_file(state, on_problem), home)
+        self.store = TrustStore(state, home, on_problem)
+        self._starts = StartFolders(state, home, on_problem)
 
     def gate(self, *, review: bool = False) -> "FolderGate":
-        """Give what decides during one reading of the settings.
+        """Return the gate for one reading of the settings.
 
         Args:
             review: Whether the user wants to see what the folder brings, whatever was said.
@@ -89,7 +131,7 @@ class FolderWord:
         return load_salt(self._salt_file)
 
     def check_names(self, identity: FolderIdentity | None) -> None:
-        """Say once which of the folders on the command line is not this one."""
+        """Report once the folders on the command line that are not this one."""
         path = identity.path if identity is not None else self.folder
         for name in self._named if not self._is_checked else ():
             if name != path:
@@ -98,7 +140,7 @@ class FolderWord:
         self._is_checked = True
 
     def is_named(self, identity: FolderIdentity, content_hash: str) -> bool:
-        """Tell whether the command line trusts this folder; with the content it had first."""
+        """Return whether the command line trusts this folder; with the content it had first."""
         if identity.path not in self._named:
             return False
         self._named_hash = self._named_hash or content_hash
@@ -118,20 +160,85 @@ class FolderWord:
             children = children and may_cover_children(identity.path, self.home)
             content = describe(offer, self.salt, identity.path)
             self.store.trust(identity, content, children=children)
+            self.is_withdrawn = False
 
     def never(self) -> None:
         """Never trust the folder."""
-        self._named = ()
-        self.in_force = ProjectRules()
+        self._withdraw()
         if (identity := identify(self.folder)) is not None:
             self.store.never(identity)
+            self._starts.keep(identity, None)
 
     def forget(self) -> None:
-        """Take back what was said."""
-        self._named = ()
-        self.in_force = ProjectRules()
+        """Forget the user's answers about the folder."""
+        self._withdraw()
         if (identity := identify(self.folder)) is not None:
             self.store.forget(identity)
+            self._starts.keep(identity, None)
+
+    def _withdraw(self) -> None:
+        self.withdrawals += 1
+        self.is_withdrawn = True
+        self._named = ()
+        self.in_force = ProjectRules()
+
+    def let_start(self, folder: StartFolder, answer: TrustAnswer) -> None:
+        """Keep whether the user's servers may run code of a folder that they start in."""
+        if folder.identity is not None:
+            self._starts.keep(folder.identity, answer)
+
+    def starts(self, servers: Sequence[ServerDefinition]) -> dict[ServerId, StartFolder]:
+        """Find the user's servers that would run code of the folder they start in."""
+        opened = identify(self.folder)
+        own_code = extensions_folder(self.home)
+        places: dict[Path, StartFolder] = {}
+        found: dict[ServerId, StartFolder] = {}
+        for one in servers:
+            if one.transport is not Transport.STDIO or not is_users(one):
+                continue
+            start = one.cwd if one.cwd is not None else self.folder
+            if one.extension and is_within(start, own_code):
+                continue  # what the user installed is the user's own
+            inside = opened is not None and is_within(os.path.realpath(start), opened.path)
+            asked: list[Path] = []
+            words = (one.command, one.args, one.env)
+            if opened is not None and not inside and reaches_into(opened.path, start, *words):
+                asked.append(opened.path)
+            place = opened.path if inside and opened is not None else start
+            if runs_code_of(place, start, one.command, one.args, one.program, one.env):
+                asked.append(place)
+            for place in asked:
+                if place not in places:
+                    is_opened = opened is not None and place == opened.path
+                    places[place] = self._start_folder(place, is_opened=is_opened)
+                if one.id not in found or found[one.id].allowed:
+                    found[one.id] = places[place]
+        return found
+
+    def _start_folder(self, place: Path, *, is_opened: bool) -> StartFolder:
+        identity = identify(place)
+        if identity is None:
+            return StartFolder(None, shown_path(place, self.home), is_opened=is_opened)
+        answer = self._starts.answer(identity)
+        yes = {TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN}
+        is_named = identity.path in self._named
+        return StartFolder(
+            identity,
+            shown_path(identity.path, self.home),
+            allowed=is_named or answer in yes or self._trusts(identity, is_opened=is_opened),
+            never=answer is TrustAnswer.NEVER,
+            may_include_children=may_cover_children(identity.path, self.home),
+            caution=reason_to_refuse(identity.path),
+            is_opened=is_opened,
+        )
+
+    def _trusts(self, identity: FolderIdentity, *, is_opened: bool) -> bool:
+        """Return whether the content of a folder was trusted, by itself or from above."""
+        standing = self.store.standing(identity)
+        record = standing.record
+        if standing.never or standing.swapped or (is_opened and self.is_withdrawn):
+            return False
+        return standing.covered or (record is not None and record.word is Word.TRUSTED)
 
 
 class FolderGate:
@@ -142,18 +249,24 @@ class FolderGate:
         review: Whether the user wants to see what it brings, whatever was said.
     """
 
-    def __init__(self, word: FolderWord, *, review: bool = False) -> None:
+    def __init__(self, word: OpenedFolder, *, review: bool = False) -> None:
         self._word = word
         self._review = review
+        self._withdrawals = word.withdrawals
+
+    def trust(self, servers: Sequence[ServerDefinition]) -> Trust:
+        """Return the user's earlier answers about servers read through this gate."""
+        word = self._word
+        return Trust(
+            word.attended, word.store.refused(), word.starts(servers), self._withdrawals, self.salt
+        )
 
     @property
     def salt(self) -> bytes:
-        """The salt of this installation, for fingerprints."""
         return self._word.salt
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What tells this folder from another one at its place."""
         return self._identity.key if self._identity is not None else ()
 
     @cached_property
@@ -166,18 +279,18 @@ class FolderGate:
         return self._word.store.standing(identity) if identity is not None else Standing()
 
     def may_read(self) -> bool:
-        """Tell, from the folder's identity alone, whether its files may be read."""
+        """Return, from the folder's identity alone, whether its files may be read."""
         if self._identity is None:
             return False
         return self._review or not self._standing.never
 
     def judge(self, offer: ProjectOffer | None) -> ProjectVerdict:
-        """Tell what of this content may take effect; None where nothing was read."""
+        """Decide which of this content takes effect; None means nothing was read."""
         self._word.check_names(self._identity)
         verdict = self._judge(offer)
         if verdict.trust is FolderTrust.TRUSTED and offer is not None:
             self._word.in_force = offer.rules
-        return replace(verdict, refused=self._word.store.refused())
+        return verdict
 
     def _judge(self, offer: ProjectOffer | None) -> ProjectVerdict:
         identity, standing = self._identity, self._standing
@@ -226,7 +339,7 @@ class FolderGate:
         )
         if standing.never:
             return ProjectVerdict(FolderTrust.NEVER)
-        if refusal:
+        if refusal or self._word.is_withdrawn:
             return ProjectVerdict(FolderTrust.UNTRUSTED)
         if self._word.is_named(identity, content.hash):
             return replace(everything, source="--trust-folder")
@@ -270,7 +383,7 @@ class FolderGate:
 def _disclosures(
     offer: ProjectOffer, content: FolderContent, before: FolderContent | None, folder: Path
 ) -> tuple[Disclosure, ...]:
-    """Tell all of every server, and name those that were there when the folder was trusted."""
+    """Return details of every server, and the names of servers removed since the last trust."""
     old = {server.name: server for server in before.servers} if before is not None else {}
     shown: list[Disclosure] = []
     for definition, now in zip(offer.servers, content.servers, strict=True):

@@ -1,4 +1,4 @@
-"""Which folder is meant: told from every other one by what the system says of it.
+"""The identity of a folder: its path, device, inode and owner.
 
 Nothing in the folder is read. Where it leads to, who owns it and who may write to it decide.
 """
@@ -9,9 +9,20 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import PlainSerializer, PlainValidator
+
+from tui.engine.files.entry_format import read_path, write_path
 
 _SHARED: Final = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp")  # noqa: S108 - never written to
+
+
+def _read_absolute(text: object) -> Path:
+    path = Path(read_path(text))
+    if not path.is_absolute():
+        raise ValueError("not an absolute path")
+    return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +36,18 @@ class FolderIdentity:
         owner: The id of the user it belongs to.
     """
 
-    path: Path
+    path: Annotated[Path, PlainValidator(_read_absolute), PlainSerializer(write_path)]
     device: int
     inode: int
     owner: int
 
     @property
     def key(self) -> tuple[str, int, int, int]:
-        """What a record of it is compared with."""
         return str(self.path), self.device, self.inode, self.owner
 
 
 def identify(folder: Path) -> FolderIdentity | None:
-    """Find out which folder a path leads to; None where it leads to none. Blocks."""
+    """Determine which folder a path leads to; None where it leads to none. Blocks."""
     try:
         path = Path(os.path.realpath(folder))
         found = path.stat()
@@ -49,30 +59,30 @@ def identify(folder: Path) -> FolderIdentity | None:
 
 
 def reason_to_refuse(folder: Path) -> str:
-    """Say why a folder cannot be trusted: somebody else may change what is in it. Blocks.
+    """Return why a folder cannot be trusted: somebody else may change what is in it. Blocks.
 
     The rule is that of git's ``safe.directory`` and OpenSSH's ``StrictModes``.
 
     Returns:
-        One sentence, or nothing where there is no reason.
+        One sentence, or "" where there is no reason.
     """
     if sys.platform == "win32":
         return ""
     try:
         found = folder.stat()
     except OSError:
-        return "The folder cannot be looked at."
+        return "The folder cannot be read."
     if found.st_uid != os.geteuid():
         return "The folder belongs to another user, who could change what runs."
     if found.st_mode & stat.S_IWOTH:
-        return "Everybody can write to the folder and change what runs (chmod o-w helps)."
+        return "Anyone can write to the folder and change what runs. Remedy: chmod o-w."
     if found.st_mode & stat.S_IWGRP and found.st_gid != _own_group():
-        return "A group can write to the folder and change what runs (chmod g-w helps)."
+        return "A group can write to the folder and change what runs. Remedy: chmod g-w."
     return ""
 
 
 def may_cover_children(folder: Path, home: Path) -> bool:
-    """Tell whether trust in a folder may reach the folders in it. Blocks.
+    """Return whether trust in a folder may reach the folders in it. Blocks.
 
     Never for the home or what holds it, nor for places in which anybody may make folders.
     """
@@ -83,8 +93,14 @@ def may_cover_children(folder: Path, home: Path) -> bool:
     return not reason_to_refuse(place)
 
 
+def reaches_down(folder: FolderIdentity, home: Path) -> bool:
+    """Return whether a yes to a folder still covers the folders in it. Blocks."""
+    now = identify(folder.path)
+    return now is not None and now.key == folder.key and may_cover_children(folder.path, home)
+
+
 def _own_group() -> int:
-    """Give the user's primary group; the process may have changed its own (``newgrp``)."""
+    """Return the user's primary group; the process may have changed its own (``newgrp``)."""
     if sys.platform == "win32":
         return -1
     import pwd  # noqa: PLC0415 - not on every platform

@@ -1,20 +1,21 @@
-"""The user's word on folders, kept across runs: which folder, with which content."""
+"""What the user said about folders, kept across runs: which folder, with which content."""
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+from urllib.parse import unquote_to_bytes
 
-from tui.engine.consent.folders.content import FolderContent, ServerContent
-from tui.engine.consent.folders.identity import FolderIdentity, identify, may_cover_children
-from tui.engine.settings.project import ProjectRules
-from tui.engine.state_file import StateFile
-from tui.model.settings import ToolPattern
+from tui.engine.consent.folder_trust.content import FolderContent
+from tui.engine.consent.folder_trust.identity import FolderIdentity, reaches_down
+from tui.engine.files.entry_format import EntryFormat
+from tui.engine.files.state_file import private_file
 
 FILE_NAME: Final = "trust.json"
-"""Where the user's word on folders is kept, in the state folder."""
+"""Where what the user said about folders is kept, in the state folder."""
 
 MAX_FOLDERS: Final = 1_000
 """Folders that are remembered; the oldest that is not forbidden goes first."""
@@ -26,7 +27,8 @@ MAX_REFUSED: Final = 2_000
 """Servers of the user's settings whose refusal is remembered; the oldest goes first."""
 
 _REFUSED: Final = "refused"
-_VERSION: Final = 1
+_URI: Final = "file:"
+"""How a path begins that is no valid Unicode: it stands in the file as an URI."""
 
 
 class Word(StrEnum):
@@ -38,11 +40,20 @@ class Word(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """The user's word on one folder.
+class FolderRecord:
+    """What a state file keeps about one folder."""
+
+    folder: FolderIdentity
+
+
+Kept = TypeVar("Kept", bound=FolderRecord)
+
+
+@dataclass(frozen=True, slots=True)
+class Record(FolderRecord):
+    """What the user said about one folder.
 
     Attributes:
-        folder: Which folder.
         word: What was said.
         when: When, in seconds since the epoch.
         children: Whether trust reaches the folders in it.
@@ -52,7 +63,6 @@ class Record:
             it ends with that.
     """
 
-    folder: FolderIdentity
     word: Word
     when: float
     children: bool = False
@@ -66,7 +76,7 @@ class Standing:
     """How a folder stands before its content is known.
 
     Attributes:
-        record: The user's word on this very folder, or None.
+        record: What the user said about this exact folder, or None.
         never: Whether it, or the nearest folder above it, is never to be trusted.
         swapped: Whether another folder stands at its path than the one the user spoke of.
         covered: Whether trust in a folder above it reaches it.
@@ -79,21 +89,22 @@ class Standing:
 
 
 class TrustStore:
-    """Knows the user's word on folders. All methods block; none is for the event loop.
+    """Knows what the user said about folders. All methods block; none is for the event loop.
 
     Args:
-        file: Keeps it; see `trust_file`.
+        folder: The state folder, or None for this run only.
         home: The user's home, from which trust never reaches down.
+        on_problem: Takes what is wrong with the file.
     """
 
-    def __init__(self, file: StateFile, home: Path) -> None:
-        self._file = file
+    def __init__(self, folder: Path | None, home: Path, on_problem: Callable[[str], None]) -> None:
+        self._file = private_file(folder, FILE_NAME, on_problem)
         self._home = home
 
     def standing(self, folder: FolderIdentity) -> Standing:
         """Find what was said of a folder, or of the nearest one above it."""
-        by_path = {str(record.folder.path): record for record in self._records()}
-        own = by_path.get(str(folder.path))
+        by_path = _by_path(self._file.load() or {})
+        own = by_path.get(folder.path)
         if own is not None and not own.inherited:
             swapped = own.folder.key != folder.key
             return Standing(own, never=own.word is Word.NEVER, swapped=swapped)
@@ -102,22 +113,22 @@ class TrustStore:
             return above
         return Standing(own, swapped=own.folder.key != folder.key)
 
-    def _from_above(self, folder: FolderIdentity, by_path: Mapping[str, Record]) -> Standing:
+    def _from_above(self, folder: FolderIdentity, by_path: Mapping[Path, Record]) -> Standing:
         """Find what the folders above say: the nearest counts, and `never` goes through all."""
         is_asked = False
         for place in folder.path.parents:
-            above = by_path.get(str(place))
+            above = by_path.get(place)
             if above is None:
                 continue
             if above.word is Word.NEVER:
                 return Standing(never=True)
             is_asked = is_asked or above.word is Word.ASK
-            if not is_asked and above.children and self._holds(above):
+            if not is_asked and above.children and reaches_down(above.folder, self._home):
                 return Standing(covered=True)
         return Standing()
 
     def inherit(self, folder: FolderIdentity, content: FolderContent) -> None:
-        """Let trust from above reach a folder with the content that it has when it is opened."""
+        """Trust a folder covered from above, with the content that it has now."""
         new = Record(
             folder,
             Word.TRUSTED,
@@ -144,42 +155,30 @@ class TrustStore:
         self._change(folder, renew)
 
     def never(self, folder: FolderIdentity) -> None:
-        """Never trust a folder, nor those in it."""
         self._change(folder, lambda _: Record(folder, Word.NEVER, time.time()))
 
     def forget(self, folder: FolderIdentity) -> None:
-        """Take the word on a folder back; trust from above no longer reaches it either."""
+        """Forget a folder's record; trust from a folder above no longer covers it either."""
         self._change(folder, lambda _: None)
         standing = self.standing(folder)
         if standing.covered or standing.never:
             self._change(folder, lambda _: Record(folder, Word.ASK, time.time()))
 
-    def _holds(self, record: Record) -> bool:
-        """Tell whether trust in a folder above still reaches down."""
-        now = identify(record.folder.path)
-        same = now is not None and now.key == record.folder.key
-        return same and may_cover_children(record.folder.path, self._home)
-
-    def _records(self) -> Iterable[Record]:
-        return _parsed(self._file.load() or {})
-
     def _change(
         self, folder: FolderIdentity, renew: Callable[[Record | None], Record | None]
     ) -> None:
-        path = str(folder.path)
-
         def change(content: dict[str, Any]) -> dict[str, Any]:
-            records = {str(record.folder.path): record for record in _parsed(content)}
-            new = renew(records.pop(path, None))
+            records = _by_path(content)
+            new = renew(records.pop(folder.path, None))
             kept = sorted(records.values(), key=lambda r: (r.word is Word.NEVER, r.when))
             kept = kept[-(MAX_FOLDERS - 1) :]
-            written = [_written(record) for record in (*kept, *([new] if new else []))]
+            kept += [new] if new is not None else []
+            written = [write_record(_RECORDS, record) for record in kept]
             return {"folders": written, _REFUSED: _refused(content)}
 
         self._file.update(change)
 
     def refused(self) -> dict[str, str]:
-        """Give the servers of the user's settings that were refused, each with the answer."""
         return _refused(self._file.load() or {})
 
     def refuse(self, keys: Iterable[str], word: str) -> None:
@@ -200,132 +199,54 @@ class TrustStore:
         self._file.update(change)
 
 
-def trust_file(folder: Path | None, on_problem: Callable[[str], None]) -> StateFile:
-    """Give the file of trust in a state folder; None keeps it in memory."""
-    path = folder / FILE_NAME if folder is not None else None
-    return StateFile(path, version=_VERSION, fails_closed=True, on_problem=on_problem)
-
-
 def _refused(content: Mapping[str, Any]) -> dict[str, str]:
     known = content.get(_REFUSED)
     return {key: str(word) for key, word in known.items()} if isinstance(known, dict) else {}
 
 
-def _parsed(content: dict[str, Any]) -> list[Record]:
-    """Read the records; one that makes no sense counts as none."""
+FOLDER_KEYS: Final = {"device": "dev", "inode": "ino", "owner": "uid"}
+
+_RECORDS: Final = EntryFormat(
+    Record,
+    {
+        **FOLDER_KEYS,
+        "word": "state",
+        "always_deny": "denied",
+        "max_tool_calls": "calls",
+        "max_result_size": "result",
+        "idle_timeout": "idle",
+    },
+)
+
+
+def _by_path(content: dict[str, Any]) -> dict[Path, Record]:
+    return {record.folder.path: record for record in read_records(_RECORDS, content)}
+
+
+def read_records(form: EntryFormat[Kept], content: dict[str, Any]) -> list[Kept]:
+    """Read the records on folders in a state file, without the invalid ones."""
     entries = content.get("folders")
-    found = map(_record, entries if isinstance(entries, list) else ())
+    found = (_record(form, entry) for entry in (entries if isinstance(entries, list) else ()))
     return [record for record in found if record is not None]
 
 
-def _record(entry: Any) -> Record | None:  # noqa: ANN401 - any JSON value
-    match entry:
-        case {
-            "path": str(path),
-            "dev": int(device),
-            "ino": int(inode),
-            "uid": int(owner),
-            "state": str(word),
-            "when": int() | float() as when,
-        } if word in set(Word) and Path(path).is_absolute():
-            folder = FolderIdentity(Path(path), device, inode, owner)
-        case _:
-            return None
-    hashes = entry.get("hashes")
-    return Record(
-        folder,
-        Word(word),
-        float(when),
-        entry.get("children") is True,
-        _words(hashes)[:MAX_HASHES],
-        _content(entry.get("content")),
-        entry.get("inherited") is True,
-    )
+def _record(form: EntryFormat[Kept], entry: object) -> Kept | None:
+    # What identifies the folder stands beside the rest.
+    record = form.read({**entry, "folder": entry}) if isinstance(entry, dict) else None
+    if record is None:
+        return None
+    path = record.folder.path
+    if (uri := str(path)).startswith(_URI):
+        path = Path(os.fsdecode(unquote_to_bytes(uri.removeprefix(_URI))))
+        record = replace(record, folder=replace(record.folder, path=path))
+    return record if path.is_absolute() else None
 
 
-def _content(entry: Any) -> FolderContent | None:  # noqa: ANN401 - any JSON value
-    match entry:
-        case {"hash": str(whole), "servers": list(servers), "rules": str(rules)}:
-            known = [_server(server) for server in servers]
-            kept = tuple(server for server in known if server is not None)
-            return FolderContent(
-                whole, kept, rules, _words(entry.get("rule_lines")), _forbidden(entry)
-            )
-    return None
-
-
-def _forbidden(entry: Mapping[str, Any]) -> ProjectRules:
-    """Read what a folder forbade. A record without it forbids nothing."""
-    value = entry.get("forbidden")
-    known = value if isinstance(value, dict) else {}
-    allowed, denied = known.get("allowed"), known.get("denied")
-    pairs = map(_words, denied) if isinstance(denied, list) else ()
-    calls, size, idle = known.get("calls"), known.get("result"), known.get("idle")
-    return ProjectRules(
-        frozenset(_words(allowed)) if isinstance(allowed, list) else None,
-        frozenset(_words(known.get("excluded"))),
-        tuple(ToolPattern(server=p[0], tool=p[1]) for p in pairs if len(p) > 1 and all(p)),
-        calls if isinstance(calls, int) and calls > 0 else None,
-        size if isinstance(size, int) and size > 0 else None,
-        float(idle) if isinstance(idle, int | float) and idle > 0 else None,
-        str(known.get("source", "")),
-    )
-
-
-def _written_rules(rules: ProjectRules) -> dict[str, Any]:
-    """Write what a folder forbids as it stands in the file."""
-    return {
-        "allowed": None if rules.allowed is None else sorted(rules.allowed),
-        "excluded": sorted(rules.excluded),
-        "denied": [[pattern.server, pattern.tool] for pattern in rules.always_deny],
-        "calls": rules.max_tool_calls,
-        "result": rules.max_result_size,
-        "idle": rules.idle_timeout,
-        "source": rules.source,
-    }
-
-
-def _server(entry: Any) -> ServerContent | None:  # noqa: ANN401 - any JSON value
-    match entry:
-        case {"name": str(name), "source": str(source), "transport": str(way), "hash": str(one)}:
-            return ServerContent(name, source, way, one, _words(entry.get("lines")))
-    return None
-
-
-def _words(value: object) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()
-
-
-def _written(record: Record) -> dict[str, Any]:
-    """Write a record as it stands in the file."""
-    folder = record.folder
-    entry: dict[str, Any] = {
-        "path": str(folder.path),
-        "dev": folder.device,
-        "ino": folder.inode,
-        "uid": folder.owner,
-        "state": record.word.value,
-        "when": record.when,
-        "children": record.children,
-        "hashes": list(record.hashes),
-        "inherited": record.inherited,
-    }
-    if record.content is not None:
-        content = record.content
-        entry["content"] = {
-            "hash": content.hash,
-            "servers": [
-                {
-                    "name": server.name,
-                    "source": server.source,
-                    "transport": server.transport,
-                    "hash": server.hash,
-                    "lines": list(server.lines),
-                }
-                for server in content.servers
-            ],
-            "rules": content.rules,
-            "rule_lines": list(content.rule_lines),
-            "forbidden": _written_rules(content.forbidden),
-        }
-    return entry
+def write_record(form: EntryFormat[Kept], record: Kept) -> dict[str, Any]:
+    """Write a record, with what identifies its folder beside the rest."""
+    entry = form.write(record)
+    try:
+        entry["folder"]["path"].encode()
+    except UnicodeEncodeError:
+        entry["folder"]["path"] = record.folder.path.as_uri()
+    return {**entry.pop("folder"), **entry}

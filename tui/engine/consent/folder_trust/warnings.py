@@ -1,10 +1,9 @@
-"""What in a server's entry deserves a second look before it runs.
+"""Warnings about a server's entry.
 
 These are hints for a reader, never a boundary: what runs is decided by the user, who sees the
 whole command.
 """
 
-import ipaddress
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,9 +11,10 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import urlsplit
 
-from tui.engine.consent.folders.spelling import spelled
-from tui.engine.settings.programs import is_within
-from tui.engine.settings.secrets import is_secret_name
+from tui.engine.consent.folder_trust.command_text import spelled
+from tui.engine.logs.secret_names import is_secret_name
+from tui.engine.settings.servers.programs import is_within
+from tui.model.hosts import is_loopback
 
 _SHELLS: Final = frozenset(
     {
@@ -68,20 +68,26 @@ _LOADER_NAMES: Final = frozenset(
         *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"),
         *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_TLS_REJECT_UNAUTHORIZED"),
         *("UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "DOCKER_HOST"),
+        *("PYTHONUSERBASE", "PYTHONPYCACHEPREFIX", "PERLLIB", "PERL_USE_UNSAFE_INC", "PHPRC"),
+        *("PHP_INI_SCAN_DIR", "BUNDLE_GEMFILE", "DOTNET_STARTUP_HOOKS", "TCLLIBPATH"),
+        *("_JAVA_OPTIONS",),
     }
 )
-_LOADER_PREFIXES: Final = ("LD_", "DYLD_", "NPM_CONFIG_", "PIP_", "GIT_CONFIG", "BASH_FUNC_")
+_LOADER_PREFIXES: Final = (
+    *("LD_", "DYLD_", "NPM_CONFIG_", "PIP_", "GIT_CONFIG", "BASH_FUNC_"),
+    *("LUA_", "GEM_", "OPENSSL_"),
+)
 
 
 def command_cautions(command: str, args: Sequence[str]) -> Iterator[str]:
-    """Say what is remarkable about a command line."""
+    """Return warnings about a command line."""
     words = (command, *args)
     names = [_program_name(word) for word in words]
     shell = next((name for name in names if name in _SHELLS), "")
     if shell:
         yield f"Runs a shell ({shell}): its arguments are commands."
     if code := _code_flag(names, words):
-        yield f"Runs code that stands in its arguments ({code})."
+        yield f"Runs code given in its arguments ({code})."
     if (package := _unpinned(names, words)) is not None:
         which = f" ({spelled(package)})" if package else ""
         yield f"Not pinned{which}: whoever publishes the package decides what runs next time."
@@ -90,47 +96,47 @@ def command_cautions(command: str, args: Sequence[str]) -> Iterator[str]:
 
 
 def program_cautions(program: str, folder: Path | None) -> Iterator[str]:
-    """Say whether the program comes with the opened folder. Blocks on the file system."""
+    """Warn of a program in the opened folder. Blocks on the file system."""
     if program and folder is not None and is_within(program, folder):
-        yield "Its program lies in this folder and can be changed with it."
+        yield "The program is in this folder and can change with it."
 
 
 def file_cautions(files: Iterable[str]) -> Iterator[str]:
-    """Name the files of the opened folder that a command line runs or reads."""
+    """Warn of files in the opened folder that a command line runs or reads."""
     if names := list(files):
         yield f"Runs a file of this folder: {_listed(names)}."
 
 
 def variable_cautions(names: Iterable[str], references: Iterable[str]) -> Iterator[str]:
-    """Say which variables change what runs, and which of the user's look secret."""
+    """Warn of variables that change what runs, and of the user's secrets."""
     loading = [name for name in names if is_loader_variable(name)]
     if loading:
-        yield f"Sets what changes the programs that run: {_listed(loading)}."
+        yield f"Sets variables that change which programs run: {_listed(loading)}."
     secret = [name for name in references if is_secret_name(name)]
     if secret:
-        yield f"Gets your variables that look secret: {_listed(secret)}."
+        yield f"Receives variables of yours that look secret: {_listed(secret)}."
 
 
 def address_cautions(address: str) -> Iterator[str]:
-    """Say what is remarkable about the address of a network server."""
+    """Return warnings about the address of a network server."""
     try:
         parts = urlsplit(address)
         host = (parts.hostname or "").rstrip(".")
     except ValueError:
         return
-    if parts.scheme.lower() == "http" and not _is_loopback(host):
-        yield "Not encrypted: others on the way can read and change what is sent."
+    if parts.scheme.lower() == "http" and not is_loopback(host):
+        yield "Not encrypted: others on the network can read and change the traffic."
     if "@" in parts.netloc:
-        yield "The address holds a user name, which hides where it leads."
+        yield "The address contains a user name, which can hide where it leads."
     if "xn--" in host or not host.isascii():
         mixed = len(_scripts(host)) > 1
-        yield "Its host is written in letters that can imitate others" + (
+        yield "The host name uses letters that can imitate others" + (
             ", of several scripts." if mixed else "."
         )
 
 
 def sign_in_cautions(sign_in: object) -> Iterator[str]:
-    """Name the hosts that an entry's ``oauth`` would send the user's sign-in to."""
+    """Warn of the hosts that an entry's ``oauth`` sends the user's sign-in to."""
     values = sign_in.values() if isinstance(sign_in, dict) else ()
     hosts = sorted({_host_of(v) for v in values if isinstance(v, str) and "://" in v} - {""})
     if hosts:
@@ -138,7 +144,7 @@ def sign_in_cautions(sign_in: object) -> Iterator[str]:
 
 
 def is_loader_variable(name: str) -> bool:
-    """Tell whether a variable changes which code a program loads or whom it talks to."""
+    """Return whether a variable changes which code a program loads or whom it talks to."""
     upper = name.upper()
     return upper in _LOADER_NAMES or upper.startswith(_LOADER_PREFIXES)
 
@@ -164,7 +170,7 @@ def _code_flag(names: Sequence[str], words: Sequence[str]) -> str:
 
 
 def _unpinned(names: Sequence[str], words: Sequence[str]) -> str | None:
-    """Give a package that is fetched in whatever version there is; empty where none is named."""
+    """Return an unpinned package; empty if none is named, None if none is fetched."""
     for index, name in enumerate(names):
         pair = (name, names[index + 1]) if index + 1 < len(names) else (name, "")
         if name in _RUNNERS:
@@ -183,12 +189,12 @@ def _unpinned(names: Sequence[str], words: Sequence[str]) -> str | None:
 
 
 def _named(words: Sequence[str]) -> set[str]:
-    """Give the packages that flags name."""
+    """Return the packages named by flags."""
     return {value for flag, value in _flags(words) if flag in _PACKAGE_FLAGS}
 
 
 def _packages(rest: Sequence[str]) -> list[str]:
-    """Give the packages that a runner fetches: those its flags name, or its first word."""
+    """Return the packages that a runner fetches: those its flags name, or its first word."""
     named: list[str] = []
     words = iter(rest)
     for word in words:
@@ -211,10 +217,10 @@ def _container_cautions(words: Sequence[str]) -> Iterator[str]:
         or (flag == "--mount" and "bind" in value)
     ]
     if mounts:
-        yield f"The container gets folders of this machine: {_listed(mounts)}."
+        yield f"The container can access folders of this machine: {_listed(mounts)}."
     host = {"--pid", "--network", "--net", "--ipc", "--userns", "--uts"}
     if "--privileged" in words or any(f in host and v == "host" for f, v in _flags(words)):
-        yield "The container is not shut off from this machine."
+        yield "The container is not isolated from this machine."
     image = _image(words)
     if image is not None and "@sha256:" not in image:
         tag = image.rpartition("/")[2].partition(":")[2]
@@ -223,7 +229,7 @@ def _container_cautions(words: Sequence[str]) -> Iterator[str]:
 
 
 def _flags(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Give flags with their values, however the two are joined."""
+    """Return flags with their values, however the two are joined."""
     for index, word in enumerate(words):
         flag, sign, value = word.partition("=")
         if sign:
@@ -252,15 +258,6 @@ def _host_of(address: str) -> str:
         return urlsplit(address).hostname or ""
     except ValueError:
         return ""
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _scripts(host: str) -> set[str]:

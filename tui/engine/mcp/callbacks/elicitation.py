@@ -1,7 +1,7 @@
-"""Elicitation: servers ask the user to fill in a form or to open an address."""
+"""Elicitation: a server asks the user to fill in a form or open an address."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import anyio
 import mcp_types as types
@@ -9,10 +9,10 @@ from mcp import MCPError
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from pydantic import ValidationError
 
-from tui.engine.servers.facilities import Facilities
-from tui.engine.servers.inbound.addresses import Address, AddressError, check_address
-from tui.engine.servers.inbound.answers import Answer, AnswerError, read_answer
-from tui.engine.servers.inbound.forms import Form, UnusableFormError, read_form
+from tui.engine.mcp.callbacks.form_answers import Answer, AnswerError, read_answer
+from tui.engine.mcp.callbacks.form_schema import Form, UnusableFormError, read_form
+from tui.engine.mcp.callbacks.url_check import Address, AddressError, check_address
+from tui.engine.mcp.context import ClientContext
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.requests import FormRequest, Reply, ReplyAction, UrlRequest
@@ -23,31 +23,31 @@ MAX_MESSAGE: Final = 4_000
 """Characters of a server's message that are shown."""
 
 MAX_OPENED: Final = 32
-"""Opened addresses of which the end is awaited; the oldest are forgotten."""
+"""Opened addresses that wait for completion; the oldest are dropped."""
 
 MAX_REQUIRED: Final = 4
-"""Addresses that one call may require to be opened."""
+"""Addresses that one call may require the user to open."""
 
 _ACCEPTING: Final = frozenset({ReplyAction.ACCEPT, ReplyAction.ACCEPT_ALWAYS})
 
 
-class Elicitor:
+class Elicitation:
     """Answers the elicitations of one connection.
 
     Args:
-        server: Who asks.
-        facilities: The desk, and what opens addresses.
+        server: The server that asks.
+        context: Provides the desk, and opens addresses.
     """
 
-    def __init__(self, server: ServerId, facilities: Facilities) -> None:
+    def __init__(self, server: ServerId, context: ClientContext) -> None:
         self._server = server
-        self._facilities = facilities
+        self._context = context
         self._opened: dict[str, tuple[Address, anyio.Event]] = {}
 
     async def elicit(
         self, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        """Answer one request. A form or an address that cannot be shown is refused unasked."""
+        """Answer one request; refuse a form or an address that cannot be shown."""
         if isinstance(params, types.ElicitRequestURLParams):
             try:
                 address = check_address(params.url)
@@ -61,15 +61,15 @@ class Elicitor:
         return await self._fill_in(form, params.message)
 
     async def open_required(self, error: MCPError, tool: str) -> bool:
-        """Let the user open what a call needs before it can run (error -32042).
+        """Let the user open the addresses that a call needs before it can run (error -32042).
 
         Args:
-            error: What the call ended with.
+            error: The error of the call.
             tool: The tool's name as shown.
 
         Returns:
-            Whether the call may be made again: the user agreed to each address, and then said
-            that all is done, or the server did.
+            Whether to repeat the call: the user agreed to each address, and then the user or the
+            server confirmed that everything is done.
         """
         waits: list[anyio.Event] = []
         for params in _required(error):
@@ -79,7 +79,7 @@ class Elicitor:
         return bool(waits) and await self._wait_until_done(waits, tool)
 
     def complete(self, elicitation_id: str) -> None:
-        """Take the server's word that what an opened address was for is done."""
+        """Handle the server's notice that the task at an opened address is done."""
         opened = self._opened.pop(elicitation_id, None)
         if opened is None:
             return
@@ -90,7 +90,7 @@ class Elicitor:
     async def _fill_in(self, form: Form, message: str) -> types.ElicitResult:
         answer: Answer = {}
 
-        def check(reply: Reply) -> str:
+        async def check(reply: Reply) -> str:
             nonlocal answer
             try:
                 answer = read_answer(form, reply.content or {})
@@ -99,12 +99,12 @@ class Elicitor:
             return ""
 
         request = FormRequest(
-            id=self._facilities.desk.new_id(),
+            id=self._context.desk.new_id(),
             server=self._server,
             message=sanitize(message, MAX_MESSAGE),
             fields=form.fields,
         )
-        reply = await self._facilities.desk.ask(request, check)
+        reply = await self._context.desk.ask(request, check)
         if reply.action not in _ACCEPTING:
             return _result(reply.action.value)
         return types.ElicitResult(action="accept", content=answer)
@@ -112,12 +112,12 @@ class Elicitor:
     async def _visit(
         self, address: Address, params: types.ElicitRequestURLParams, done: anyio.Event
     ) -> str:
-        """Ask whether to open an address, and open it then. Gives the user's action.
+        """Ask the user, open the address if allowed, and return the user's action.
 
-        `done` is set when the server says afterwards that what it is for is done.
+        `done` is set when the server reports later that the task at the address is done.
         """
         request = UrlRequest(
-            id=self._facilities.desk.new_id(),
+            id=self._context.desk.new_id(),
             server=self._server,
             message=sanitize(params.message, MAX_MESSAGE),
             url=address.url,
@@ -125,14 +125,14 @@ class Elicitor:
             shown_host=address.shown_host,
             warning=address.warning,
         )
-        reply = await self._facilities.desk.ask(request)
+        reply = await self._context.desk.ask(request)
         if reply.action not in _ACCEPTING:
             return reply.action.value
         if params.elicitation_id:
             while len(self._opened) >= MAX_OPENED:
                 self._opened.pop(next(iter(self._opened)))
             self._opened[params.elicitation_id] = (address, done)
-        if not await self._facilities.open_url(address.url):
+        if not await self._context.open_url(address.url):
             self._notify(
                 Severity.WARNING,
                 f"No browser could be opened for {self._server}.",
@@ -141,11 +141,11 @@ class Elicitor:
         return ReplyAction.ACCEPT.value
 
     async def _wait_until_done(self, waits: Sequence[anyio.Event], tool: str) -> bool:
-        """Wait until the server or the user says that everything at the addresses is done."""
+        """Wait until the server or the user confirms that everything is done."""
         if all(wait.is_set() for wait in waits):
             return True
         request = FormRequest(
-            id=self._facilities.desk.new_id(),
+            id=self._context.desk.new_id(),
             server=self._server,
             message=f"Finish what you have opened. Accepting then calls {tool} once more.",
             fields=(),
@@ -153,26 +153,26 @@ class Elicitor:
         is_done = False
         async with anyio.create_task_group() as group:
 
-            async def hear() -> None:
+            async def wait_for_server() -> None:
                 nonlocal is_done
                 for wait in waits:
                     await wait.wait()
                 is_done = True
                 group.cancel_scope.cancel()
 
-            group.start_soon(hear)
-            reply = await self._facilities.desk.ask(request)
+            group.start_soon(wait_for_server)
+            reply = await self._context.desk.ask(request)
             is_done = is_done or reply.action in _ACCEPTING
             group.cancel_scope.cancel()
         return is_done
 
     def _notify(self, severity: Severity, text: str, advice: str = "") -> None:
         notice = Notice(severity, sanitize_line(text), sanitize_line(advice, MAX_MESSAGE))
-        self._facilities.publish(NoticeRaised(notice))
+        self._context.publish(NoticeRaised(notice))
 
 
 def _required(error: MCPError) -> list[types.ElicitRequestURLParams]:
-    """Read the addresses that an error -32042 names; none if it names any that is refused."""
+    """Read the addresses in an error -32042; return none if any of them is refused."""
     try:
         required = UrlElicitationRequiredError.from_error(error.error).elicitations
         for params in required:
@@ -183,14 +183,9 @@ def _required(error: MCPError) -> list[types.ElicitRequestURLParams]:
 
 
 def _result(action: str) -> types.ElicitResult:
-    """Answer without content."""
-    match action:
-        case "accept":
-            return types.ElicitResult(action="accept")
-        case "cancel":
-            return types.ElicitResult(action="cancel")
-        case _:
-            return types.ElicitResult(action="decline")
+    known: Literal["accept", "cancel", "decline"]
+    known = "accept" if action == "accept" else "cancel" if action == "cancel" else "decline"
+    return types.ElicitResult(action=known)
 
 
 def _invalid(words: str) -> types.ErrorData:

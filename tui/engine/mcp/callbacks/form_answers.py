@@ -1,14 +1,14 @@
-"""Filled-in forms: from what the user entered to what the server asked for, or why not."""
+"""Filled-in forms: checks what the user entered and converts it to the schema's types."""
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-from tui.engine.servers import patterns
-from tui.engine.servers.inbound.forms import Control, Form
+from tui.engine.mcp.callbacks.form_schema import Control, Form
+from tui.engine.mcp.schema import safe_regex
 from tui.model.requests import FieldKind, FormField, FormValue
 
 MAX_ANSWER_TEXT: Final = 100_000
@@ -17,25 +17,34 @@ MAX_ANSWER_TEXT: Final = 100_000
 Answer = dict[str, str | int | float | bool | list[str] | None]
 """The content of an accepted form, by the server's own names."""
 
-_EMAIL: Final = re.compile(r"[^@\s]{1,64}@[^@\s.]+(?:\.[^@\s.]+)*")
-_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
-_MOMENT: Final = re.compile(
-    r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})"
-)
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
+_FORMATS: Final[Mapping[str, tuple[str, Callable[[str], object], str]]] = {
+    "email": (r"[^@\s]{1,64}@[^@\s.]+(?:\.[^@\s.]+)*", str, "is not an email address"),
+    "uri": (
+        r"[A-Za-z][A-Za-z0-9+.-]*:\S+",
+        urlsplit,
+        "is not an address such as https://example.com",
+    ),
+    "date": (r"\d{4}-\d{2}-\d{2}", date.fromisoformat, "is not a date such as 2026-07-28"),
+    "date-time": (  # RFC 3339, with an offset
+        r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})",
+        datetime.fromisoformat,
+        "is not a date and time such as 2026-07-28T09:30:00Z",
+    ),
+}
+"""Per format: a pattern, a parser that raises `ValueError`, and what to say if either fails."""
+
 _YES: Final = frozenset({"true", "yes", "y", "1", "on"})
 _NO: Final = frozenset({"false", "no", "n", "0", "off"})
 
 
 class AnswerError(Exception):
-    """A form is not filled in as the server asks; the text says which field and why."""
+    """A field does not fit the schema; the text says which one and why."""
 
 
 def read_answer(form: Form, content: Mapping[str, FormValue]) -> Answer:
-    """Turn what the user entered into the types of the schema, and check it.
+    """Check what the user entered and convert it to the types of the schema.
 
-    A field that `content` does not name keeps its default; one that is None or an empty text
-    is left out.
+    Fields missing from `content` keep their default; None and empty text leave a field out.
 
     Args:
         form: The form.
@@ -75,57 +84,33 @@ def _convert(control: Control, entered: FormValue) -> str | int | float | bool |
 def _text(control: Control, entered: FormValue) -> str:
     field = control.field
     if not isinstance(entered, str):
-        raise _wrong(field, "is no text")
+        raise _wrong(field, "is not a text")
     if len(entered) > MAX_ANSWER_TEXT:
         raise _wrong(field, f"is longer than {MAX_ANSWER_TEXT} characters")
-    if field.minimum is not None and len(entered) < field.minimum:
-        raise _wrong(field, f"has fewer than {field.minimum:g} characters")
-    if field.maximum is not None and len(entered) > field.maximum:
-        raise _wrong(field, f"has more than {field.maximum:g} characters")
-    if problem := _format_problem(field.format, entered):
-        raise _wrong(field, problem)
-    if control.pattern and patterns.find(control.pattern, entered) is False:
+    _check_bounds(
+        field, len(entered), "has fewer than {:g} characters", "has more than {:g} characters"
+    )
+    if field.format and not _has_format(field.format, entered):
+        raise _wrong(field, _FORMATS[field.format][2])
+    if control.pattern and safe_regex.find(control.pattern, entered) is False:
         raise _wrong(field, f"does not match {field.pattern}")
     return entered
 
 
-def _format_problem(name: str, text: str) -> str:
-    match name:
-        case "email" if not _EMAIL.fullmatch(text):
-            return "is no mail address"
-        case "uri" if not _is_uri(text):
-            return "is no address such as https://example.com"
-        case "date" if not _is_date(text):
-            return "is no date such as 2026-07-28"
-        case "date-time" if not _is_moment(text):
-            return "is no date and time such as 2026-07-28T09:30:00Z"
-        case _:
-            return ""
-
-
-def _is_uri(text: str) -> bool:
+def _has_format(name: str, text: str) -> bool:
+    pattern, parse, _ = _FORMATS[name]
     try:
-        urlsplit(text)
+        parse(text)
     except ValueError:
         return False
-    return _SCHEME.fullmatch(text) is not None
+    return re.fullmatch(pattern, text) is not None
 
 
-def _is_date(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return _DATE.fullmatch(text) is not None
-
-
-def _is_moment(text: str) -> bool:
-    """Tell whether this is a date-time of RFC 3339, which has an offset."""
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return _MOMENT.fullmatch(text) is not None
+def _check_bounds(field: FormField, size: float, too_low: str, too_high: str) -> None:
+    if field.minimum is not None and size < field.minimum:
+        raise _wrong(field, too_low.format(field.minimum))
+    if field.maximum is not None and size > field.maximum:
+        raise _wrong(field, too_high.format(field.maximum))
 
 
 def _boolean(field: FormField, entered: FormValue) -> bool:
@@ -141,20 +126,17 @@ def _number(field: FormField, entered: FormValue) -> int | float:
     is_integer = field.kind is FieldKind.INTEGER
     number = _parse(entered)
     if number is None:
-        raise _wrong(field, "is no whole number" if is_integer else "is no number")
+        raise _wrong(field, "is not a whole number" if is_integer else "is not a number")
     if is_integer and not isinstance(number, int):
         if not number.is_integer():
-            raise _wrong(field, "is no whole number")
+            raise _wrong(field, "is not a whole number")
         number = int(number)
-    if field.minimum is not None and number < field.minimum:
-        raise _wrong(field, f"is less than {field.minimum:g}")
-    if field.maximum is not None and number > field.maximum:
-        raise _wrong(field, f"is more than {field.maximum:g}")
+    _check_bounds(field, number, "is less than {:g}", "is more than {:g}")
     return number
 
 
 def _parse(entered: FormValue) -> int | float | None:
-    """Read a number; None if it is none that JSON has."""
+    """Read a number; None if it is not one, or one that JSON does not have."""
     if isinstance(entered, bool) or not isinstance(entered, str | int | float):
         return None
     try:
@@ -179,10 +161,9 @@ def _choices(control: Control, entered: FormValue) -> list[str]:
     if not isinstance(chosen, tuple) or any(value not in control.values for value in chosen):
         raise _wrong(field, "is none of its options")
     values = [control.values[value] for value in dict.fromkeys(chosen)]
-    if field.minimum is not None and len(values) < field.minimum:
-        raise _wrong(field, f"needs {field.minimum:g} or more choices")
-    if field.maximum is not None and len(values) > field.maximum:
-        raise _wrong(field, f"takes no more than {field.maximum:g} choices")
+    _check_bounds(
+        field, len(values), "needs {:g} or more choices", "takes no more than {:g} choices"
+    )
     return values
 
 

@@ -1,15 +1,15 @@
-"""Forms that servers ask to fill in: from the requested schema to fields.
+"""Forms of elicitations: reads the requested schema into fields.
 
 The schema is the restricted one of elicitation: top-level properties only, each a text, a
-number, a yes or no, or a choice.
+number, a boolean, or a choice.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tui.engine.mcp.schema.flatten import is_number
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
 from tui.text import sanitize, sanitize_line
 
@@ -26,8 +26,15 @@ MAX_DESCRIPTION: Final = 1_000
 """Characters of a field's description that are shown."""
 
 MAX_DEFAULT: Final = 4_000
-"""Longest text that a field is filled with at first."""
+"""Longest default text of a field."""
 
+_KINDS: Final = {
+    "array": FieldKind.CHOICES,
+    "string": FieldKind.TEXT,
+    "integer": FieldKind.INTEGER,
+    "number": FieldKind.NUMBER,
+    "boolean": FieldKind.BOOLEAN,
+}
 _FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
 _SECRET: Final = re.compile(
     r"pass ?(?:word|wd|phrase|code)|secret|credential|(?<!max )\btoken\b|\bapi ?key|access ?key"
@@ -40,19 +47,19 @@ _Json = Mapping[str, Any]
 
 
 class UnusableFormError(Exception):
-    """A requested schema is none that a form can be made of; the text says why."""
+    """No form can be made from a requested schema; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A field together with what the server calls things.
+    """A field, with the server's spelling of its parts.
 
     Attributes:
         field: The field as shown.
         name: The property's name as the server spells it.
         values: For each option's shown value, the value as the server spells it.
         pattern: The regular expression as the server spells it.
-        sends_null: Whether the property has to be there even where the field is left empty.
+        sends_null: Whether the property is sent as null if the field is empty.
     """
 
     field: FormField
@@ -70,7 +77,6 @@ class Form:
 
     @property
     def fields(self) -> tuple[FormField, ...]:
-        """The fields as shown."""
         return tuple(control.field for control in self.controls)
 
 
@@ -78,11 +84,11 @@ def read_form(schema: Mapping[str, Any]) -> Form:
     """Read the schema of an elicitation.
 
     Raises:
-        UnusableFormError: If no form can be made of it.
+        UnusableFormError: If no form can be made from it.
     """
     properties = schema.get("properties") or {}
     if not isinstance(properties, Mapping):
-        raise UnusableFormError("its properties are no object")
+        raise UnusableFormError("its properties are not an object")
     if len(properties) > MAX_FIELDS:
         raise UnusableFormError(f"it has more than {MAX_FIELDS} fields")
     needed = {name for name in _list(schema.get("required")) if isinstance(name, str)}
@@ -90,7 +96,7 @@ def read_form(schema: Mapping[str, Any]) -> Form:
     keys: set[str] = set()
     for name, definition in properties.items():
         if not isinstance(definition, Mapping):
-            raise UnusableFormError("one of its fields is no object")
+            raise UnusableFormError("one of its fields is not an object")
         key = _unique(sanitize_line(str(name), MAX_TITLE), keys)
         controls.append(_control(key, str(name), definition, required=name in needed))
     return Form(tuple(controls))
@@ -124,7 +130,7 @@ def _control(key: str, name: str, definition: _Json, *, required: bool) -> Contr
 
 
 def _without_null(definition: _Json) -> tuple[_Json, bool]:
-    """Give the one type beside null that a definition allows, and whether null is allowed."""
+    """Return the definition without null, and whether null is allowed."""
     branches = _list(definition.get("anyOf"))
     kept = [b for b in branches if isinstance(b, Mapping) and b.get("type") != "null"]
     if len(kept) == 1 and "type" not in definition:
@@ -137,25 +143,16 @@ def _without_null(definition: _Json) -> tuple[_Json, bool]:
 
 
 def _kind(definition: _Json) -> FieldKind:
-    match definition.get("type"):
-        case "array":
-            return FieldKind.CHOICES
-        case "string" | None if "enum" in definition or "oneOf" in definition:
-            return FieldKind.CHOICE
-        case "string":
-            return FieldKind.TEXT
-        case "integer":
-            return FieldKind.INTEGER
-        case "number":
-            return FieldKind.NUMBER
-        case "boolean":
-            return FieldKind.BOOLEAN
-        case _:
-            raise UnusableFormError("one of its fields is of a type that no form has")
+    name = definition.get("type")
+    if name in ("string", None) and ("enum" in definition or "oneOf" in definition):
+        return FieldKind.CHOICE
+    if not isinstance(name, str) or name not in _KINDS:
+        raise UnusableFormError("one of its fields has a type that forms do not support")
+    return _KINDS[name]
 
 
 def _options(kind: FieldKind, definition: _Json) -> tuple[dict[str, str], tuple[FieldOption, ...]]:
-    """Give an option's shown values with the server's, and the options as shown."""
+    """Return the shown option values with the server's values, and the options as shown."""
     if kind is FieldKind.CHOICES:
         items = definition.get("items")
         definition = items if isinstance(items, Mapping) else {}
@@ -200,19 +197,19 @@ def _bounds(kind: FieldKind, definition: _Json) -> tuple[float | None, float | N
     }.get(kind)
     if keys is None:
         return None, None
-    low, high = (_number(definition.get(key)) for key in keys)
-    return low, high
+    low, high = (definition.get(key) for key in keys)
+    return low if is_number(low) else None, high if is_number(high) else None
 
 
 def _default(kind: FieldKind, value: object, values: Mapping[str, str]) -> FormValue:
-    """Give the value a field begins with, if the server's is one that it can have."""
+    """Return the default of a field, if the server's is valid."""
     shown_of = {value: shown for shown, value in values.items()}
     match kind, value:
         case FieldKind.TEXT, str():
             return sanitize(value, MAX_DEFAULT)
         case FieldKind.BOOLEAN, bool():
             return value
-        case FieldKind.INTEGER | FieldKind.NUMBER, int() | float() if _number(value) is not None:
+        case FieldKind.INTEGER | FieldKind.NUMBER, int() | float() if is_number(value):
             return value
         case FieldKind.CHOICE, str():
             return shown_of.get(value)
@@ -228,21 +225,12 @@ def _looks_secret(name: str) -> bool:
 
 
 def _unique(shown: str, taken: set[str]) -> str:
-    """Tell apart what looks alike once it was made presentable."""
+    """Number texts that are equal once sanitized."""
     unique, number = shown or "(no name)", 2
     while unique in taken:
         unique, number = f"{shown} ({number})", number + 1
     taken.add(unique)
     return unique
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return value if math.isfinite(value) else None
-    except OverflowError:
-        return None
 
 
 def _text(definition: _Json, key: str) -> str:

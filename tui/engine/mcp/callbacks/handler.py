@@ -1,4 +1,4 @@
-"""The gate for the requests of one server, and where they lead."""
+"""Requests from one server, as callbacks of `mcp.Client`."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -9,12 +9,12 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.client import ClientRequestContext
 
-from tui.engine.servers.facilities import Facilities
-from tui.engine.servers.inbound.elicitation import Elicitor
-from tui.engine.servers.inbound.sampling import Sampler
-from tui.engine.servers.log import ServerLog
-from tui.engine.servers.watchdog import Watchdog
-from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.mcp.callbacks.elicitation import Elicitation
+from tui.engine.mcp.callbacks.sampling import Sampling
+from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.session.call_timeout import CallTimeout
+from tui.engine.settings.servers.definitions import ServerDefinition
 
 _Result = TypeVar("_Result")
 _Answer = TypeVar("_Answer")
@@ -27,38 +27,38 @@ _FAILED: Final = types.ErrorData(code=types.INTERNAL_ERROR, message="The request
 logger = logging.getLogger(__name__)
 
 
-class Inbound:
-    """Takes the requests of one connection, as the callbacks of `mcp.Client`.
+class RequestHandler:
+    """Answers the requests of one connection.
 
-    Nothing passes before the connection is initialised: the SDK dispatches requests from the
-    first byte on. While one is answered, the calls of that server have time.
+    Requests before initialization are refused, as the SDK dispatches them from the first byte on.
+    While one is answered, the timeout of that server's calls is paused.
 
     Args:
         definition: The server.
-        facilities: What it may use of us.
-        log: Notes what was done for it.
-        watchdog: Whose time stands still meanwhile.
+        context: What all connections share.
+        log: Takes remarks.
+        call_timeout: The timeout to pause.
 
     Attributes:
-        elicitor: Answers elicitations.
+        elicitation: Answers elicitations.
     """
 
     def __init__(
         self,
         definition: ServerDefinition,
-        facilities: Facilities,
+        context: ClientContext,
         log: ServerLog,
-        watchdog: Watchdog,
+        call_timeout: CallTimeout,
     ) -> None:
-        self.elicitor = Elicitor(definition.id, facilities)
-        self._sampler = Sampler(definition, facilities, log)
-        self._facilities = facilities
-        self._watchdog = watchdog
+        self.elicitation = Elicitation(definition.id, context)
+        self._sampling = Sampling(definition, context, log)
+        self._context = context
+        self._call_timeout = call_timeout
         self._scopes: set[anyio.CancelScope] = set()
         self._is_closed = False
 
     def close(self) -> None:
-        """Withdraw every question of this connection; what comes later is refused."""
+        """Withdraw all questions of this connection and refuse later requests."""
         self._is_closed = True
         for scope in self._scopes:
             scope.cancel()
@@ -66,47 +66,43 @@ class Inbound:
     async def elicit(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        """Let the user fill in a form or open an address."""
+        """Ask the user to fill in a form or open an address."""
         if context.session.protocol_version is None:
             return _TOO_EARLY
-        return await self._attend(lambda: self.elicitor.elicit(params), _FAILED)
+        return await self._attend(lambda: self.elicitation.elicit(params), _FAILED)
 
     async def sample(
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
-        """Let the model generate text."""
         if context.session.protocol_version is None:
             return _TOO_EARLY
-        return await self._attend(lambda: self._sampler.sample(params), _FAILED)
+        return await self._attend(lambda: self._sampling.sample(params), _FAILED)
 
     async def list_roots(
         self, context: ClientRequestContext
     ) -> types.ListRootsResult | types.ErrorData:
-        """Tell the server of the workspace folders."""
+        """Return the workspace folders."""
         if context.session.protocol_version is None:
             return _TOO_EARLY
+        folders = self._context.workspaces
         return types.ListRootsResult(
-            roots=[
-                types.Root(uri=folder.as_uri(), name=folder.name or str(folder))
-                for folder in self._facilities.workspaces
-            ]
+            roots=[types.Root(uri=f.as_uri(), name=f.name or str(f)) for f in folders]
         )
 
     async def open_required(self, error: MCPError, tool: str) -> bool:
-        """Let the user open what a call needs; see `Elicitor.open_required`."""
-        return await self._attend(lambda: self.elicitor.open_required(error, tool), False)
+        return await self._attend(lambda: self.elicitation.open_required(error, tool), False)
 
     async def _attend(
         self, work: Callable[[], Awaitable[_Result]], otherwise: _Answer
     ) -> _Result | _Answer:
-        """Do what a request needs while the time of calls stands still.
+        """Do some work with the call timeout paused; return `otherwise` if that fails.
 
-        Gives `otherwise` if the connection closes meanwhile. Nothing of a fault of our own gets
-        out: the SDK would send its words to the server.
+        It fails if the connection closes. Our own errors must not get out either: the SDK would
+        send their text to the server.
         """
         if self._is_closed:
             return otherwise
-        with self._watchdog.pause(), anyio.CancelScope() as scope:
+        with self._call_timeout.pause(), anyio.CancelScope() as scope:
             self._scopes.add(scope)
             try:
                 return await work()

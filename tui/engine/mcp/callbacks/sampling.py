@@ -1,4 +1,4 @@
-"""Sampling: servers let our model generate text, under the eyes of the user."""
+"""Sampling: a server asks our model for text, and the user reviews both sides."""
 
 import uuid
 from dataclasses import replace
@@ -6,62 +6,60 @@ from typing import Final
 
 import mcp_types as types
 
-from tui.engine.chat.backend import ModelError
-from tui.engine.chat.generation import Generation
-from tui.engine.servers.facilities import Facilities
-from tui.engine.servers.inbound.sampling_prompt import (
+from tui.engine.mcp.callbacks.sampling_prompt import (
     SamplingPrompt,
     UnusablePromptError,
     read_prompt,
     shown_call,
 )
-from tui.engine.servers.log import ServerLog
-from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.mcp.context import ClientContext, Generation, GenerationError
+from tui.engine.mcp.server_log import ServerLog
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.requests import Reply, ReplyAction, SamplingRequest, SamplingReview
 from tui.text import sanitize, sanitize_line
 
 REFUSED: Final = -1
-"""The code of a refusal by the user, as the protocol's own example has it."""
+"""Error code of a refusal by the user, from the protocol's example."""
 
 _REFUSAL: Final = types.ErrorData(code=REFUSED, message="User rejected sampling request")
 _ACCEPTING: Final = frozenset({ReplyAction.ACCEPT, ReplyAction.ACCEPT_ALWAYS})
 
 
-class Sampler:
+class Sampling:
     """Answers the sampling requests of one connection.
 
     Args:
         definition: The server.
-        facilities: The desk, and the model.
-        log: Notes what was generated for the server.
+        context: Provides the desk and the model.
+        log: Records what the server was given.
     """
 
     def __init__(
-        self, definition: ServerDefinition, facilities: Facilities, log: ServerLog
+        self, definition: ServerDefinition, context: ClientContext, log: ServerLog
     ) -> None:
         self._definition = definition
-        self._facilities = facilities
+        self._context = context
         self._log = log
 
     async def sample(
         self, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
-        """Answer one request: show the prompt, ask the model, show the answer, give it out."""
-        generator = self._facilities.generator
-        if generator is None or not generator.model:
+        """Answer one request: show the prompt, ask the model, show the answer, return it."""
+        generator = self._context.generator
+        if generator is None or not (model := generator.model()):
             return types.ErrorData(code=types.INTERNAL_ERROR, message="There is no model.")
         try:
             prompt = read_prompt(params)
         except UnusablePromptError as error:
             return types.ErrorData(code=types.INVALID_PARAMS, message=f"Not usable: {error}")
-        reply = await self._admit(prompt, generator.model)
+        reply = await self._admit(prompt, model)
         if reply.action not in _ACCEPTING:
             return _REFUSAL
         try:
             generation = await generator.generate(prompt.request(reply.system, reply.messages))
-        except ModelError as error:
+        except GenerationError as error:
             self._complain(error)
             return types.ErrorData(
                 code=types.INTERNAL_ERROR, message="The model could not answer the prompt."
@@ -75,11 +73,11 @@ class Sampler:
         return _result(reviewed, generation, with_tools=bool(params.tools))
 
     async def _admit(self, prompt: SamplingPrompt, model: str) -> Reply:
-        """Ask whether a prompt may go to the model, unless the user has answered for all."""
-        if self._facilities.sampling_grants.take(self._definition):
+        """Ask whether the prompt may go to the model, unless the user always allows it."""
+        if self._context.sampling_grants.take(self._definition):
             return Reply(ReplyAction.ACCEPT)
         request = SamplingRequest(
-            id=self._facilities.desk.new_id(),
+            id=self._context.desk.new_id(),
             server=self._definition.id,
             system=prompt.system,
             messages=prompt.messages,
@@ -88,39 +86,39 @@ class Sampler:
             hints=prompt.hints,
             tools=prompt.tools,
         )
-        reply = await self._facilities.desk.ask(request)
+        reply = await self._context.desk.ask(request)
         if reply.action is ReplyAction.ACCEPT_ALWAYS:
-            self._facilities.sampling_grants.allow(self._definition)
+            self._context.sampling_grants.allow(self._definition)
         return reply
 
     async def _review(self, generation: Generation) -> str | None:
-        """Show what was generated; give its text as it may go out, or None if it may not."""
+        """Show the generated text; return it as approved, or None if refused."""
         text = sanitize(generation.text)
         calls = "\n".join(map(shown_call, generation.calls))
         request = SamplingReview(
-            id=self._facilities.desk.new_id(),
+            id=self._context.desk.new_id(),
             server=self._definition.id,
             text="\n".join(part for part in (text, calls) if part),
             model=sanitize_line(generation.model, 64),
             editable=not generation.calls,
         )
-        reply = await self._facilities.desk.ask(request)
+        reply = await self._context.desk.ask(request)
         if reply.action not in _ACCEPTING:
             return None
         if reply.text is not None and request.editable:
             return sanitize(reply.text)
         return text
 
-    def _complain(self, error: ModelError) -> None:
+    def _complain(self, error: GenerationError) -> None:
         text = f"{self._definition.id} wanted text from the model, which failed: {error}"
         notice = Notice(Severity.ERROR, sanitize_line(text), sanitize_line(error.advice))
-        self._facilities.publish(NoticeRaised(notice))
+        self._context.publish(NoticeRaised(notice))
 
 
 def _result(
     text: str, generation: Generation, *, with_tools: bool
 ) -> types.CreateMessageResult | types.CreateMessageResultWithTools:
-    """Give the answer in the form that the request calls for."""
+    """Return the answer in the form that the request requires."""
     stop = "toolUse" if generation.calls else "maxTokens" if generation.is_cut else "endTurn"
     if not with_tools:
         return types.CreateMessageResult(

@@ -1,4 +1,4 @@
-"""Prompts that servers want answered: as the user sees them, and as the model gets them."""
+"""Sampling prompts: what the user sees, and what the model gets."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,13 +7,12 @@ from typing import Any, Final
 
 import mcp_types as types
 
-from tui.engine.chat.backend import ModelRequest, WireContent, WirePart
-from tui.engine.chat.history import FunctionCall, wire_parts
-from tui.engine.servers.coercion import coerce
-from tui.engine.servers.content import convert_block
-from tui.engine.servers.names import assign_names
-from tui.engine.servers.schemas import UnusableSchemaError, to_gemini
-from tui.engine.tools import MediaPart, TextPart
+from tui.engine.mcp.catalog.offered_tool import FunctionCall, JsonObject, MediaPart, TextPart
+from tui.engine.mcp.catalog.results import convert_block
+from tui.engine.mcp.catalog.tool_names import assign_names
+from tui.engine.mcp.context import Prompt, PromptMessage
+from tui.engine.mcp.schema.coerce import coerce
+from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, to_gemini
 from tui.model.requests import SamplingMessage
 from tui.text import clip, sanitize, sanitize_line
 
@@ -27,10 +26,10 @@ MAX_PROMPT: Final = 200_000
 """Characters of one prompt, system prompt included; a longer one is refused."""
 
 MAX_TOOLS: Final = 64
-"""Tools that one prompt may bring; more are refused."""
+"""Tools of one prompt; more are refused."""
 
 MAX_TOKENS: Final = 16_384
-"""The most tokens a server is given, whatever it asks for."""
+"""Most tokens that a server may request."""
 
 MAX_DESCRIPTION: Final = 2_048
 """Characters of a tool's description that go to the model."""
@@ -39,36 +38,34 @@ MAX_CALL_ID: Final = 128
 """Characters of the id of a tool call that go to the model."""
 
 MAX_HINTS: Final = 10
-"""Hints at models that are shown."""
+"""Model hints that are shown."""
 
 _ROLES: Final = {"user": "user", "assistant": "model"}
-_OPENING: Final = "[The conversation so far.]"
-_GO_ON: Final = "[Go on.]"
+_OPENING: Final = PromptMessage("user", (TextPart("[The conversation so far.]"),))
+_GO_ON: Final = PromptMessage("user", (TextPart("[Go on.]"),))
+
+_Part = TextPart | MediaPart | JsonObject
 
 
 class UnusablePromptError(Exception):
-    """A prompt cannot be put to the model; the text says why, for the server."""
+    """A prompt cannot be sent to the model; the text says why, for the server."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Message:
-    """One message: how it is shown, and the parts the model gets unless its text is edited."""
-
-    shown: SamplingMessage
-    parts: tuple[WirePart, ...]
+_Message = tuple[SamplingMessage, tuple[_Part, ...]]
+"""How a message is shown, and the parts that the model gets unless its text is edited."""
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingPrompt:
-    """A prompt that can be shown and put to the model.
+    """A prompt that can be shown and sent to the model.
 
-    Text passes the same filter towards the model as towards the screen.
+    The text for the model is sanitized like the text for the screen.
 
     Attributes:
-        system: The system prompt, or nothing.
+        system: The system prompt, or empty.
         messages: The messages as shown.
-        max_tokens: The most tokens the answer may have.
-        hints: Models the server would like, best first.
+        max_tokens: Most tokens of the answer.
+        hints: Models that the server prefers, best first.
         tools: The names of its tools, as shown.
     """
 
@@ -83,37 +80,39 @@ class SamplingPrompt:
 
     @property
     def messages(self) -> tuple[SamplingMessage, ...]:
-        """The messages as shown."""
-        return tuple(message.shown for message in self._messages)
+        return tuple(shown for shown, _ in self._messages)
 
-    def request(self, system: str | None, texts: Sequence[str] | None) -> ModelRequest:
-        """Give what the model is asked.
+    def request(self, system: str | None, texts: Sequence[str] | None) -> Prompt:
+        """Return the prompt for the model.
 
         Args:
-            system: The system prompt as edited, or None where it was not.
-            texts: The texts of all messages, as edited, or None where they were not. Those of
-                messages that are not editable do not count.
+            system: The edited system prompt, or None if it was not edited.
+            texts: The edited texts of all messages, or None if they were not edited. Texts of
+                messages that are not editable are ignored.
         """
-        contents: list[WireContent] = []
-        for index, message in enumerate(self._messages):
-            parts: Sequence[WirePart] = message.parts
-            if message.shown.editable and texts is not None and index < len(texts):
-                parts = wire_parts([TextPart(sanitize(texts[index]))])
-            _append(contents, _ROLES[message.shown.role], parts)
-        if contents[0]["role"] != "user":
-            contents.insert(0, {"role": "user", "parts": [{"text": _OPENING}]})
-        if contents[-1]["role"] != "user":
-            contents.append({"role": "user", "parts": [{"text": _GO_ON}]})
-        return ModelRequest(
-            contents=contents,
-            declarations=self._declarations,
-            system_instruction=self.system if system is None else sanitize(system),
-            max_output_tokens=self.max_tokens,
-            must_call=self._must_call,
+        messages: list[PromptMessage] = []
+        for index, (shown, own) in enumerate(self._messages):
+            parts = own
+            if shown.editable and texts is not None and index < len(texts):
+                parts = (TextPart(sanitize(texts[index])),)
+            role = _ROLES[shown.role]
+            if messages and messages[-1].role == role:  # roles have to alternate
+                parts = (*messages.pop().parts, *parts)
+            messages.append(PromptMessage(role, parts))
+        if messages[0].role != "user":
+            messages.insert(0, _OPENING)
+        if messages[-1].role != "user":
+            messages.append(_GO_ON)
+        return Prompt(
+            messages,
+            self._declarations,
+            self.system if system is None else sanitize(system),
+            self.max_tokens,
+            self._must_call,
         )
 
     def own_call(self, call: FunctionCall) -> FunctionCall:
-        """Give a call of the model in the server's spelling."""
+        """Return a call of the model with the server's own tool name and types."""
         tool = self._own_tools.get(call.name)
         if tool is None:
             return call
@@ -123,11 +122,11 @@ class SamplingPrompt:
 def read_prompt(params: types.CreateMessageRequestParams) -> SamplingPrompt:
     """Read a request for a generation.
 
-    ``includeContext`` is left aside: nothing of the conversation or of another server is ever
-    added. So are the temperature and other settings of the sampling itself.
+    ``includeContext`` is ignored: the conversation and other servers are never included. So are
+    the temperature and the other sampling parameters.
 
     Raises:
-        UnusablePromptError: If it is empty, exceeds a limit or brings tools nobody can use.
+        UnusablePromptError: If it is empty, exceeds a limit or has unusable tools.
     """
     if params.max_tokens < 1:
         raise UnusablePromptError("maxTokens must be positive")
@@ -140,7 +139,7 @@ def read_prompt(params: types.CreateMessageRequestParams) -> SamplingPrompt:
     calls: dict[str, str] = {}
     messages = tuple(_message(message, spelled, calls) for message in params.messages)
     system = sanitize(params.system_prompt or "")
-    if len(system) + sum(len(message.shown.text) for message in messages) > MAX_PROMPT:
+    if len(system) + sum(len(shown.text) for shown, _ in messages) > MAX_PROMPT:
         raise UnusablePromptError(f"the prompt is longer than {MAX_PROMPT} characters")
     preferences = params.model_preferences
     hints = preferences.hints or [] if preferences is not None else []
@@ -159,7 +158,7 @@ def read_prompt(params: types.CreateMessageRequestParams) -> SamplingPrompt:
 def _declare(
     params: types.CreateMessageRequestParams,
 ) -> tuple[dict[str, types.Tool], tuple[Mapping[str, Any], ...]]:
-    """Give the tools by names that Gemini allows, and their declarations."""
+    """Return the tools by their names for Gemini, and their declarations."""
     tools = params.tools or []
     if len(tools) > MAX_TOOLS:
         raise UnusablePromptError(f"there may be {MAX_TOOLS} tools at most")
@@ -185,15 +184,16 @@ def _declare(
 def _message(
     message: types.SamplingMessage, spelled: Mapping[str, str], calls: dict[str, str]
 ) -> _Message:
-    """Read one message; `calls` gathers the names of called tools by the id of the call."""
+    """Read one message; `calls` collects the names of called tools by call id."""
     blocks = message.content_as_list
-    parts: list[WirePart] = []
+    parts: list[_Part] = []
     lines: list[str] = []
     for block in blocks:
         match block:
             case types.ToolUseContent():
                 calls[block.id] = name = spelled.get(block.name, "unknown")
-                call = {"id": _call_id(block.id), "name": name, "args": _sanitised(block.input)}
+                call_id, arguments = sanitize_line(block.id, MAX_CALL_ID), _sanitized(block.input)
+                call = {"id": call_id, "name": name, "args": arguments}
                 parts.append({"functionCall": call})
                 lines.append(shown_call(FunctionCall(block.name, block.input)))
             case types.ToolResultContent():
@@ -202,58 +202,48 @@ def _message(
                 lines.append(line)
             case _:
                 for part_of_block, line in convert_block(block, "Server"):
-                    parts.extend(wire_parts([part_of_block]))
+                    parts.append(part_of_block)
                     lines.append(line)
     if not parts:
         raise UnusablePromptError("a message is empty")
     editable = len(blocks) == 1 and isinstance(blocks[0], types.TextContent)
     text = "\n".join(line for line in lines if line)
-    return _Message(SamplingMessage(message.role, text, editable), tuple(parts))
+    return SamplingMessage(message.role, text, editable), tuple(parts)
 
 
-def _tool_result(block: types.ToolResultContent, name: str) -> tuple[WirePart, list[WirePart], str]:
-    """Give a result as a function response, the media beside it, and how it is shown."""
+def _tool_result(
+    block: types.ToolResultContent, name: str
+) -> tuple[JsonObject, list[MediaPart], str]:
+    """Return a result as a function response, its media, and how it is shown."""
     converted = [pair for content in block.content for pair in convert_block(content)]
     texts = [part.text for part, _ in converted if isinstance(part, TextPart)]
     if not texts and block.structured_content is not None:
         texts = [sanitize(json.dumps(block.structured_content, ensure_ascii=False))]
     key = "error" if block.is_error else "output"
     response = {
-        "id": _call_id(block.tool_use_id),
+        "id": sanitize_line(block.tool_use_id, MAX_CALL_ID),
         "name": name,
         "response": {key: "\n".join(texts)},
     }
-    media = wire_parts(part for part, _ in converted if isinstance(part, MediaPart))
+    media = [part for part, _ in converted if isinstance(part, MediaPart)]
     line = f"[result of {sanitize_line(name, 128)}] " + "\n".join(line for _, line in converted)
-    return {"functionResponse": response}, list(media), line
+    return {"functionResponse": response}, media, line
 
 
 def shown_call(call: FunctionCall) -> str:
-    """Show a call of a tool in one line; one too long for a prompt stays too long."""
+    """Show a tool call in one line; if it exceeds `MAX_PROMPT`, so does the line."""
     arguments = sanitize(json.dumps(call.arguments, ensure_ascii=False), MAX_PROMPT)
     return clip(f"[call of {sanitize_line(call.name, 128)}] {arguments}", MAX_PROMPT + 1)
 
 
-def _call_id(given: str) -> str:
-    return sanitize_line(given, MAX_CALL_ID)
-
-
-def _sanitised(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """Make all text in a JSON value presentable, names included."""
+def _sanitized(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Sanitize all text in a JSON value, including names."""
     match value:
         case str():
             return sanitize(value)
         case list():
-            return [_sanitised(item) for item in value]
+            return [_sanitized(item) for item in value]
         case dict():
-            return {sanitize(str(name)): _sanitised(item) for name, item in value.items()}
+            return {sanitize(str(name)): _sanitized(item) for name, item in value.items()}
         case _:
             return value
-
-
-def _append(contents: list[WireContent], role: str, parts: Sequence[WirePart]) -> None:
-    """Add parts; neighbours of the same role become one content, as roles have to alternate."""
-    if contents and contents[-1]["role"] == role:
-        before = contents.pop()
-        parts = [*before["parts"], *parts]
-    contents.append({"role": role, "parts": list(parts)})

@@ -1,11 +1,12 @@
-"""Addresses that servers want opened: checked and taken apart for the eye, never fetched."""
+"""Checks addresses that servers want to open and splits them for display; never fetches them."""
 
 import ipaddress
 import re
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
+from tui.model.hosts import is_loopback
 from tui.text import sanitize_line
 
 MAX_URL: Final = 4_096
@@ -17,11 +18,11 @@ MAX_HOST: Final = 253
 _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f-\xa0\\\u2028\u2029]")
 _HOST: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9.])?", re.IGNORECASE)
 _KEPT: Final = "%/:?#[]@!$&'()*+,;=~-._"
-"""Characters of an address that mean something and stay as they are (RFC 3986)."""
+"""Reserved and unreserved characters that stay as they are (RFC 3986)."""
 
 
 class AddressError(Exception):
-    """An address is not one to be opened; the text says why, without repeating it."""
+    """An address must not be opened; the text says why, without repeating it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,10 @@ class Address:
     """An address that may be shown and, after consent, opened.
 
     Attributes:
-        url: The whole of it, in ASCII; this very text is opened.
-        host: Its host, in ASCII.
-        shown_host: Its host as people read it.
-        warning: What is odd about it, or nothing.
+        url: The full address in ASCII; exactly this text is opened.
+        host: Its host in ASCII.
+        shown_host: Its host in its own script.
+        warning: What is suspicious about it, or empty.
     """
 
     url: str
@@ -42,11 +43,11 @@ class Address:
 
 
 def check_address(url: str) -> Address:
-    """Take an address apart.
+    """Check an address.
 
     Raises:
-        AddressError: If it is no plain ``http`` or ``https`` address: another scheme, no host,
-            a user name before the host, white space or control characters, or too long.
+        AddressError: If it is not a plain ``http`` or ``https`` address: another scheme, no
+            host, a user name, white space or control characters, or too long.
     """
     if len(url) > MAX_URL:
         raise AddressError(f"it is longer than {MAX_URL} characters")
@@ -65,18 +66,11 @@ def check_address(url: str) -> Address:
     shown_host = _readable(host)
     netloc = f"[{host}]" if ":" in host else host
     netloc += f":{port}" if port is not None else ""
-    ascii_url = urlunsplit(parts._replace(netloc=netloc, **_ascii_tail(parts)))
+    tail = (quote(part, safe=_KEPT) for part in (parts.path, parts.query, parts.fragment))
+    ascii_url = urlunsplit((parts.scheme, netloc, *tail))
     if len(ascii_url) > MAX_URL:
         raise AddressError(f"it is longer than {MAX_URL} characters")
     return Address(ascii_url, host, shown_host, _warning(parts.scheme, host, shown_host))
-
-
-def _ascii_tail(parts: SplitResult) -> dict[str, str]:
-    return {
-        "path": quote(parts.path, safe=_KEPT),
-        "query": quote(parts.query, safe=_KEPT),
-        "fragment": quote(parts.fragment, safe=_KEPT),
-    }
 
 
 def _ascii_host(host: str) -> str:
@@ -98,7 +92,7 @@ def _ascii_host(host: str) -> str:
 
 
 def _readable(host: str) -> str:
-    """Give a host with its ``xn--`` labels in their own letters, where they can be read."""
+    """Return a host with its ``xn--`` labels decoded, if they can be."""
     if "xn--" not in host:
         return host
     try:
@@ -108,11 +102,11 @@ def _readable(host: str) -> str:
 
 
 def _warning(scheme: str, host: str, shown_host: str) -> str:
-    """Say in one line what is odd about an address, the gravest first."""
+    """Return the gravest suspicious property of an address as one line."""
     if "xn--" in host:
         other = f" It reads as {shown_host}" if shown_host != host else " It is not readable"
         return f"The host is written in letters that can imitate others.{other}."
-    if _is_loopback(host):
+    if is_loopback(host):
         return "It leads to this very computer."
     if _is_number(host):
         return "The host is a bare number, not a name."
@@ -121,16 +115,7 @@ def _warning(scheme: str, host: str, shown_host: str) -> str:
     return ""
 
 
-def _is_loopback(host: str) -> bool:
-    if host in {"localhost", "localhost."} or host.endswith((".localhost", ".localhost.")):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def _is_number(host: str) -> bool:
-    """Tell whether browsers read a host as a number: its last label is one, decimal or hex."""
+    """Return whether browsers read a host as a number: its last label is decimal or hex."""
     last = host.rstrip(".").rpartition(".")[2]
     return ":" in host or last.isdigit() or last.startswith("0x")

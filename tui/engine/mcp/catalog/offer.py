@@ -1,4 +1,4 @@
-"""What a server offers: from the raw lists to what is shown and to what the model may call."""
+"""Reads a server's raw lists into what is shown and what the model may call."""
 
 import hashlib
 import json
@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from tui.engine.servers.schemas import GeminiSchema, UnusableSchemaError, to_gemini
-from tui.engine.servers.spelling import Spelling, read_spelling
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.tools import JsonObject, OfferedTool
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
+from tui.engine.mcp.schema.to_gemini import GeminiSchema, UnusableSchemaError, convert_schema
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import (
     Parameter,
     PromptArgument,
@@ -19,7 +18,7 @@ from tui.model.catalog import (
     ToolId,
     ToolView,
 )
-from tui.text import sanitize, sanitize_line
+from tui.text import is_shown_whole, sanitize, sanitize_line
 
 MAX_TOOLS: Final = 1_000
 """Tools of one server that are shown."""
@@ -44,15 +43,17 @@ MAX_SCHEMA_TEXT: Final = 64_000
 
 _HASHED: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _NO_ID: Final = ToolId("")
+_HIDDEN_NAME: Final = "its name cannot be shown as it is"
+_HIDDEN_URI: Final = "its URI cannot be shown as it is"
 
 
 @dataclass(frozen=True, slots=True)
 class RawOffer:
-    """What a server lists, as it wrote it; an item may be anything but is at least JSON.
+    """The lists of a server as it wrote them; an item may be any JSON value.
 
     Attributes:
         tools: Its tools.
-        refused_tools: Names of tools that the protocol obliges us to leave out.
+        refused_tools: Names of tools that the protocol requires us to refuse.
         prompts: Its prompts.
         resources: Its resources.
         templates: Its resource templates.
@@ -67,16 +68,16 @@ class RawOffer:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool of a server, before it has a name towards the model.
+    """One tool of a server, before it gets a name for the model.
 
     Attributes:
         name: Its name as the server spells it.
-        view: What is shown of it; its id is still empty.
-        description: The words on it for the model.
-        parameters: Its input schema for the model, or None where it is not offered.
+        view: Its view for the user, with an empty id.
+        description: Its description for the model.
+        parameters: Its input schema for the model, or None if it cannot be offered.
         schema: Its input schema as the server wrote it.
-        definition_hash: SHA-256 (hex) of its definition.
-        definition: Its definition as JSON text, which is what the hash is of.
+        definition_hash: SHA-256 (hex) of `definition`.
+        definition: Its definition as JSON text.
     """
 
     name: str
@@ -89,15 +90,12 @@ class Tool:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the model can be offered it."""
         return self.parameters is not None
 
     def show(self, tool_id: ToolId) -> ToolView:
-        """Give what is shown of it under its name towards the model."""
         return replace(self.view, id=tool_id)
 
     def offer(self, tool_id: ToolId, definition: ServerDefinition) -> OfferedTool:
-        """Give it as the model may call it."""
         return OfferedTool(
             id=tool_id,
             server=definition.id,
@@ -117,34 +115,32 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ServerOffer:
-    """All that one server offers, in its order, and how it spells what is shown otherwise."""
+    """All that one server offers, in its order."""
 
     tools: tuple[Tool, ...] = ()
     prompts: tuple[PromptView, ...] = ()
     resources: tuple[ResourceView, ...] = ()
     templates: tuple[ResourceTemplateView, ...] = ()
-    spelling: Spelling = field(default_factory=Spelling)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing of use in it."""
+        """Whether nothing in it can be used."""
         usable = any(tool.is_usable for tool in self.tools)
         return not (usable or self.prompts or self.resources or self.templates)
 
 
 def read_offer(raw: RawOffer, definition: ServerDefinition) -> ServerOffer:
-    """Read the raw lists of a server. A malformed item costs only itself."""
+    """Read the raw lists of a server; a malformed item affects no other."""
     return ServerOffer(
         tools=_read_tools(raw, definition),
         prompts=_read_prompts(raw.prompts),
         resources=tuple(_resource(item) for item in _named(raw.resources, "uri")),
         templates=tuple(_template(item) for item in _named(raw.templates, "uriTemplate")),
-        spelling=read_spelling(raw.prompts, raw.resources, raw.templates, MAX_NAME),
     )
 
 
 def definition_text(raw: Mapping[str, Any]) -> str:
-    """Write what a user decides on when allowing a tool, from its raw definition.
+    """Return the part of a raw definition that consent to a tool covers.
 
     It is JSON with sorted keys and without spaces, in ASCII.
     """
@@ -153,14 +149,14 @@ def definition_text(raw: Mapping[str, Any]) -> str:
 
 
 def definition_hash(raw: Mapping[str, Any]) -> str:
-    """Hash what a user decides on when allowing a tool: SHA-256 (hex) of `definition_text`."""
+    """Return the SHA-256 (hex) of `definition_text`, to which consent is bound."""
     return _hash(definition_text(raw))
 
 
 def is_included(name: str, definition: ServerDefinition) -> bool:
-    """Tell whether the settings let a tool in; an exclusion wins.
+    """Return whether the settings include a tool; an exclusion wins.
 
-    An entry is a tool's name, or begins with it and an opening parenthesis.
+    An entry is a tool's name, or starts with the name and an opening parenthesis.
     """
     if any(_matches(entry, name) for entry in definition.exclude_tools):
         return False
@@ -177,7 +173,8 @@ def _read_tools(raw: RawOffer, definition: ServerDefinition) -> tuple[Tool, ...]
     seen: set[str] = set()
     for position, item in enumerate(raw.tools[:MAX_TOOLS], start=1):
         if not isinstance(item, dict) or not _text(item, "name"):
-            tools.append(_unnamed(item, position))
+            problem = "it has no readable name"
+            tools.append(_placeholder(f"(tool {position})", item, problem))
             continue
         name = item["name"]
         problem = ""
@@ -187,6 +184,8 @@ def _read_tools(raw: RawOffer, definition: ServerDefinition) -> tuple[Tool, ...]
             problem = "its x-mcp-header annotations are invalid"
         elif not is_included(name, definition):
             problem = "the settings leave it out"
+        elif not is_shown_whole(name, MAX_NAME):
+            problem = _HIDDEN_NAME
         seen.add(name)
         tools.append(_tool(item, problem))
     if (left_out := len(raw.tools) - MAX_TOOLS) > 0:
@@ -195,12 +194,8 @@ def _read_tools(raw: RawOffer, definition: ServerDefinition) -> tuple[Tool, ...]
     return tuple(tools)
 
 
-def _unnamed(item: object, position: int) -> Tool:
-    return _placeholder(f"(tool {position})", item, "it has no readable name")
-
-
 def _placeholder(shown: str, item: object, problem: str) -> Tool:
-    """Stand in for what has no name of its own."""
+    """Make an unusable tool that only shows a problem."""
     view = ToolView(_NO_ID, shown, schema=_pretty(item), problem=problem)
     return Tool("", view, "", None, {}, definition_hash(item if isinstance(item, dict) else {}))
 
@@ -208,13 +203,14 @@ def _placeholder(shown: str, item: object, problem: str) -> Tool:
 def _tool(item: dict[str, Any], problem: str) -> Tool:
     schema = item.get("inputSchema")
     parameters: GeminiSchema | None = None
+    left_out: tuple[str, ...] = ()
     if not problem and not isinstance(item.get("description", ""), str | None):
         problem = "its description is not a text"
     if not problem and not isinstance(schema, dict):
         problem = "it has no input schema"
     if not problem and isinstance(schema, dict):
         try:
-            parameters = to_gemini(schema)
+            parameters, left_out = convert_schema(schema)
         except UnusableSchemaError as error:
             problem = str(error)
     title = _text(item, "title") or _text(_object(item.get("annotations")), "title")
@@ -229,6 +225,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         schema=_pretty(schema),
         claims=_claims(_object(item.get("annotations"))),
         problem=problem,
+        left_out=left_out,
         output_schema=_pretty(output) if (output := _object(item.get("outputSchema"))) else "",
         has_icons=_has_icons(item),
     )
@@ -244,7 +241,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
 
 
 def summarise_parameters(schema: GeminiSchema) -> tuple[Parameter, ...]:
-    """Read the parameters off a converted schema, the required ones first."""
+    """Return the parameters of a converted schema, required ones first."""
     required = set(schema.get("required", ()))
     parameters = [
         Parameter(
@@ -259,7 +256,7 @@ def summarise_parameters(schema: GeminiSchema) -> tuple[Parameter, ...]:
 
 
 def _type_words(schema: GeminiSchema) -> str:
-    """Name a type in a word or two."""
+    """Name a type in one or two words."""
     suffix = " | null" if schema.get("nullable") else ""
     match schema:
         case {"anyOf": list(branches)}:
@@ -277,7 +274,7 @@ def _type_words(schema: GeminiSchema) -> str:
 
 
 def _claims(annotations: Mapping[str, Any]) -> tuple[str, ...]:
-    """Say in words what a server claims of a tool."""
+    """Return the server's claims about a tool as text."""
     words = {
         ("readOnlyHint", True): "read-only",
         ("destructiveHint", True): "destructive",
@@ -290,34 +287,38 @@ def _claims(annotations: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _read_prompts(items: Sequence[object]) -> tuple[PromptView, ...]:
-    """Read the prompts. Of several that look alike only the first one can be asked for."""
+    """Read the prompts; of several with the same name only the first can be used."""
     views: dict[str, PromptView] = {}
-    for item in _named(items, "name"):
-        view = _prompt(item)
-        if view.name:
-            views.setdefault(view.name, view)
+    for position, item in enumerate(_named(items, "name"), start=1):
+        view = _prompt(item, position)
+        views.setdefault(view.name, view)
     return tuple(views.values())
 
 
-def _prompt(item: dict[str, Any]) -> PromptView:
+def _prompt(item: dict[str, Any], position: int) -> PromptView:
+    name, shown = item["name"], sanitize_line(item["name"], MAX_NAME)
+    problem = "" if is_shown_whole(name, MAX_NAME) else _HIDDEN_NAME
     listed = item.get("arguments")
-    arguments = {
-        name: argument
-        for argument in reversed(_named(listed if isinstance(listed, list) else [], "name"))
-        if (name := sanitize_line(argument["name"], MAX_NAME))
-    }
+    arguments: dict[str, PromptArgument] = {}
+    left_out = []
+    for argument in _named(listed if isinstance(listed, list) else [], "name"):
+        required = argument.get("required") is True
+        words = f"argument “{sanitize_line(argument['name'], 80)}”"
+        if is_shown_whole(argument["name"], MAX_NAME):
+            description = sanitize_line(_text(argument, "description"))
+            read = PromptArgument(argument["name"], required, description)
+            arguments.setdefault(read.name, read)
+        elif required:
+            problem = problem or f"its required {words} has a name that cannot be shown as it is"
+        else:
+            left_out.append(f"{words}: {_HIDDEN_NAME}")
     return PromptView(
-        name=sanitize_line(item["name"], MAX_NAME),
-        title=sanitize_line(_text(item, "title"), MAX_NAME),
+        name=f"(prompt {position})" if problem == _HIDDEN_NAME else name,
+        title=sanitize_line(_text(item, "title"), MAX_NAME) or (shown if shown != name else ""),
         description=sanitize(_text(item, "description"), MAX_DESCRIPTION),
-        arguments=tuple(
-            PromptArgument(
-                name=name,
-                required=argument.get("required") is True,
-                description=sanitize_line(_text(argument, "description")),
-            )
-            for name, argument in list(reversed(arguments.items()))[:MAX_ARGUMENTS]
-        ),
+        arguments=tuple(arguments.values())[:MAX_ARGUMENTS],
+        problem=problem,
+        left_out=tuple(left_out[:MAX_ARGUMENTS]),
         has_icons=_has_icons(item),
     )
 
@@ -326,28 +327,33 @@ def _resource(item: dict[str, Any]) -> ResourceView:
     size = item.get("size")
     return ResourceView(
         uri=sanitize_line(item["uri"]),
-        name=sanitize_line(_text(item, "name"), MAX_NAME),
-        title=sanitize_line(_text(item, "title"), MAX_NAME),
-        description=sanitize(_text(item, "description"), MAX_DESCRIPTION),
-        mime_type=sanitize_line(_text(item, "mimeType"), MAX_NAME),
+        **_resource_words(item),
         size=size if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None,
-        has_icons=_has_icons(item),
+        problem="" if is_shown_whole(item["uri"]) else _HIDDEN_URI,
     )
 
 
 def _template(item: dict[str, Any]) -> ResourceTemplateView:
     return ResourceTemplateView(
         uri_template=sanitize_line(item["uriTemplate"]),
-        name=sanitize_line(_text(item, "name"), MAX_NAME),
-        title=sanitize_line(_text(item, "title"), MAX_NAME),
-        description=sanitize(_text(item, "description"), MAX_DESCRIPTION),
-        mime_type=sanitize_line(_text(item, "mimeType"), MAX_NAME),
-        has_icons=_has_icons(item),
+        **_resource_words(item),
+        problem="" if is_shown_whole(item["uriTemplate"]) else _HIDDEN_URI,
     )
 
 
+def _resource_words(item: dict[str, Any]) -> dict[str, Any]:
+    """Read the fields that resources and their templates share."""
+    return {
+        "name": sanitize_line(_text(item, "name"), MAX_NAME),
+        "title": sanitize_line(_text(item, "title"), MAX_NAME),
+        "description": sanitize(_text(item, "description"), MAX_DESCRIPTION),
+        "mime_type": sanitize_line(_text(item, "mimeType"), MAX_NAME),
+        "has_icons": _has_icons(item),
+    }
+
+
 def _named(items: Sequence[object], key: str) -> list[dict[str, Any]]:
-    """Give the items that are objects with a text under `key`."""
+    """Return the items that are objects with a string under `key`."""
     return [item for item in items if isinstance(item, dict) and _text(item, key)][:MAX_LISTED]
 
 

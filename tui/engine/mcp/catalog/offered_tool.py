@@ -1,10 +1,10 @@
-"""What the turn loop and the server side agree on: offered tools, calls and their results."""
+"""The types shared by the turn loop and the servers: offered tools, calls and results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tui.model.catalog import ToolId, ToolView
+from tui.model.catalog import ResourceContent, ToolId, ToolView
 from tui.model.chat import Progress
 from tui.model.servers import ServerId
 
@@ -16,18 +16,18 @@ class OfferedTool:
     """A tool that the model may call now.
 
     Attributes:
-        id: Its name towards the model.
+        id: Its name for the model.
         server: The server that runs it.
         name: Its name as that server spells it; may be hostile, never shown.
-        view: What the user sees of it.
+        view: Its view for the user.
         declaration: Its Gemini function declaration: ``name``, ``description``,
             ``parametersJsonSchema``.
-        schema: Its input schema as the server gave it; calls are validated against it.
+        schema: Its input schema as the server wrote it; calls are validated against it.
         definition_hash: SHA-256 (hex) of name, title, description, schemas and annotations.
-            Consent binds to it.
-        trusted: Whether the user's or system's settings say `trust: true` for its server.
-        fingerprint: Identifies its server by what it is, never by its name; empty where the
-            server has none, and then nothing lasting can be granted to it.
+            Consent is bound to it.
+        trusted: Whether the user or system settings set `trust: true` for its server.
+        fingerprint: Identifies its server independently of its name; empty if the server has
+            none, and then no lasting permission can be granted to it.
     """
 
     id: ToolId
@@ -39,6 +39,15 @@ class OfferedTool:
     definition_hash: str
     trusted: bool = False
     fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A call as the model wrote it; `id` is empty if the service gives none."""
+
+    name: str
+    arguments: dict[str, Any]
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +67,9 @@ class MediaPart:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call gave, in the form for the model and the form for the screen.
+    """The result of a call, for the model and for the screen.
 
-    `is_error` says that the tool reported an error; its message then is in both forms.
+    `is_error` says that the tool reported an error; both forms contain its message.
     """
 
     parts: tuple[TextPart | MediaPart, ...]
@@ -69,17 +78,48 @@ class ToolResult:
 
 
 class ToolCallError(Exception):
-    """A call did not come back: the server is gone, timed out or broke the protocol.
+    """A call returned no result: the server is gone, timed out or broke the protocol.
 
-    The text says what happened, for the user and the model alike.
+    The text says what happened, for both the user and the model.
     """
 
 
+class CallNotTakenError(ToolCallError):
+    """The server had lost the session and did not run the call: it is safe to repeat it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPrompt:
+    """A prompt as a server rendered it, for the screen and for the model."""
+
+    shown: str
+    parts: tuple[TextPart | MediaPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceReading:
+    """The content of a resource, for the screen and for the model."""
+
+    content: ResourceContent
+    parts: tuple[TextPart | MediaPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Values that a server suggests; `has_more` if it knows further ones."""
+
+    values: tuple[str, ...] = ()
+    has_more: bool = False
+
+
 class ToolHost(Protocol):
-    """The server side, as the turn loop sees it."""
+    """The servers, as the turn loop sees them."""
 
     def offered_tools(self) -> Sequence[OfferedTool]:
-        """List what the model may call now, in settings order of the servers."""
+        """Return the tools that the model may call now, in settings order of the servers."""
+
+    def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:
+        """Return a tool that is kept from the model, by the name it would have, and why."""
 
     async def call_tool(
         self,
@@ -87,9 +127,9 @@ class ToolHost(Protocol):
         arguments: JsonObject,
         on_progress: Callable[[Progress], None],
     ) -> ToolResult:
-        """Run a tool, if its server still defines it as it was offered.
+        """Run a tool, if its server has not changed it since it was offered.
 
-        Cancelling the awaiting task cancels the call on the server.
+        Cancelling the caller cancels the call on the server.
 
         Raises:
             ToolCallError: If no result came back.

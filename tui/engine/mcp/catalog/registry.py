@@ -1,30 +1,60 @@
-"""The tools and prompts of all servers, each under one set of names, and their catalogs."""
+"""The tools and prompts of all servers under unique names, and their catalogs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from tui.engine.servers.catalog import ServerOffer, Tool
-from tui.engine.servers.names import assign_names, assign_prompt_names
-from tui.engine.servers.withholding import Gate, OpenGate, Withheld
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.tools import OfferedTool
+from tui.engine.mcp.catalog.offer import ServerOffer, Tool
+from tui.engine.mcp.catalog.offered_tool import OfferedTool
+from tui.engine.mcp.catalog.tool_names import assign_names, assign_prompt_names
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import Catalog, PromptView, ToolId, ToolView
 from tui.model.servers import ServerId
 
 
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """Why a tool is withheld; `changed` if the user has not accepted its change yet."""
+
+    reason: str
+    changed: bool = False
+
+
+class ToolVisibility:
+    """Decides which tools the model must not see; this base class hides none."""
+
+    async def prepare(self, definition: ServerDefinition) -> None:
+        """Get ready to judge a server's tools; awaited before the server is started."""
+
+    def withhold(
+        self, definition: ServerDefinition, tools: Sequence[Tool]
+    ) -> Mapping[str, Withheld]:
+        """Return the tools to withhold from the model, by their names on the server.
+
+        Called with each new offer of a server, before any of it is offered.
+
+        Args:
+            definition: The server.
+            tools: All its tools, also the unusable ones.
+        """
+        del definition, tools
+        return {}
+
+
 class Registry:
-    """Knows what each server offers, and under which names its tools and prompts go.
+    """The offers of all servers and the names of their tools and prompts.
 
     A server's tools keep their names while it is down, so that a restart changes nothing.
 
     Args:
-        is_ready: Whether a server can be called now; only then its tools are offered.
-        gate: Says which tools are withheld from the model; none unless given.
+        is_ready: Whether a server can be called now; if not, its tools are not offered.
+        visibility: Decides which tools are withheld from the model; none by default.
     """
 
-    def __init__(self, is_ready: Callable[[ServerId], bool], gate: Gate | None = None) -> None:
+    def __init__(
+        self, is_ready: Callable[[ServerId], bool], visibility: ToolVisibility | None = None
+    ) -> None:
         self._is_ready = is_ready
-        self._gate = gate or OpenGate()
+        self._visibility = visibility or ToolVisibility()
         self._withheld: dict[ServerId, Mapping[str, Withheld]] = {}
         self._definitions: dict[ServerId, ServerDefinition] = {}
         self._offers: dict[ServerId, ServerOffer] = {}
@@ -33,7 +63,7 @@ class Registry:
         self._renamed_prompts: dict[ServerId, dict[str, str]] = {}
 
     def configure(self, definitions: Sequence[ServerDefinition]) -> None:
-        """Take the servers there are, in settings order; forget the others."""
+        """Set the servers, in settings order, and forget the others."""
         self._definitions = {definition.id: definition for definition in definitions}
         self._offers = {s: offer for s, offer in self._offers.items() if s in self._definitions}
         self._withheld = {s: held for s, held in self._withheld.items() if s in self._offers}
@@ -41,10 +71,10 @@ class Registry:
         self._name_all()
 
     def update(self, server: ServerId, offer: ServerOffer) -> Mapping[str, str]:
-        """Take what a server offers now.
+        """Set the current offer of a server.
 
         Returns:
-            The prompts of this server that got another name now, each with its own.
+            The newly renamed prompts of this server: their names here, with its own names.
         """
         before = self._renamed_prompts.get(server, {})
         self._offers[server] = offer
@@ -54,22 +84,20 @@ class Registry:
         return {name: own for name, own in now.items() if name not in before}
 
     def judge_again(self) -> None:
-        """Ask anew which tools are withheld, as when rules changed or the user accepted some."""
+        """Decide again which tools are withheld, as after a change of the rules."""
         for server in self._offers:
             self._judge(server)
         self._name_all()
 
     def forget(self, server: ServerId) -> None:
-        """Forget what a server offered, as when its definition changes."""
+        """Forget the offer of a server, as after a change of its definition."""
         if self._offers.pop(server, None) is not None:
             self._name_all()
 
     def catalog(self, server: ServerId) -> Catalog:
-        """Give what is shown of a server's offer."""
         return self._catalogs.get(server, Catalog())
 
     def offered(self) -> tuple[OfferedTool, ...]:
-        """Give the tools of all ready servers, in settings order."""
         return tuple(
             tool
             for (server, name), (_, tool) in self._named.items()
@@ -77,33 +105,42 @@ class Registry:
         )
 
     def current(self, tool: OfferedTool) -> OfferedTool | None:
-        """Give a tool as its server defines it now, whatever its name; none if it is withheld."""
+        """Return the current version of a tool; None if it is gone or withheld."""
         if tool.name in self._withheld.get(tool.server, {}):
             return None
         known = self._named.get((tool.server, tool.name))
         return known[1] if known is not None else None
 
     def look_up(self, server: ServerId, shown: str) -> tuple[ToolView, OfferedTool | None] | None:
-        """Find a tool of the catalog by its name as shown: what is shown, and what is offered.
+        """Return the view and the offered tool for a name as shown.
 
-        One that cannot be offered has only the former; a withheld one has both.
+        A tool that cannot be offered has only a view; a withheld one has both.
         """
-        view = next((tool for tool in self.catalog(server).tools if tool.name == shown), None)
-        if view is None:
+        views = [tool for tool in self.catalog(server).tools if tool.name == shown]
+        if not views:
             return None
+        view = min(views, key=lambda tool: bool(tool.problem))  # prefer one without a problem
         offered = (tool for _, tool in self._named.values() if tool.server == server)
         return view, next((tool for tool in offered if tool.id == view.id), None)
 
+    def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:
+        """Return a withheld tool by the name that the model would call it, and the reason."""
+        for _, tool in self._named.values():
+            held = self._withheld.get(tool.server, {}).get(tool.name)
+            if held is not None and tool.id == name:
+                return tool, held.reason
+        return None
+
     def own_prompt_name(self, server: ServerId, name: str) -> str:
-        """Give the name by which a server knows a prompt; any other word comes back unchanged."""
+        """Return the server's own name of a prompt; return any other text unchanged."""
         return self._renamed_prompts.get(server, {}).get(name, name)
 
     def _judge(self, server: ServerId) -> None:
         definition = self._definitions[server]
-        self._withheld[server] = self._gate.withhold(definition, self._offers[server].tools)
+        self._withheld[server] = self._visibility.withhold(definition, self._offers[server].tools)
 
     def _name_all(self) -> None:
-        """Name everything anew, in settings order."""
+        """Assign all names, in settings order."""
         ordered = [(s, self._offers[s]) for s in self._definitions if s in self._offers]
         prompts = self._name_prompts(ordered)
         tools = self._name_tools(ordered)
@@ -130,9 +167,9 @@ class Registry:
     def _name_tools(
         self, ordered: list[tuple[ServerId, ServerOffer]]
     ) -> dict[ServerId, tuple[ToolView, ...]]:
-        """Name the usable tools first, so that no other takes a name from them.
+        """Name the usable tools first, so that no unusable one takes a name from them.
 
-        Withheld ones keep their names: nothing else may come to be called so meanwhile.
+        Withheld tools keep their names, so that no other tool gets them.
         """
         names = assign_names(
             [(s, [tool.name for tool in offer.tools if tool.is_usable]) for s, offer in ordered]
@@ -158,14 +195,14 @@ class Registry:
         return catalogs
 
     def _shown(self, tool: OfferedTool) -> ToolView:
-        """Give what is shown of a tool, with the reason where it is withheld."""
+        """Return the view of a tool, with the reason if it is withheld."""
         withheld = self._withheld.get(tool.server, {}).get(tool.name)
         if withheld is None:
             return tool.view
         return replace(tool.view, problem=withheld.reason, changed=withheld.changed)
 
     def _offer(self, tool: Tool, tool_id: ToolId, server: ServerId) -> OfferedTool:
-        """Give a tool under a name; where neither changed, what was given before."""
+        """Return a tool under a name; the previous object if neither has changed."""
         known, offered = self._named.get((server, tool.name), (None, None))
         if offered is not None and known is tool and offered.id == tool_id:
             return offered
@@ -173,7 +210,7 @@ class Registry:
 
 
 def _unusable(offer: ServerOffer) -> list[tuple[str, Tool]]:
-    """Give the tools that cannot be offered, each with a label unique on its server."""
+    """Return the unusable tools, each with a label unique on its server."""
     return [
         (f"{tool.name}_{position}", tool)
         for position, tool in enumerate(offer.tools, start=1)

@@ -1,8 +1,8 @@
-"""The names of tools towards the model, and of prompts towards the user.
+"""The names of tools for the model, and of prompts for the user.
 
-Those of tools are allowed by Gemini, unique, and settled by the settings: the first server in
-settings order keeps a tool's own name; a later one's is ``server__tool``. The result depends on
-what the servers offer and on their order, never on who connected first.
+Tool names are valid for Gemini and unique. The first server in settings order keeps a tool's own
+name; later ones get ``server__tool``. Names depend on the offers and the order of the servers,
+never on which one connected first.
 """
 
 import hashlib
@@ -21,24 +21,24 @@ _TAIL: Final = 32
 _GAP: Final = "___"
 _DIGEST: Final = 8
 _NOT_ALLOWED: Final = re.compile(r"[^a-zA-Z0-9_.-]")
-_MODEL_PREFIXES: Final = ("default_api.", "default_api:")
-"""What Gemini models put before names at times; no tool may have such a name itself."""
+_MODEL_PREFIX: Final = re.compile(r"default_api[.:]")
+"""What Gemini models sometimes put before names; no tool may have such a name itself."""
 
 _RESERVED: Final = frozenset({"default_api"})
 
 _REMEMBERED: Final = 65_536
-"""Names whose sanitised form is remembered: all are assigned anew whenever one list changes."""
+"""Size of the cache: every name is assigned again whenever a list changes."""
 
 ToolKey = tuple[str, str]
 """A server's id and the tool's name there."""
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def sanitise_name(name: str) -> str:
-    """Make a name one that Gemini allows.
+def sanitize_name(name: str) -> str:
+    """Make a name valid for Gemini.
 
-    Characters outside ``[a-zA-Z0-9_.-]`` become ``_``; a name that does not begin with a letter
-    or ``_`` gets one; of a name over 63 characters the first 28 and the last 32 are kept.
+    Characters outside ``[a-zA-Z0-9_.-]`` become ``_``; a name that does not start with a letter
+    or ``_`` gets a ``_``; a name over 63 characters keeps its first 28 and last 32.
     """
     clean = _NOT_ALLOWED.sub("_", name)
     if not clean or not (clean[0].isalpha() or clean[0] == "_"):
@@ -53,20 +53,20 @@ def assign_names(
 ) -> dict[ToolKey, ToolId]:
     """Name the tools of all servers.
 
-    Names that differ in case only count as the same: models mix them up. Within one server the
-    order of its list does not matter.
+    Names that differ only in case count as equal, as models confuse them. The order of tools
+    within a server does not matter.
 
     Args:
         offers: Server ids in settings order, each with the names of its tools.
-        reserved: Names that are given already.
+        reserved: Names that are already taken.
 
     Returns:
-        For each server and tool its name; no two are equal, even without regard to case.
+        The name of each server's tool; no two are equal, ignoring case.
     """
     names: dict[ToolKey, ToolId] = {}
     taken = {*_RESERVED, *(name.lower() for name in reserved)}
     for server, tools in offers:
-        for tool in sorted(set(tools), key=lambda name: (sanitise_name(name) != name, name)):
+        for tool in sorted(set(tools), key=lambda name: (sanitize_name(name) != name, name)):
             name = _free_name(server, tool, taken)
             taken.add(name.lower())
             names[server, tool] = ToolId(name)
@@ -74,16 +74,16 @@ def assign_names(
 
 
 def assign_prompt_names(offers: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
-    """Name the prompts of all servers towards the user.
+    """Name the prompts of all servers for the user.
 
-    The first server keeps a prompt's own name, a later one's is ``server_prompt``, with a
-    number behind it where that is taken, too.
+    The first server keeps a prompt's own name; later ones get ``server_prompt``, with a number
+    appended if that is taken too.
 
     Args:
         offers: Server ids in settings order, each with the names of its prompts.
 
     Returns:
-        For each server the names of its prompts, in their order; no two of all are equal.
+        For each server the names of its prompts, in order; all are different.
     """
     taken: set[str] = set()
     named = []
@@ -102,18 +102,15 @@ def assign_prompt_names(offers: Sequence[tuple[str, Sequence[str]]]) -> list[lis
 
 
 def without_model_prefix(name: str) -> str:
-    """Take off what a model may have put before a tool's name."""
-    for prefix in _MODEL_PREFIXES:
-        if name.startswith(prefix):
-            return name.removeprefix(prefix)
-    return name
+    """Remove the prefix that a model may have put before a tool's name."""
+    return name[found.end() :] if (found := _MODEL_PREFIX.match(name)) else name
 
 
 def _free_name(server: str, tool: str, taken: set[str]) -> str:
-    bare = sanitise_name(tool)
+    bare = sanitize_name(tool)
     if _is_free(bare, taken):
         return bare
-    qualified = sanitise_name(f"{server}__{tool}")
+    qualified = sanitize_name(f"{server}__{tool}")
     if _is_free(qualified, taken):
         return qualified
     counter = 0
@@ -126,4 +123,4 @@ def _free_name(server: str, tool: str, taken: set[str]) -> str:
 
 
 def _is_free(name: str, taken: set[str]) -> bool:
-    return name.lower() not in taken and not name.startswith(_MODEL_PREFIXES)
+    return name.lower() not in taken and not _MODEL_PREFIX.match(name)

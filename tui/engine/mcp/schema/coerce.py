@@ -1,35 +1,30 @@
-"""Brings the arguments of a model's call into the form that the server's schema asks for.
+"""Coerces the arguments of a call to the server's schema.
 
-Integral floats become integers where the schema says integer: models write ``3.0`` for ``3``.
-Names and listed values that the model knows in another writing get the server's (see `wording`).
+Whole floats become integers if the schema says integer: models write ``3.0`` for ``3``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tui.engine.servers.flattening import MAX_ENUM
-from tui.engine.servers.references import (
+from tui.engine.mcp.catalog.offered_tool import JsonObject
+from tui.engine.mcp.schema.flatten import (
     RemoteReferenceError,
     UnresolvedReferenceError,
     resolve_reference,
 )
-from tui.engine.servers.wording import own_keys, own_value
-from tui.engine.tools import JsonObject
 
 MAX_STEPS: Final = 20_000
-"""Schema nodes looked at for one call; what lies beyond stays as it is."""
+"""Schema nodes visited for one call; the rest stays unchanged."""
 
 MAX_DEPTH: Final = 32
-"""Nesting of arguments, and length of a chain of references or alternatives, that is followed."""
+"""Deepest nesting of arguments, and longest chain of references or alternatives."""
 
 MAX_SAFE_INTEGER: Final = 2**53
-"""Beyond it a float does not tell which integer was meant."""
+"""Larger floats do not identify one integer."""
 
 
 def coerce(schema: JsonObject, arguments: JsonObject) -> dict[str, Any]:
-    """Give the arguments as the server takes them: its spelling, and integers for whole floats.
-
-    Nothing else is changed, and what is given is not.
+    """Return a copy of the arguments, with integers for whole floats.
 
     Args:
         schema: The input schema as the server wrote it.
@@ -49,17 +44,13 @@ class _Coercer:
             return dict(value)
         properties = self._properties(schema)
         others = schema.get("additionalProperties")
-        own: Mapping[str, str] = {} if value.keys() <= properties.keys() else own_keys(properties)
-        coerced: dict[str, Any] = {}
-        for name, item in value.items():
-            spelled = name if name in properties else own.get(name, name)
-            if spelled in value:  # both writings at once: neither is translated
-                spelled = name
-            coerced[spelled] = self._coerce(properties.get(spelled, others), item, depth)
-        return coerced
+        return {
+            name: self._coerce(properties.get(name, others), item, depth)
+            for name, item in value.items()
+        }
 
     def _properties(self, schema: JsonObject) -> dict[str, object]:
-        """Gather the properties of a schema; one that is described in several places is any."""
+        """Collect the properties of a schema; several definitions of one become ``anyOf``."""
         found: dict[str, list[object]] = {}
         for option in self._options(schema, 0):
             properties = option.get("properties")
@@ -77,8 +68,6 @@ class _Coercer:
         match value:
             case float() if value.is_integer() and abs(value) < MAX_SAFE_INTEGER:
                 return int(value) if self._is_integer(resolved) else value
-            case str():
-                return own_value(self._listed(resolved), value)
             case dict():
                 return self.coerce_object(resolved, value, depth + 1)
             case list() if depth <= MAX_DEPTH:
@@ -90,7 +79,7 @@ class _Coercer:
                 return value
 
     def _items(self, schema: JsonObject) -> tuple[Sequence[object], object]:
-        """Give the schemas of an array's first items, and the schema of all further ones."""
+        """Return the schemas of an array's first items, and the schema of the others."""
         first: Sequence[object] = ()
         rest: object = None
         for option in self._options(schema, 0):
@@ -101,15 +90,8 @@ class _Coercer:
             rest = items if rest is None else rest
         return first, rest
 
-    def _listed(self, schema: JsonObject) -> Iterator[str]:
-        """Give the texts that are listed for a value."""
-        for option in self._options(schema, 0):
-            values = [option["const"]] if "const" in option else option.get("enum")
-            if isinstance(values, list) and len(values) <= MAX_ENUM:
-                yield from (value for value in values if isinstance(value, str))
-
     def _is_integer(self, schema: JsonObject) -> bool:
-        """Tell whether a number must be an integer here."""
+        """Return whether the schema allows integers only."""
         kinds: list[object] = []
         for option in self._options(schema, 0):
             kind = option.get("type")
@@ -117,7 +99,7 @@ class _Coercer:
         return "integer" in kinds and "number" not in kinds
 
     def _options(self, schema: JsonObject, depth: int) -> Iterator[JsonObject]:
-        """Give a schema and all that it combines or offers to choose from."""
+        """Yield a schema and all its combined and alternative schemas."""
         yield schema
         if depth > MAX_DEPTH:
             return

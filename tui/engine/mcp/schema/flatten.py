@@ -1,21 +1,28 @@
-"""Brings a JSON schema into one flat form: references inlined, ``allOf`` merged."""
+"""Flattens a JSON schema: inlines references and merges ``allOf``.
+
+References are resolved within the same document only.
+"""
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeGuard
+from urllib.parse import unquote
 
-from tui.engine.servers.references import UnresolvedReferenceError, resolve_reference
+MAX_REFERENCE_CHARS: Final = 1_000
+"""Longest reference that is followed."""
+
+_DEFINITIONS: Final = ("$defs", "definitions")
 
 MAX_NODES: Final = 2_000
-"""Schema nodes that are looked at, every inlined copy counted."""
+"""Schema nodes that are visited, counting every inlined copy."""
 
 MAX_FOLLOWED: Final = 64
-"""References that are followed on the way to one node."""
+"""References followed on the path to one node."""
 
 MAX_ENUM: Final = 300
-"""Values of an ``enum`` that are kept; a longer one is left out."""
+"""Longest ``enum`` that is kept, in values."""
 
 MAX_PATTERN_CHARS: Final = 256
 """Longest regular expression that is passed on."""
@@ -23,20 +30,72 @@ MAX_PATTERN_CHARS: Final = 256
 TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 
 
+class RemoteReferenceError(Exception):
+    """A reference to another document, which is never fetched."""
+
+
+class UnresolvedReferenceError(Exception):
+    """The target of a reference does not exist."""
+
+
+def resolve_reference(document: Mapping[str, object], reference: str) -> object:
+    """Return the target of a reference in `document`.
+
+    Supports JSON pointers, and ``$anchor`` and ``$id`` of the document's own definitions.
+
+    Raises:
+        RemoteReferenceError: If it names another document.
+        UnresolvedReferenceError: If the target does not exist.
+    """
+    if len(reference) > MAX_REFERENCE_CHARS:
+        raise UnresolvedReferenceError(reference[:100])
+    base, _, fragment = reference.partition("#")
+    if base and base != str(document.get("$id", "")).partition("#")[0]:
+        return _definition(document, "$id", reference, RemoteReferenceError)
+    if fragment and not fragment.startswith("/"):
+        return _definition(document, "$anchor", fragment, UnresolvedReferenceError)
+    place: object = document
+    for segment in fragment.split("/")[1:]:
+        place = _step(place, unquote(segment).replace("~1", "/").replace("~0", "~"), reference)
+    return place
+
+
+def _step(place: object, segment: str, reference: str) -> object:
+    if isinstance(place, Mapping) and segment in place:
+        return place[segment]
+    if isinstance(place, Sequence) and not isinstance(place, str) and segment.isdecimal():
+        index = int(segment)
+        if index < len(place):
+            return place[index]
+    raise UnresolvedReferenceError(reference)
+
+
+def _definition(
+    document: Mapping[str, object], key: str, value: str, missing: type[Exception]
+) -> object:
+    for name in _DEFINITIONS:
+        definitions = document.get(name)
+        if isinstance(definitions, Mapping):
+            for definition in definitions.values():
+                if isinstance(definition, Mapping) and definition.get(key) == value:
+                    return definition
+    raise missing(value)
+
+
 class TooManyNodesError(Exception):
-    """A schema is too large to be flattened."""
+    """A schema is too large to flatten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """Stands where a schema may stand: any one of several conjunctions."""
+    """In place of a schema: any of several conjunctions."""
 
     branches: tuple["Conjunction", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Scoped:
-    """A schema and the references that were followed to reach it."""
+    """A schema and the references followed to reach it."""
 
     schema: object
     followed: frozenset[str] = frozenset()
@@ -48,25 +107,25 @@ Conjunction = tuple[Scoped, ...]
 
 @dataclass(slots=True)
 class Flat:
-    """All that is known of one value.
+    """All constraints on one value.
 
     Attributes:
-        types: JSON types it may have; None where nothing is said.
-        enum: The values it may have; None where nothing is said.
+        types: Allowed JSON types; None if not restricted.
+        enum: Allowed values; None if not restricted.
         properties: Of an object.
         required: Of an object, in order.
         items: Of an array.
         prefix_items: Of an array.
-        groups: Alternatives; of each group at least one branch applies.
+        groups: Groups of alternatives; at least one branch of each applies.
         bounds: Numeric keywords by name.
         pattern: Of a string.
-        unique: Whether the items of an array differ.
-        description: What is said of it.
+        unique: Whether the items of an array must differ.
+        description: Its description.
         title: Its title.
-        default: Its default, in a tuple; empty where there is none.
-        notes: What no keyword of the target can say.
+        default: Its default in a tuple; empty without one.
+        notes: Constraints that the target has no keyword for.
         never: Whether no value is allowed.
-        is_cut: Whether it leads back into itself.
+        is_cut: Whether it is recursive and was cut.
     """
 
     types: frozenset[str] | None = None
@@ -95,11 +154,11 @@ class Flattener:
         self._nodes = 0
 
     def flatten(self, conjunction: Conjunction) -> Flat:
-        """Merge all schemas of a conjunction, what they refer to included.
+        """Merge all schemas of a conjunction and their references.
 
         Raises:
-            TooManyNodesError: If the budget is spent.
-            RemoteReferenceError: If a reference leads out of the document.
+            TooManyNodesError: If the budget is exhausted.
+            RemoteReferenceError: If a reference names another document.
         """
         flat = Flat()
         for scoped in conjunction:
@@ -140,7 +199,7 @@ class Flattener:
 
 
 def _merge_keywords(flat: Flat, schema: dict[str, Any], followed: frozenset[str]) -> None:
-    """Merge what a schema says itself; of words, the later ones count."""
+    """Merge the keywords of a schema itself; later text replaces earlier text."""
     _merge_types(flat, schema)
     _merge_enum(flat, schema)
     _merge_bounds(flat, schema)
@@ -191,7 +250,7 @@ def _merge_enum(flat: Flat, schema: dict[str, Any]) -> None:
 
 
 def _merge_bounds(flat: Flat, schema: dict[str, Any]) -> None:
-    """Merge numeric keywords; the tighter one counts. Draft 4 has boolean exclusive bounds."""
+    """Merge numeric keywords; the tighter one wins. Draft 4 has boolean exclusive bounds."""
     for low, high in (
         ("minimum", "maximum"),
         ("exclusiveMinimum", "exclusiveMaximum"),
@@ -203,9 +262,9 @@ def _merge_bounds(flat: Flat, schema: dict[str, Any]) -> None:
             plain = key.removeprefix("exclusive").lower()
             if key.startswith("exclusive") and value is True:
                 value = schema.get(plain)
-            if _is_number(value):
+            if is_number(value):
                 flat.bounds[key] = tighter(flat.bounds.get(key, value), value)
-    if _is_number(multiple := schema.get("multipleOf")):
+    if is_number(multiple := schema.get("multipleOf")):
         flat.notes.append(f"multiple of {multiple}")
 
 
@@ -243,8 +302,8 @@ def _words(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _is_number(value: object) -> TypeGuard[float]:
-    """Tell whether this is a number that a float can hold: JSON has longer ones."""
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether this is a finite number that fits a float; JSON allows longer ones."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
     try:
@@ -254,5 +313,5 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def _key(value: object) -> str:
-    """Tell JSON values apart; Python holds ``1`` and ``true`` for the same."""
+    """Return a key for comparing JSON values; in Python ``1`` equals ``true``."""
     return json.dumps(value, sort_keys=True)

@@ -1,9 +1,9 @@
-"""Turns a tool's input schema into one that Gemini takes as ``parametersJsonSchema``.
+"""Converts a tool's input schema to Gemini's ``parametersJsonSchema``.
 
-What Gemini refuses or mangles is expressed otherwise or left out: ``$schema``,
-``additionalProperties``, ``$ref`` and ``$defs``, ``const``, ``oneOf``, ``allOf``, exclusive
-bounds, boolean schemas, lists of types, defaults beside ``anyOf``, and every unknown key. All
-text in it passes the filter of the screen; names and listed values are written as in `wording`.
+What Gemini refuses or mangles is rewritten or left out: ``$schema``, ``additionalProperties``,
+``$ref`` and ``$defs``, ``const``, ``oneOf``, ``allOf``, exclusive bounds, boolean schemas, lists of
+types, defaults next to ``anyOf``, and every unknown key. All text is sanitized as for the screen;
+names and enum values that this would change are left out, as users could not see what they are.
 The result is a hint to the model; calls are checked against the server's own schema.
 """
 
@@ -13,22 +13,21 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tui.engine.servers.flattening import (
+from tui.engine.mcp.schema.flatten import (
     Conjunction,
     Flat,
     Flattener,
+    RemoteReferenceError,
     Scoped,
     TooManyNodesError,
     Union,
 )
-from tui.engine.servers.references import RemoteReferenceError
-from tui.engine.servers.wording import shown_key, shown_value
-from tui.text import sanitize, sanitize_line
+from tui.text import is_shown_whole, sanitize, sanitize_line
 
 GeminiSchema = dict[str, Any]
 
 DEPTHS: Final = (24, 8, 4, 2)
-"""Nesting that is kept: the deepest that fits; Gemini refuses deeper schemas as a whole."""
+"""Nesting to try, until the schema fits; Gemini rejects deeper schemas as a whole."""
 
 MAX_SCHEMA_BYTES: Final = 64 * 1024
 """Longest schema that is sent, as JSON."""
@@ -39,6 +38,15 @@ MAX_DESCRIPTION_CHARS: Final = 2_048
 MAX_DEFAULT_CHARS: Final = 200
 """Longest default that is sent."""
 
+MAX_KEY: Final = 256
+"""Longest name of a parameter, in characters."""
+
+MAX_VALUE: Final = 1_000
+"""Longest enum value, in characters."""
+
+MAX_LEFT_OUT: Final = 20
+"""Most parts of one schema that are reported as left out."""
+
 MAX_INTEGER: Final = 2**63 - 1
 
 _BOUNDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -48,16 +56,25 @@ _BOUNDS: Final[Mapping[str, tuple[str, ...]]] = {
     "array": ("minItems", "maxItems"),
 }
 _NOT_ALPHANUMERIC: Final = re.compile(r"[\W_]")
-_SENT_FORMATS: Final = frozenset({"date-time"})
-_FORMAT_NOTE: Final = "format: "
+_DATE_TIME: Final = "format: date-time"
+"""The note of the one format that Gemini takes as a keyword."""
+
+_TYPE_NAMES: Final[Mapping[type, str]] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+}
 
 
 class UnusableSchemaError(Exception):
-    """A schema cannot be given to the model; the text says why, as part of a sentence."""
+    """A schema cannot be sent to the model; the text says why, as part of a sentence."""
 
 
 def to_gemini(schema: Mapping[str, Any]) -> GeminiSchema:
-    """Turn an input schema into Gemini's subset; an empty one takes no arguments.
+    """Convert an input schema to Gemini's subset; an empty one takes no arguments.
 
     Args:
         schema: The schema as the server wrote it; it is not changed.
@@ -65,9 +82,15 @@ def to_gemini(schema: Mapping[str, Any]) -> GeminiSchema:
     Raises:
         UnusableSchemaError: If it describes no object, needs another document or is too large.
     """
+    return convert_schema(schema)[0]
+
+
+def convert_schema(schema: Mapping[str, Any]) -> tuple[GeminiSchema, tuple[str, ...]]:
+    """Do as `to_gemini`, and also name the optional parameters and enum values left out."""
     for depth in DEPTHS:
+        converter = _Converter(schema, depth)
         try:
-            converted = _Converter(schema, depth).convert_root()
+            converted = converter.convert_root()
         except TooManyNodesError:
             continue
         except RecursionError as error:
@@ -77,7 +100,7 @@ def to_gemini(schema: Mapping[str, Any]) -> GeminiSchema:
                 f"its schema refers to another document: {sanitize_line(str(error), 200)}"
             ) from error
         if len(json.dumps(converted).encode()) <= MAX_SCHEMA_BYTES:
-            return converted
+            return converted, tuple(dict.fromkeys(converter.left_out))[:MAX_LEFT_OUT]
     raise UnusableSchemaError("its schema is too large")
 
 
@@ -86,6 +109,7 @@ class _Converter:
         self._document = document
         self._max_depth = max_depth
         self._flattener = Flattener(document)
+        self.left_out: list[str] = []
 
     def convert_root(self) -> GeminiSchema:
         flat = self._flattener.flatten((Scoped(dict(self._document)),))
@@ -95,7 +119,7 @@ class _Converter:
         return self._describe(flat, self._object(flat, 0))
 
     def _convert(self, conjunction: Conjunction, depth: int) -> GeminiSchema | None:
-        """Convert what applies to one value; None if no value is possible."""
+        """Convert a conjunction; return None if it allows no value."""
         flat = self._flattener.flatten(conjunction)
         if flat.never:
             return None
@@ -110,7 +134,7 @@ class _Converter:
         return self._describe(flat, _combine(variants, flat))
 
     def _alternatives(self, flat: Flat, depth: int) -> Iterator[GeminiSchema]:
-        """Convert the branches of the first group; what the value's own keywords say is added."""
+        """Convert the branches of the first group, adding the value's own type."""
         for branch in flat.groups[0] if flat.groups else ():
             own = tuple(Scoped({"type": kind}) for kind in [_single_type(flat)] if kind)
             converted = self._convert((*own, *branch), depth + 1)
@@ -118,8 +142,9 @@ class _Converter:
                 yield converted
 
     def _typed_variants(self, flat: Flat, depth: int) -> Iterator[GeminiSchema]:
-        """Give one schema for each type the value may have."""
+        """Yield one schema for each type of the value."""
         if flat.enum is not None:
+            self.left_out += map(_left_out_value, filter(_is_hidden, flat.enum))
             yield from _enum_variants(flat)
             return
         types = flat.types or _implied_types(flat)
@@ -140,15 +165,18 @@ class _Converter:
             converted = self._convert(child, depth + 1)
             if converted is None:
                 continue
-            key = shown_key(name)
-            if key in properties:
-                raise UnusableSchemaError("two of its parameters look alike")
-            properties[key] = _without_echo(key, converted)
+            if not is_shown_whole(name, MAX_KEY):
+                shown = f"parameter “{sanitize_line(name, 80)}”"
+                if name in flat.required:
+                    words = f"its required {shown} has a name that cannot be shown as it is"
+                    raise UnusableSchemaError(words)
+                self.left_out.append(f"{shown}: its name cannot be shown as it is")
+                continue
+            properties[name] = _without_echo(name, converted)
         schema: GeminiSchema = {"type": "object"}
         if properties or depth == 0:
             schema["properties"] = properties
-        keys = dict.fromkeys(map(shown_key, flat.required))
-        required = [key for key in keys if key in properties]
+        required = [name for name in dict.fromkeys(flat.required) if name in properties]
         return schema | ({"required": required} if required else {})
 
     def _array(self, flat: Flat, depth: int) -> GeminiSchema:
@@ -163,7 +191,7 @@ class _Converter:
         return schema | ({"uniqueItems": True} if flat.unique else {})
 
     def _fold_groups(self, flat: Flat) -> None:
-        """Fold alternatives of an object into it: all properties, what all branches require."""
+        """Merge alternatives into an object: all properties, and what every branch requires."""
         groups, flat.groups = flat.groups, []
         for group in groups:
             branches = [self._flattener.flatten(branch) for branch in group]
@@ -183,9 +211,9 @@ class _Converter:
                     flat.required.append(name)
 
     def _describe(self, flat: Flat, schema: GeminiSchema) -> GeminiSchema:
-        """Add the words: the description or title, and what no keyword could say."""
+        """Add the description or title, the notes, and the default."""
         kinds = {schema.get("type")}
-        notes = [note for note in flat.notes if not _is_sent_format(note)]
+        notes = [note for note in flat.notes if note != _DATE_TIME]
         notes += _exclusive_notes(flat, kinds)
         words = flat.description or flat.title or str(schema.get("description", ""))
         if notes:
@@ -193,12 +221,12 @@ class _Converter:
         if words:
             schema["description"] = sanitize(words, MAX_DESCRIPTION_CHARS)
         if "anyOf" not in schema and flat.default and _is_default(flat.default[0], schema):
-            schema["default"] = _shown_default(flat.default[0])
+            schema["default"] = flat.default[0]
         return schema
 
 
 def _without_echo(name: str, schema: GeminiSchema) -> GeminiSchema:
-    """Drop a description that only repeats the name, as generated titles do."""
+    """Drop a description that only repeats the name, such as a generated title."""
     said = _NOT_ALPHANUMERIC.sub("", schema.get("description", "").lower())
     if said and said == _NOT_ALPHANUMERIC.sub("", name.lower()):
         return {key: value for key, value in schema.items() if key != "description"}
@@ -206,7 +234,7 @@ def _without_echo(name: str, schema: GeminiSchema) -> GeminiSchema:
 
 
 def _combine(variants: Sequence[GeminiSchema], flat: Flat) -> GeminiSchema:
-    """Join what a value may be into one schema."""
+    """Join the variants of a value into one schema."""
     nullable = any(variant == {"type": "null"} for variant in variants)
     unique: list[GeminiSchema] = []
     for variant in variants:
@@ -224,7 +252,7 @@ def _combine(variants: Sequence[GeminiSchema], flat: Flat) -> GeminiSchema:
 
 
 def _joined_enums(variants: list[GeminiSchema]) -> list[GeminiSchema]:
-    """Join variants that only list values of one type, as ``oneOf`` of constants does."""
+    """Join variants that only list values of one type, such as ``oneOf`` of constants."""
     kinds = {variant.get("type") for variant in variants}
     if len(variants) < 2 or len(kinds) > 1 or any("enum" not in variant for variant in variants):
         return variants
@@ -241,7 +269,7 @@ def _joined_enums(variants: list[GeminiSchema]) -> list[GeminiSchema]:
 
 
 def _enum_variants(flat: Flat) -> Iterator[GeminiSchema]:
-    """Give one schema for each type among the listed values."""
+    """Yield one schema for each type among the enum values."""
     by_type: dict[str, list[Any]] = {}
     has_fractions = any(_type_of(value) == "number" for value in flat.enum or ())
     for value in flat.enum or ():
@@ -252,7 +280,7 @@ def _enum_variants(flat: Flat) -> Iterator[GeminiSchema]:
             by_type.setdefault(kind, []).append(value)
     for kind, values in by_type.items():
         match kind:
-            case "string" if texts := [text for text in map(shown_value, values) if text]:
+            case "string" if texts := [text for text in values if text and not _is_hidden(text)]:
                 yield {"type": kind, "enum": list(dict.fromkeys(texts))}
             case "integer" | "number" if sendable := [v for v in values if abs(v) <= MAX_INTEGER]:
                 yield {"type": kind, "enum": list(dict.fromkeys(sendable))}
@@ -267,14 +295,13 @@ def _scalar(kind: str, flat: Flat) -> GeminiSchema:
     if kind == "string":
         if flat.pattern and sanitize(flat.pattern) == flat.pattern:
             schema["pattern"] = flat.pattern
-        for note in flat.notes:
-            if _is_sent_format(note):
-                schema["format"] = note.removeprefix(_FORMAT_NOTE)
+        if _DATE_TIME in flat.notes:
+            schema["format"] = "date-time"
     return schema
 
 
 def _bounds(kind: str, flat: Flat) -> GeminiSchema:
-    """Give the bounds that belong to a type; exclusive ones of integers become inclusive."""
+    """Return the bounds for a type; exclusive bounds of integers become inclusive."""
     bounds: GeminiSchema = {}
     for key in _BOUNDS.get(kind, ()):
         value = flat.bounds.get(key)
@@ -309,7 +336,7 @@ def _exclusive_notes(flat: Flat, kinds: set[Any]) -> list[str]:
 
 
 def _cut(flat: Flat) -> GeminiSchema:
-    """Give what is left of a value that is not looked into."""
+    """Return the schema of a value that is not converted further."""
     kind = _single_type(flat)
     return {"type": kind} if kind else {"type": "object"} if flat.is_cut else {}
 
@@ -328,43 +355,28 @@ def _implied_types(flat: Flat) -> frozenset[str]:
 
 
 def _type_of(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"
+    return _TYPE_NAMES.get(type(value), "object")
 
 
 def _is_default(value: object, schema: GeminiSchema) -> bool:
-    """Tell whether a default is simple, of the schema's type, and one the model can write."""
+    """Return whether a default is a short scalar of the schema's type."""
     kind = _type_of(value)
     if kind in {"null", "array", "object"}:
         return False
     if isinstance(value, int | float) and not abs(value) <= MAX_INTEGER:  # NaN, too
         return False
-    if isinstance(value, str):
-        is_too_long = len(value) > MAX_DEFAULT_CHARS
-        if is_too_long or _shown_default(value) not in {value, *schema.get("enum", ())}:
-            return False
+    if isinstance(value, str) and (len(value) > MAX_DEFAULT_CHARS or _is_hidden(value)):
+        return False
     return kind == schema.get("type") or (kind == "integer" and schema.get("type") == "number")
 
 
-def _shown_default(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    return shown_value(value) if isinstance(value, str) else value
+def _is_hidden(value: object) -> bool:
+    """Return whether sanitizing would change an enum value."""
+    return isinstance(value, str) and sanitize(value, MAX_VALUE) != value
 
 
-def _is_sent_format(note: str) -> bool:
-    return note.removeprefix(_FORMAT_NOTE) in _SENT_FORMATS and note.startswith(_FORMAT_NOTE)
+def _left_out_value(value: object) -> str:
+    return f"value “{sanitize_line(str(value), 80)}”: it cannot be shown as it is"
 
 
 def _clipped_json(values: list[object]) -> str:

@@ -1,15 +1,15 @@
-"""Checks the arguments of a call against the server's own schema before anyone is asked.
+"""Checks the arguments of a call against the server's own schema, before asking the user.
 
-The schema is hostile. References are resolved within it only, regular expressions are tried
-only where they are cheap (see `patterns`), and the number of keywords evaluated is limited, as
-references can make a short schema an endless one. What cannot be checked is let through: the
-server checks too.
+The schema is hostile. References are resolved within it only, regular expressions are bounded
+(see `safe_regex`), and so is the number of evaluated keywords, as references can make a short
+schema endless. What cannot be checked passes: the server checks too.
 
 This module imports jsonschema, which takes a tenth of a second: import it off the event loop.
 """
 
 import functools
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, Final, cast
@@ -19,22 +19,22 @@ from jsonschema.protocols import Validator
 from jsonschema.validators import Draft202012Validator, extend, validator_for
 from referencing import Registry
 
-from tui.engine.servers import patterns
-from tui.engine.servers.coercion import coerce
-from tui.engine.tools import JsonObject
+from tui.engine.mcp.catalog.offered_tool import JsonObject
+from tui.engine.mcp.schema import safe_regex
+from tui.engine.mcp.schema.coerce import coerce
 from tui.text import sanitize_line
 
 MAX_KEYWORDS: Final = 20_000
 """Keywords evaluated for one call."""
 
 MAX_MESSAGES: Final = 10
-"""Faults that are named."""
+"""Most errors that are reported."""
 
 MAX_MESSAGE_CHARS: Final = 300
-"""Longest message on a fault."""
+"""Longest message of an error."""
 
-PATTERN_STEPS: Final = 250
-"""Steps of a regular expression that count as one keyword; they take as long."""
+KEYWORD_TIME: Final = 10e-6
+"""Seconds of regular expression search that count as one keyword."""
 
 __all__ = ["check_arguments", "coerce"]
 
@@ -45,7 +45,7 @@ _keywords_left: ContextVar[list[int]] = ContextVar("keywords_left")
 
 
 class _TooMuchWorkError(Exception):
-    """The schema asks for more evaluation than a call is worth."""
+    """The schema exceeds the budget of one call."""
 
 
 def check_arguments(schema: JsonObject, arguments: JsonObject) -> list[str]:
@@ -57,31 +57,28 @@ def check_arguments(schema: JsonObject, arguments: JsonObject) -> list[str]:
         arguments: The arguments of a call.
 
     Returns:
-        What is wrong, one line each and at most ten; nothing if all is well or the schema cannot
-        be used.
+        At most ten errors of one line each; empty if the arguments are valid or the schema
+        cannot be used.
     """
     token = _keywords_left.set([MAX_KEYWORDS])
     try:
-        validator = _validator_class(schema)(dict(schema), registry=Registry())
+        validator_class = _guarded(validator_for(dict(schema), default=Draft202012Validator))
+        validator = validator_class(dict(schema), registry=Registry())
         errors = []
         for error in validator.iter_errors(dict(arguments)):
             errors.append(error)
             if len(errors) == MAX_MESSAGES:
                 break
         return [_message(error) for error in errors]
-    except Exception:  # noqa: BLE001  # a schema can fail in any way; without its check the call goes on
+    except Exception:  # noqa: BLE001  # a schema can fail in any way; then nothing is checked
         return []
     finally:
         _keywords_left.reset(token)
 
 
-def _validator_class(schema: JsonObject) -> type[Validator]:
-    return _guarded(validator_for(dict(schema), default=Draft202012Validator))
-
-
 @functools.cache
 def _guarded(base: type[Validator]) -> type[Validator]:
-    """Give a draft's validator with bounded work and bounded regular expressions."""
+    """Return the validator of a draft with bounded work and regular expressions."""
     keywords = {name: _counted(function) for name, function in base.VALIDATORS.items()}
     keywords["pattern"] = _counted(_check_pattern)
     keywords["patternProperties"] = _counted(_check_pattern_properties)
@@ -102,7 +99,7 @@ def _counted(function: _Keyword) -> _Keyword:
 
 
 def _spend(keywords: int) -> None:
-    """Take work off the budget of this call."""
+    """Spend some of the budget of this call."""
     budget = _keywords_left.get()
     budget[0] -= keywords
     if budget[0] < 0:
@@ -110,15 +107,15 @@ def _spend(keywords: int) -> None:
 
 
 def _find(pattern: str, text: str) -> bool | None:
-    """Search a text at the expense of the budget; see `patterns.find`."""
-    steps = patterns.estimate(pattern, len(text))
-    if steps is not None and steps <= patterns.MAX_STEPS:
-        _spend(steps // PATTERN_STEPS)
-    return patterns.find(pattern, text)
+    """Search a text and charge the time to the budget; see `safe_regex.find`."""
+    began = time.thread_time()
+    found = safe_regex.find(pattern, text)
+    _spend(int((time.thread_time() - began) / KEYWORD_TIME))
+    return found
 
 
 def _check_unique(validator: Validator, value: object, instance: object, schema: object) -> _Errors:
-    """Check ``uniqueItems`` in linear time, by the text of each item."""
+    """Check ``uniqueItems`` in linear time by comparing the text of each item."""
     del validator, schema
     if value is not True or not isinstance(instance, list):
         return
@@ -132,7 +129,7 @@ def _check_unique(validator: Validator, value: object, instance: object, schema:
 
 
 def _as_json_compares(value: object) -> object:
-    """Write numbers that JSON Schema counts as equal, such as 1 and 1.0, in one way."""
+    """Normalize numbers that JSON Schema treats as equal, such as 1 and 1.0."""
     match value:
         case float() if value.is_integer():
             return int(value)
@@ -168,7 +165,7 @@ def _check_pattern_properties(
 def _check_additional(
     original: _Keyword, validator: Validator, value: object, instance: object, schema: JsonObject
 ) -> _Errors:
-    """Check additional properties, but not beside patterns: which ones match may be unknown."""
+    """Check additional properties, unless there are patterns, whose matches may be unknown."""
     if not schema.get("patternProperties"):
         yield from original(validator, value, instance, schema)
 

@@ -1,56 +1,67 @@
-"""How long a call may take: counted in the server's own time, not in that of the user it asks.
+"""How long a call may take, and its progress reports.
 
-The SDK's timeout is of no use for it: it does not hear of progress, and a form that stays open
-for long would end the very call that asked for it.
+The SDK's timeout does not fit: it ignores progress, and a form that stays open for long would end
+the call that asked for it. Here the clock stops while the server waits for the user.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import math
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
+from tui.model.chat import Progress
+from tui.text import sanitize_line
+
 IDLE_TIMEOUT: Final = 120.0
-"""Seconds that a call may be silent once it has begun to report its progress."""
+"""Seconds without progress after which a call that reports progress ends."""
+
+
+REPORT_INTERVAL: Final = 0.1
+"""Shortest time between two progress reports of one call, in seconds."""
+
+MAX_MESSAGE_CHARS: Final = 200
+"""Longest message of a progress report."""
 
 
 class CallTimeoutError(Exception):
-    """A call took too long; the text says in which way, as a part of a sentence."""
+    """A call took too long; the text says which limit, as part of a sentence."""
 
 
-class CallWatch:
-    """The time of one call; see `Watchdog.watch`."""
+class CallClock:
+    """The clock of one call; see `CallTimeout.watch`."""
 
     def __init__(self, timeout: asyncio.Timeout, limit: float) -> None:
         self._timeout = timeout
         self._limit = limit
         self._left = limit
         self._since = asyncio.get_running_loop().time()
-        self._heard: float | None = None
+        self._last_progress: float | None = None
         self._is_paused = False
 
     def progress(self) -> None:
-        """Note that the server reported progress."""
-        self._heard = asyncio.get_running_loop().time()
+        """Restart the idle timeout: the server has reported progress."""
+        self._last_progress = asyncio.get_running_loop().time()
         self._schedule()
 
     def pause(self) -> None:
-        """Let the time stand still."""
+        """Stop the clock."""
         if not self._is_paused:
             self._left -= asyncio.get_running_loop().time() - self._since
             self._is_paused = True
             self._schedule()
 
     def resume(self) -> None:
-        """Let the time go on; the silence of the pause is forgotten."""
+        """Start the clock again; the pause does not count as silence."""
         self._is_paused = False
         self._since = asyncio.get_running_loop().time()
-        if self._heard is not None:
-            self._heard = self._since
+        if self._last_progress is not None:
+            self._last_progress = self._since
         self._schedule()
 
     def explain(self) -> str:
         """Say which limit was exceeded."""
-        if self._heard is not None and self._end_of_silence() < self._end():
+        if self._last_progress is not None and self._end_of_silence() < self._end():
             return f"no further progress within {IDLE_TIMEOUT:g} s"
         return f"no result within {self._limit:g} s"
 
@@ -66,34 +77,36 @@ class CallWatch:
         return self._since + self._left
 
     def _end_of_silence(self) -> float:
-        return self._heard + IDLE_TIMEOUT if self._heard is not None else float("inf")
+        return (
+            self._last_progress + IDLE_TIMEOUT if self._last_progress is not None else float("inf")
+        )
 
 
-class Watchdog:
-    """Ends calls of one connection that take too long.
+class CallTimeout:
+    """The timeout of the calls of one connection.
 
     Args:
-        limit: Seconds a call may take in all.
+        limit: Seconds that a call may take in total.
     """
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
-        self._calls: set[CallWatch] = set()
+        self._calls: set[CallClock] = set()
         self._pauses = 0
 
     @asynccontextmanager
-    async def watch(self, limit: float | None = None) -> AsyncIterator[CallWatch]:
-        """Bound the time of the block.
+    async def watch(self, limit: float | None = None) -> AsyncIterator[CallClock]:
+        """Limit the time of the block.
 
         Args:
-            limit: Seconds it may take where that is less than what a call may.
+            limit: Seconds for this block, if less than for a call.
 
         Raises:
-            CallTimeoutError: If the block took too long; it was cancelled then.
+            CallTimeoutError: If the block took too long and was cancelled.
         """
         seconds = self._limit if limit is None else min(limit, self._limit)
         timeout = asyncio.timeout(seconds)
-        call = CallWatch(timeout, seconds)
+        call = CallClock(timeout, seconds)
         try:
             async with timeout:
                 if self._pauses:
@@ -109,7 +122,7 @@ class Watchdog:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Let the time of all calls stand still while the server waits for us."""
+        """Stop the clocks of all calls while the server waits for us."""
         self._pauses += 1
         for call in self._calls:
             call.pause()
@@ -120,3 +133,46 @@ class Watchdog:
             if not self._pauses:
                 for call in self._calls:
                     call.resume()
+
+
+class ProgressReporter:
+    """Passes on the progress of a call, at most ten times a second and always the latest.
+
+    Use it as a context manager around the call; later reports are dropped.
+
+    Args:
+        report: Called with each report that is passed on.
+    """
+
+    def __init__(self, report: Callable[[Progress], None]) -> None:
+        self._report = report
+        self._latest: Progress | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._open = False
+
+    def __enter__(self) -> "ProgressReporter":
+        self._open = True
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._open = False
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        """Take a report from the SDK; drop it if it is not a finite positive number."""
+        if not self._open or not math.isfinite(progress) or progress < 0:
+            return
+        known_total = total if total is not None and math.isfinite(total) and total > 0 else None
+        shown = sanitize_line(message or "", MAX_MESSAGE_CHARS)
+        self._latest = Progress(progress, known_total, shown)
+        if self._timer is None:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        self._timer = None
+        if self._latest is None:
+            return
+        self._report(self._latest)
+        self._latest = None
+        self._timer = asyncio.get_running_loop().call_later(REPORT_INTERVAL, self._pass_on)

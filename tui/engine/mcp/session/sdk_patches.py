@@ -1,8 +1,12 @@
-"""Where we reach below the public surface of the MCP SDK, and why. Nothing else does.
+"""The only place that uses private parts of the MCP SDK, and why.
 
-The SDK reads a whole page of tools or none of it, drops the definition as the server wrote it,
-loses a tool's result over one unknown content block, and validates structured content with the
-server's own regular expressions on the event loop. All of it is set right here.
+The SDK rejects a whole page of tools over one of them, drops the definition as the server wrote
+it, loses a tool's result over one unknown content block, and validates structured content with the
+server's own regular expressions on the event loop. This module works around that.
+
+The SDK also validates and serializes each result on the event loop, which takes too long for
+hundreds of thousands of values. So structured content bypasses it, unused parts are left out, and
+any other reply is limited in size.
 """
 
 import logging
@@ -11,14 +15,26 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import mcp_types as types
-from mcp import Client, MCPDeprecationWarning
+from mcp import Client, MCPDeprecationWarning, MCPError
 from mcp.shared.dispatcher import CallOptions
+from mcp_types import CallToolResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
-from tui.engine.servers import sparing
+from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED
 
 JsonObject = dict[str, Any]
+
+MAX_VALUES: Final = 50_000
+"""Most values of a reply; the SDK validates that many in some hundredths of a second."""
+
+MAX_META_VALUES: Final = 1_000
+"""Values of a result's ``_meta`` that are kept."""
+
+_HELD: Final = "held"
+_BLOCK_FIELDS: Final = frozenset(
+    {"type", "text", "data", "mimeType", "uri", "name", "title", "description"}
+)
 
 MAX_BLOCKS: Final = 1_000
 """Content blocks of one result that are read."""
@@ -28,10 +44,76 @@ _COMPLETE: Final = "complete"
 _RAW: Final = frozenset(
     {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
 )
-"""What is asked for by `request` alone, past the SDK's own reading."""
+"""Methods that only `request` uses, without the SDK's own parsing."""
 
 _SDK_LOGGERS: Final = ("mcp", "client")
 _blocks: Final[TypeAdapter[types.ContentBlock]] = TypeAdapter(types.ContentBlock)
+
+
+class _Held(str):
+    """A string to the SDK that carries structured content past its validation."""
+
+    __slots__ = ("value",)
+    value: JsonObject
+
+
+def lighten(raw: JsonObject) -> JsonObject:
+    """Return a tool's result with only the parts that the SDK has to validate."""
+    lightened = dict(raw)
+    lightened["content"] = [_plain_block(block) for block in raw["content"]]
+    structured = raw.get("structuredContent")
+    if structured is not None:
+        held = _Held()
+        held.value = structured
+        lightened["structuredContent"] = {_HELD: held}
+    if not is_light(raw.get("_meta"), MAX_META_VALUES):
+        del lightened["_meta"]
+    return lightened
+
+
+def restore(result: CallToolResult) -> CallToolResult:
+    """Put the structured content that bypassed the SDK back into a result."""
+    match result.structured_content:
+        case {"held": _Held() as held}:
+            return result.model_copy(update={"structured_content": held.value})
+        case _:
+            return result
+
+
+def check_weight(raw: JsonObject) -> JsonObject:
+    """Return a reply if it is small enough for the SDK.
+
+    Raises:
+        MCPError: If it is not, as when a transport fails one request.
+    """
+    if is_light(raw, MAX_VALUES):
+        return raw
+    words = "sent a reply that is too complex to be read"
+    raise MCPError(EXCHANGE_FAILED, f"{words}; whether the request had any effect is unknown")
+
+
+def is_light(value: object, limit: int) -> bool:
+    """Return whether a JSON value has at most `limit` values; stops soon after the limit."""
+    pending = [value]
+    count = 0
+    while pending:
+        current = pending.pop()
+        if isinstance(current, dict | list):
+            count += len(current)
+            if count > limit:
+                return False
+            pending += current.values() if isinstance(current, dict) else current
+    return True
+
+
+def _plain_block(block: JsonObject) -> JsonObject:
+    """Return a content block without the unused annotations, icons and ``_meta``."""
+    plain = {name: value for name, value in block.items() if name in _BLOCK_FIELDS}
+    resource = block.get("resource")
+    if isinstance(resource, dict):
+        names = ("uri", "mimeType", "text", "blob")
+        plain["resource"] = {name: resource[name] for name in names if name in resource}
+    return plain
 
 
 def silence() -> None:
@@ -44,43 +126,43 @@ def silence() -> None:
 
 
 def adapt(client: Client) -> None:
-    """Make a connected client forgiving towards results and deaf to output schemas.
+    """Make a connected client tolerate imperfect results and skip output schemas.
 
-    A result without a type is complete: so the protocol says, where the SDK refuses it.
-    Validation of structured content is set aside because the SDK raises and loses the result,
-    and because a regular expression of the server would run unbounded on the event loop.
+    A result without a type is complete by the protocol, but the SDK refuses it. Structured content
+    is not validated: the SDK would raise and lose the result, and a regular expression of the
+    server would run on the event loop without a limit.
     """
     session = client.session
     dispatcher = session._dispatcher
     send = dispatcher.send_raw_request
 
-    async def send_and_mend(
+    async def send_and_repair(
         method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> JsonObject:
         raw = await send(method, params, opts)
         if is_stateless(client):
             raw = {"resultType": _COMPLETE, **raw}
         if method == _CALL and raw.get("resultType", _COMPLETE) == _COMPLETE:
-            return sparing.spare(mend_result(raw))
-        return raw if method in _RAW else sparing.check_weight(raw)
+            return lighten(repair_result(raw))
+        return raw if method in _RAW else check_weight(raw)
 
     async def accept(name: str, result: types.CallToolResult) -> None:
         del name, result
 
-    dispatcher.send_raw_request = send_and_mend  # type: ignore[method-assign]  # no public hook
+    dispatcher.send_raw_request = send_and_repair  # type: ignore[method-assign]  # no public hook
     session.validate_tool_result = accept  # type: ignore[method-assign]  # no public switch
 
 
 def is_stateless(client: Client) -> bool:
-    """Tell whether a connection is of the era that began with revision 2026-07-28."""
+    """Return whether a connection uses the stateless protocol (2026-07-28 or later)."""
     return client.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
 def request_log_level(client: Client, level: types.LoggingLevel) -> None:
-    """Let every further request over a stateless connection ask for log messages.
+    """Make all further requests over a stateless connection ask for log messages.
 
-    The SDK takes the level only before connecting; adopting the discovery once more rebuilds
-    what it puts on requests, without a word on the wire.
+    The SDK takes the level only before connecting; adopting the discovery result again updates
+    what it adds to requests, without sending anything.
     """
     session = client.session
     session._log_level = level
@@ -89,7 +171,7 @@ def request_log_level(client: Client, level: types.LoggingLevel) -> None:
 
 
 async def request(client: Client, method: str, params: JsonObject) -> JsonObject:
-    """Send a request and give the result as the server wrote it.
+    """Send a request and return the result as the server wrote it.
 
     Raises:
         MCPError: If the server answers with an error or is gone.
@@ -102,12 +184,12 @@ async def request(client: Client, method: str, params: JsonObject) -> JsonObject
 
 
 def refused_tools(client: Client, raw_tools: list[JsonObject]) -> set[str]:
-    """Tell the SDK of listed tools; give the names that the protocol obliges us to refuse.
+    """Pass listed tools to the SDK; return the names that the protocol requires us to refuse.
 
-    On 2026-07-28 connections a tool whose ``x-mcp-header`` annotations are invalid must not be
-    used, and the arguments of others travel in headers that the SDK derives from the listing.
+    On 2026-07-28 connections a tool with invalid ``x-mcp-header`` annotations must not be used,
+    and the SDK derives from the listing which arguments of others it sends in headers.
     """
-    if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+    if not is_stateless(client):
         return set()
     tools = []
     for raw in raw_tools:
@@ -121,10 +203,8 @@ def refused_tools(client: Client, raw_tools: list[JsonObject]) -> set[str]:
     return names - {tool.name for tool in kept}
 
 
-def mend_result(raw: JsonObject) -> JsonObject:
-    """Leave out of a tool's result what the SDK would lose all of it for."""
-    if raw.get("resultType", _COMPLETE) != _COMPLETE:
-        return raw
+def repair_result(raw: JsonObject) -> JsonObject:
+    """Leave out the parts of a tool's result for which the SDK would lose all of it."""
     mended = dict(raw)
     content = raw.get("content")
     mended["content"] = (

@@ -1,4 +1,4 @@
-"""Changes of single resources, announced by servers of both eras."""
+"""Subscriptions to single resources, for servers of both eras."""
 
 import asyncio
 import logging
@@ -6,19 +6,19 @@ from collections.abc import Callable
 from typing import Final
 
 from mcp import Client
-from mcp.client.subscriptions import ResourceUpdated, Subscription
+from mcp.client.subscriptions import ResourceUpdated
 
-from tui.engine.servers import sdk
-from tui.engine.servers.features import ServerCallError
+from tui.engine.mcp.errors import ServerCallError
+from tui.engine.mcp.session import sdk_patches
 
 MAX_SUBSCRIPTIONS: Final = 50
-"""Resources of one connection whose changes are announced."""
+"""Most subscriptions of one connection."""
 
 FIRST_WAIT: Final = 1.0
-"""Seconds until a stream of announcements that broke off is opened again; doubled each time."""
+"""Seconds before a broken stream is opened again; doubled each time."""
 
 LONGEST_WAIT: Final = 60.0
-"""The longest of these waits."""
+"""The longest such wait."""
 
 logger = logging.getLogger(__name__)
 
@@ -26,13 +26,13 @@ logger = logging.getLogger(__name__)
 class Subscriptions:
     """The subscribed resources of one connection.
 
-    Servers of the handshake era are told by a request and answer by notifications, which reach
-    the client elsewhere. Stateless ones get a stream for each resource, which is opened again
-    when it breaks off; that counts as a change, since what was missed is not repeated.
+    Servers of the handshake era get a request and send notifications, which the client handles.
+    For stateless servers there is a stream for each resource. A broken stream is opened again,
+    which counts as a change, since missed announcements are not repeated.
 
     Args:
         client: The connected client.
-        on_update: Takes the URI of a resource that has changed, as the server spells it.
+        on_update: Called with the URI of a changed resource, as the server spells it.
     """
 
     def __init__(self, client: Client, on_update: Callable[[str], None]) -> None:
@@ -41,7 +41,7 @@ class Subscriptions:
         self._listening: dict[str, asyncio.Task[None] | None] = {}
 
     async def add(self, uri: str) -> None:
-        """Subscribe; a second time does nothing, even while the first one is under way.
+        """Subscribe; does nothing if already subscribed or subscribing.
 
         Raises:
             ServerCallError: If there are too many, or the server does not announce changes.
@@ -52,12 +52,12 @@ class Subscriptions:
         if len(self._listening) >= MAX_SUBSCRIPTIONS:
             raise ServerCallError(f"There are {MAX_SUBSCRIPTIONS} subscriptions already.")
         try:
-            if sdk.is_stateless(self._client):
+            if sdk_patches.is_stateless(self._client):
                 await self._open_stream(uri)
             else:
                 self._listening[uri] = None
                 await self._client.subscribe_resource(uri)
-        except BaseException:  # cancelled or refused: what is not subscribed may be so later
+        except BaseException:  # cancelled or refused: allow another try later
             task = self._listening.pop(uri, None)
             if task is not None:
                 task.cancel()
@@ -65,7 +65,7 @@ class Subscriptions:
             raise
 
     async def remove(self, uri: str) -> None:
-        """Subscribe no longer.
+        """Unsubscribe.
 
         Raises:
             MCPError: If the server refuses.
@@ -80,7 +80,7 @@ class Subscriptions:
             await asyncio.wait({task})
 
     async def aclose(self) -> None:
-        """Let go of all streams."""
+        """Close all streams."""
         tasks = {task for task in self._listening.values() if task is not None}
         self._listening.clear()
         for task in tasks:
@@ -89,7 +89,7 @@ class Subscriptions:
             await asyncio.wait(tasks)
 
     async def _open_stream(self, uri: str) -> None:
-        """Begin to listen; return once the server has agreed."""
+        """Start listening; return once the server has accepted."""
         accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def give_up(_ended: "asyncio.Task[None]") -> None:
@@ -102,14 +102,14 @@ class Subscriptions:
         await accepted
 
     async def _listen(self, uri: str, accepted: "asyncio.Future[None]") -> None:
-        """Listen for ever; only the first attempt may fail for good."""
+        """Listen until cancelled; only the first attempt can fail."""
         wait = FIRST_WAIT
         while True:
             try:
                 async with self._client.listen(resource_subscriptions=[uri]) as stream:
                     if accepted.done():
                         self._on_update(uri)
-                    elif _is_honoured(stream):
+                    elif stream.honored.resource_subscriptions:
                         accepted.set_result(None)
                     else:
                         raise ServerCallError("The server does not announce changes of it.")
@@ -124,7 +124,3 @@ class Subscriptions:
                 logger.debug("a subscription broke off", exc_info=error)
             await asyncio.sleep(wait)
             wait = min(wait * 2, LONGEST_WAIT)
-
-
-def _is_honoured(stream: Subscription) -> bool:
-    return bool(stream.honored.resource_subscriptions)

@@ -1,9 +1,9 @@
-"""Takes in what one server sends, at a pace that leaves the machine to everybody else.
+"""Flow control for one server: a token bucket that limits how fast its messages are read.
 
-Each thing a server sends has a price, and the server an allowance that grows with time. One
-that spends more is read no faster than its allowance grows, so that it blocks on its own full
-pipe; one that goes on like that is given up. Reports that only the newest counts of are the
-first to go, so that a result behind thousands of them is not long in coming.
+Every message has a cost, and a server has an allowance that grows with time. A server that
+overdraws it is read only as fast as the allowance grows, so that it blocks on its own full pipe;
+if it keeps that up, it is given up. Progress reports and log messages are dropped first, so that
+a result behind thousands of them arrives soon.
 """
 
 import asyncio
@@ -13,18 +13,18 @@ from typing import Final
 
 from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest
 
-from tui.engine.servers import framing
-from tui.engine.servers.backoff import Clock
-from tui.engine.servers.failures import ServerError
-from tui.engine.servers.json_text import MAX_STRUCTURE
-from tui.engine.servers.log import ServerLog
+from tui.engine.mcp.backoff import Clock
+from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.transports import jsonrpc_lines
+from tui.model.bounded_json import MAX_STRUCTURE
 from tui.model.chat import Severity
 
 RATE: Final = 1_000.0
-"""What the allowance of a server grows by in a second; a message of no great length costs 1."""
+"""Growth of the allowance per second; a short message costs 1."""
 
 BURST: Final = 5_000.0
-"""The largest allowance, and the one to begin with."""
+"""The largest and the initial allowance."""
 
 PIECE: Final = 16 * 1024
 """Bytes that cost as much as a message: a server may send 16 MiB a second, and 80 MiB at once."""
@@ -33,45 +33,45 @@ STRUCTURE: Final = 500
 """Structural characters of JSON that cost as much as a message."""
 
 DROPPED_COST: Final = 0.05
-"""What costs us only the look at it: noise, and reports that are dropped."""
+"""Cost of noise and of dropped reports."""
 
 LINE_COST: Final = 0.02
-"""One line of a stream of events, whatever it is a part of."""
+"""Cost of one line of an event stream."""
 
 MAX_EXCESS: Final = 30.0
-"""Seconds for which a server may want more than its allowance without a rest."""
+"""Seconds that a server may overdraw its allowance without a rest."""
 
 REST: Final = BURST / 10
-"""An allowance of so much is a rest: the server did not want all it could have."""
+"""An allowance that counts as a rest: the server did not use all of it."""
 
 PAUSE: Final = 0.05
-"""Shortest pause, in seconds, in which nothing is taken from a server that wants too much."""
+"""Shortest pause in reading from a server that overdraws its allowance, in seconds."""
 
 SLICE: Final = 0.01
-"""Seconds for which one server is read before everybody else gets a turn."""
+"""Seconds of reading one server before other tasks get a turn."""
 
 MAX_NOISE_LINES: Final = 20
-"""Lines that are no message and still shown in the server's log; further ones are dropped."""
+"""Invalid lines that are shown in the server's log; further ones are dropped."""
 
-LOSSY: Final = frozenset({framing.PROGRESS, "notifications/message"})
-"""Notifications that are dropped while little of the allowance is left."""
+LOSSY: Final = frozenset({jsonrpc_lines.PROGRESS, "notifications/message"})
+"""Notifications that are dropped while the allowance is low."""
 
 
 HANDSHAKE: Final = frozenset({"initialize", "server/discover"})
-"""Requests whose answers the SDK walks through on the loop before anybody can spare it that."""
+"""Requests whose answers the SDK validates on the loop before `sdk_patches` applies."""
 
 
 class FloodError(ServerError):
-    """A server sent more than its allowance for too long."""
+    """A server overdrew its allowance for too long."""
 
 
-class Intake:
-    """What one connection of a server sends, message by message.
+class FlowControl:
+    """Reads the messages of one connection within an allowance.
 
     Args:
         log: Takes remarks.
-        clock: What time it is.
-        sleep: Waits some seconds of that clock.
+        clock: The current time.
+        sleep: Waits for some seconds of that clock.
     """
 
     def __init__(
@@ -86,23 +86,23 @@ class Intake:
         self._allowance = BURST
         self._counted_at = self._turn_began = clock()
         self._exceeds_since: float | None = None
-        self._most = framing.MAX_UNASKED
+        self._most = jsonrpc_lines.MAX_UNASKED
         self._noise = 0
         self._drops = False
 
     def note_sent(self, message: JSONRPCMessage) -> None:
-        """Hear of a message to the server: what comes after its handshake may be larger."""
+        """Note a message to the server; after the handshake its messages may be larger."""
         if isinstance(message, JSONRPCRequest) and message.method not in HANDSHAKE:
             self._most = MAX_STRUCTURE
 
     async def take(self, line: bytes) -> JSONRPCMessage | None:
-        """Read one message; None for what is none, and for a report that is dropped.
+        """Read one message; return None for invalid lines and dropped reports.
 
         Raises:
-            FloodError: If the server has sent too much for too long.
+            FloodError: If the server has overdrawn its allowance for too long.
         """
-        await self._wait()  # for what came before: a message does not wait for its own price
-        message, structure = await framing.read(line, self._most)
+        await self._wait()  # for earlier messages: a message does not wait for its own cost
+        message, structure = await jsonrpc_lines.read(line, self._most)
         weight = len(line) / PIECE + structure / STRUCTURE
         match message:
             case None:
@@ -120,10 +120,10 @@ class Intake:
         return message
 
     async def take_lines(self, count: int) -> None:
-        """Count lines of a stream of events, which may hold no message at all.
+        """Charge for lines of an event stream, which may contain no message at all.
 
         Raises:
-            FloodError: If the server has sent too much for too long.
+            FloodError: If the server has overdrawn its allowance for too long.
         """
         self._spend(LINE_COST * count)
         await self._wait()
@@ -142,7 +142,7 @@ class Intake:
         self._allowance -= cost
 
     async def _wait(self) -> None:
-        """Wait where the allowance is overdrawn, and now and then for everybody else."""
+        """Wait if the allowance is overdrawn, and yield to other tasks now and then."""
         self._grow()
         now = self._counted_at
         if self._allowance >= REST:
@@ -169,7 +169,7 @@ class Intake:
     def _note_drop(self) -> None:
         if not self._drops:
             self._drops = True
-            self._remark("sends reports faster than they are read; some of them are left out")
+            self._remark("sends reports faster than they are read; some are dropped")
 
     def _remark(self, text: str) -> None:
         self._log.add("gemdeck", Severity.WARNING, text)

@@ -1,30 +1,55 @@
-"""JSON-RPC messages as lines of text: one message a line, and what to do with any other line."""
+"""JSON-RPC messages as lines of text, and the streams that carry them to and from the session."""
 
 import asyncio
 import re
 import sys
+from contextlib import suppress
 from typing import Final, NamedTuple, NewType
 
+import anyio
 import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest
 from pydantic import ValidationError
 
-from tui.engine.servers import json_text
-from tui.engine.servers.transport import EXCHANGE_FAILED, OWN_CODES
+from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_value, structure
+
+EXCHANGE_FAILED: Final = -31_001
+"""Code of an error reply that a transport gives in place of the server, for one request.
+
+Its message continues "The server" and says what became of the request.
+"""
+
+SESSION_LOST: Final = -31_002
+"""The same, for a server that has lost the session: it did not run the request."""
+
+OWN_CODES: Final = frozenset({EXCHANGE_FAILED, SESSION_LOST})
+"""Codes that only we use: a server must not be able to say that a call was not run."""
+
+OUTGOING_QUEUE: Final = 256
+"""Messages that may wait to be sent; then senders wait."""
+
+ToSession = MemoryObjectSendStream[SessionMessage | Exception]
+FromSession = MemoryObjectReceiveStream[SessionMessage]
+Streams = tuple[
+    MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
+]
+"""The two ends of a connection as `mcp.Client` takes them."""
 
 Noise = NewType("Noise", str)
-"""A line that is no message."""
+"""A line that is not a message."""
 
 PROGRESS: Final = "notifications/progress"
 
 HEAD: Final = 300
-"""Bytes at either end of an unreadable line that are searched for its id."""
+"""Bytes at each end of an unreadable line that are searched for its id."""
 
 MAX_UNASKED: Final = 50_000
-"""Structural characters of a request or notification; the SDK walks through it on the loop."""
+"""Most structural characters of a request or notification, as the SDK validates it on the loop."""
 
 MAX_ON_LOOP: Final = 32 * 1024
-"""Longest line, in bytes, that is read on the event loop; a thread costs more than it does."""
+"""Longest line, in bytes, that is read on the event loop; longer ones go to a thread."""
 
 _ID: Final = rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")'
 _VERSION: Final = rb'"jsonrpc"\s*:\s*"2\.0"'
@@ -33,38 +58,47 @@ _ID_LAST: Final = re.compile(rb"[}\]]\s*,\s*" + _ID + rb"(?:\s*,\s*" + _VERSION 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
+def open_streams() -> tuple[Streams, ToSession, FromSession]:
+    """Open the streams between a session and its transport: the session's ends, then ours."""
+    to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    to_server, from_session = anyio.create_memory_object_stream[SessionMessage](OUTGOING_QUEUE)
+    return (from_server, to_server), to_session, from_session
+
+
+async def deliver(to_session: ToSession, message: JSONRPCMessage) -> None:
+    """Hand a message to the session, unless that has closed."""
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        await to_session.send(SessionMessage(message))
+
+
 class Reading(NamedTuple):
-    """What a line turned out to be, and how many structural characters it has."""
+    """A decoded line, and its number of structural characters."""
 
     message: JSONRPCMessage | Noise | None
     structure: int
 
 
-async def read(line: bytes, most: int = json_text.MAX_STRUCTURE) -> Reading:
-    """Read one line as `decode` does, a long one off the event loop."""
+async def read(line: bytes, most: int = MAX_STRUCTURE) -> Reading:
+    """Read one line as `decode` does, in a thread if it is long."""
     if len(line) <= MAX_ON_LOOP:
-        return _read(line, most)
-    return await asyncio.to_thread(_read, line, most)
+        return decode(line, most)
+    return await asyncio.to_thread(decode, line, most)
 
 
-def decode(line: bytes, most: int = json_text.MAX_STRUCTURE) -> JSONRPCMessage | Noise | None:
+def decode(line: bytes, most: int = MAX_STRUCTURE) -> Reading:
     """Read one line.
 
-    A reply that cannot be read becomes an error reply, so that whoever waits for it hears of it
-    at once. A server does not get to use the codes of our own such replies.
+    An unreadable reply becomes an error reply, so that its caller fails at once. A server cannot
+    use the error codes of such replies itself.
 
     Args:
-        line: What to read.
-        most: Structural characters that a reply may have.
+        line: The line.
+        most: Most structural characters that a reply may have.
 
     Returns:
-        The message; or the line's beginning, if it is none; or None for a blank line.
+        The message; or the start of the line if it is not a message; or None for a blank line.
     """
-    return _read(line, most).message
-
-
-def _read(line: bytes, most: int) -> Reading:
-    count = json_text.structure(line)
+    count = structure(line)
     return Reading(_decode(line, count, most), count)
 
 
@@ -78,8 +112,8 @@ def _decode(line: bytes, count: int, most: int) -> JSONRPCMessage | Noise | None
         return _unreadable(line, _id_by_pattern(line), "is too complex to be read")
     # Parsing first and validating then costs a sixth of what validating the text would.
     try:
-        value = json_text.parse(line, count)
-    except json_text.UnreadableError as fault:
+        value = read_value(line, count)
+    except JsonError as fault:
         return _unreadable(line, _id_by_pattern(line), str(fault))
     try:
         message = types.jsonrpc_message_adapter.validate_python(value, by_name=False)
@@ -99,23 +133,23 @@ def encode(message: JSONRPCMessage) -> bytes:
     """Write one message as a line.
 
     Raises:
-        ValueError: If it holds what JSON or UTF-8 cannot express.
+        ValueError: If it contains something that JSON or UTF-8 cannot express.
     """
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
 def unsendable(message: JSONRPCMessage) -> JSONRPCError | None:
-    """Answer a request that cannot be written, in the server's stead; None for anything else."""
+    """Return an error reply to a request that cannot be written; None for other messages."""
     if not isinstance(message, JSONRPCRequest):
         return None
     problem = types.ErrorData(
-        code=types.INVALID_PARAMS, message="the request holds text that cannot be sent"
+        code=types.INVALID_PARAMS, message="the request contains text that cannot be sent"
     )
     return JSONRPCError(jsonrpc="2.0", id=message.id, error=problem)
 
 
 def _breaks_the_sdk(message: JSONRPCRequest | JSONRPCNotification) -> bool:
-    """Tell whether a report of progress holds a number that the SDK would fail to convert."""
+    """Return whether a progress report has a number that the SDK cannot convert."""
     if message.method != PROGRESS:
         return False
     params = message.params or {}
@@ -128,7 +162,7 @@ def _noise(line: bytes) -> Noise:
 
 
 def _unreadable(line: bytes, reply_id: int | str | None, reason: str) -> JSONRPCError | Noise:
-    """Give an error reply in place of a reply that cannot be read, and noise for the rest."""
+    """Return an error reply for an unreadable reply, and noise for anything else."""
     if reply_id is None:
         return _noise(line)
     problem = types.ErrorData(
@@ -139,20 +173,15 @@ def _unreadable(line: bytes, reply_id: int | str | None, reason: str) -> JSONRPC
 
 
 def _id_of_reply(value: object) -> int | str | None:
-    """Find the id of what seems to be a reply and breaks the protocol."""
+    """Return the id of what seems to be a reply that breaks the protocol."""
     if not isinstance(value, dict) or not ("result" in value or "error" in value):
         return None
-    match value.get("id"):
-        case bool():
-            return None
-        case int() | str() as reply_id:
-            return reply_id
-        case _:
-            return None
+    reply_id = value.get("id")
+    return reply_id if isinstance(reply_id, int | str) and not isinstance(reply_id, bool) else None
 
 
 def _id_by_pattern(line: bytes) -> int | str | None:
-    """Find an id at either end of what is no JSON; an id in the middle may belong elsewhere."""
+    """Find the id at either end of invalid JSON; an id in the middle may be another one."""
     if b'"result"' not in line and b'"error"' not in line:
         return None
     found = _ID_FIRST.match(line[:HEAD]) or _ID_LAST.search(line[-HEAD:])

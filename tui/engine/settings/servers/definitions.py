@@ -1,22 +1,26 @@
-"""Server definitions: what the settings say of each server, checked and ready to start."""
+"""Server definitions: validated, and ready to start."""
 
+import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from tui.engine.settings.programs import FileState, FolderFile
-from tui.engine.settings.secrets import secrets_in_address
+from tui.engine.logs.secret_names import masked_address, masked_words, secrets_in_address
+from tui.engine.settings.servers.programs import FileState, FolderFile
+from tui.engine.settings.sources.expansion import Expansion
 from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStatus, Transport
+from tui.text import sanitize_line
 
 REVIEW_ADVICE: Final = "Press s on it to review it, or Review this folder in the palette."
-"""What to do about a server that waits for the user's word."""
+"""What the user can do about a server that waits for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What an entry comes to, found out before anything of it takes effect.
+    """The effective values of an entry, computed before it takes effect.
 
     Attributes:
         shown: The entry with all filled in that its own file or folder chooses: defaults, and
@@ -34,6 +38,27 @@ class Preview:
     defaults: tuple[tuple[str, str], ...] = ()
 
 
+def preview_of(
+    raw: Mapping[str, Any], variables: Mapping[str, str], own: Mapping[str, str]
+) -> Preview:
+    """Return the effective values of an entry.
+
+    Args:
+        raw: The entry.
+        variables: All that its references stand for.
+        own: Those of them that are the user's; their values stay off the screen.
+    """
+    whole, shown = Expansion(variables), Expansion(variables, own)
+    entry_whole, entry_shown = whole.value(dict(raw)), shown.value(dict(raw))
+    return Preview(
+        entry_shown,
+        entry_whole,
+        {name: value for name, value in whole.filled.items() if name in own},
+        {name: value for name, value in whole.filled.items() if name not in own},
+        tuple(whole.defaults),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ServerDefinition:
     """One server as configured. Values are raw: they go to the server, never to the screen.
@@ -41,7 +66,7 @@ class ServerDefinition:
     What may hold a secret is left out of the representation, which crash reports show.
 
     Attributes:
-        id: Its sanitised name.
+        id: Its sanitized name.
         origin: The layer it comes from.
         transport: How it is reached; a bare ``url`` counts as HTTP with `sse_fallback`.
         command: The program, for stdio.
@@ -52,10 +77,10 @@ class ServerDefinition:
         headers: HTTP headers to send.
         sse_fallback: Whether SSE is to be tried where streamable HTTP is refused.
         protocol: The era of the protocol to speak, where the settings force one.
-        extension: The name of the gemini-cli extension it belongs to, or nothing.
+        extension: The name of the gemini-cli extension it belongs to, or "".
         timeout: Seconds a call may take.
         trust: Whether its tools run unasked; never true for a project's server.
-        description: The user's words on it, sanitised.
+        description: The user's words on it, sanitized.
         include_tools: If set, only these tools are offered.
         exclude_tools: These tools are not offered, whatever `include_tools` says.
         withheld: The status it stays in instead of starting, or None.
@@ -131,13 +156,42 @@ class SettingsProblem:
 
 
 def secrets_of(servers: Iterable[ServerDefinition]) -> Iterator[str]:
-    """Give what is secret of servers that may run.
+    """Return the secrets of servers that may run.
 
-    What a folder that is not trusted calls a secret is none of the user's: it could be any word,
-    or so many of them that the user's own were crowded out.
+    An untrusted folder's "secrets" do not count: they could be any words,
+    or so many that the user's own would be crowded out.
     """
     for server in servers:
         is_of_project = server.origin is Origin.PROJECT and server.withheld is not None
         if server.withheld is not ServerStatus.UNTRUSTED and not is_of_project:
             yield from server.secrets
             yield from secrets_in_address(server.url)
+
+
+_BLANK_RUN: Final = re.compile(r"\s{2,}")
+"""White space that could push the rest of a word off the screen."""
+
+_ODD_BLANK: Final = re.compile(r"[^\S ]")
+"""A line break, a tab or any other single blank that a line would show as a space."""
+
+
+def shown_target(definition: ServerDefinition) -> str:
+    """Return the command line or address of a server as one line, with secrets masked."""
+    if definition.transport is not Transport.STDIO:
+        return sanitize_line(masked_address(definition.url, definition.secrets))
+    if not definition.command:
+        return ""
+    words = masked_words((definition.command, *definition.args), definition.secrets)
+    return sanitize_line(" ".join(map(_quoted, words)))
+
+
+def _quoted(word: str) -> str:
+    """Quote a word whose ends would not be visible, and make its blanks visible."""
+    plain = word.isprintable() and not set(word) & set(" '\"")
+    return word if word and plain else _visible(shlex.quote(word))
+
+
+def _visible(text: str) -> str:
+    """Count blanks that come in a row, and write others than spaces as escapes."""
+    counted = _BLANK_RUN.sub(lambda run: f"[{len(run.group()):,} blanks]", text)
+    return _ODD_BLANK.sub(lambda blank: ascii(blank.group())[1:-1], counted)

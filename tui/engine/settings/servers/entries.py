@@ -1,7 +1,8 @@
-"""From an entry of ``mcpServers`` to a checked definition."""
+"""Turn entries of ``mcpServers`` into validated definitions."""
 
+import copy
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -9,17 +10,17 @@ from typing import Any, Final
 
 from pydantic import SecretStr, ValidationError
 
-from tui.engine.settings.definitions import (
+from tui.engine.logs.secret_names import is_secret_name
+from tui.engine.settings.servers.definitions import (
     REVIEW_ADVICE,
     ServerDefinition,
     SettingsProblem,
+    preview_of,
 )
-from tui.engine.settings.document import KeyPath
-from tui.engine.settings.expansion import Expansion, references_in
-from tui.engine.settings.identifying import Gate, Identifier
-from tui.engine.settings.previews import preview_of
-from tui.engine.settings.secrets import is_secret_name
-from tui.engine.settings.source import (
+from tui.engine.settings.servers.fingerprint import Gate, Identifier
+from tui.engine.settings.sources.document import KeyPath
+from tui.engine.settings.sources.expansion import Expansion, references_in
+from tui.engine.settings.sources.source import (
     MAX_ENTRY_PROBLEMS,
     Source,
     known_keys,
@@ -48,7 +49,7 @@ _GRANTS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One server as it stands in a file.
+    """One server's entry in a file.
 
     Attributes:
         name: Its raw name.
@@ -64,8 +65,16 @@ class Entry:
 
     @property
     def project(self) -> bool:
-        """Whether it comes with the opened folder."""
         return self.source.origin is Origin.PROJECT
+
+
+def server_entries(sources: Iterable[Source], problems: list[SettingsProblem]) -> Iterable[Entry]:
+    """Merge the servers of files, lowest layer first: a higher layer replaces a whole entry."""
+    merged: dict[str, Entry] = {}
+    for source in sources:
+        for name, raw in source.section("mcpServers", problems).items():
+            merged[name] = Entry(name, raw, source, ("mcpServers", name))
+    return merged.values()
 
 
 class ServerReader:
@@ -76,9 +85,6 @@ class ServerReader:
         folder: The opened folder.
         home: The user's home.
         gate: Knows the salt of fingerprints, and what tells the folder from another.
-        trusted: Those of the folder's servers that may run. The entries of the others stay
-            unexpanded, and they are withheld.
-        variables: The folder's own variables, for its servers.
 
     Attributes:
         problems: What was found wrong so far.
@@ -91,35 +97,28 @@ class ServerReader:
         folder: Path,
         home: Path,
         gate: Gate,
-        trusted: frozenset[ServerId] = frozenset(),
-        variables: Mapping[str, str] = _NONE,
     ) -> None:
         self.problems: list[SettingsProblem] = []
         self._environ = environ
-        self._folder = folder
-        self._home = home
-        self._gate = gate
-        self._trusted = trusted
-        self._variables = variables
+        self.folder = folder
+        self.home = home
+        self._trusted: frozenset[ServerId] = frozenset()
+        self._variables = _NONE
         self._taken: set[str] = set()
         self._identify = Identifier(environ, folder, home, gate)
 
     def fork(
-        self,
-        trusted: frozenset[ServerId] = frozenset(),
-        variables: Mapping[str, str] = _NONE,
+        self, variables: Mapping[str, str], trusted: frozenset[ServerId] = frozenset()
     ) -> "ServerReader":
-        """Give a reader that goes on from here, with its own problems; for the folder's servers."""
-        other = ServerReader(
-            self._environ,
-            folder=self._folder,
-            home=self._home,
-            gate=self._gate,
-            trusted=trusted,
-            variables=variables,
-        )
-        other._taken = set(self._taken)
-        other._identify = self._identify
+        """Return a reader for the opened folder's servers, with its own list of problems.
+
+        Args:
+            variables: The folder's own variables.
+            trusted: The servers that may run; the others are withheld and stay unexpanded.
+        """
+        other = copy.copy(self)
+        other.problems, other._taken = [], set(self._taken)
+        other._trusted, other._variables = trusted, variables
         return other
 
     def read(self, entry: Entry) -> ServerDefinition:
@@ -136,7 +135,7 @@ class ServerReader:
         if not base:
             return self._refuse(definition, entry, "the name of a server must not be empty")
         if number > 1:
-            return self._refuse(definition, entry, f"another server is called {base} already")
+            return self._refuse(definition, entry, f"another server already has the name {base}")
         return definition
 
     def _define(self, entry: Entry, server: ServerId) -> ServerDefinition:
@@ -182,7 +181,7 @@ class ServerReader:
         return definition
 
     def _effective(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
-        """Give a server with all its references filled in, whether it may run or not."""
+        """Return a server with all its references filled in, whether it may run or not."""
         preview = definition.preview
         if not entry.project or preview is None:
             return definition
@@ -193,7 +192,7 @@ class ServerReader:
         return self._from_settings(definition, settings, frozenset())
 
     def _variables_of(self, entry: Entry) -> Mapping[str, str]:
-        """Give what references stand for: the process's own win over what a folder brings."""
+        """Return the variables for an entry: the process's own win over the folder's."""
         brought = self._variables if entry.project else _NONE
         return {**brought, **self._environ, **entry.source.variables}
 
@@ -233,11 +232,11 @@ class ServerReader:
         if not cwd:
             return None
         if cwd == "~" or cwd.startswith("~/"):
-            return self._home / cwd[2:]
-        return self._folder / cwd
+            return self.home / cwd[2:]
+        return self.folder / cwd
 
     def _report_unknown(self, entry: Entry, raw: Mapping[str, Any]) -> None:
-        """Name the keys that mean nothing here, such as those of other clients."""
+        """Report unknown keys, such as those of other clients."""
 
         def note(keys: Mapping[str, Any], known: frozenset[str], *above: str) -> None:
             unknown = [key for key in keys if key not in known][:MAX_ENTRY_PROBLEMS]
@@ -254,7 +253,7 @@ class ServerReader:
             self.problems.append(entry.source.problem(path, "must be true or false"))
 
     def _report_ignored(self, entry: Entry, settings: ServerSettings) -> None:
-        """Name what is valid and has no effect."""
+        """Report keys that are valid but have no effect."""
 
         def note(key: str, message: str) -> None:
             self.problems.append(entry.source.problem((*entry.path, key), message))
@@ -281,12 +280,12 @@ class ServerReader:
 
 
 def server_id(name: str) -> ServerId:
-    """Give the id for a raw name; empty where nothing of the name can be shown."""
+    """Return the id for a raw name; empty if nothing of the name can be displayed."""
     return ServerId(sanitize_line(name, MAX_NAME))
 
 
 def disabled(why: str, advice: str, *, may_enable: bool = False) -> dict[str, Any]:
-    """Give the fields of a definition that say that it is disabled."""
+    """Return the fields that mark a definition as disabled."""
     return {
         "withheld": ServerStatus.DISABLED,
         "failure": Failure(f"Disabled: {why}.", sanitize_line(advice)),
@@ -299,7 +298,8 @@ def _invalid(problem: SettingsProblem) -> dict[str, Any]:
     return {
         "withheld": ServerStatus.INVALID,
         "failure": Failure(
-            f"{problem.key}: {problem.message}", f"Correct {place}; it is read again at once."
+            f"{problem.key}: {problem.message}",
+            f"Correct {place}; it is then read again.",
         ),
     }
 
@@ -307,7 +307,7 @@ def _invalid(problem: SettingsProblem) -> dict[str, Any]:
 def _untrusted() -> dict[str, Any]:
     return {
         "withheld": ServerStatus.UNTRUSTED,
-        "failure": Failure("Comes with this folder, so it is not started.", REVIEW_ADVICE),
+        "failure": Failure("Not started: it comes with an untrusted folder.", REVIEW_ADVICE),
     }
 
 
@@ -316,7 +316,7 @@ def _disabled_advice(entry: Entry) -> str:
 
 
 def _says_disabled(raw: Mapping[str, Any]) -> bool:
-    """Tell whether an entry carries the `disabled` of other clients; in doubt it does."""
+    """Return whether an entry sets ``disabled`` as other clients do; when unclear, it counts."""
     value = raw.get("disabled", False)
     return value is not None and str(value).strip().lower() != "false"
 
@@ -336,13 +336,13 @@ def _words_on(key: str, known: frozenset[str]) -> str:
 
 
 def _network_transport(settings: ServerSettings) -> TransportName | None:
-    """Give the transport named for an address; stdio names none."""
+    """Return the transport named for an address; stdio names none."""
     named = settings.named_transport
     return None if named is TransportName.STDIO else named
 
 
 def _may_fall_back(settings: ServerSettings) -> bool:
-    """Tell whether a bare `url` leaves the transport open."""
+    """Return whether a bare `url` leaves the transport open."""
     bare = settings.url is not None and settings.http_url is None
     return bare and _network_transport(settings) is None
 
@@ -374,7 +374,7 @@ def _own_secrets(settings: ServerSettings) -> frozenset[str]:
 def _sketch(
     blank: ServerDefinition, raw: Mapping[str, Any], secrets: frozenset[str]
 ) -> ServerDefinition:
-    """Give an invalid server what is needed to recognise it on the screen."""
+    """Return an invalid server with enough fields to recognize it on the screen."""
     address = next((raw[key] for key in ("httpUrl", "url") if isinstance(raw.get(key), str)), "")
     command, args = raw.get("command"), raw.get("args")
     if isinstance(command, str) and command:

@@ -1,20 +1,29 @@
-"""What a server is, in one hash: consent binds to it and never to a name.
+"""Fingerprints of servers: consent binds to them, never to a name.
 
-Everything is hashed as one structured value, so that no two different definitions look alike
-however their words are cut. The hash is keyed with a salt of this installation: whoever reads
-a state file cannot find out a short password by trying.
+Everything is hashed as one structured value, so that two different definitions never collide.
+The hash is keyed with a salt of this installation, so that a reader of a state file cannot find
+a short password by trying.
 """
 
 import hashlib
 import hmac
 import json
+import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.state_file import StateFile
+from tui.engine.files.state_file import StateFile
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.settings.servers.programs import (
+    FolderFiles,
+    find_program,
+    guarded_folders,
+    search_path,
+)
+from tui.model.servers import Origin
 
 SALT_FILE: Final = "salt.json"
 """Where the salt of this installation is kept, in the state folder."""
@@ -33,12 +42,12 @@ _RUN_KEYS: Final = frozenset(
     }
 )
 
-_VERSION: Final = 1
 _PURPOSE: Final = "server-1"
+_PATH: Final = "PATH"
 
 
 def load_salt(file: StateFile) -> bytes:
-    """Give the salt of this installation, made at random the first time.
+    """Return the salt of this installation, made at random the first time.
 
     Where it cannot be kept, it holds for this run. A salt that is lost, or that others could have
     read, voids what rested on it: everything is asked about again. Blocks.
@@ -49,12 +58,6 @@ def load_salt(file: StateFile) -> bytes:
 
     fresh = secrets.token_hex(SALT_BYTES)
     return _salt_in(file.load() or {}) or _salt_in(file.update(keep)) or bytes.fromhex(fresh)
-
-
-def salt_file(folder: Path | None, on_problem: Callable[[str], None]) -> StateFile:
-    """Give the file of the salt in a state folder; None keeps it in memory."""
-    path = folder / SALT_FILE if folder is not None else None
-    return StateFile(path, version=_VERSION, fails_closed=True, on_problem=on_problem)
 
 
 def canonical(value: object) -> bytes:
@@ -68,14 +71,14 @@ def canonical(value: object) -> bytes:
 
 
 def digest(value: object, salt: bytes) -> str:
-    """Give the salted SHA-256 (HMAC, hex) of a JSON value."""
+    """Return the salted SHA-256 (HMAC, hex) of a JSON value."""
     return hmac.new(salt, canonical(value), hashlib.sha256).hexdigest()
 
 
 def server_fingerprint(
     definition: ServerDefinition, salt: bytes, folder: tuple[object, ...] | None = None
 ) -> str:
-    """Give the fingerprint of a server.
+    """Return the fingerprint of a server.
 
     It covers the transport, the program as resolved, arguments, working folder, variables,
     address, headers, sign-in and the file the server stands in. What a server is called, which
@@ -120,15 +123,82 @@ def server_fingerprint(
 
 
 def effective_entry(written: Mapping[str, object]) -> Mapping[str, object]:
-    """Give the part of an entry, as written, that says what runs."""
+    """Return the keys of an entry that determine what runs."""
     return {key: value for key, value in written.items() if key in _RUN_KEYS}
 
 
 def _salt_in(content: Mapping[str, object]) -> bytes:
-    """Give the salt that a file holds, or nothing."""
+    """Return the salt in a file; empty if there is none."""
     text = content.get("salt")
     try:
         salt = bytes.fromhex(text) if isinstance(text, str) else b""
     except ValueError:
         return b""
     return salt if len(salt) == SALT_BYTES else b""
+
+
+class Gate(Protocol):
+    """What fingerprints need to know of this installation and of the opened folder."""
+
+    @property
+    def salt(self) -> bytes:
+        """The salt of fingerprints."""
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What tells the opened folder from another one at its place."""
+
+
+class Identifier:
+    """Adds program, files and fingerprint to a definition. Blocks on the file system.
+
+    Args:
+        environ: The environment that servers inherit from.
+        folder: The opened folder, in which no program is looked up by its name.
+        home: The user's home.
+        gate: Knows the salt, and the identity of the folder.
+    """
+
+    def __init__(self, environ: Mapping[str, str], folder: Path, home: Path, gate: Gate) -> None:
+        self._environ = environ
+        self._folder = folder
+        self._avoid = guarded_folders((folder,), home)
+        self._gate = gate
+        self._files = FolderFiles(folder)
+        self._paths: dict[str, str] = {}
+        self._found: dict[tuple[str, str, Path], str] = {}
+
+    def __call__(
+        self, definition: ServerDefinition, effective: ServerDefinition
+    ) -> ServerDefinition:
+        """Return the definition with its program, files and fingerprint.
+
+        Args:
+            definition: The server, expanded or not.
+            effective: The same with all its references filled in: what would run.
+        """
+        program = self._program(effective)
+        own = self._files.look(program) if program else None
+        start = effective.cwd if effective.cwd is not None else self._folder
+        named = self._files.named(effective.args, start) if effective.command else ()
+        files = dict.fromkeys([*([own] if own is not None else []), *named])
+        known = replace(definition, program=program)
+        of_project = definition.origin is Origin.PROJECT
+        if of_project:
+            pinned = own.state if own is not None else None
+            known = replace(known, pinned=pinned, files=tuple(files))
+        identity = self._gate.identity if of_project else None
+        return replace(known, fingerprint=server_fingerprint(known, self._gate.salt, identity))
+
+    def _program(self, definition: ServerDefinition) -> str:
+        """Find the program; one whose name holds a variable that is not set is not looked for."""
+        path = definition.env.get(_PATH, self._environ.get(_PATH, os.defpath))
+        if not definition.command or "$" in definition.command or "$" in path:
+            return ""
+        if path not in self._paths:
+            self._paths[path] = search_path(path, self._avoid)
+        folder = definition.cwd if definition.cwd is not None else self._folder
+        sought = (definition.command, self._paths[path], folder)
+        if sought not in self._found:
+            self._found[sought] = find_program(sought[0], {_PATH: sought[1]}, folder) or ""
+        return self._found[sought]

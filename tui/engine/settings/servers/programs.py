@@ -1,4 +1,4 @@
-"""Which file a command means: found without what the opened folder could put in the way."""
+"""Find the program of a command, without letting the opened folder shadow it."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ _BLOCK: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """Tells a file from another one that was put in its place, or that was written since.
+    """Identifies a file's version: replaced or rewritten files differ.
 
     Attributes:
         device: The device it lies on.
@@ -39,7 +39,7 @@ class FileState:
 
 
 def file_state(path: str) -> FileState | None:
-    """Give the state of a file, links followed; None where there is none. Blocks."""
+    """Return the state of a file, following links; None if there is none. Blocks."""
     try:
         found = Path(path).stat()
     except (OSError, ValueError):
@@ -77,7 +77,7 @@ class FolderFiles:
         return self._seen[path]
 
     def named(self, args: Sequence[str], start: Path) -> Iterator[FolderFile]:
-        """Give the files that arguments name, whole or behind ``=``, up to `MAX_NAMED`.
+        """Return the files that arguments name, directly or after ``=``, up to `MAX_NAMED`.
 
         Args:
             args: The arguments.
@@ -118,15 +118,15 @@ class FolderFiles:
 
 
 def is_within(path: str | Path, folder: Path) -> bool:
-    """Tell whether a path lies in a folder, by its components and links followed. Blocks."""
+    """Return whether a path is in a folder, literally or after following links. Blocks."""
     real, place = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
     return real == place or place in real.parents or folder in Path(path).parents
 
 
 def guarded_folders(folders: Iterable[Path], home: Path) -> tuple[Path, ...]:
-    """Give those opened folders whose programs do not stand in for those of the system.
+    """Return the folders whose programs must not shadow the system's.
 
-    The home and what holds it are not among them: there lie the user's own programs.
+    The home and its parents are left out: they hold the user's own programs.
     """
     own = Path(os.path.realpath(home))
     real = (Path(os.path.realpath(folder)) for folder in folders)

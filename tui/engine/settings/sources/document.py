@@ -1,4 +1,4 @@
-"""Reading one settings file: JSON with comments and trailing commas, strict in all else.
+"""Read one settings file: JSON with comments and trailing commas, otherwise strict.
 
 One pass over the tokens blanks comments and trailing commas (line numbers stay), refuses what
 makes a file ambiguous or dangerous, and notes where each key stands; the standard library then
@@ -14,14 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.files import UnfitFileError, read_regular
+from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.model.bounded_json import MAX_DEPTH, JsonError, read_object
 from tui.text import sanitize_line
 
 MAX_FILE: Final = 1024 * 1024
 """Largest settings file, in bytes."""
-
-MAX_DEPTH: Final = 64
-"""Deepest nesting of objects and lists."""
 
 MAX_NUMBER: Final = 32
 """Longest number, in characters."""
@@ -82,7 +80,7 @@ class Document:
     newlines: tuple[int, ...] = field(repr=False)
 
     def line_of(self, path: KeyPath) -> int:
-        """Give the line, from 1, of a key or of the nearest one above it; 0 if there is none."""
+        """Return the line (from 1) of a key or its nearest parent; 0 if there is none."""
         while path:
             if path in self.offsets:
                 return bisect.bisect_left(self.newlines, self.offsets[path]) + 1
@@ -136,14 +134,12 @@ def parse_document(text: str) -> Document:
     if not _NOT_SPACE.search(blanked):
         return Document({}, {}, newlines)
     try:
-        content = json.loads(blanked)
-    except json.JSONDecodeError as error:
-        message = f"not valid JSON: {error.msg} at column {error.colno}"
-        raise BadDocumentError(message, line=error.lineno) from error
-    except (ValueError, RecursionError) as error:
-        raise BadDocumentError("not valid JSON") from error
-    if not isinstance(content, dict):
-        raise BadDocumentError("the file must hold an object: { … }", line=1)
+        content = read_object(blanked)
+    except JsonError as error:
+        message = f"not valid JSON: {error.reason} at column {error.column}"
+        if not error.line:  # the scan has found all else
+            message = "the file must contain an object: { … }"
+        raise BadDocumentError(message, line=error.line or 1) from error
     return Document(content, scan.offsets, newlines)
 
 
@@ -227,16 +223,16 @@ class _Scan:
         return in_object and self._previous in {"open", "comma"}
 
     def _note_key(self, token: str, at: int) -> None:
-        """Remember where a key stands; refuse the second of two.
+        """Record the position of a key; refuse a duplicate.
 
-        A reader would see one of them, and a program might use the other.
+        A reader would see one of them while a program may use the other.
         """
         frame = self._frames[-1]
         key = _unquote(token)
         frame.step = key
         if frame.keys is None or key in frame.keys:
             path = dotted(tuple(frame.step for frame in self._frames))
-            raise self._bad("the key stands twice; remove one of them", at, path)
+            raise self._bad("duplicate key; remove one of the two", at, path)
         frame.keys.add(key)
         self._note(at)
 
@@ -268,12 +264,12 @@ class _Scan:
 
 
 def _blank(comment: str) -> str:
-    """Give spaces for a comment, with its line ends."""
+    """Replace a comment with spaces, keeping line ends."""
     return "\n".join(" " * len(line) for line in comment.split("\n"))
 
 
 def _unquote(token: str) -> str:
-    """Give the value of a string token; of a broken one, its text."""
+    """Return the value of a string token; the raw text if it is broken."""
     if "\\" not in token:
         return token[1:-1]
     try:
@@ -290,13 +286,13 @@ def _is_infinite(number: str) -> bool:
 
 
 def _syntax_words(ahead: str) -> str:
-    """Say what is wrong where no token begins; `ahead` is the text there, two characters."""
+    """Return a message for text that is no token; `ahead` is its first two characters."""
     match ahead[:1]:
         case '"':
             return "not valid JSON: a string is not closed on its line"
         case "/" if ahead == "/*":
             return "not valid JSON: a comment is never closed"
         case "'":
-            return "not valid JSON: strings stand in double quotes"
+            return "not valid JSON: strings need double quotes"
         case character:
             return f"not valid JSON: unexpected {sanitize_line(character) or 'character'}"

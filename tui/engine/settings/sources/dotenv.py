@@ -10,9 +10,9 @@ from typing import Final
 
 from dotenv import dotenv_values
 
-from tui.engine.files import UnfitFileError, read_regular
-from tui.engine.settings.definitions import SettingsProblem
-from tui.engine.settings.places import FOLDER_NAME, shown_path
+from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.engine.settings.servers.definitions import SettingsProblem
+from tui.engine.settings.sources.locations import FOLDER_NAME, shown_path
 from tui.text import sanitize_line
 
 FILE_NAME: Final = ".env"
@@ -62,21 +62,21 @@ def read_dotenv(
 
 
 def leads_out(path: Path, folder: Path, home: Path, problems: list[SettingsProblem]) -> bool:
-    """Tell, with a problem, whether a file of a folder is a link to one outside it.
+    """Return whether a folder's file links outside the folder; if so, add a problem.
 
-    What lies outside is the user's own: a folder must not have it read and sent on. Blocks.
+    Otherwise a folder could have the user's own files read and sent on. Blocks.
     """
     real, place = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
     if place in real.parents:
         return False
     if path.exists():
-        message = "a link that leads out of the folder; it was not read"
+        message = "links to a file outside the folder; it was not read"
         problems.append(SettingsProblem(shown_path(path, home), 0, "", message))
     return True
 
 
 def parse_dotenv(text: str) -> Mapping[str, str]:
-    """Give the variables that a text sets; lines that make no sense set nothing."""
+    """Return the variables that a text sets; invalid lines are ignored."""
     found = dotenv_values(stream=io.StringIO(text), interpolate=False)
     kept = {
         name: value

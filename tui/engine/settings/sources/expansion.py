@@ -5,8 +5,8 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tui.engine.settings.document import KeyPath
-from tui.engine.settings.secrets import is_secret_name
+from tui.engine.logs.secret_names import is_secret_name
+from tui.engine.settings.sources.document import KeyPath
 
 MAX_REFERENCE: Final = 1_024
 """Longest text between the braces of a reference, in characters."""
@@ -99,7 +99,7 @@ class Expansion:
         return match[0]
 
     def _length(self, match: re.Match[str], piece: str) -> int:
-        """Give how long a reference counts: as long as the value that it stands for."""
+        """Return the length of the value that a reference stands for."""
         name = match["bare"] or _split_default(match["braced"])[0]
         return len(self.environ[name]) if name in self.kept and name in self.environ else len(piece)
 

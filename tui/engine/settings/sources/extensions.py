@@ -1,8 +1,8 @@
 """The servers of gemini-cli extensions, from ``~/.gemini/extensions/NAME/gemini-extension.json``.
 
-Their user installed them for another program, so they are started like the user's own and rank
-below them. Of a manifest only `mcpServers` is looked at. Which extensions are enabled for a
-folder is read from gemini-cli's own file, since to disable one there is to want it off.
+The user installed them, so they start like the user's own servers and rank below them. Only
+`mcpServers` of a manifest is read. Which extensions are enabled for a folder comes from
+gemini-cli's own file: an extension disabled there is off here, too.
 """
 
 import os
@@ -12,10 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from tui.engine.settings.definitions import SettingsProblem
-from tui.engine.settings.document import BadDocumentError, read_document
-from tui.engine.settings.places import FOLDER_NAME, shown_path
-from tui.engine.settings.source import Source, read_source
+from tui.engine.settings.servers.definitions import SettingsProblem
+from tui.engine.settings.sources.document import BadDocumentError, read_document
+from tui.engine.settings.sources.locations import FOLDER_NAME, shown_path
+from tui.engine.settings.sources.source import Source, read_source
 from tui.model.servers import Origin
 from tui.text import sanitize_line
 
@@ -34,7 +34,7 @@ ENABLEMENT: Final = "extension-enablement.json"
 
 
 def extensions_folder(home: Path) -> Path:
-    """Give the folder in which gemini-cli keeps a user's extensions."""
+    """Return the folder in which gemini-cli keeps a user's extensions."""
     return home / FOLDER_NAME / "extensions"
 
 
@@ -61,7 +61,7 @@ def read_extensions(home: Path, folder: Path, problems: list[SettingsProblem]) -
         given = source.document.content.get("name")
         name = sanitize_line(given if isinstance(given, str) else path.parent.name, MAX_NAME)
         if not name or name in seen:
-            message = f"left out: another extension is called {name or 'nothing'}, too"
+            message = f"skipped: another extension has the same name, {name or 'empty'}"
             problems.append(source.problem(("name",), message))
         elif _is_enabled(rules.get(name), folder):
             yield replace(source, extension=name, variables=_variables(path.parent, folder))
@@ -69,7 +69,7 @@ def read_extensions(home: Path, folder: Path, problems: list[SettingsProblem]) -
 
 
 def _origin_of(installed: Path) -> Path:
-    """Give the folder of an extension, which is elsewhere for one that is linked."""
+    """Return the folder of an extension; a linked one is elsewhere."""
     try:
         document = read_document(installed / INSTALLATION)
     except BadDocumentError:
@@ -81,7 +81,7 @@ def _origin_of(installed: Path) -> Path:
 
 
 def _variables(extension: Path, folder: Path) -> MappingProxyType[str, str]:
-    """Give what ``${…}`` may name in a manifest besides the environment."""
+    """Return the variables of a manifest beyond the environment."""
     return MappingProxyType(
         {
             "extensionPath": str(extension),
@@ -105,7 +105,7 @@ def _enablement(home: Path, problems: list[SettingsProblem]) -> Mapping[str, Any
 
 
 def _is_enabled(entry: object, folder: Path) -> bool:
-    """Tell whether an extension is enabled for a folder: the last rule that matches decides.
+    """Return whether an extension is enabled for a folder: the last rule that matches decides.
 
     A rule is a folder with a slash at both ends, with ``*`` behind it for the folders in it too,
     and with ``!`` before it to disable.

@@ -1,4 +1,4 @@
-"""Where settings files lie, lowest layer first."""
+"""The locations of settings files, lowest layer first."""
 
 import os
 import sys
@@ -39,7 +39,7 @@ def layer_files(
 ) -> tuple[LayerFile, ...]:
     """List the settings files that count for a folder, lowest layer first.
 
-    A folder has two files, of which its own settings are the higher. The home folder has no
+    A folder has two files, whose its own settings are the higher. The home folder has no
     project layer: its file is the user's own.
     """
     user = home / FOLDER_NAME / FILE_NAME
@@ -57,11 +57,12 @@ def layer_files(
 
 
 def shown_path(path: Path, home: Path) -> str:
-    """Write a path as shown, with ``~`` for the home folder."""
+    r"""Write a path as shown, with ``~`` for the home folder and line ends as ``\n``."""
     for place in (home, Path(os.path.realpath(home))):
         if path.is_relative_to(place):
-            return sanitize_line(str(Path("~") / path.relative_to(place)))
-    return sanitize_line(str(path))
+            path = Path("~") / path.relative_to(place)
+            break
+    return sanitize_line("\\n".join(str(path).splitlines()))
 
 
 def _system_file(origin: Origin, environ: Mapping[str, str], platform: str) -> Path:
@@ -73,7 +74,7 @@ def _system_file(origin: Origin, environ: Mapping[str, str], platform: str) -> P
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Tell whether two paths lead to one place, by whatever way."""
+    """Return whether two paths lead to the same place."""
     try:
         return one == other or one.samefile(other)
     except (OSError, ValueError):

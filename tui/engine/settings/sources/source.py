@@ -1,4 +1,4 @@
-"""One settings file that was read, and the problems found in it."""
+"""Settings files and the problems found in them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,16 +8,16 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from tui.engine.settings.definitions import SettingsProblem
-from tui.engine.settings.document import (
+from tui.engine.settings.servers.definitions import SettingsProblem
+from tui.engine.settings.sources.document import (
     BadDocumentError,
     Document,
     KeyPath,
     dotted,
     read_document,
 )
-from tui.engine.settings.expansion import Expansion
-from tui.engine.settings.places import shown_path
+from tui.engine.settings.sources.expansion import Expansion
+from tui.engine.settings.sources.locations import shown_path
 from tui.model.servers import Origin
 from tui.text import sanitize_line
 
@@ -38,7 +38,7 @@ class Source:
         origin: The layer it makes.
         file: The file, as shown.
         document: What it holds.
-        extension: The name of the gemini-cli extension it belongs to, or nothing.
+        extension: The name of the gemini-cli extension it belongs to, or "".
         variables: What its references stand for besides the environment's variables.
     """
 
@@ -50,7 +50,6 @@ class Source:
 
     @property
     def trusted(self) -> bool:
-        """Whether its words count before anybody was asked: not those of a project."""
         return self.origin is not Origin.PROJECT
 
     def problem(self, path: KeyPath, message: str, *, fatal: bool = False) -> SettingsProblem:
@@ -59,7 +58,7 @@ class Source:
         return SettingsProblem(self.file, line, dotted(path), sanitize_line(message), fatal)
 
     def section(self, name: str, problems: list[SettingsProblem]) -> Mapping[str, Any]:
-        """Give a top-level object; nothing where it is absent or no object."""
+        """Return a top-level object; empty if it is absent or not an object."""
         value = self.document.content.get(name)
         if value is None:
             return {}
@@ -75,11 +74,11 @@ class Source:
         value = {key: expansion.value(item, (*path, key)) for key, item in raw.items()}
         undefined = list(expansion.undefined.items())[:MAX_ENTRY_PROBLEMS]
         problems = [
-            self.problem(where, f"the variable {name} is not set; the text stays as it is")
+            self.problem(where, f"the variable {name} is not set; the reference is left as it is")
             for name, where in undefined
         ]
         problems += [
-            self.problem(where, "grows too long with its variables; it stays as it is")
+            self.problem(where, "too long with its variables filled in; left as it is")
             for where in expansion.too_long[:MAX_ENTRY_PROBLEMS]
         ]
         return value, problems
@@ -135,7 +134,7 @@ def salvage(
 
 
 def known_keys(model: type[BaseModel]) -> frozenset[str]:
-    """Give the keys of a section as the file spells them."""
+    """Return the keys of a section as the file spells them."""
     return frozenset(field.alias or name for name, field in model.model_fields.items())
 
 

@@ -1,4 +1,4 @@
-"""Notices that settings files change, appear or go, at next to no cost while they do not."""
+"""Watch settings files for changes, at almost no cost while nothing changes."""
 
 import asyncio
 import os
@@ -10,19 +10,19 @@ from typing import Final
 
 from watchfiles import Change, awatch
 
-from tui.engine.settings.dotenv import dotenv_files
-from tui.engine.settings.extensions import (
+from tui.engine.settings.sources.dotenv import dotenv_files
+from tui.engine.settings.sources.extensions import (
     INSTALLATION,
     extensions_folder,
     manifest_files,
 )
-from tui.engine.settings.places import layer_files
+from tui.engine.settings.sources.locations import layer_files
 
 DEBOUNCE: Final = 0.3
-"""Seconds of quiet that files must have before their change is told."""
+"""Seconds without further changes before a change is reported."""
 
 MAX_DELAY: Final = 1.5
-"""Longest time that a change is held back while others follow it, in seconds."""
+"""Longest delay of a change while others follow, in seconds."""
 
 Paths = tuple[Path, ...]
 
@@ -34,7 +34,7 @@ class Plan:
     Attributes:
         folders: Folders that exist; what is in them is watched, not what is below that.
         names: Full paths in those folders that count.
-        listed: Folders of which everything counts.
+        listed: Folders whose everything counts.
     """
 
     folders: frozenset[str]
@@ -42,13 +42,12 @@ class Plan:
     listed: frozenset[str]
 
     def concerns(self, change: Change, path: str) -> bool:
-        """Tell whether a change counts."""
+        """Return whether a change counts."""
         if path in self.names or os.path.dirname(path) in self.listed:  # noqa: PTH120 - hot
             return True
         return self.ends(change, path)
 
     def ends(self, change: Change, path: str) -> bool:
-        """Tell whether a watched folder went: one in its place would not be watched."""
         return change is Change.deleted and path in self.folders
 
 
@@ -62,7 +61,7 @@ def settings_files(folder: Path, *, environ: Mapping[str, str], home: Path) -> P
 
 
 def make_plan(files: Iterable[Path], listed: Iterable[Path]) -> Plan:
-    """Find out what to watch for some files, and for the lists of some folders.
+    """Return what to watch to notice changes to files and to the contents of folders.
 
     Of a file in a folder that does not exist, the appearance of that folder is watched.
     """
@@ -80,7 +79,7 @@ def make_plan(files: Iterable[Path], listed: Iterable[Path]) -> Plan:
 
 
 async def watch(find: Callable[[], Plan], on_change: Callable[[], None]) -> None:
-    """Call `on_change` whenever what is to be watched has changed, until cancelled.
+    """Call `on_change` whenever what is to be watched has changed, until canceled.
 
     It is also called when watching begins, for what may have changed just before.
 
@@ -106,7 +105,7 @@ async def watch(find: Callable[[], Plan], on_change: Callable[[], None]) -> None
 
 
 async def _wait(plan: Plan, on_change: Callable[[], None], find: Callable[[], Plan]) -> Plan:
-    """Tell of changes until something else is to be watched, or the same anew; give what."""
+    """Report changes until other paths, or the same anew, must be watched; return the plan."""
     changes = awatch(
         *plan.folders,
         watch_filter=plan.concerns,
@@ -126,5 +125,5 @@ async def _wait(plan: Plan, on_change: Callable[[], None], find: Callable[[], Pl
 
 
 def _real(path: Path) -> Path:
-    """Follow symbolic links, as far as there are any."""
+    """Resolve symbolic links."""
     return Path(os.path.realpath(path))

@@ -9,16 +9,13 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.ui.paste import clean_paste
-from tui.ui.widgets.history import MessageHistory
+from tui.ui.widgets.chat.history import MessageHistory
 
 MAX_MESSAGE: Final = 200_000
 """Characters of a message; a longer paste is cut, and the user is told."""
 
 PASTE_TAIL: Final = 0.05
 """Seconds after a paste in which Enter makes a line: no hand is that fast, a paste's rest is."""
-
-WRITING_SECONDS: Final = 2.0
-"""Seconds after a key for which somebody counts as writing: a slow hand rests for less."""
 
 _OWN_KEYS: Final = {
     "composer.send",
@@ -61,7 +58,7 @@ class Composer(TextArea, inherit_bindings=False):
             "new_line",
             "new line",
             id="composer.new-line",
-            tooltip="Begin a new line",
+            tooltip="Start a new line",
         ),
         Binding("tab", "complete", "complete", id="composer.complete", show=False),
         Binding(
@@ -69,11 +66,11 @@ class Composer(TextArea, inherit_bindings=False):
             "app.focus_previous",
             "conversation",
             id="composer.conversation",
-            tooltip="Go to the conversation: ↑ ↓ choose, ↵ opens, v shows the whole, c copies",
+            tooltip="Go to the conversation: ↑ ↓ select, ↵ opens, v shows all of it, c copies",
             show=False,
         ),
-        Binding("up", "up", "Line or message before", id="composer.up", show=False),
-        Binding("down", "down", "Line or message after", id="composer.down", show=False),
+        Binding("up", "up", "Previous line or message", id="composer.up", show=False),
+        Binding("down", "down", "Next line or message", id="composer.down", show=False),
         *(
             binding
             for binding in TEXT_KEYS
@@ -109,18 +106,9 @@ class Composer(TextArea, inherit_bindings=False):
         """Whether the popup is open, so that Up, Down and Tab are its keys."""
         self._history = history
         self._pasted_at = 0.0
-        self._typed_at: float | None = None
-
-    @property
-    def is_writing(self) -> bool:
-        """Whether there is a draft, or a key came a moment ago that did not send."""
-        if self.text.strip():
-            return True
-        return self._typed_at is not None and monotonic() - self._typed_at < WRITING_SECONDS
 
     @property
     def before_cursor(self) -> str:
-        """The text from the start to the cursor."""
         return self.get_text_range((0, 0), self.cursor_location)
 
     def replace_all(self, text: str) -> None:
@@ -141,6 +129,15 @@ class Composer(TextArea, inherit_bindings=False):
         gap = " " if before and not before[-1].isspace() else ""
         self.insert(f"{gap}{text} ")
 
+    def continue_draft(self, event: events.Key | events.Paste) -> None:
+        """Take what was typed on as something opened above."""
+        if isinstance(event, events.Paste):
+            self.post_message(events.Paste(event.text))
+        elif event.key == "backspace":
+            self.call_later(self.action_delete_left)
+        else:
+            self.post_message(events.Key(event.key, event.character))
+
     def action_send(self) -> None:
         """Send the message, unless it is empty or Enter is the rest of a paste."""
         if monotonic() - self._pasted_at < PASTE_TAIL:
@@ -150,7 +147,6 @@ class Composer(TextArea, inherit_bindings=False):
         if text:
             self._history.add(text)
             self.clear()
-            self._typed_at = None
             self.post_message(self.Sent(text))
 
     def action_new_line(self) -> None:
@@ -190,7 +186,6 @@ class Composer(TextArea, inherit_bindings=False):
         moment, so that a quick hand or a slow machine would send half a message. Where this is
         not one of them, Textual goes on to the text area's own method.
         """
-        self._typed_at = monotonic()
         if event.is_printable:
             return
         active = self.screen.active_bindings.get(event.key)
@@ -203,13 +198,12 @@ class Composer(TextArea, inherit_bindings=False):
         """Insert pasted text as data: a line end in it never sends."""
         event.stop()
         event.prevent_default()
-        self._typed_at = monotonic()
         text = clean_paste(event.text)
         room = MAX_MESSAGE - len(self.text)
         if len(text) > room:
             text = text[: max(0, room)]
             self.notify(
-                f"The paste was cut: a message holds {MAX_MESSAGE:,} characters.",
+                f"The paste was cut: a message can have {MAX_MESSAGE:,} characters.",
                 severity="warning",
                 markup=False,
             )

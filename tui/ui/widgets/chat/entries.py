@@ -1,4 +1,4 @@
-"""Entries of the transcript, one widget each: what was said, thought, called and noticed."""
+"""The transcript's entries, one widget each: messages, answers, thoughts and notices."""
 
 from collections.abc import Sequence
 from time import monotonic
@@ -12,39 +12,44 @@ from textual.timer import Timer
 from tui.model.chat import ChatNotice, Entry, ModelText, Severity, Thought, UserMessage
 from tui.text import counted
 from tui.ui.bridge import MIN_WAIT
-from tui.ui.widgets.block_view import BlockView
-from tui.ui.widgets.blocks import LINK, Block, IndentBlock, LineBlock, TextBlock, links_in, styled
-from tui.ui.widgets.clipping import shown_part
-from tui.ui.widgets.streaming import GrowingMarkdown
+from tui.ui.widgets.chat.streaming import GrowingMarkdown
+from tui.ui.widgets.chat.window import shown_part
+from tui.ui.widgets.text.block_view import BlockView
+from tui.ui.widgets.text.blocks import (
+    LINK,
+    Block,
+    IndentBlock,
+    LineBlock,
+    TextBlock,
+    links_in,
+    styled,
+)
 
 FLUSH_INTERVAL: Final = 0.05
-"""Seconds between two renderings of a text that grows."""
+"""Seconds between two renderings of a growing text."""
 
 MAX_DUTY: Final = 0.1
-"""Share of the time that rendering one growing text may take; a costly one is drawn less often."""
+"""Share of time for rendering one growing text; a slow one is rendered less often."""
 
 INDENT: Final = "  "
-"""What stands before text that belongs to the line above it."""
+"""Indent of text that belongs to the line above."""
 
 
 class EntryView(BlockView):
-    """One entry of the transcript.
-
-    `fields` of the entry are drawn by the subclass; it is drawn anew when it changes.
-    """
+    """One entry of the transcript; subclasses draw it."""
 
     expandable = False
-    """Whether there is more to see than is shown at first."""
+    """Whether it can be opened."""
 
     class LinkClicked(Message):
-        """The user clicked a link in the text."""
+        """A link in the text was clicked."""
 
         def __init__(self, href: str) -> None:
             super().__init__()
             self.href = href
 
     class Toggled(Message):
-        """The user clicked on the line that opens and closes the entry."""
+        """The line that opens and closes the entry was clicked."""
 
         def __init__(self, view: "EntryView") -> None:
             super().__init__()
@@ -56,35 +61,29 @@ class EntryView(BlockView):
         self.expanded = False
 
     def show(self, entry: Entry) -> None:
-        """Draw another state of the same entry."""
         if entry is not self.entry:
             self.entry = entry
             self.changed()
 
     def toggle(self) -> None:
-        """Show more, or less again."""
         if self.expandable:
             self.expanded = not self.expanded
             self.set_class(self.expanded, "-expanded")
             self.changed()
 
     def settle(self) -> None:
-        """Draw at once what waits to be drawn."""
+        """Draw pending changes at once."""
 
     def title(self) -> str:
-        """Name the entry, for the head of the viewer."""
         return "message"
 
     def full_text(self) -> str:
-        """Give the whole text of the entry, for the viewer and for copying."""
         return ""
 
     def links(self) -> list[str]:
-        """List the addresses that the text links to."""
         return []
 
     def on_click(self, event: events.Click) -> None:
-        """Follow a link, or open and close the entry by its first line."""
         href = event.style.meta.get(LINK)
         if isinstance(href, str):
             event.stop()
@@ -95,40 +94,37 @@ class EntryView(BlockView):
 
 
 def more_hint(left_out: int) -> list[Block]:
-    """Say that a text goes on, where it does."""
+    """Return a line that says how much of a text is left out, if any."""
     if not left_out:
         return []
-    text = f"… {counted(left_out, 'more character')} · Shift+Tab, then v shows the whole"
+    text = f"… {counted(left_out, 'more character')} · Shift+Tab, then v shows all of it"
     return [TextBlock(styled(text, ".entry-muted"), spaced=False)]
 
 
 def clipped_text(text: str, style: str = "") -> list[Block]:
-    """Show a text as it stands, cut to what the transcript holds."""
+    """Return a plain text, cut to the transcript's limits."""
     shown, left_out = shown_part(text)
     return [TextBlock(styled(shown, style) if style else Content(shown)), *more_hint(left_out)]
 
 
 class UserEntry(EntryView):
-    """What the user sent."""
+    """A message of the user."""
 
     entry: UserMessage
 
     def blocks(self) -> Sequence[Block]:
-        """Draw the text beside its label."""
         label = styled("You  ", ".entry-label")
         return [IndentBlock(label, Content(" " * 5), clipped_text(self.entry.text))]
 
     def title(self) -> str:
-        """Name the entry."""
         return "Your message"
 
     def full_text(self) -> str:
-        """Give what was sent."""
         return self.entry.text
 
 
 class ModelEntry(EntryView):
-    """A stretch of the model's answer, as Markdown, growing while it streams."""
+    """A part of the model's answer as Markdown, which grows while it streams."""
 
     entry: ModelText
 
@@ -141,11 +137,10 @@ class ModelEntry(EntryView):
         self._cost = 0.0
 
     def blocks(self) -> Sequence[Block]:
-        """Draw what is known of the answer."""
         return [*self._growing.blocks, *more_hint(self._growing.left_out)]
 
     def show(self, entry: Entry) -> None:
-        """Take in more text; a complete one is drawn at once, a growing one soon."""
+        """Update the text; draw it at once if it is complete, else soon."""
         if entry is self.entry or not isinstance(entry, ModelText):
             return
         self.entry = entry
@@ -156,7 +151,7 @@ class ModelEntry(EntryView):
             self._timer = self.set_timer(max(wait, MIN_WAIT), self.settle)
 
     def settle(self) -> None:
-        """Draw all that has arrived, and measure what that costs."""
+        """Draw all that has arrived, and measure the time."""
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
@@ -169,26 +164,22 @@ class ModelEntry(EntryView):
         self._cost = self._drawn_at - began
 
     def title(self) -> str:
-        """Name the entry."""
         return "Answer"
 
     def full_text(self) -> str:
-        """Give the Markdown as the model wrote it."""
         return self.entry.text
 
     def links(self) -> list[str]:
-        """List the addresses the answer links to."""
         return links_in(self.lines(self.size.width))
 
 
 class ThoughtEntry(EntryView):
-    """A summary of the model's thinking: one line until it is opened."""
+    """A summary of the model's thoughts: one line until it is opened."""
 
     entry: Thought
     expandable = True
 
     def blocks(self) -> Sequence[Block]:
-        """Draw the one line, and the text below it where it is open."""
         word = "thought" if self.entry.complete else "thinking…"
         arrow = "▾" if self.expanded else "▸"
         head = LineBlock(lambda _: styled(f"{arrow} {word}", ".entry-muted"))
@@ -199,7 +190,7 @@ class ThoughtEntry(EntryView):
         return [head, IndentBlock(indent, indent, text, spaced=False)]
 
     def show(self, entry: Entry) -> None:
-        """Take in more thought; closed, only the word of its one line can change."""
+        # While it is closed only the word of its one line can change.
         if isinstance(entry, Thought) and not self.expanded:
             same = entry.complete == self.entry.complete
             self.entry = entry
@@ -209,11 +200,9 @@ class ThoughtEntry(EntryView):
         super().show(entry)
 
     def title(self) -> str:
-        """Name the entry."""
         return "Thought"
 
     def full_text(self) -> str:
-        """Give the whole summary."""
         return self.entry.text
 
 
@@ -225,12 +214,11 @@ _NOTICE_STYLES: Final = {
 
 
 class NoticeEntry(EntryView):
-    """A word of gemdeck's own: its severity, what happened, and what to do."""
+    """A notice of gemdeck in the conversation: severity, text and advice."""
 
     entry: ChatNotice
 
     def blocks(self) -> Sequence[Block]:
-        """Draw the severity as glyph and word, the text, and the advice below."""
         glyph, style = _NOTICE_STYLES[self.entry.severity]
         label = f"{glyph} {self.entry.severity.value}  "
         text = clipped_text(self.entry.text)
@@ -239,9 +227,7 @@ class NoticeEntry(EntryView):
         return [IndentBlock(styled(label, style), Content(" " * len(label)), text)]
 
     def title(self) -> str:
-        """Name the entry."""
         return self.entry.severity.value.capitalize()
 
     def full_text(self) -> str:
-        """Give text and advice."""
         return "\n".join(filter(None, (self.entry.text, self.entry.advice)))

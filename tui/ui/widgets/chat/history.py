@@ -1,36 +1,36 @@
-"""What the user sent before, for Up and Down in the composer. Pure; storage is injected."""
+"""The history of sent messages for Up and Down in the composer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 MAX_HISTORY: Final = 500
-"""Messages remembered; the oldest go first."""
+"""Messages kept; the oldest are dropped."""
 
 
-def _nothing() -> Sequence[str]:
+def _load_nothing() -> Sequence[str]:
     return ()
 
 
-def _forget(_text: str) -> None:
-    """Remember nothing."""
+def _append_nothing(_text: str) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryStorage:
-    """Where messages are kept between runs. Neither call may block.
+    """Storage of messages between runs. Neither call may block.
 
     Attributes:
-        load: Gives the messages of earlier runs, oldest first.
-        append: Keeps one more.
+        load: Returns the messages of earlier runs, oldest first.
+        append: Saves one more.
     """
 
-    load: Callable[[], Sequence[str]] = _nothing
-    append: Callable[[str], None] = _forget
+    load: Callable[[], Sequence[str]] = _load_nothing
+    append: Callable[[str], None] = _append_nothing
 
 
 class MessageHistory:
-    """Walks through earlier messages and back to the draft it started from."""
+    """Step through earlier messages and back to the draft."""
 
     def __init__(self, storage: HistoryStorage | None = None) -> None:
         self._storage = storage or HistoryStorage()
@@ -40,11 +40,10 @@ class MessageHistory:
 
     @property
     def messages(self) -> Sequence[str]:
-        """The remembered messages, oldest first."""
         return tuple(self._messages)
 
     def add(self, text: str) -> None:
-        """Remember a message, unless it repeats the last one, and leave the walk."""
+        """Append a message unless it repeats the last one, and go back to the end."""
         if text and (not self._messages or self._messages[-1] != text):
             self._messages = [*self._messages, text][-MAX_HISTORY:]
             self._storage.append(text)
@@ -52,10 +51,10 @@ class MessageHistory:
         self._draft = ""
 
     def back(self, current: str) -> str | None:
-        """Give the message before; None at the oldest.
+        """Return the previous message, or None at the oldest.
 
         Args:
-            current: What stands in the composer; kept as the draft when the walk begins.
+            current: The composer's text, kept as the draft on the first step.
         """
         if self._position == 0:
             return None
@@ -65,7 +64,7 @@ class MessageHistory:
         return self._messages[self._position]
 
     def forth(self) -> str | None:
-        """Give the message after, or the draft after the newest; None where the walk is over."""
+        """Return the next message, or the draft after the newest; None at the end."""
         if self._position >= len(self._messages):
             return None
         self._position += 1

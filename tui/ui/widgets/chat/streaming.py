@@ -1,27 +1,27 @@
-"""Markdown that grows: blocks that cannot change any more are kept, only the rest is parsed.
+"""Streaming Markdown: finished blocks are kept, and only the rest is parsed again.
 
-Stock streaming rebuilds the whole last top-level block, one widget an item, for each piece that
-arrives. Here a piece costs the parsing of the last block, of a list the last item, and what is
-drawn is one widget. When the text is complete it is parsed once more as a whole.
+Textual's `MarkdownStream` rebuilds the last top-level block, with a widget for each item, for
+every chunk. Here a chunk costs parsing the last block, or the last item of a list, and everything
+is one widget. The complete text is parsed once more as a whole.
 """
 
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.ui.widgets.blocks import Block, ListBlock, TextBlock
-from tui.ui.widgets.clipping import MAX_BLOCKS, markdown_part, shown_part
+from tui.ui.widgets.chat.window import MAX_BLOCKS, markdown_part, shown_part
+from tui.ui.widgets.text.blocks import Block, ListBlock, TextBlock
 
 if TYPE_CHECKING:
-    from tui.ui.widgets.markdown import Parsed
+    from tui.ui.widgets.text.markdown import Parsed
 
 
 class GrowingMarkdown:
-    """The blocks of a text of which more and more is known.
+    """The blocks of a growing text.
 
     Attributes:
-        text: All that is known of the text.
-        left_out: Characters at its end that are not in the blocks, because it is too long.
+        text: The text so far.
+        left_out: Characters at its end that are not shown because it is too long.
     """
 
     def __init__(self) -> None:
@@ -35,15 +35,14 @@ class GrowingMarkdown:
 
     @property
     def blocks(self) -> list[Block]:
-        """What there is to draw."""
         return [*self._committed, *self._tail]
 
     def update(self, text: str, *, complete: bool) -> None:
-        """Take in a longer text.
+        """Parse a longer text.
 
         Args:
-            text: The whole text so far; begins with the text before, else all is begun anew.
-            complete: Whether nothing more will come.
+            text: The whole text so far; if it does not extend the last one, parsing restarts.
+            complete: Whether it is complete.
         """
         if complete or not text.startswith(self.text):
             self._restart()
@@ -86,7 +85,7 @@ class GrowingMarkdown:
             self._advance(tail, parsed.last_item_line, base=parsed.first_lines[-1])
 
     def _commit(self, text: str, parsed: "Parsed", number: int) -> None:
-        """Keep the first blocks of what was parsed, as many of them as may still be drawn."""
+        """Keep the first parsed blocks, up to `MAX_BLOCKS` in all."""
         kept = min(number, MAX_BLOCKS - self._count)
         self._committed.extend(parsed.blocks[:kept])
         self._count += kept
@@ -94,7 +93,7 @@ class GrowingMarkdown:
             self._advance(text, parsed.first_lines[kept])
 
     def _continue_list(self, block: Block) -> None:
-        """Make the tail go on where the committed part of its list ended."""
+        """Number and space the tail as the continuation of the committed part of its list."""
         if not isinstance(block, ListBlock) or self._next_number is None:
             return
         block.spaced = False
@@ -113,12 +112,11 @@ class GrowingMarkdown:
         self._tail = [rest]
 
     def _advance(self, tail: str, line: int, base: int = 0) -> None:
-        """Move the start of the tail from its line `base` to its line `line`."""
         self._offset += sum(len(text) + 1 for text in tail.split("\n")[base:line])
 
 
 def _parse(text: str) -> "Parsed":
-    """Parse with a parser that is loaded when the first text comes, not at start (50 ms)."""
-    from tui.ui.widgets.markdown import parse_markdown  # noqa: PLC0415
+    # Importing the parser takes 50 ms.
+    from tui.ui.widgets.text.markdown import parse_markdown  # noqa: PLC0415
 
     return parse_markdown(text)

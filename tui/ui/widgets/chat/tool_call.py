@@ -1,4 +1,4 @@
-"""A tool call in the transcript: one row, and below it what went out and what came back."""
+"""A tool call in the transcript: one row, with arguments and result below it when opened."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -6,8 +6,8 @@ from typing import Final
 from textual.content import Content
 
 from tui.model.chat import Progress, ToolCall, ToolCallStatus
-from tui.ui.widgets.blocks import Block, IndentBlock, LineBlock, TextBlock, styled
-from tui.ui.widgets.entries import INDENT, EntryView, clipped_text
+from tui.ui.widgets.chat.entries import INDENT, EntryView, clipped_text
+from tui.ui.widgets.text.blocks import Block, IndentBlock, LineBlock, TextBlock, styled
 
 BAR_WIDTH: Final = 20
 """Cells of a progress bar."""
@@ -21,8 +21,8 @@ TIME_WIDTH: Final = 8
 MAX_LABEL: Final = 200
 """Characters of a tool's name or a progress message in a row."""
 
-MAX_COLOURED: Final = 4_000
-"""Characters of arguments that are shown in colours in the transcript."""
+MAX_HIGHLIGHTED_ARGUMENTS: Final = 4_000
+"""Characters of arguments that are highlighted."""
 
 _S = ToolCallStatus
 
@@ -39,13 +39,13 @@ _LOOKS: Final[Mapping[ToolCallStatus, tuple[str, str]]] = {
 
 
 class ToolCallEntry(EntryView):
-    """One call of a tool. Arguments and result are laid out only while it is open."""
+    """One tool call. Arguments and result are laid out only while it is open."""
 
     entry: ToolCall
     expandable = True
 
     def blocks(self) -> Sequence[Block]:
-        """Draw the row, the progress while it runs, and the details where it is open."""
+        """Draw the row, the progress while it runs, and the details if it is open."""
         blocks: list[Block] = [LineBlock(self._row)]
         if self.entry.progress is not None:
             progress = self.entry.progress
@@ -60,18 +60,16 @@ class ToolCallEntry(EntryView):
         return blocks
 
     def title(self) -> str:
-        """Name the tool and its server."""
         return call_name(self.entry)
 
     def full_text(self) -> str:
-        """Give the complete arguments and the complete result."""
+        """Return the complete arguments and result."""
         parts = ["arguments", self.entry.arguments]
         if self.entry.result:
             parts += ["", "result", self.entry.result]
         return "\n".join(parts)
 
     def _row(self, width: int) -> Content:
-        """Draw name on the left; status and time in columns of their own on the right."""
         glyph, style = _LOOKS[self.entry.status]
         arrow = "▾" if self.expanded else "▸"
         seconds = "" if self.entry.seconds is None else duration(self.entry.seconds)
@@ -83,7 +81,7 @@ class ToolCallEntry(EntryView):
         return left.pad_right(max(1, width - left.cell_length - right.cell_length)) + right
 
     def _named(self, room: int) -> Content:
-        """Name server and tool; however long the server's name is, half the room is the tool's."""
+        """Return server and tool; at least half of the room is for the tool's name."""
         tool = styled(self.entry.tool[:MAX_LABEL], ".entry-strong")
         if not self.entry.server:
             return tool
@@ -92,12 +90,11 @@ class ToolCallEntry(EntryView):
         return server.truncate(max(1, most), ellipsis=True) + styled(".", ".entry-muted") + tool
 
     def _details(self) -> list[Block]:
-        """Lay out arguments and result."""
-        from tui.ui.widgets.markdown import code_block  # noqa: PLC0415 - on first use
+        from tui.ui.widgets.text.markdown import code_block  # noqa: PLC0415 - on first use
 
         arguments = self.entry.arguments
         details: list[Block] = [TextBlock(styled("arguments", ".entry-muted"))]
-        if len(arguments) <= MAX_COLOURED:
+        if len(arguments) <= MAX_HIGHLIGHTED_ARGUMENTS:
             code = code_block(arguments, "json")
             code.spaced = False
             details.append(code)
@@ -117,12 +114,12 @@ def _unspaced(blocks: list[Block]) -> list[Block]:
 
 
 def call_name(call: ToolCall) -> str:
-    """Give the name of a call, with its server where there is one."""
+    """Return the name of a call, with its server if it has one."""
     return f"{call.server}.{call.tool}" if call.server else call.tool
 
 
 def duration(seconds: float) -> str:
-    """Write how long something took: ``42 ms``, ``1.3 s``, ``2 m 05 s``."""
+    """Format a duration: ``42 ms``, ``1.3 s``, ``2 m 05 s``."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
@@ -132,7 +129,7 @@ def duration(seconds: float) -> str:
 
 
 def progress_line(progress: Progress, width: int) -> Content:
-    """Draw how far a call is: a bar and a share where the total is known, else the count."""
+    """Draw the progress of a call: a bar and a percentage if the total is known, else the count."""
     message = " ".join(progress.message[:MAX_LABEL].split())
     if progress.total is not None and progress.total > 0:
         share = min(1.0, max(0.0, progress.progress / progress.total))

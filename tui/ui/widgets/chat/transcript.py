@@ -1,9 +1,9 @@
-"""The transcript: a window on the conversation that follows its end, or stays where it was put.
+"""The transcript: the conversation, following its end unless the user scrolls up.
 
-The state holds every entry; only a window of them is mounted (`tui.ui.widgets.window`), one
-widget each. While the end is followed the oldest mounted entries go as new ones come. Once the
-user scrolls up nothing moves under his eyes: entries that come in above shift the scroll position
-by exactly the rows they take.
+The state holds every entry; only a window of them is mounted (`tui.ui.widgets.chat.window`), one
+widget each. While it follows the end, the oldest mounted entries are removed as new ones come.
+Once the user scrolls up the visible text stays in place: entries inserted above it shift the
+scroll position by exactly their rows.
 """
 
 from typing import ClassVar
@@ -21,55 +21,51 @@ from textual.widgets import Static
 
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, UserMessage
 from tui.store.state import Transcript as TranscriptState
-from tui.ui.widgets.block_view import TEXT_STYLES
-from tui.ui.widgets.entries import (
+from tui.ui.widgets.chat.entries import (
     EntryView,
     ModelEntry,
     NoticeEntry,
     ThoughtEntry,
     UserEntry,
 )
-from tui.ui.widgets.tool_call import ToolCallEntry
-from tui.ui.widgets.window import Window, estimate_rows
+from tui.ui.widgets.chat.tool_call import ToolCallEntry
+from tui.ui.widgets.chat.window import Window, estimate_rows
+from tui.ui.widgets.text.block_view import TEXT_STYLES
 
 
 class MoreRow(Static):
-    """The row at an edge of the window that says how much lies beyond and loads it on click."""
+    """The row at an edge of the window with the number of entries beyond; a click loads more."""
 
     class Clicked(Message):
-        """The user wants what lies beyond."""
+        """More entries are requested."""
 
         def __init__(self, row: "MoreRow") -> None:
             super().__init__()
             self.row = row
 
     def show(self, text: str) -> None:
-        """Say what lies beyond; nothing takes the row away."""
+        """Set the text; an empty one hides the row."""
         self.display = bool(text)
         self.update(Content(text))
 
     def on_click(self, event: events.Click) -> None:
-        """Ask for more."""
         event.stop()
         self.post_message(self.Clicked(self))
 
 
 class Transcript(VerticalScroll, inherit_bindings=False):
-    """The conversation.
-
-    While it has focus a cursor marks one entry, which keys act upon.
-    """
+    """The conversation. While it has focus, a cursor marks the entry that keys act on."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(TEXT_STYLES)
     BINDING_GROUP_TITLE = "Conversation"
-    HELP = "Up and Down choose an entry; Enter opens it; `v` shows the whole; `c` copies it."
+    HELP = "Up and Down select an entry; Enter opens it; `v` shows all of it; `c` copies it."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "Entry before", id="transcript.up", show=False),
-        Binding("down", "move(1)", "Entry after", id="transcript.down", show=False),
+        Binding("up", "move(-1)", "Previous entry", id="transcript.up", show=False),
+        Binding("down", "move(1)", "Next entry", id="transcript.down", show=False),
         Binding("pageup", "page_up", "Page up", id="transcript.page-up", show=False),
         Binding("pagedown", "page_down", "Page down", id="transcript.page-down", show=False),
-        Binding("home", "home", "To the top", id="transcript.home", show=False),
-        Binding("end", "end", "To the end", id="transcript.end", show=False),
+        Binding("home", "home", "Go to the top", id="transcript.home", show=False),
+        Binding("end", "end", "Go to the end", id="transcript.end", show=False),
         Binding(
             "enter,space",
             "activate",
@@ -83,13 +79,13 @@ class Transcript(VerticalScroll, inherit_bindings=False):
     ]
 
     cursor: var[EntryView | None] = var(None)
-    """The entry that keys act upon while the transcript has focus."""
+    """The entry that keys act on while the transcript has focus."""
 
     earlier = query_one("#earlier", MoreRow)
     later = query_one("#later", MoreRow)
 
     class ViewRequested(Message):
-        """The user wants to read a whole text."""
+        """The whole text of an entry is requested."""
 
         def __init__(self, title: str, text: str) -> None:
             super().__init__()
@@ -97,7 +93,7 @@ class Transcript(VerticalScroll, inherit_bindings=False):
             self.text = text
 
     class LinksRequested(Message):
-        """The user wants to follow one of these links."""
+        """The links of an entry are requested."""
 
         def __init__(self, links: list[str]) -> None:
             super().__init__()
@@ -110,27 +106,22 @@ class Transcript(VerticalScroll, inherit_bindings=False):
         self._views: list[EntryView] = []
 
     def compose(self) -> ComposeResult:
-        """Lay out the two edges; entries come between them."""
         yield MoreRow(id="earlier")
         yield MoreRow(id="later")
 
     def on_mount(self) -> None:
-        """Begin at the end."""
         self.anchor()
         self._label_edges()
 
     @property
     def views(self) -> tuple[EntryView, ...]:
-        """The mounted entries, oldest first."""
         return tuple(self._views)
 
     @property
     def follows(self) -> bool:
-        """Whether the end is in sight, so that it is followed."""
         return self._window.last >= self._total and self.scroll_y >= self.max_scroll_y
 
     def show(self, state: TranscriptState) -> None:
-        """Show another state of the conversation."""
         before, follows = self._state, self.follows
         self._state = state
         if state.epoch != before.epoch or not self._continues():
@@ -148,7 +139,7 @@ class Transcript(VerticalScroll, inherit_bindings=False):
         self._label_edges()
 
     def go_to_end(self, *, rebuild: bool = False) -> None:
-        """Show the end and follow it from now on."""
+        """Go to the end and follow it."""
         if rebuild or self._window.last < self._total or not self._views:
             self._remove(self._views)
             self._window.move_to_end(self._total, self._rows)
@@ -158,7 +149,7 @@ class Transcript(VerticalScroll, inherit_bindings=False):
         self._label_edges()
 
     def load_earlier(self) -> bool:
-        """Bring in earlier entries above, without moving what is in sight; False at the start."""
+        """Mount earlier entries without moving the visible text; False at the start."""
         if self._window.first == 0:
             return False
         before, kept = self._window.first, self._views[0]
@@ -173,7 +164,7 @@ class Transcript(VerticalScroll, inherit_bindings=False):
         return True
 
     def load_later(self) -> bool:
-        """Bring in later entries below; False where there are none."""
+        """Mount later entries; False at the end."""
         if self._window.last >= self._total:
             return False
         first, last, kept = self._window.first, self._window.last, self._views[-1]
@@ -187,10 +178,10 @@ class Transcript(VerticalScroll, inherit_bindings=False):
         return True
 
     def action_move(self, step: int) -> None:
-        """Move the cursor, or scroll where the entry under it is longer than the view."""
+        """Move the cursor, or scroll if its entry is longer than the view."""
         view = self.cursor
         if view is None or view not in self._views:
-            self._put_cursor_in_sight()
+            self._put_cursor_in_view()
             return
         top, bottom = view.virtual_region.y, view.virtual_region.bottom
         view_top, view_bottom = self.scroll_offset.y, self.scroll_offset.y + self.size.height
@@ -209,30 +200,28 @@ class Transcript(VerticalScroll, inherit_bindings=False):
             self.scroll_relative(y=step * 2, animate=False)
 
     def action_page_up(self) -> None:
-        """Scroll up a page; at the top, bring in earlier entries first."""
+        """Scroll up a page; at the top, load earlier entries first."""
         if self.scroll_y <= 0:
             self.load_earlier()
         self.call_after_refresh(self.scroll_page_up, animate=False)
 
     def action_page_down(self) -> None:
-        """Scroll down a page; at the bottom, bring in later entries first."""
+        """Scroll down a page; at the bottom, load later entries first."""
         if self.scroll_y >= self.max_scroll_y:
             self.load_later()
         self.call_after_refresh(self.scroll_page_down, animate=False)
 
     def action_home(self) -> None:
-        """Go to the top of what is loaded; there already, load more."""
+        """Go to the top of the loaded entries; if there already, load more."""
         if self.scroll_y <= 0:
             self.load_earlier()
         else:
             self.scroll_home(animate=False)
 
     def action_end(self) -> None:
-        """Go to the end and follow it."""
         self.go_to_end()
 
     def action_activate(self) -> None:
-        """Open or close the entry under the cursor, or follow its links."""
         view = self.cursor
         if view is None:
             return
@@ -242,30 +231,26 @@ class Transcript(VerticalScroll, inherit_bindings=False):
             self.post_message(self.LinksRequested(links))
 
     def action_view(self) -> None:
-        """Show the whole text of the entry under the cursor."""
         if self.cursor is not None:
             self.post_message(self.ViewRequested(self.cursor.title(), self.cursor.full_text()))
 
     def action_copy(self) -> None:
-        """Copy the text of the entry under the cursor."""
         if self.cursor is not None:
             self.app.copy_to_clipboard(self.cursor.full_text())
             self.notify("Copied.", timeout=2)
 
     def toggle(self, view: EntryView) -> None:
-        """Open or close an entry while its first line stays where it is."""
+        """Open or close an entry without moving its first line."""
         self.release_anchor()
         view.toggle()
         self.cursor = view
         self.call_after_refresh(self._follow_if_at_end)
 
     def on_entry_view_toggled(self, event: EntryView.Toggled) -> None:
-        """Open or close the clicked entry."""
         event.stop()
         self.toggle(event.view)
 
     def on_more_row_clicked(self, event: MoreRow.Clicked) -> None:
-        """Load what lies beyond the clicked edge."""
         event.stop()
         if event.row is self.earlier:
             self.load_earlier()
@@ -273,17 +258,14 @@ class Transcript(VerticalScroll, inherit_bindings=False):
             self.load_later()
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor on the clicked entry."""
         if isinstance(event.widget, EntryView):
             self.cursor = event.widget
 
     def on_focus(self) -> None:
-        """Show the cursor on the last entry in sight."""
         if self.cursor is None or self.cursor not in self._views:
-            self._put_cursor_in_sight()
+            self._put_cursor_in_view()
 
     def watch_cursor(self, before: EntryView | None, now: EntryView | None) -> None:
-        """Mark the entry."""
         if before is not None:
             before.remove_class("-cursor")
         if now is not None:
@@ -301,7 +283,7 @@ class Transcript(VerticalScroll, inherit_bindings=False):
         return estimate_rows(self._entry(index), self.size.width)
 
     def _continues(self) -> bool:
-        """Tell whether the mounted entries are still those of the state."""
+        """Whether the mounted entries are still those of the state."""
         if self._window.last > self._total:
             return False
         return all(
@@ -322,7 +304,7 @@ class Transcript(VerticalScroll, inherit_bindings=False):
             self.mount_all(added, before=self.later)
 
     def _prune_top(self) -> None:
-        """Let go of the oldest entries that following the end does not need."""
+        """Remove the oldest entries that are beyond the limits."""
         excess = self._window.excess(self._rows)
         if excess:
             self._remove(self._views[:excess])
@@ -336,7 +318,7 @@ class Transcript(VerticalScroll, inherit_bindings=False):
         self.remove_children(gone)
 
     def _rows_above(self, view: EntryView) -> int:
-        """Count the rows above a mounted view, also of entries that are not laid out yet."""
+        """Count the rows above a mounted view, including entries not laid out yet."""
         rows = margin_below = 0
         if self.earlier.display:
             rows += self.earlier.styles.gutter.height + 1
@@ -353,7 +335,7 @@ class Transcript(VerticalScroll, inherit_bindings=False):
         return rows
 
     def _shift(self, rows: int) -> None:
-        """Move the scroll position with what is in sight, in the same layout that moves it."""
+        """Shift the scroll position in the same layout that shifts the visible text."""
         position = max(0, self.scroll_offset.y + rows)
         self.release_anchor()
         self.set_reactive(Widget.scroll_y, float(position))
@@ -369,14 +351,14 @@ class Transcript(VerticalScroll, inherit_bindings=False):
         if self._window.last >= self._total and self.scroll_y >= self.max_scroll_y:
             self.anchor()
 
-    def _put_cursor_in_sight(self) -> None:
+    def _put_cursor_in_view(self) -> None:
         bottom = self.scroll_offset.y + self.size.height
-        in_sight = [view for view in self._views if view.virtual_region.y < bottom]
-        self.cursor = in_sight[-1] if in_sight else None
+        in_view = [view for view in self._views if view.virtual_region.y < bottom]
+        self.cursor = in_view[-1] if in_view else None
 
 
 def entry_view(entry: Entry) -> EntryView:
-    """Make the widget for an entry."""
+    """Return the widget for an entry."""
     match entry:
         case UserMessage():
             return UserEntry(entry)

@@ -1,4 +1,4 @@
-"""The line that says what a running turn is busy with. It ticks only while one runs."""
+"""The welcome in an empty conversation, and the line that shows the running turn."""
 
 from collections.abc import Callable
 from time import monotonic
@@ -8,17 +8,51 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
-from tui.model.chat import TurnState
+from tui.model.chat import BackendKind, ModelView, TurnState
 
 QUIET_SECONDS: Final = 2
-"""Seconds after which the line says how long the turn has been running."""
+"""Seconds after which the line shows how long the turn has been running."""
+
+_EXAMPLES: Final = {
+    BackendKind.DEMO: ("add a note: buy milk", "list my notes"),
+}
+_DEFAULT_EXAMPLES: Final = ("what can your tools do?", "list the open branches")
+
+_KEYS: Final = (
+    ("↵", "sends"),
+    ("Ctrl+J", "starts a new line"),
+    ("/  @", "complete prompts and resources, with Tab"),
+    ("↑", "brings back earlier messages"),
+    ("Esc", "stops the answer"),
+    ("F1", "shows all keys"),
+)
+
+
+class Welcome(Static):
+    """What to try, and the most important keys, in an empty conversation."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__("", markup=False, id=id)
+
+    def show(self, model: ModelView) -> None:
+        examples = _EXAMPLES.get(model.backend, _DEFAULT_EXAMPLES)
+        lines = [
+            Content.styled("What would you like to do?", "bold"),
+            Content(""),
+            Content.styled("Try", "$foreground 60%"),
+            *(Content.assemble("  ", (example, "$text-primary")) for example in examples),
+            Content(""),
+            Content.styled("Keys", "$foreground 60%"),
+            *(Content.assemble(f"  {key:<8}", (text, "$foreground 60%")) for key, text in _KEYS),
+        ]
+        self.update(Content("\n").join(lines))
 
 
 class WorkingLine(Static):
-    """One row that is always there, so that nothing jumps; empty while no turn runs.
+    """What the running turn is doing, or that a question waits; an empty row otherwise.
 
     Args:
-        clock: Gives seconds, as `TurnState.started_at` counts them.
+        clock: Time in seconds, on the clock of `TurnState.started_at`.
     """
 
     def __init__(
@@ -31,10 +65,11 @@ class WorkingLine(Static):
         self._clock = clock
         self._turn: TurnState | None = None
         self._queued = 0
+        self._waiting = ""
         self._timer: Timer | None = None
 
     def show(self, turn: TurnState | None, queued: int) -> None:
-        """Show what runs, and how many messages wait for its end."""
+        """Show the running turn and the number of queued messages."""
         self._turn = turn
         self._queued = queued
         if turn is not None and self._timer is None:
@@ -44,7 +79,16 @@ class WorkingLine(Static):
             self._timer = None
         self._draw()
 
+    def say_waiting(self, words: str) -> None:
+        """Show that a question waits, in place of everything else."""
+        if words != self._waiting:
+            self._waiting = words
+            self._draw()
+
     def _draw(self) -> None:
+        if self._waiting:
+            self.update(Content.styled(self._waiting, "$text-warning"))
+            return
         if self._turn is None:
             self.update("")
             return

@@ -1,23 +1,40 @@
-"""Which entries of a long conversation are on the screen: a window that follows or slides."""
+"""Limits of what the transcript mounts and draws: a window of entries, and a part of each text.
+
+The viewer shows the whole of a text.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tui.model.chat import ChatNotice, Entry, ModelText, Thought, UserMessage
-from tui.ui.widgets.clipping import MAX_SHOWN, MAX_SHOWN_LINES
+from tui.model.chat import ChatNotice, Entry, ModelText, UserMessage
+
+MAX_SHOWN_LINES: Final = 200
+"""Lines drawn of one text."""
+
+MAX_SHOWN: Final = 16_000
+"""Characters drawn of one text."""
+
+MAX_MARKDOWN: Final = 20_000
+"""Characters of a text that are parsed as Markdown; the rest is plain text."""
+
+MAX_MARKDOWN_LINES: Final = 1_000
+"""Lines of a text that are parsed as Markdown; they limit list items and table rows."""
+
+MAX_BLOCKS: Final = 300
+"""Markdown blocks drawn of one text; the rest is plain text."""
 
 MAX_ENTRIES: Final = 80
-"""Entries mounted while the end is followed."""
+"""Entries mounted while the transcript follows the end."""
 
 MAX_ROWS: Final = 1_200
-"""Rows mounted while the end is followed, estimated; one entry alone may have more."""
+"""Estimated rows mounted while it follows the end; a single entry may have more."""
 
 STEP: Final = 30
-"""Entries that one step back or forth brings in."""
+"""Entries that are loaded in one step."""
 
 MAX_MOUNTED: Final = 140
-"""Entries mounted while the user looks around."""
+"""Entries mounted while the user has scrolled up."""
 
 Rows = Callable[[int], int]
 """Estimates the rows of the entry at an index."""
@@ -25,28 +42,27 @@ Rows = Callable[[int], int]
 
 @dataclass(slots=True)
 class Window:
-    """The entries from index `first` up to, not including, `last` are mounted."""
+    """The mounted entries: from index `first` up to, but not including, `last`."""
 
     first: int = 0
     last: int = 0
 
     @property
     def size(self) -> int:
-        """How many entries are mounted."""
         return self.last - self.first
 
     def move_to_end(self, total: int, rows: Rows) -> None:
-        """Hold as much of the end as the limits allow."""
+        """Show as much of the end as the limits allow."""
         self.last = total
         self.first = self._reach_back(total, MAX_ENTRIES, rows)
 
     def move_earlier(self, rows: Rows) -> None:
-        """Bring in earlier entries; let go of late ones where there are too many."""
+        """Add earlier entries, and drop the latest if there are too many."""
         self.first = self._reach_back(self.first, STEP, rows)
         self.last = min(self.last, self.first + MAX_MOUNTED)
 
     def move_later(self, total: int, rows: Rows) -> None:
-        """Bring in later entries; let go of early ones where there are too many."""
+        """Add later entries, and drop the earliest if there are too many."""
         budget = MAX_ROWS
         end = min(total, self.last + STEP)
         while self.last < end and budget > 0:
@@ -55,12 +71,11 @@ class Window:
         self.first = max(self.first, self.last - MAX_MOUNTED)
 
     def grow(self, total: int) -> None:
-        """Take in new entries at the end, unless the window is full or elsewhere."""
+        """Add new entries at the end while there is room."""
         room = max(0, MAX_MOUNTED - self.size)
         self.last = min(total, self.last + room)
 
     def excess(self, rows: Rows) -> int:
-        """Count the entries at the top that following the end does not need."""
         return max(0, self._reach_back(self.last, MAX_ENTRIES, rows) - self.first)
 
     def _reach_back(self, end: int, most: int, rows: Rows) -> int:
@@ -74,18 +89,32 @@ class Window:
 
 
 def estimate_rows(entry: Entry, width: int) -> int:
-    """Guess how many rows an entry takes, without laying it out.
-
-    Args:
-        entry: The entry.
-        width: The cells a row has.
-    """
+    """Estimate the rows of an entry at a width in cells, without laying it out."""
     match entry:
         case UserMessage(text=text) | ModelText(text=text) | ChatNotice(text=text):
             part = text[:MAX_SHOWN]
             lines = min(part.count("\n") + 1, MAX_SHOWN_LINES)
             return 1 + lines + len(part) // max(20, width)
-        case Thought():
-            return 2
         case _:
             return 2
+
+
+def shown_part(text: str) -> tuple[str, int]:
+    """Cut a text to the transcript's limits.
+
+    Returns:
+        The part to show, and the number of characters left out.
+    """
+    part = text[:MAX_SHOWN]
+    lines = part.split("\n", MAX_SHOWN_LINES)
+    if len(lines) > MAX_SHOWN_LINES:
+        part = "\n".join(lines[:MAX_SHOWN_LINES])
+    return part, len(text) - len(part)
+
+
+def markdown_part(text: str) -> str:
+    """Return the part of a text to parse: whole lines, unless the first is too long."""
+    if len(text) <= MAX_MARKDOWN and text.count("\n") < MAX_MARKDOWN_LINES:
+        return text
+    lines = text[:MAX_MARKDOWN].split("\n", MAX_MARKDOWN_LINES)
+    return "".join(f"{line}\n" for line in lines[:-1]) or text[:MAX_MARKDOWN]

@@ -1,4 +1,4 @@
-"""The arguments of a call as a form. What the form does not show, or nobody touched, stays."""
+"""A form for the arguments of a call; values not shown or not edited are kept."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,8 +9,8 @@ from textual.containers import VerticalScroll
 
 from tui.model.requests import FieldKind, FormField, FormValue
 from tui.text import sanitize
-from tui.ui.widgets.form_fields import MAX_TYPED, FieldRow, make_row
-from tui.ui.widgets.plain import one_line
+from tui.ui.widgets.forms.form_fields import MAX_TYPED, FieldRow, make_row
+from tui.ui.widgets.text.plain import one_line
 
 
 class ArgumentForm(VerticalScroll, can_focus=False):
@@ -18,7 +18,7 @@ class ArgumentForm(VerticalScroll, can_focus=False):
 
     Args:
         fields: What can be filled in.
-        values: What is filled in; nothing for arguments that the form cannot show.
+        values: The current arguments.
         id: The widget's id.
     """
 
@@ -35,35 +35,32 @@ class ArgumentForm(VerticalScroll, can_focus=False):
         self._rows = self._make_rows()
 
     def compose(self) -> ComposeResult:
-        """Compose the rows."""
         yield from self._rows
 
     @property
     def first(self) -> FieldRow | None:
-        """The first row."""
         return self._rows[0] if self._rows else None
 
     @property
     def left_out(self) -> int:
-        """How many arguments there are for which the form has no field."""
         return len(self._base.keys() - {field.key for field in self._fields})
 
     async def refill(self, values: Mapping[str, Any]) -> None:
-        """Show other values, which have to fit; see `fill`."""
+        """Show other values, for which `fill` must succeed."""
         self._base = dict(values)
         self._rows = self._make_rows()
         await self.recompose()
 
     def check(self) -> FieldRow | None:
-        """Give the first row whose value cannot be taken; each says what is wrong with its own."""
+        """Validate all rows, each of which shows its problem; return the first invalid one."""
         wrong = [row for row in self._rows if row.check()]
         return wrong[0] if wrong else None
 
     def values(self) -> dict[str, Any]:
-        """Give the arguments as they stand.
+        """Return the arguments as edited.
 
         Raises:
-            ValueError: If a value is of the wrong type, which `check` finds.
+            ValueError: If a value has the wrong type; call `check` first.
         """
         entered = {row.field.key: row.value() for row in self._rows}
         return merge(self._base, [row.field for row in self._rows], entered)
@@ -74,11 +71,11 @@ class ArgumentForm(VerticalScroll, can_focus=False):
 
 
 def fill(fields: Sequence[FormField], values: Mapping[str, Any]) -> tuple[FormField, ...] | None:
-    """Fill a form in with arguments.
+    """Set arguments as the defaults of a form's fields.
 
     Returns:
-        The fields with the arguments as their defaults; None where an argument is one that its
-        field cannot show as it is, such as a text of several lines, or there are no fields.
+        The fields; None if there are none, or one cannot show its argument unchanged, such as a
+        text of several lines.
     """
     filled = []
     for field in fields:
@@ -93,9 +90,9 @@ def fill(fields: Sequence[FormField], values: Mapping[str, Any]) -> tuple[FormFi
 def merge(
     base: Mapping[str, Any], fields: Sequence[FormField], entered: Mapping[str, FormValue]
 ) -> dict[str, Any]:
-    """Put what was entered into the arguments that the form was filled in with.
+    """Apply the entered values to the original arguments.
 
-    A field that was emptied takes its argument out; one that was not touched leaves it as it is.
+    An emptied field removes its argument; an unedited one leaves it unchanged.
     """
     merged = dict(base)
     for field in fields:
@@ -110,7 +107,7 @@ def merge(
 
 
 def _shows(field: FormField, value: object) -> bool:
-    """Tell whether a field shows a value as it is."""
+    """Whether a field can show a value unchanged."""
     choices = {option.value for option in field.options}
     match field.kind:
         case FieldKind.TEXT:
@@ -124,11 +121,11 @@ def _shows(field: FormField, value: object) -> bool:
         case FieldKind.CHOICE:
             return isinstance(value, str) and value in choices
         case FieldKind.CHOICES:
-            # What is ticked comes back in the order of the options, each once.
+            # The control returns the selected options in their order, each once.
             order = [option.value for option in field.options]
             return isinstance(value, list) and value == [one for one in order if one in value]
 
 
 def _fits_line(text: str) -> bool:
-    """Tell whether a line shows a text to the last character."""
+    """Whether an input shows a text in full."""
     return len(text) <= MAX_TYPED and one_line(text) == text and sanitize(text) == text

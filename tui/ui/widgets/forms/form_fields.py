@@ -1,4 +1,4 @@
-"""The fields of a form that a server asks to fill in, each with its own word on what is wrong."""
+"""The fields of a form that a server requests; each shows what is wrong with its value."""
 
 import math
 from abc import abstractmethod
@@ -16,16 +16,16 @@ from textual.widgets.selection_list import Selection
 
 from tui.model.requests import FieldKind, FormField, FormValue
 from tui.text import clip, counted
-from tui.ui.widgets.plain import PlainText, block, one_line
+from tui.ui.widgets.text.plain import PlainText, block, one_line
 
 MAX_TYPED: Final = 10_000
-"""Characters that can be typed into a field."""
+"""Characters of a field's input."""
 
 MAX_LABEL: Final = 200
-"""Characters of a title, and of an option, that are shown."""
+"""Characters shown of a title or an option."""
 
 MAX_DESCRIPTION: Final = 1_000
-"""Characters of a field's description that are shown."""
+"""Characters shown of a field's description."""
 
 PRIVATE_WARNING: Final = (
     "This looks like a secret. Servers must not ask for one: leave it out unless you are sure."
@@ -42,21 +42,17 @@ _HINTS: Final[Mapping[str, str]] = {
 
 
 class TypedLine(Input):
-    """A line that keeps all of a paste of several lines, where Textual keeps the first."""
+    """An input that keeps all lines of a paste; Textual's keeps the first."""
 
     def on_paste(self, event: events.Paste) -> None:
-        """Put the whole text in, its lines joined by spaces."""
+        """Insert the whole text, its lines joined by spaces."""
         event.stop()
         event.prevent_default()
         self.replace(" ".join(event.text.split()), *self.selection)
 
 
 class FieldRow(Vertical):
-    """A label, the server's words, a control and what is wrong with the value in it.
-
-    Args:
-        field: What is asked.
-    """
+    """A label, the server's description, a control, and the problem with its value."""
 
     def __init__(self, field: FormField) -> None:
         super().__init__(classes="field")
@@ -65,18 +61,17 @@ class FieldRow(Vertical):
 
     @abstractmethod
     def make_control(self) -> Widget:
-        """Make the control, filled with the default."""
+        """Return the control, set to the default."""
 
     @abstractmethod
     def value(self) -> FormValue:
-        """Give what is filled in; None where nothing is.
+        """Return the value, or None if the field is empty.
 
         Raises:
-            ValueError: If it is of the wrong type; the text says what is wanted.
+            ValueError: If it has the wrong type; the message is for the user.
         """
 
     def compose(self) -> ComposeResult:
-        """Compose the parts, one below the other."""
         field = self.field
         kind = field.format or field.kind.value
         notes = " · ".join((kind, "required")) if field.required else kind
@@ -93,11 +88,10 @@ class FieldRow(Vertical):
         yield PlainText(classes="field-problem")
 
     def on_mount(self) -> None:
-        """Begin without a complaint."""
         self.complain("")
 
     def check(self) -> str:
-        """Say what is wrong with the value, show it beside the control, and give the reason."""
+        """Validate the value; show and return the problem, or an empty string."""
         try:
             reason = problem_of(self.field, self.value())
         except ValueError as error:
@@ -106,7 +100,6 @@ class FieldRow(Vertical):
         return reason
 
     def complain(self, reason: str) -> None:
-        """Show a reason, or none."""
         line = self.query_one(".field-problem", PlainText)
         line.update(Content(_label(reason)))
         line.display = bool(reason)
@@ -114,13 +107,12 @@ class FieldRow(Vertical):
 
 
 class TypedField(FieldRow):
-    """A text, an address, a date or a number, typed into one line."""
+    """A text, an address, a date or a number in a one-line input."""
 
     def make_control(self) -> Input:
-        """Make a line that takes only what the kind allows."""
         field = self.field
         control = TypedLine(
-            self._begun_with(),
+            self._initial_text(),
             placeholder=_HINTS.get(field.format or field.kind, ""),
             type=_input_type(field.kind),
             max_length=MAX_TYPED,
@@ -128,13 +120,13 @@ class TypedField(FieldRow):
             select_on_focus=False,
             compact=True,
         )
-        control.cursor_blink = False  # a blink is a repaint twice a second, for ever
+        control.cursor_blink = False  # a blinking cursor repaints twice a second
         return control
 
     def value(self) -> FormValue:
-        """Give the text or the number; a default that was not touched as it came."""
+        """Return the text or number; an unedited default is returned unchanged."""
         control = self.query_one(Input)
-        if control.value == self._begun_with():
+        if control.value == self._initial_text():
             return self.field.default
         match self.field.kind:
             case FieldKind.INTEGER:
@@ -144,7 +136,7 @@ class TypedField(FieldRow):
             case _:
                 return control.value or None
 
-    def _begun_with(self) -> str:
+    def _initial_text(self) -> str:
         default = self.field.default
         return "" if default is None else one_line(str(default))[:MAX_TYPED]
 
@@ -153,55 +145,54 @@ class ChoiceField(FieldRow):
     """One of several options, or yes or no."""
 
     def make_control(self) -> Select[int]:
-        """Make a list that folds down; options are known by their place."""
+        """Return a drop-down list whose values are the indexes of the options."""
         options = self.field.options
         labels = [_label(option.label) for option in options] if options else ["Yes", "No"]
-        begun = self._place_of(self.field.default)
+        initial = self._index_of(self.field.default)
         return Select(
             _numbered(labels),
             prompt="choose…",
-            value=Select.NULL if begun is None else begun,
+            value=Select.NULL if initial is None else initial,
             type_to_search=False,
             compact=True,
         )
 
     def value(self) -> FormValue:
-        """Give the chosen option's value, or whether Yes was chosen."""
-        place = self.query_one(Select).value
-        if not isinstance(place, int):
+        """Return the chosen option's value; without options, whether Yes was chosen."""
+        index = self.query_one(Select).value
+        if not isinstance(index, int):
             return None
-        return self.field.options[place].value if self.field.options else place == 0
+        return self.field.options[index].value if self.field.options else index == 0
 
-    def _place_of(self, value: FormValue) -> int | None:
+    def _index_of(self, value: FormValue) -> int | None:
         if isinstance(value, bool):
             return 0 if value else 1
-        places = (i for i, option in enumerate(self.field.options) if option.value == value)
-        return next(places, None)
+        indexes = (i for i, option in enumerate(self.field.options) if option.value == value)
+        return next(indexes, None)
 
 
 class ChoicesField(FieldRow):
     """Some of several options."""
 
     def make_control(self) -> SelectionList[int]:
-        """Make a list whose options are ticked."""
         default = self.field.default
-        begun = default if isinstance(default, tuple) else ()
+        initial = default if isinstance(default, tuple) else ()
         return SelectionList(
             *(
-                Selection(Content(_label(option.label)), place, option.value in begun)
-                for place, option in enumerate(self.field.options)
+                Selection(Content(_label(option.label)), index, option.value in initial)
+                for index, option in enumerate(self.field.options)
             ),
             compact=True,
         )
 
     def value(self) -> FormValue:
-        """Give the ticked options' values in the server's order."""
+        """Return the values of the selected options in the server's order."""
         chosen = sorted(self.query_one(SelectionList).selected)
-        return tuple(self.field.options[place].value for place in chosen) or None
+        return tuple(self.field.options[index].value for index in chosen) or None
 
 
 def make_row(field: FormField) -> FieldRow:
-    """Make the row that fits a field's kind."""
+    """Return the row for a field's kind."""
     match field.kind:
         case FieldKind.CHOICE | FieldKind.BOOLEAN:
             return ChoiceField(field)
@@ -212,10 +203,10 @@ def make_row(field: FormField) -> FieldRow:
 
 
 def problem_of(field: FormField, value: FormValue) -> str:
-    """Say what is wrong with a value, as far as can be seen without the server's pattern.
+    """Check a value against everything but the server's pattern.
 
     Returns:
-        One line for the user, or nothing.
+        The problem in one line for the user, or an empty string.
     """
     if value is None:
         return "This is required." if field.required else ""
@@ -257,7 +248,7 @@ def _whole(text: str) -> int | None:
     try:
         return int(text)
     except ValueError:
-        raise ValueError("This has to be a whole number.") from None
+        raise ValueError("Enter a whole number.") from None
 
 
 def _number(text: str) -> float | None:
@@ -268,17 +259,17 @@ def _number(text: str) -> float | None:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError("This has to be a number.")
+        raise ValueError("Enter a number.")
     return number
 
 
 def _bound(number: float, unit: str) -> str:
-    """Write a bound with its unit, if it has one, and without a needless fraction."""
+    """Format a bound with its unit, without a fraction if it is a whole number."""
     if not float(number).is_integer():
         return f"{number:g}"
     return counted(int(number), unit) if unit else f"{int(number):,}"
 
 
 def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:
-    """Give options for a `Select`, which parses bare strings as markup; each is its number."""
-    return [(Text(label, no_wrap=True), place) for place, label in enumerate(labels)]
+    """Return options for a `Select`, which parses bare strings as markup, with their indexes."""
+    return [(Text(label, no_wrap=True), index) for index, label in enumerate(labels)]

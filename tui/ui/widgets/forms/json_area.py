@@ -1,4 +1,4 @@
-"""A text area for JSON, in which no character hides."""
+"""A JSON editor in which every character is visible."""
 
 import re
 from typing import ClassVar, Final
@@ -13,13 +13,13 @@ from textual.widgets.text_area import Edit, EditResult
 from tui.model.arguments import reveal
 
 MAX_EDITABLE: Final = 20_000
-"""Characters that can be edited at once; every key lays the lines out anew."""
+"""Characters that can be edited; every key lays all lines out again."""
 
-MAX_COLOURED_LINE: Final = 2_000
-"""Characters of a line that gets colours."""
+MAX_HIGHLIGHTED_LINE: Final = 2_000
+"""Characters of a line that is highlighted."""
 
 _DECK_KEYS: Final = frozenset({"f6", "f7"})
-"""Keys of `TextArea` that the deck uses otherwise."""
+"""Keys of `TextArea` that the deck binds itself."""
 
 _TOKEN: Final = re.compile(
     r"""
@@ -33,10 +33,10 @@ _TOKEN: Final = re.compile(
 
 
 class JsonArea(TextArea, inherit_bindings=False):
-    """Edits JSON. Characters that do not show become escapes as they come in.
+    """Edit JSON. Invisible characters become escapes when they are inserted.
 
     Args:
-        text: What is edited; without characters that do not show.
+        text: The initial text, without invisible characters.
         id: The widget's id.
     """
 
@@ -54,7 +54,7 @@ class JsonArea(TextArea, inherit_bindings=False):
     ]
 
     class TooLong(Message):
-        """What was to be put in has no room."""
+        """A paste was refused because it is too long."""
 
     def __init__(self, text: str, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(
@@ -65,27 +65,26 @@ class JsonArea(TextArea, inherit_bindings=False):
             highlight_cursor_line=False,
             tab_behavior="focus",
         )
-        self.cursor_blink = False  # a blink is a repaint twice a second, for ever
+        self.cursor_blink = False  # a blinking cursor repaints twice a second
 
     def edit(self, edit: Edit) -> EditResult:
-        """Put text in, with escapes for what does not show."""
         edit.text = reveal(edit.text)
         return super().edit(edit)
 
     def get_line(self, line_index: int) -> Text:
-        """Give a line with colours."""
+        """Return a line, highlighted."""
         line = super().get_line(line_index)
-        if len(line) <= MAX_COLOURED_LINE:
+        if len(line) <= MAX_HIGHLIGHTED_LINE:
             for token in _TOKEN.finditer(line.plain):
                 style = self.get_component_rich_style(f"json-area--{token.lastgroup}", partial=True)
                 line.stylize(style, *token.span())
         return line
 
     async def _on_key(self, event: events.Key) -> None:
-        """Move and delete here and now, in the order in which keys were pressed.
+        """Run the widget's own keys at once, in the order in which they were pressed.
 
-        Left to the app, an action runs before or after letters that were typed in the same
-        moment. Where this is no such key, Textual goes on to the text area's own method.
+        If the app ran them, they could overtake letters typed just before. For all other keys
+        Textual calls the text area's own method next.
         """
         if event.is_printable:
             return
@@ -96,14 +95,14 @@ class JsonArea(TextArea, inherit_bindings=False):
             await self.run_action(active.binding.action)
 
     async def _on_paste(self, event: events.Paste) -> None:
-        """Take a paste whole or not at all."""
+        """Insert a paste in full or not at all."""
         if self._has_room(event.text):
             await super()._on_paste(event)
         event.stop()
         event.prevent_default()
 
     def action_paste(self) -> None:
-        """Take what was copied here, whole or not at all."""
+        """Insert the app's clipboard in full or not at all."""
         if self._has_room(self.app.clipboard):
             super().action_paste()
 

@@ -1,4 +1,4 @@
-"""A list with a filter line: type to narrow, arrows to move, without leaving the line."""
+"""A list with a filter line; the arrow keys move the cursor while the filter has focus."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from textual.widgets import Input
 
 from tui.text import counted
 from tui.ui import keymap
-from tui.ui.widgets.plain import PlainText
-from tui.ui.widgets.row_list import Row, RowList
+from tui.ui.widgets.lists.row_list import Row, RowList
+from tui.ui.widgets.text.plain import PlainText
 
 T = TypeVar("T")
 
 MAX_FILTER: Final = 200
-"""Characters that a filter may have."""
+"""Characters of a filter."""
 
 MAX_SEARCHED: Final = 400
-"""Characters of a description that the filter searches."""
+"""Characters of a description that are searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class ListEntry(Generic[T]):
     """One entry of the list.
 
     Attributes:
-        item: What the entry stands for.
-        row: How it looks.
+        item: What the entry represents.
+        row: How it is drawn.
         label: Its names in lower case; matches here come first.
-        text: Further words in lower case that the filter searches.
+        text: More lower-case text to search.
     """
 
     item: T
@@ -44,7 +44,7 @@ class ListEntry(Generic[T]):
 
 
 def matching(entries: Sequence[ListEntry[T]], query: str) -> Sequence[ListEntry[T]]:
-    """Choose the entries that hold every word of a query, those with it in their names first."""
+    """Return the entries that contain every word of a query, matches in names first."""
     words = query.lower().split()
     if not words:
         return entries
@@ -59,21 +59,21 @@ def matching(entries: Sequence[ListEntry[T]], query: str) -> Sequence[ListEntry[
 
 
 class FilterLine(Input):
-    """The line to type the filter into."""
+    """The input of the filter."""
 
     def __init__(self, placeholder: str) -> None:
         super().__init__(
             placeholder=placeholder, max_length=MAX_FILTER, compact=True, select_on_focus=False
         )
-        self.cursor_blink = False  # a blink is a repaint twice a second, for ever
+        self.cursor_blink = False  # a blinking cursor repaints twice a second
 
 
 class FilterList(Vertical, Generic[T]):
-    """Entries, a filter over them, and a word on what is shown.
+    """A filter, the entries that match it, and their number.
 
     Args:
-        noun: What one entry is.
-        empty: What to say, and to do, when there are none.
+        noun: The word for one entry.
+        empty: The text shown if there are no entries.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.LIST)
@@ -95,70 +95,55 @@ class FilterList(Vertical, Generic[T]):
         self._shown: Sequence[ListEntry[T]] = ()
 
     def compose(self) -> ComposeResult:
-        """Compose the filter line, the list and the count."""
         yield FilterLine(f"/ filter {self._noun}s")
         yield RowList()
         yield PlainText(self._empty, classes="empty")
         yield PlainText(classes="count")
 
     def on_mount(self) -> None:
-        """Begin empty."""
         self._show()
 
     @property
     def current(self) -> T | None:
-        """What the entry under the cursor stands for."""
         return self._shown[self.rows.cursor].item if self._shown else None
 
     @property
     def shown(self) -> Sequence[ListEntry[T]]:
-        """The entries that pass the filter."""
         return self._shown
 
     def set_entries(self, entries: Sequence[ListEntry[T]]) -> None:
-        """Replace the entries.
-
-        The cursor stays on the entry of the same name, but where nobody has moved it yet.
-        """
+        """Replace the entries; the cursor stays on the same name if the user has moved it."""
         self._entries = entries
         self._show(keep=True)
 
     def set_filter(self, query: str) -> None:
-        """Narrow the list to a query."""
         self.line.value = query
         self._show()
 
     def focus_list(self) -> None:
-        """Give the list the focus."""
         self.rows.focus()
 
     def action_filter(self) -> None:
-        """Go to the filter line."""
         self.line.focus()
 
     def action_clear_filter(self) -> None:
-        """Show everything again."""
         self.line.value = ""
         self.rows.focus()
 
     def action_move(self, by: int) -> None:
-        """Move the cursor."""
         self.rows.cursor += by
 
     def action_page(self, direction: int) -> None:
-        """Move the cursor by a page."""
         self.rows.page(direction)
 
     def action_first(self) -> None:
-        """Move the cursor to the first row."""
         self.rows.cursor = 0
 
     def action_last(self) -> None:
-        """Move the cursor to the last row."""
         self.rows.cursor = len(self._shown) - 1
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Offer only what has an effect now."""
+        """Enable only the keys that have an effect now."""
         match action:
             case "filter":
                 return not self.line.has_focus
@@ -190,7 +175,7 @@ class FilterList(Vertical, Generic[T]):
         self.post_message(self.Moved())
 
     def _show(self, *, keep: bool = False) -> None:
-        """Apply the filter and draw what passes."""
+        """Apply the filter and draw the matches."""
         keep = keep and bool(self._shown) and (self.has_focus_within or self.rows.cursor > 0)
         label = self._shown[self.rows.cursor].label if keep else None
         self._shown = matching(self._entries, self.line.value)

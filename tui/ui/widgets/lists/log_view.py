@@ -1,4 +1,4 @@
-"""A view of log lines that follows the end and draws only what is in view."""
+"""A view of log lines that follows the end and draws only the visible rows."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -20,21 +20,21 @@ from tui.model.chat import Severity
 from tui.model.events import LogLine
 from tui.text import clip
 from tui.ui import keymap
-from tui.ui.widgets.plain import fit, ink, one_line
+from tui.ui.widgets.text.plain import fit, ink, one_line
 
 MAX_LINES: Final = 1_000
-"""Log lines that the view holds; the oldest go first."""
+"""Log lines kept; the oldest are dropped."""
 
 MAX_CHARACTERS: Final = 600
-"""Characters of one log line that the view shows."""
+"""Characters shown of one log line."""
 
 INDENT: Final = "         "
-"""Stands under the time on the further rows of a line."""
+"""Shown below the time on the other rows of a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A log line and whose it is."""
+    """A log line and the server, or gemdeck, that it belongs to."""
 
     owner: str
     line: LogLine
@@ -48,7 +48,7 @@ class _Row:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Break a text of one line between words, or within one that is too long."""
+    """Wrap one line between words, or within a word that is too long."""
     lines = wrap(text, width, break_on_hyphens=False)
     if text.isascii():
         return lines
@@ -56,7 +56,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 class LogView(ScrollView, can_focus=True, inherit_bindings=False):
-    """Log lines, wrapped, under a heading wherever the writer changes."""
+    """Wrapped log lines, with a heading wherever the owner or source changes."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.LOG)
 
@@ -89,17 +89,16 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def entries(self) -> tuple[LogEntry, ...]:
-        """The lines in the view, oldest first."""
         return tuple(self._entries)
 
     def replace(self, entries: Iterable[LogEntry]) -> None:
-        """Show these lines instead, from their end."""
+        """Replace the lines and scroll to the end."""
         self._entries = deque(entries, maxlen=MAX_LINES)
         self._lay_out()
         self.scroll_end(animate=False, force=True, immediate=True)
 
     def append(self, entries: Iterable[LogEntry]) -> None:
-        """Add lines at the end; the view follows if the end was in view."""
+        """Append lines; follow them if the end was in view."""
         follow = self.is_vertical_scroll_end
         offset = self.scroll_offset.y
         dropped = 0
@@ -125,7 +124,6 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         self._rows.extend(self._laid_out(entry, before))
 
     def _lay_out(self) -> None:
-        """Wrap every line anew."""
         self._width = self.size.width
         entries = tuple(self._entries)
         self._entries.clear()
@@ -157,7 +155,6 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
             yield _Row(((INDENT, "log-view--time"), (chunk, style)))
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of the view."""
         width = self.size.width
         index = y + self.scroll_offset.y
         base = self.rich_style
@@ -173,7 +170,6 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         return Strip(segments).extend_cell_length(width, base)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Fit the rows to the new size."""
         if event.size.width != self._width:
             follow = self.is_vertical_scroll_end
             self._lay_out()

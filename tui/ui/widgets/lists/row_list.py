@@ -1,4 +1,4 @@
-"""A list of one-line rows that draws only what is in view, so that ten thousand cost nothing."""
+"""A list of one-line rows that draws only the visible ones, so it can have ten thousand."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.ui.widgets.plain import fit, ink, one_line
+from tui.ui.widgets.text.plain import fit, ink, one_line
 
 MAX_LEAD: Final = 14
-"""Cells that the leading column may take."""
+"""Widest leading column, in cells."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: a muted leading column, the label, and a word at the right edge."""
+    """One row: a muted leading column, the label, and a right-aligned word."""
 
     lead: str
     label: str
@@ -30,7 +30,7 @@ class Row:
 
 
 class RowList(ScrollView, can_focus=True, inherit_bindings=False):
-    """Rows under a cursor. Keys reach it through the container that binds them."""
+    """Rows with a cursor. The container binds the keys."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -59,7 +59,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     hovered: var[int] = var(-1)
 
     class Moved(Message):
-        """The cursor stands on another row, or on a row of other content."""
+        """The cursor is on another row, or its row changed."""
 
         def __init__(self, row_list: "RowList") -> None:
             super().__init__()
@@ -67,11 +67,10 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
         @property
         def control(self) -> "RowList":
-            """The list."""
             return self.row_list
 
     class Chosen(Message):
-        """The row under the cursor was chosen by mouse."""
+        """The row under the cursor was double-clicked."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,11 +79,10 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def rows(self) -> Sequence[Row]:
-        """The rows, in order."""
         return self._rows
 
     def set_rows(self, rows: Sequence[Row], cursor: int = 0) -> None:
-        """Replace all rows and put the cursor on one of them."""
+        """Replace all rows and set the cursor."""
         self._rows = rows
         longest = max((len(row.lead) for row in rows), default=0)
         self._lead_width = min(longest, MAX_LEAD)
@@ -95,25 +93,20 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(self.Moved(self))
 
     def validate_cursor(self, cursor: int) -> int:
-        """Keep the cursor on a row."""
         return max(0, min(cursor, len(self._rows) - 1))
 
     def watch_cursor(self, before: int, now: int) -> None:
-        """Show the cursor's new place."""
         self._refresh_rows(before, now)
         self._scroll_to_cursor()
         self.post_message(self.Moved(self))
 
     def watch_hovered(self, before: int, now: int) -> None:
-        """Show which row is under the pointer."""
         self._refresh_rows(before, now)
 
     def page(self, direction: int) -> None:
-        """Move the cursor by the height of the view."""
         self.cursor += direction * max(1, self.size.height - 1)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of the view."""
         width = self.scrollable_content_region.width
         index = y + self.scroll_offset.y
         base = self.rich_style
@@ -157,21 +150,18 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         )
 
     def on_resize(self, event: events.Resize) -> None:
-        """Fit the rows to the new size."""
         self.virtual_size = Size(event.size.width, len(self._rows))
         self._scroll_to_cursor()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Note the row under the pointer."""
         index = event.y + self.scroll_offset.y
         self.hovered = index if index < len(self._rows) else -1
 
     def on_leave(self, _: events.Leave) -> None:
-        """Forget it."""
         self.hovered = -1
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the click was; a double click chooses."""
+        """Move the cursor to the clicked row; a double click chooses it."""
         index = event.y + self.scroll_offset.y
         if index < len(self._rows):
             self.cursor = index

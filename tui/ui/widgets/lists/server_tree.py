@@ -1,4 +1,4 @@
-"""The servers as a tree whose rows change in place: cursor, folding and scroll stay."""
+"""The server tree. Rows change in place, so that cursor, folding and scroll position stay."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,36 +18,23 @@ from textual.widgets.tree import TreeNode
 
 from tui.model.servers import Failure, ServerId, ServerStatus, ServerView
 from tui.ui import keymap
-from tui.ui.widgets.plain import count, fit, ink, one_line, plain_label
 from tui.ui.widgets.status import GLYPHS, TONES, Tone, status_word
+from tui.ui.widgets.text.plain import count, fit, ink, one_line, plain_label
 
 STATUS_WIDTH: Final = 13
 """Cells of the status column; the longest word, ``needs sign-in``, fills it."""
 
 MAX_REASON_ROWS: Final = 4
-"""Rows that a reason, and an advice, may take."""
+"""Rows of a failure's reason, and of its advice."""
 
 MAX_STDERR_ROWS: Final = 3
-"""Last lines of standard error that stand under a server that failed or is tried again."""
+"""Last lines of standard error shown below a server that failed or retries."""
 
 ERA_BADGE: Final = " 2026"
-"""Marks a connection that speaks revision 2026-07-28 of MCP, or a later one."""
+"""Marks a stateless connection: revision 2026-07-28 of MCP or later."""
 
-UNREVIEWED: Final = Failure("You have not trusted it yet.", "t shows what it would run.")
-"""What stands under an untrusted server of which nothing else is known."""
-
-_TROUBLED: Final = frozenset(
-    {
-        ServerStatus.RETRYING,
-        ServerStatus.FAILED,
-        ServerStatus.INVALID,
-        ServerStatus.UNTRUSTED,
-    }
-)
-"""Statuses whose reason is shown without a key."""
-
-_UNDECIDED: Final = frozenset({ServerStatus.STARTING, ServerStatus.STOPPING})
-"""Statuses that neither begin a trouble nor end one."""
+UNREVIEWED: Final = Failure("Not trusted yet.", "Press t to review what it would run.")
+"""Shown below an untrusted server without another reason."""
 
 
 class RowKind(StrEnum):
@@ -64,7 +51,7 @@ class RowKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TreeRow:
-    """One row: whose it is, what it shows, its text and, on a catalog row, its number."""
+    """One row; `number` is for catalog rows, `view` for the rows of servers."""
 
     kind: RowKind
     server: ServerId
@@ -73,16 +60,9 @@ class TreeRow:
     view: ServerView | None = None
 
 
-def child_rows(view: ServerView, width: int, trouble: Failure | None = None) -> list[TreeRow]:
-    """List the rows under a server, wrapped to `width` cells.
-
-    Args:
-        view: The server.
-        width: Cells of a row.
-        trouble: Why the attempt before this one failed; shown while nothing newer is known, so
-            that the reason stays in sight while a server is tried again and again.
-    """
-    failure = view.failure or trouble
+def child_rows(view: ServerView, width: int) -> list[TreeRow]:
+    """Return the rows below a server, wrapped to `width` cells."""
+    failure = view.failure or view.last_failure  # stays visible during retries
     if failure is None and view.status is ServerStatus.UNTRUSTED:
         failure = UNREVIEWED
     reasons = _failure_rows(view, failure, width) if failure is not None else ()
@@ -117,14 +97,14 @@ def _catalog_rows(view: ServerView) -> Iterator[TreeRow]:
 
 
 def _era_badge(view: ServerView, width: int) -> str:
-    """Mark a connection of the newer era behind the server's name, where both have room."""
+    """Return the badge of a stateless connection if it fits beside the server's name."""
     if view.info is None or not view.info.is_stateless:
         return ""
     return ERA_BADGE if cell_len(view.id) + len(ERA_BADGE) <= width else ""
 
 
 class ServerTree(Tree[TreeRow], inherit_bindings=False):
-    """Draws servers and what stands under them; knows no commands."""
+    """Draw the servers and the rows below them; the pane adds the commands."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SERVERS)
     ICON_NODE = ICON_NODE_EXPANDED = ""
@@ -143,7 +123,7 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
     """
 
     class Moved(Message):
-        """The cursor stands on another server, or its server changed."""
+        """The cursor is on another server, or its server changed."""
 
     def __init__(self) -> None:
         super().__init__(plain_label("servers"))
@@ -151,12 +131,12 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
         self.guide_depth = 2
         self.auto_expand = False
         self._rows_by_server: dict[ServerId, TreeNode[TreeRow]] = {}
-        self._troubles: dict[ServerId, Failure | None] = {}
+        self._troubled: set[ServerId] = set()
         self._unfolded: set[ServerId] = set()
 
     @property
     def current(self) -> ServerView | None:
-        """The server under the cursor, or the one the row under it belongs to."""
+        """The server of the row under the cursor."""
         row = self.cursor_node.data if self.cursor_node is not None else None
         if row is None or row.server not in self._rows_by_server:
             return None
@@ -164,7 +144,7 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
         return data.view if data is not None else None
 
     def show(self, servers: Sequence[ServerView]) -> None:
-        """Draw these servers; rows that exist already change in place."""
+        """Draw these servers, updating existing rows in place."""
         if tuple(self._rows_by_server) != tuple(view.id for view in servers):
             self._rebuild(servers)
         for view in servers:
@@ -172,18 +152,17 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
         self.post_message(self.Moved())
 
     def tick(self) -> None:
-        """Draw the countdown of the servers that retry."""
         for node in self._rows_by_server.values():
             view = node.data.view if node.data is not None else None
             if view is not None and view.status is ServerStatus.RETRYING:
                 node.refresh()
 
     def _rebuild(self, servers: Sequence[ServerView]) -> None:
-        """Begin anew with other servers; the cursor stays on its server."""
+        """Rebuild the tree for another list of servers; the cursor stays on its server."""
         kept = self.current
-        there = {view.id for view in servers}
-        self._unfolded &= there
-        self._troubles = {key: why for key, why in self._troubles.items() if key in there}
+        present = {view.id for view in servers}
+        self._unfolded &= present
+        self._troubled &= present
         unfolded = {server for server, node in self._rows_by_server.items() if node.is_expanded}
         self.clear()
         self._rows_by_server = {
@@ -210,26 +189,25 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
         self._update_children(node, view)
 
     def _fold_by_trouble(self, node: TreeNode[TreeRow], view: ServerView) -> None:
-        """Unfold a server when its trouble begins, and fold it again once that is over.
+        """Unfold a server when it starts to fail, and fold it again when it is ready.
 
-        Within one trouble the user's own folding stands, however often the server is tried. One
-        that has come up stays unfolded where the cursor is on one of its rows.
+        In between, the user's own folding is kept through all retries. A server stays unfolded
+        if the cursor is on one of its rows.
         """
-        if view.status in _TROUBLED:
-            if view.id not in self._troubles and not node.is_expanded:
+        if view.is_troubled:
+            if view.id not in self._troubled and not node.is_expanded:
                 self._unfolded.add(view.id)
                 node.expand()
-            self._troubles[view.id] = view.failure
-        elif view.status not in _UNDECIDED:
-            self._troubles.pop(view.id, None)
-            if view.id in self._unfolded:
-                self._unfolded.discard(view.id)
-                if self.cursor_node is None or self.cursor_node.parent is not node:
-                    node.collapse()
+            self._troubled.add(view.id)
+            return
+        self._troubled.discard(view.id)
+        if view.id in self._unfolded:
+            self._unfolded.discard(view.id)
+            if self.cursor_node is None or self.cursor_node.parent is not node:
+                node.collapse()
 
     def _update_children(self, node: TreeNode[TreeRow], view: ServerView) -> None:
-        trouble = self._troubles.get(view.id)
-        rows = child_rows(view, self.size.width - self.guide_depth, trouble)
+        rows = child_rows(view, self.size.width - self.guide_depth)
         node.allow_expand = bool(rows)
         children = tuple(node.children)
         for child, row in zip(children, rows, strict=False):
@@ -244,11 +222,9 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
             child.remove()
 
     def get_label_width(self, node: TreeNode[TreeRow]) -> int:  # noqa: ARG002
-        """Rows are cut to the view, so none is ever wider."""
         return 1
 
     def render_label(self, node: TreeNode[TreeRow], base_style: Style, style: Style) -> Text:
-        """Draw a row in columns: glyph, name, status, number."""
         row = node.data
         if row is None:
             return Text("")
@@ -293,7 +269,6 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
         return ink(self, f"server-tree--{tone}")
 
     def action_toggle_fold(self) -> None:
-        """Fold or unfold the server under the cursor."""
         node = self._server_node()
         if node is not None and node.is_expanded:
             self.action_fold()
@@ -301,14 +276,12 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
             node.expand()
 
     def action_fold(self) -> None:
-        """Fold the server under the cursor."""
         node = self._server_node()
         if node is not None:
             self.move_cursor(node)
             node.collapse()
 
     def action_unfold(self) -> None:
-        """Unfold the server under the cursor."""
         node = self._server_node()
         if node is not None:
             node.expand()
@@ -318,12 +291,10 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
         return None if view is None else self._rows_by_server[view.id]
 
     def on_resize(self, _event: events.Resize) -> None:
-        """Wrap reasons to the new width."""
         for node in self._rows_by_server.values():
             if node.data is not None and node.data.view is not None:
                 self._update_children(node, node.data.view)
 
     def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[TreeRow]) -> None:
-        """Say that the cursor moved."""
         event.stop()
         self.post_message(self.Moved())

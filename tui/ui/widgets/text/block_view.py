@@ -1,4 +1,4 @@
-"""`BlockView`: a widget that draws blocks, and of those only the lines that are in sight."""
+"""`BlockView`: a widget that lays blocks out and draws the visible lines."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,7 +11,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
-from tui.ui.widgets.blocks import Block, stack
+from tui.ui.widgets.text.blocks import Block, stack
 
 TEXT_STYLES: Final = frozenset(
     {
@@ -37,14 +37,14 @@ TEXT_STYLES: Final = frozenset(
         "entry-strong",
     }
 )
-"""Component classes that blocks are drawn in. A container of views declares them, once for all:
-Textual resolves component classes a widget, at each change of focus."""
+"""Component classes of the blocks. The container of the views declares them, not each view:
+Textual resolves them for every declaring widget at each change of focus."""
 
 
 class BlockView(Widget):
-    """One widget for any amount of laid-out text. Its text can be selected with the mouse.
+    """One widget for any amount of laid-out text, which the mouse can select.
 
-    An ancestor has `TEXT_STYLES` among its component classes.
+    An ancestor must have `TEXT_STYLES` among its component classes.
     """
 
     DEFAULT_CSS = """
@@ -58,30 +58,25 @@ class BlockView(Widget):
         self._styles_by_name: dict[str, Style] = {}
 
     def blocks(self) -> Sequence[Block]:
-        """Give what is to be drawn now."""
         return ()
 
     def changed(self) -> None:
-        """Draw anew, because `blocks` gives something else from now on."""
+        """Redraw after `blocks` changed."""
         self._laid_out = None
         self.refresh(layout=True)
 
     def lines(self, width: int) -> list[Content]:
-        """Give all lines at a width."""
         if self._laid_out is None or self._laid_out[0] != width:
             self._laid_out = (width, stack(self.blocks(), width))
         return self._laid_out[1]
 
     def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002
-        """Fill the width there is."""
         return container.width
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
-        """Need a row for each line."""
         return len(self.lines(width)) if width else 0
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line."""
         width = self.size.width
         lines = self.lines(width)
         base = self.visual_style
@@ -100,16 +95,14 @@ class BlockView(Widget):
         return cached[2]
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Give the selected part of the lines as they stand on the screen."""
         text = "\n".join(line.plain.rstrip() for line in self.lines(self.size.width))
         return selection.extract(text), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002
-        """Draw the selection."""
         self.refresh()
 
     def notify_style_update(self) -> None:
-        """Forget the colours of the theme before."""
+        """Drop cached strips and the old theme's styles."""
         self._styles_by_name.clear()
         self._strips.clear()
         super().notify_style_update()
@@ -119,7 +112,7 @@ class BlockView(Widget):
         return None if selection is None else selection.get_span(y)
 
     def _draw(self, line: Content, y: int, base: Style) -> Strip:
-        """Turn a line into segments that know where in the text they stand."""
+        """Convert a line to segments that carry their offset in the text, for selections."""
         segments: list[Segment] = []
         x = 0
         for text, style in line.render(base, end="", parse_style=self._style):
@@ -137,9 +130,9 @@ class BlockView(Widget):
         return found
 
     def _component(self, name: str) -> Style:
-        """Give the style of a component class of an ancestor.
+        """Return the style of an ancestor's component class.
 
-        Its background may be opaque, which `get_visual_style` leaves out.
+        `get_visual_style` leaves out an opaque background, so it is added.
         """
         for node in self.ancestors:
             if isinstance(node, Widget) and name in node.COMPONENT_CLASSES:

@@ -1,7 +1,7 @@
-"""Blocks of text that lay themselves out in lines: what transcript entries are made of.
+"""Blocks of text that lay themselves out in lines; transcript entries consist of them.
 
-A block is data and geometry, not a widget, so that a list of a thousand items costs one widget
-and not three thousand. Text goes in as `Content`, never as markup.
+Blocks are not widgets, so that a list of a thousand items costs one widget and not three
+thousand. Text is passed as `Content`, never as markup.
 """
 
 from abc import ABC, abstractmethod
@@ -13,23 +13,23 @@ from textual.content import Content, Span
 from textual.style import Style
 
 MIN_COLUMN: Final = 4
-"""Cells below which a table column is not squeezed; a table that needs less is not drawn as one."""
+"""Narrowest table column in cells; a table that does not fit is drawn as records."""
 
 COLUMN_GAP: Final = 2
 """Cells between two columns of a table."""
 
 LINK: Final = "link"
-"""Key under which a drawn link carries its address in the style's meta data."""
+"""Key of a link's address in the style's metadata."""
 
 BULLETS: Final = ("•", "◦", "▪")
 """Bullets by depth of nesting."""
 
 
 class Block(ABC):
-    """Something that fills lines of a given width.
+    """Text that can be laid out in lines of a given width.
 
     Attributes:
-        spaced: Whether a blank line parts it from the block before.
+        spaced: Whether a blank line separates it from the previous block.
     """
 
     spaced: bool = True
@@ -39,7 +39,7 @@ class Block(ABC):
         self._lines: list[Content] = []
 
     def lines(self, width: int) -> list[Content]:
-        """Give its lines, none wider than `width` cells; the same list while nothing changes."""
+        """Return its lines, at most `width` cells wide; cached for the last width."""
         width = max(1, width)
         if width != self._width:
             self._width = width
@@ -48,11 +48,11 @@ class Block(ABC):
 
     @abstractmethod
     def layout(self, width: int) -> list[Content]:
-        """Break the block into lines of at most `width` cells."""
+        """Lay the block out in lines of at most `width` cells."""
 
 
 def stack(blocks: Sequence[Block], width: int) -> list[Content]:
-    """Put blocks below each other, with a blank line before each that wants one."""
+    """Lay blocks out below each other, with a blank line before each `spaced` one."""
     lines: list[Content] = []
     for block in blocks:
         if lines and block.spaced:
@@ -62,7 +62,7 @@ def stack(blocks: Sequence[Block], width: int) -> list[Content]:
 
 
 class TextBlock(Block):
-    """Running text, wrapped at words."""
+    """Text wrapped between words."""
 
     def __init__(self, content: Content, *, spaced: bool = True) -> None:
         super().__init__()
@@ -70,12 +70,11 @@ class TextBlock(Block):
         self.spaced = spaced
 
     def layout(self, width: int) -> list[Content]:
-        """Wrap the text."""
         return self.content.wrap(width)
 
 
 class LineBlock(Block):
-    """One line that is drawn for the width at hand, such as a title with a right-hand side."""
+    """One line drawn to a width, such as a title with a right-aligned part."""
 
     def __init__(self, draw: Callable[[int], Content], *, spaced: bool = False) -> None:
         super().__init__()
@@ -83,7 +82,6 @@ class LineBlock(Block):
         self.spaced = spaced
 
     def layout(self, width: int) -> list[Content]:
-        """Draw the line and cut it to the width."""
         return [self._draw(width).truncate(width, ellipsis=True)]
 
 
@@ -91,19 +89,17 @@ class RuleBlock(Block):
     """A horizontal rule."""
 
     def layout(self, width: int) -> list[Content]:
-        """Draw the rule."""
         return [Content.styled("─" * width, ".md-rule")]
 
 
 class CodeBlock(Block):
-    """Code on its own ground. Long lines are folded, so that nothing is out of reach."""
+    """Code on its own background, with long lines folded."""
 
     def __init__(self, content: Content) -> None:
         super().__init__()
         self.content = content
 
     def layout(self, width: int) -> list[Content]:
-        """Fold each line and fill it up to the width."""
         room = max(2, width - 2)
         folded = [
             piece
@@ -119,7 +115,7 @@ class CodeBlock(Block):
 
 
 class IndentBlock(Block):
-    """Blocks behind a prefix: `first` on the first line, `rest` on all others."""
+    """Blocks after a prefix: `first` on the first line, `rest` on all others."""
 
     def __init__(
         self, first: Content, rest: Content, blocks: Sequence[Block], *, spaced: bool = True
@@ -131,7 +127,6 @@ class IndentBlock(Block):
         self.spaced = spaced
 
     def layout(self, width: int) -> list[Content]:
-        """Lay the blocks out in what the prefix leaves."""
         inner = stack(self._blocks, width - self._rest.cell_length) or [Content("")]
         return [(self._rest if index else self._first) + line for index, line in enumerate(inner)]
 
@@ -142,7 +137,7 @@ class ListBlock(Block):
     Args:
         items: The blocks of each item.
         first_number: The number of the first item, or None for bullets.
-        depth: How many lists it stands in.
+        depth: The number of lists around it.
     """
 
     def __init__(
@@ -155,7 +150,6 @@ class ListBlock(Block):
         self._depth = depth
 
     def layout(self, width: int) -> list[Content]:
-        """Lay out the items below each other, text beside its marker."""
         last = (self.first_number or 0) + len(self.items) - 1
         margin = len(str(last)) + 2
         lines: list[Content] = []
@@ -170,12 +164,12 @@ class ListBlock(Block):
 
 
 class TableBlock(Block):
-    """A table whose columns share the width by need.
+    """A table whose columns share the width by their content.
 
     Args:
-        headers: The cells of the head.
-        rows: The cells of each row; short rows are filled up.
-        rights: For each column, whether it is set to the right.
+        headers: The cells of the header.
+        rows: The cells of each row; missing ones are empty.
+        rights: For each column, whether it is right-aligned.
     """
 
     def __init__(
@@ -190,7 +184,7 @@ class TableBlock(Block):
         self._rights = [*rights, *[False] * (len(headers) - len(rights))]
 
     def layout(self, width: int) -> list[Content]:
-        """Draw head, rule and rows; one line a cell where the columns do not fit."""
+        """Draw header, rule and rows; if the columns do not fit, one line per cell."""
         columns = len(self.headers)
         room = width - COLUMN_GAP * (columns - 1)
         if room < columns * MIN_COLUMN:
@@ -208,7 +202,7 @@ class TableBlock(Block):
         return lines
 
     def _row_lines(self, row: Sequence[Content], widths: Sequence[int]) -> list[Content]:
-        """Wrap the cells of one row and set them side by side."""
+        """Wrap the cells of one row and place them side by side."""
         empty = Content("")
         padded_row = [*row, *[empty] * (len(widths) - len(row))]
         cells = [cell.wrap(width) for cell, width in zip(padded_row, widths, strict=False)]
@@ -223,7 +217,7 @@ class TableBlock(Block):
         return lines
 
     def _as_records(self, width: int) -> Iterator[Content]:
-        """Write each row as lines of ``head: cell``."""
+        """Draw each row as lines of ``header: cell``."""
         for index, row in enumerate(self.rows):
             if index:
                 yield Content("")
@@ -238,11 +232,11 @@ def _pad(cell: Content, width: int, *, right: bool) -> Content:
 
 
 def share_width(natural: Sequence[int], room: int) -> list[int]:
-    """Share `room` cells among columns, taking from the widest first.
+    """Distribute `room` cells among columns, shrinking the widest first.
 
     Args:
-        natural: The cells each column would like.
-        room: The cells there are; at least `MIN_COLUMN` a column.
+        natural: The width of each column's content.
+        room: The available cells; at least `MIN_COLUMN` per column.
     """
     widths = [max(1, cells) for cells in natural]
     excess = sum(widths) - room
@@ -261,12 +255,12 @@ def share_width(natural: Sequence[int], room: int) -> list[int]:
 
 
 def styled(text: str, style: str) -> Content:
-    """Give plain text in one style; unlike `Content.styled` also where the text is empty."""
+    """Return plain text in one style; unlike `Content.styled`, the text may be empty."""
     return Content(text, spans=[Span(0, len(text), style)] if text else [])
 
 
 def links_in(lines: Sequence[Content]) -> list[str]:
-    """List the addresses of the links in drawn lines, each once, in order."""
+    """Return the addresses of the links in laid-out lines, each once, in order."""
     found: dict[str, None] = {}
     for line in lines:
         for span in line.spans:

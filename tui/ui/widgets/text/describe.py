@@ -1,4 +1,7 @@
-"""What the details of a server, tool, prompt or resource say. Every word of theirs is literal."""
+"""The details of servers, tools, prompts, resources and grants as text.
+
+What servers wrote is never read as markup.
+"""
 
 from collections.abc import Iterable, Sequence
 from time import localtime, strftime
@@ -18,11 +21,11 @@ from tui.model.consent import GrantView, ToolStanding
 from tui.model.events import ResourceRead
 from tui.model.servers import ServerId, ServerInfo, ServerView
 from tui.text import counted
-from tui.ui.widgets.plain import block, fit, one_line
 from tui.ui.widgets.status import GLYPHS, status_word
+from tui.ui.widgets.text.plain import block, fit, one_line
 
 MAX_PARAMETERS: Final = 100
-"""Parameters that the details of one tool list."""
+"""Parameters of one tool that are listed."""
 
 MAX_BLOBS: Final = 50
 """Blobs of a resource that are listed."""
@@ -36,30 +39,30 @@ _MUTED: Final = "$foreground 60%"
 def describe_tool(
     server: ServerId, tool: ToolView, *, schema: bool, standing: ToolStanding | None = None
 ) -> Content:
-    """Describe a tool: what its server says, what it takes, and why it may be out of use.
+    """Describe a tool: its server's description, its parameters, and why it may not be offered.
 
     Args:
         server: Its server.
         tool: The tool.
-        schema: Whether to show its whole schema.
-        standing: What happens when the model calls it; left out where it is another tool's.
+        schema: Whether to append its schemas.
+        standing: What happens when the model calls it; ignored if it belongs to another tool.
     """
     parts = [_heading(tool.title or tool.name), _muted(f"{server} · {tool.name}")]
     if tool.changed:
-        words = one_line(tool.problem) or "the model has it again once you accept the change"
-        parts += [Content(), Content.styled(f"◌ withheld: {words}", "$text-warning")]
+        reason = one_line(tool.problem) or "the model gets it back when you accept the change"
+        parts += [Content(), Content.styled(f"◌ withheld: {reason}", "$text-warning")]
     elif tool.problem:
-        words = f"✕ not offered: {one_line(tool.problem)}"
-        parts += [Content(), Content.styled(words, "$text-error")]
+        parts += _problem("not offered", tool.problem)
     elif standing is not None and (standing.server, standing.tool) == (server, tool.name):
         parts += [Content(), Content.assemble(("when called  ", _MUTED), one_line(standing.words))]
     if tool.description:
         parts += [Content(), Content(block(tool.description))]
     if tool.claims:
-        parts += [Content(), _muted("claims " + ", ".join(map(one_line, tool.claims)))]
+        parts += [Content(), _muted("server claims: " + ", ".join(map(one_line, tool.claims)))]
     parts += _parameters(tool.parameters)
+    parts += [_muted(f"left out: {one_line(words)}") for words in tool.left_out]
     if tool.has_icons:
-        parts += [Content(), _muted("names icons, which are not fetched")]
+        parts += [Content(), _muted("has icons, which are not loaded")]
     if schema:
         parts += [Content(), _section("Schema"), Content(block(tool.schema))]
         if tool.output_schema:
@@ -68,17 +71,19 @@ def describe_tool(
 
 
 def describe_prompt(server: ServerId, prompt: PromptView, *, arguments: bool = True) -> Content:
-    """Describe a prompt and, unless that is said elsewhere, its arguments."""
+    """Describe a prompt, with its arguments unless they are shown elsewhere."""
     parts = [_heading(prompt.title or prompt.name), _muted(f"{server} · /{prompt.name}")]
+    parts += _problem("cannot be sent", prompt.problem)
     if prompt.description:
         parts += [Content(), Content(block(prompt.description))]
     if arguments or not prompt.arguments:
         parts += _arguments(prompt.arguments)
+    parts += [_muted(f"left out: {one_line(words)}") for words in prompt.left_out]
     return _lines(parts)
 
 
 def describe_resource(server: ServerId, resource: ResourceView | ResourceTemplateView) -> Content:
-    """Describe a resource or a family of resources."""
+    """Describe a resource or a resource template."""
     parts = [_heading(resource.title or resource.name)]
     if isinstance(resource, ResourceView):
         parts += [_muted(str(server)), Content(), Content(one_line(resource.uri))]
@@ -93,22 +98,31 @@ def describe_resource(server: ServerId, resource: ResourceView | ResourceTemplat
         facts = [fact for fact in (one_line(resource.mime_type),) if fact]
     if facts:
         parts.append(_muted(" · ".join(facts)))
+    parts += _problem("cannot be read", resource.problem)
     if resource.description:
         parts += [Content(), Content(block(resource.description))]
     return _lines(parts)
 
 
+def _problem(what: str, problem: str) -> list[Content]:
+    if not problem:
+        return []
+    return [Content(), Content.styled(f"✕ {what}: {one_line(problem)}", "$text-error")]
+
+
 def describe_content(uri: str, read: ResourceRead | None) -> Content:
-    """Show what a resource holds, or why it could not be read.
+    """Show the content of a resource, or why it could not be read.
 
     Args:
-        uri: What was asked for.
-        read: What came of it; None while it is awaited.
+        uri: The URI that was requested.
+        read: The result; None until it arrives.
     """
     if read is None:
         return _muted(f"reading {one_line(uri)} …")
     if read.failure:
-        return _lines([_section("Not read"), Content.styled(block(read.failure), "$text-error")])
+        return _lines(
+            [_section("Cannot be read"), Content.styled(block(read.failure), "$text-error")]
+        )
     content = read.content
     size = counted(len(content.text), "character") if content.text else ""
     facts = " · ".join(fact for fact in (one_line(content.mime_type), size) if fact)
@@ -119,14 +133,14 @@ def describe_content(uri: str, read: ResourceRead | None) -> Content:
     if content.text:
         parts += [Content(), Content(block(content.text))]
     elif not content.blobs:
-        parts.append(_muted("it is empty"))
+        parts.append(_muted("empty"))
     if content.omitted:
         parts.append(_muted(f"… {counted(content.omitted, 'more character')}"))
     return _lines(parts)
 
 
 def describe_server(view: ServerView, now: float) -> Content:
-    """Describe a server: how it stands, where it comes from, what it offers, why it failed.
+    """Describe a server: its status, where it is defined, what it offers, why it failed.
 
     Args:
         view: The server.
@@ -135,7 +149,7 @@ def describe_server(view: ServerView, now: float) -> Content:
     parts = [
         _field("status", f"{GLYPHS[view.status]} {status_word(view, now)}"),
         _field("defined by", view.origin.value),
-        _field("reached by", view.transport.value),
+        _field("transport", view.transport.value),
         _field("target", view.target),
     ]
     if view.description:
@@ -143,7 +157,7 @@ def describe_server(view: ServerView, now: float) -> Content:
     if view.info is not None:
         claimed = f"{view.info.name} {view.info.version}".strip()
         parts += [
-            _field("calls itself", claimed),
+            _field("reported as", claimed),
             _field("protocol", f"{view.info.protocol_version} · {era(view.info)}"),
         ]
     catalog = view.catalog
@@ -159,28 +173,28 @@ def describe_server(view: ServerView, now: float) -> Content:
 
 
 def describe_grant(grant: GrantView) -> Content:
-    """Describe a rule on tools: what it says, how far it reaches, and where it comes from."""
+    """Describe a rule for tools: its effect, scope and source."""
     parts = [
         _field("rule", grant.effect.value),
         _field("server", grant.server),
-        _field("tool", "all of this server" if grant.tool == "*" else grant.tool),
-        _field("how far", grant.scope),
-        _field("from", grant.origin),
-        _field("given", moment(grant.granted_at, "%Y-%m-%d %H:%M", "nobody knows when")),
+        _field("tool", "all tools of this server" if grant.tool == "*" else grant.tool),
+        _field("scope", grant.scope),
+        _field("source", grant.origin),
+        _field("created", moment(grant.granted_at, "%Y-%m-%d %H:%M", "unknown")),
         _field("last used", moment(grant.used_at, "%Y-%m-%d %H:%M", "never")),
     ]
     if not grant.revocable:
-        parts.append(_muted(f"It can be changed in {one_line(grant.origin)} only."))
+        parts.append(_muted(f"To change it, edit {one_line(grant.origin)}."))
     return _lines(parts)
 
 
 def moment(seconds: float | None, form: str, none: str) -> str:
-    """Write a time in the user's zone.
+    """Format a time in the user's time zone.
 
     Args:
         seconds: Since the epoch.
-        form: As `time.strftime` takes it.
-        none: What to write where there is no time, or none that a calendar has.
+        form: As in `time.strftime`.
+        none: What to return if there is no time, or the calendar cannot express it.
     """
     if seconds is None:
         return none
@@ -191,10 +205,9 @@ def moment(seconds: float | None, form: str, none: str) -> str:
 
 
 def era(info: ServerInfo) -> str:
-    """Name the era of MCP that a connection speaks, in a word or two.
+    """Return the era of MCP that a connection uses.
 
-    Revisions up to 2025-11-25 begin with a handshake; from 2026-07-28 on each request stands
-    for itself.
+    Revisions up to 2025-11-25 start with a handshake; since 2026-07-28 requests are stateless.
     """
     return "stateless" if info.is_stateless else "handshake"
 
@@ -208,7 +221,7 @@ def _failure(view: ServerView) -> list[Content]:
         parts.append(Content(block(failure.advice)))
     if failure.stderr_tail:
         tail = block("\n".join(failure.stderr_tail))
-        parts += [Content(), _section("Last lines of its standard error"), _muted(tail)]
+        parts += [Content(), _section("Last lines of standard error"), _muted(tail)]
     return parts
 
 

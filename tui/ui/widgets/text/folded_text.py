@@ -1,4 +1,4 @@
-"""A scrolling view of any amount of plain text: each row is cut out only when it is in sight."""
+"""A scrolling view of any amount of plain text that computes only the visible rows."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -12,11 +12,14 @@ from rich.segment import Segment
 from textual import events
 from textual.binding import BindingType
 from textual.content import Content
+from textual.errors import NoWidget
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
+
+from tui.text import counted
 
 TAB: Final = 4
 """Cells of a tab."""
@@ -25,32 +28,56 @@ GAP: Final = 1
 """Cells between the text and the scrollbar."""
 
 MAX_EXACT: Final = 10_000
-"""Characters of a line with wide characters that is folded exactly; a longer one by half widths."""
+"""Characters of a non-ASCII line that is measured; longer ones get half as many a row."""
 
 MAX_WRAPPED: Final = 20_000
-"""Characters of a text that is wrapped at words where that is asked for."""
+"""Characters of a text that can be wrapped between words."""
 
 MAX_FOLDS: Final = 3
-"""Widths for which the folding of a text is kept: a layout asks with a scrollbar and without."""
+"""Widths for which the layout is cached: Textual asks with and without a scrollbar."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A text at a width: its lines, the row on which each begins, and the number of rows."""
+    """A text at a width: its lines, and the first row of each, with the number of rows last."""
 
     width: int
     lines: Sequence[str | Content] = ()
     first_rows: Sequence[int] = (0,)
 
 
-class FoldedText(ScrollView, can_focus=True):
-    """Shows a text to its last character: long lines are folded, nothing is left out.
+@dataclass(frozen=True, slots=True)
+class Position:
+    """What of a text is in sight: the first row there, how many there are, how many fit."""
 
-    Laying out costs a pass over the lengths of the lines; drawing costs the rows in sight.
+    first: int
+    rows: int
+    height: int
+
+    @property
+    def fits(self) -> bool:
+        return self.rows <= self.height
+
+    @property
+    def shows_end(self) -> bool:
+        return bool(self.rows and self.height) and self.first - 1 + self.height >= self.rows
+
+    @property
+    def words(self) -> str:
+        """Say how long the text is, and where in it the view stands."""
+        if self.fits:
+            return counted(self.rows, "line")
+        return f"line {self.first:,} of {self.rows:,}"
+
+
+class FoldedText(ScrollView, can_focus=True):
+    """Show a text in full, with long lines folded.
+
+    Layout takes one pass over the lengths of the lines; drawing only touches visible rows.
 
     Args:
         text: The text.
-        wrap: Whether to break lines between words, in a text up to `MAX_WRAPPED` characters.
+        wrap: Whether to wrap between words, if the text has at most `MAX_WRAPPED` characters.
         id: The widget's id.
         classes: The widget's classes.
     """
@@ -78,11 +105,21 @@ class FoldedText(ScrollView, can_focus=True):
 
     @property
     def row_count(self) -> int:
-        """How many rows the text takes at the present width."""
         return self._shown.first_rows[-1]
 
+    @property
+    def position(self) -> Position:
+        """What of the text is in sight."""
+        try:
+            place = self.screen.find_widget(self)
+        except NoWidget:
+            return Position(1, self.row_count, 0)
+        visible = place.visible_region
+        drawn = visible.bottom - place.region.y if visible else 0
+        return Position(self.scroll_offset.y + 1, self.row_count, min(drawn, self.size.height))
+
     def show(self, text: str | Content) -> None:
-        """Show another text, from its beginning."""
+        """Replace the text and scroll to its start."""
         self._set(text)
         self._fold()
         self.scroll_home(animate=False, immediate=True)
@@ -90,10 +127,14 @@ class FoldedText(ScrollView, can_focus=True):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
         """Need as many rows as the text takes; the styles bound what is given."""
-        return self._folded(max(1, width - self.scrollbar_size_vertical - GAP)).first_rows[-1]
+        fold = self._folded(max(1, width - self.scrollbar_size_vertical - GAP))
+        if not self._shown.width:
+            # Drawn for the first time, it is complete before it hears of its size.
+            self._shown = fold
+            self.set_reactive(FoldedText.virtual_size, Size(fold.width, self.row_count))
+        return fold.first_rows[-1]
 
     def render_line(self, y: int) -> Strip:
-        """Draw one row in sight."""
         row = y + self.scroll_offset.y
         style = self.visual_style
         if row >= self.row_count:
@@ -113,16 +154,13 @@ class FoldedText(ScrollView, can_focus=True):
         return Strip(segments).adjust_cell_length(self.size.width, style.rich_style)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Give the selected rows."""
         rows = "\n".join(self._row(row).plain for row in range(self.row_count))
         return selection.extract(rows), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002
-        """Draw the selection."""
         self.refresh()
 
     def on_resize(self, event: events.Resize) -> None:  # noqa: ARG002
-        """Fold the lines anew."""
         self._fold()
 
     def _set(self, text: str | Content) -> None:
@@ -131,14 +169,14 @@ class FoldedText(ScrollView, can_focus=True):
         self._shown = Fold(0)
 
     def _fold(self) -> None:
-        """Show the rows that the text takes at the present width."""
+        """Lay the text out at the current width."""
         width = self.scrollable_content_region.width - GAP
         if width >= 1 and width != self._shown.width:
             self._shown = self._folded(width)
             self.virtual_size = Size(width, self.row_count)
 
     def _folded(self, width: int) -> Fold:
-        """Give the text at a width; what was asked for lately is not folded again."""
+        """Return the layout at a width, cached for the last `MAX_FOLDS` widths."""
         fold = self._folds.pop(width, None) or self._make_fold(width)
         while len(self._folds) >= MAX_FOLDS:
             del self._folds[next(iter(self._folds))]
@@ -173,12 +211,11 @@ class FoldedText(ScrollView, can_focus=True):
 
 
 def first_rows(lines: Sequence[str | Content], width: int) -> Sequence[int]:
-    """Give the row on which each line begins, and the number of rows at the end."""
+    """Return the first row of each line, followed by the number of rows."""
     return (0, *accumulate(_rows_of(line, width) for line in lines))
 
 
 def _rows_of(line: str | Content, width: int) -> int:
-    """Count the rows of one line."""
     plain = line if isinstance(line, str) else line.plain
     step = _step(plain, width)
     if step is None:
@@ -187,7 +224,7 @@ def _rows_of(line: str | Content, width: int) -> int:
 
 
 def _step(text: str, width: int) -> int | None:
-    """Give the characters of every row of a line, or None where they have to be measured."""
+    """Return the characters a row of a line holds, or None if they must be measured."""
     if text.isascii():
         return width
     return max(1, width // 2) if len(text) > MAX_EXACT else None
@@ -195,7 +232,7 @@ def _step(text: str, width: int) -> int | None:
 
 @lru_cache(maxsize=256)
 def _exact_cuts(text: str, width: int) -> Sequence[int]:
-    """Give the offsets at which the rows of a line begin, and its length at the end."""
+    """Return the offset of each row of a line, followed by the line's length."""
     cuts, cells = [0], 0
     for index, character in enumerate(text):
         size = cell_len(character)

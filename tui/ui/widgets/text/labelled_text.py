@@ -1,4 +1,4 @@
-"""Text in two columns: gemdeck's own labels on the left, what others wrote on the right."""
+"""Text in two columns: gemdeck's labels on the left, text from outside on the right."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -8,27 +8,27 @@ from typing import Final
 
 from textual.content import Content
 
-from tui.ui.widgets.folded_text import Fold, FoldedText, first_rows
+from tui.ui.widgets.text.folded_text import Fold, FoldedText, first_rows
 
 LABEL_WIDTH: Final = 11
 """Cells of the column of labels."""
 
 MAX_WRAPPED: Final = 2_000
-"""Characters of a sentence that are broken between words; a longer one is folded."""
+"""Characters of a sentence that is wrapped between words; a longer one is folded."""
 
 _VISIBLE: Final = str.maketrans({"\n": "␊", "\t": "␉", "\r": "␍"})
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledLine:
-    """One line, however many rows it takes.
+    """One line, which may take several rows.
 
     Attributes:
-        label: gemdeck's own word for it; only ever this stands in the left column.
-        text: What there is to say. A line break in it is drawn as a character.
-        style: How the text looks.
-        label_style: How the label looks.
-        wraps: Whether it is a sentence of gemdeck's own, which is broken between words.
+        label: gemdeck's label; nothing else is drawn in the left column.
+        text: The text; line breaks are drawn as visible characters.
+        style: The style of the text.
+        label_style: The style of the label.
+        wraps: Whether to wrap between words; for gemdeck's own sentences.
     """
 
     label: str = ""
@@ -40,26 +40,32 @@ class LabelledLine:
 
 @dataclass(frozen=True, slots=True)
 class _LabelledFold(Fold):
-    """The texts at the width beside the labels; `sources` are the lines they belong to."""
+    """The texts at the width beside the labels, and the line each belongs to."""
 
     sources: Sequence[LabelledLine] = ()
 
 
 class LabelledText(FoldedText):
-    """Shows lines to their last character; what does not fit into a row goes on in the next.
+    """Show lines in full, folded.
 
-    A text never reaches the column of the labels, so that none can pass itself off as one.
+    Texts never enter the column of labels, so none can pass for a label.
 
     Args:
         id: The widget's id.
+        classes: The widget's classes.
     """
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+    def __init__(
+        self,
+        *,
+        id: str | None = None,  # noqa: A002 - Textual's name
+        classes: str | None = None,
+    ) -> None:
         self._source: Sequence[LabelledLine] = ()
-        super().__init__(id=id)
+        super().__init__(id=id, classes=classes)
 
     def show_lines(self, lines: Sequence[LabelledLine]) -> None:
-        """Show other lines, from the first."""
+        """Replace the lines and scroll to the first."""
         self._source = lines
         self.show("")
 

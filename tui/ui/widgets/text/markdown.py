@@ -1,7 +1,6 @@
-"""Markdown of the model, turned into blocks. HTML, images and bare links stay text.
+"""Parse the model's Markdown into blocks. HTML, images and bare URLs stay text.
 
-The parser knows no links without brackets: linkify-it is quadratic in text such as ``a://a://``
-(CVE-2026-48801), and a link that nobody wrote is a link that nobody meant.
+Bare URLs are not linked: linkify-it is quadratic in text such as ``a://a://`` (CVE-2026-48801).
 """
 
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from textual.content import Content, Span
 from textual.highlight import highlight
 from textual.style import Style
 
-from tui.ui.widgets.blocks import (
+from tui.ui.widgets.text.blocks import (
     LINK,
     Block,
     CodeBlock,
@@ -27,10 +26,10 @@ from tui.ui.widgets.blocks import (
 )
 
 MAX_BRACKETS: Final = 1_500
-"""Opening brackets in a parsed text; the parser is quadratic in them."""
+"""Opening brackets in a text; with more it stays plain, as the parser is quadratic in them."""
 
 MAX_HIGHLIGHTED: Final = 8_000
-"""Characters of a code block that get colours (about 5 ms per thousand)."""
+"""Characters of a code block that is highlighted (about 5 ms per thousand)."""
 
 _INLINE_STYLES: Final = {"strong": ".md-strong", "em": ".md-em", "s": ".md-strike"}
 
@@ -41,9 +40,9 @@ class Parsed:
 
     Attributes:
         blocks: Its top-level blocks.
-        first_lines: The lines, from 0, on which they begin.
-        last_item_line: The line on which the last item of the last block begins, where that
-            is a list of several; else None.
+        first_lines: The lines, from 0, on which they start.
+        last_item_line: The first line of the last item, if the last block is a list of several
+            items; else None.
     """
 
     blocks: list[Block]
@@ -53,7 +52,7 @@ class Parsed:
 
 @dataclass(slots=True)
 class _Frame:
-    """An open element: what has been gathered in it so far."""
+    """An open element and its content so far."""
 
     token: Token | None = None
     content: Content = field(default_factory=lambda: Content(""))
@@ -65,10 +64,10 @@ class _Frame:
 
 
 def parse_markdown(text: str) -> Parsed:
-    """Turn Markdown into blocks. Total: any text gives blocks.
+    """Parse Markdown into blocks. Any text is accepted.
 
     Args:
-        text: At most `tui.ui.widgets.clipping.MAX_MARKDOWN` characters; sanitised.
+        text: At most `tui.ui.widgets.chat.window.MAX_MARKDOWN` characters; sanitized.
     """
     if text.count("[") > MAX_BRACKETS:
         return Parsed([TextBlock(Content(text))])
@@ -85,7 +84,7 @@ _PARSER: Final = _make_parser()
 
 
 def _lines(tokens: Sequence[Token]) -> tuple[Sequence[int], int | None]:
-    """Find where the top-level blocks begin, and the last item of the last one if it is a list."""
+    """Return the first lines of the top-level blocks, and of the last item of a list at the end."""
     first_lines, items = list[int](), list[int]()
     for token in tokens:
         if token.map is None:
@@ -99,7 +98,7 @@ def _lines(tokens: Sequence[Token]) -> tuple[Sequence[int], int | None]:
 
 
 class _Builder:
-    """Folds the flat run of tokens into blocks."""
+    """Build nested blocks from the flat list of tokens."""
 
     def __init__(self) -> None:
         self._stack = [_Frame()]
@@ -125,7 +124,7 @@ class _Builder:
         return self._stack[0].blocks
 
     def _close(self, tag: str, frame: _Frame) -> None:
-        """Make of a closed element what it is, in the element around it."""
+        """Add a closed element to its parent."""
         parent = self._stack[-1]
         match tag:
             case "ul" | "ol":
@@ -166,7 +165,7 @@ def _is_right(token: Token | None) -> bool:
 
 
 def code_block(code: str, language: str = "") -> CodeBlock:
-    """Make a block of code, with colours where its language is named and it is not too long."""
+    """Return a block of code, highlighted if its language is given and it is short enough."""
     code = code.rstrip("\n")
     words = language.split(maxsplit=1)
     if words and len(code) <= MAX_HIGHLIGHTED:
@@ -175,10 +174,10 @@ def code_block(code: str, language: str = "") -> CodeBlock:
 
 
 def inline_content(token: Token) -> Content:
-    """Turn an inline token into styled text.
+    """Convert an inline token to styled text.
 
-    A link carries its address as `LINK` in the style's meta data, never as an action: a click
-    reaches code that asks, and nothing in the text can name what is run.
+    A link keeps its address as `LINK` in the style's metadata, never as a Textual action, which
+    would let the text name code to run. A click asks the user first.
     """
     parts: list[str] = []
     spans: list[Span] = []

@@ -1,7 +1,6 @@
-"""The ways in which text that others wrote reaches the screen: always literal, always bounded.
+"""Helpers for text from outside: bounded, and never read as markup.
 
-Nothing in here reads markup. Widgets that show text of servers, models, settings or errors take
-their content from these helpers.
+Widgets that show text of servers, models, settings or errors use these.
 """
 
 from typing import Final
@@ -16,29 +15,29 @@ from textual.widgets import Static
 from tui.text import clip, counted
 
 MAX_BLOCK_LINES: Final = 400
-"""Lines of one text that a view shows; what exceeds them is counted."""
+"""Lines shown of one text; the rest is counted."""
 
 MAX_BLOCK_CHARACTERS: Final = 40_000
-"""Characters of one text that a view shows."""
+"""Characters shown of one text."""
 
 MAX_BLANK_RUN: Final = 2
-"""Blank lines in a row that a view shows."""
+"""Consecutive blank lines shown."""
 
 
 class PlainText(Static):
-    """A `Static` that never reads markup, whatever it is given."""
+    """A `Static` that never reads markup."""
 
     def __init__(self, content: str | Content = "", *, classes: str | None = None) -> None:
         super().__init__(content, markup=False, classes=classes)
 
 
 def one_line(text: str) -> str:
-    """Give a text without its line breaks and tabs."""
+    """Put a text on one line: if it has line breaks or tabs, join its words with single blanks."""
     return " ".join(text.split()) if ("\n" in text or "\t" in text) else text
 
 
 def fit(text: str, width: int) -> str:
-    """Cut or pad a text of one line to exactly `width` cells; a cut one ends in an ellipsis."""
+    """Cut or pad one line to exactly `width` cells; a cut one ends with an ellipsis."""
     if width <= 0:
         return ""
     length = len(text) if text.isascii() else cell_len(text)
@@ -48,12 +47,12 @@ def fit(text: str, width: int) -> str:
 
 
 def plain_label(text: str, style: str | Style = "") -> Text:
-    """Give a label for `Tree` and `DataTable`, which parse bare strings as markup."""
+    """Return a label for `Tree` and `DataTable`, which parse bare strings as markup."""
     return Text(one_line(text), style=style, no_wrap=True, end="")
 
 
 def block(text: str) -> str:
-    """Bound a text of many lines for a view: its length, its lines and its runs of blank ones."""
+    """Limit the length, the lines and the consecutive blank lines of a text."""
     lines: list[str] = []
     blank = left_out = 0
     for line in clip(text.strip("\n"), MAX_BLOCK_CHARACTERS).splitlines():
@@ -70,16 +69,16 @@ def block(text: str) -> str:
 
 
 def ink(widget: Widget, component: str) -> Style:
-    """Give the colour and weight of a component class as it looks on its widget.
+    """Return the style of a component class without its background.
 
-    The background is left out, so that the text can stand on a cursor.
+    So the text can be drawn on the background of a cursor.
     """
     style = widget.get_component_rich_style(component)
     return Style(color=style.color, bold=style.bold, underline=style.underline)
 
 
 def count(number: int) -> str:
-    """Write a number of things briefly: ``950``, ``12.4k``, ``1M``."""
+    """Format a count: ``950``, ``12.4k``, ``1M``."""
     for limit, unit in ((1_000_000, "M"), (1_000, "k")):
         if number >= limit:
             short = f"{number / limit:.1f}".removesuffix(".0")

@@ -15,9 +15,9 @@ from tests.servers.sample import server as sample
 from tests.servers.web import Exchange, RawServer, free_port, process, serving
 from tests.support.measures import Measure
 from tests.support.node import node_server
-from tests.unit.engine.servers.network.support import WEB, connected, define, outcome
-from tests.unit.engine.servers.support import FOLDER, HASTY, call, eventually, running
-from tui.engine.tools import TextPart
+from tests.unit.engine.mcp.network.support import WEB, connected, define, outcome
+from tests.unit.engine.mcp.support import FOLDER, HASTY, call, eventually, running
+from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.chat import Progress
 from tui.model.servers import ProtocolEra, Transport
 from tui.model.servers import ServerStatus as S

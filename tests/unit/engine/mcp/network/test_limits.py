@@ -11,12 +11,12 @@ import pytest
 
 from tests.servers.web import Exchange, Handler, RawServer, SseServer
 from tests.support.measures import Measure
-from tests.support.stalls import LoopWatch
-from tests.unit.engine.servers.network.support import WEB, connected, define, reason
-from tests.unit.engine.servers.support import call, eventually, running
-from tui.engine.servers import intake
-from tui.engine.servers.manager import ServerManager
-from tui.engine.tools import TextPart, ToolCallError
+from tests.support.stalls import HANG_SECONDS, LoopWatch
+from tests.unit.engine.mcp.network.support import WEB, connected, define, reason
+from tests.unit.engine.mcp.support import call, eventually, running
+from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
+from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.transports import flow_control
 from tui.model.servers import ServerStatus as S
 from tui.model.servers import Transport
 
@@ -100,10 +100,31 @@ async def test_a_packed_answer_without_end_ends_at_the_limit(piece: bytes, reaso
         await lives(manager, server)
 
 
+async def test_an_event_that_is_too_complex_fails_its_call_and_holds_nobody_up(
+    loop_watch: LoopWatch,
+) -> None:
+    rows = "[" + "[]," * 3_000_000 + "0]"
+
+    async def nest(exchange: Exchange) -> None:
+        request_id = exchange.request.message["id"]
+        await exchange.begin(200, content_type=STREAM)
+        await exchange.event(
+            data=f'{{"jsonrpc":"2.0","id":{request_id},"result":{{"structuredContent":{rows}}}}}'
+        )
+
+    async with RawServer() as server, connected(server.url) as (manager, _):
+        server.on["tools/call"] = nest
+        loop_watch.clear()
+        with pytest.raises(ToolCallError, match="too complex to be read"):
+            await call(manager, "echo")
+        loop_watch.assert_smooth(HANG_SECONDS)
+        await lives(manager, server)
+
+
 async def test_a_stream_of_nothing_but_comments_is_slowed_down_and_stopped(
     monkeypatch: pytest.MonkeyPatch, measure: Measure, loop_watch: LoopWatch
 ) -> None:
-    monkeypatch.setattr(intake, "MAX_EXCESS", 1.0)
+    monkeypatch.setattr(flow_control, "MAX_EXCESS", 1.0)
     sent = 0
 
     async def chat(exchange: Exchange) -> None:
@@ -131,7 +152,7 @@ async def test_an_unknown_packing_is_refused(encoding: str) -> None:
 
     async with RawServer() as server, connected(server.url) as (manager, _):
         server.on["tools/call"] = pack
-        with pytest.raises(ToolCallError, match=r"did not ask for|broke the connection off"):
+        with pytest.raises(ToolCallError, match=r"unsupported encoding|broke"):
             await call(manager, "echo")
         await lives(manager, server)
 

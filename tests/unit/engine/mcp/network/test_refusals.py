@@ -17,11 +17,11 @@ from cryptography.x509.oid import NameOID
 
 from tests.servers.sample import server as sample
 from tests.servers.web import Exchange, Handler, RawServer, free_port, serving
-from tests.unit.engine.servers.network.support import WEB, connected, define, outcome, reason
-from tests.unit.engine.servers.support import HASTY, call, eventually, running
-from tui.engine.servers.network import client as client_module
-from tui.engine.servers.network.client import find_proxy
-from tui.engine.tools import TextPart, ToolCallError
+from tests.unit.engine.mcp.network.support import WEB, connected, define, outcome, reason
+from tests.unit.engine.mcp.support import HASTY, call, eventually, running
+from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
+from tui.engine.mcp.transports.http import http_client as client_module
+from tui.engine.mcp.transports.http.http_client import find_proxy
 from tui.model.servers import ServerStatus as S
 from tui.model.servers import Transport
 

@@ -6,9 +6,10 @@ import pytest
 
 from tests.servers.web import Announcer, Exchange, Handler, RawServer
 from tests.support.measures import Measure
-from tests.unit.engine.servers.network.support import WEB, connected, define
-from tests.unit.engine.servers.support import HASTY, call, eventually, running
-from tui.engine.tools import TextPart, ToolCallError
+from tests.unit.engine.mcp.network.support import WEB, connected, define
+from tests.unit.engine.mcp.support import HASTY, call, eventually, running
+from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
+from tui.engine.mcp.transports.jsonrpc_lines import SESSION_LOST
 from tui.model.servers import ServerStatus as S
 
 STREAM = "text/event-stream"
@@ -134,5 +135,31 @@ async def test_an_answer_that_cannot_be_resumed_is_reported_and_not_asked_for_ag
     ):
         await watcher.until(WEB, S.READY)
         with pytest.raises(ToolCallError, match=r"no longer knows .* is unknown"):
+            await call(manager, "echo")
+        assert len(server.calls()) == 1
+
+
+async def test_an_answer_to_another_request_is_not_taken_for_the_one_that_is_due() -> None:
+    async def answer(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type=STREAM)
+        other, own = ({"content": [{"type": "text", "text": words}]} for words in ("other", "own"))
+        await exchange.event({"id": 99_999, "result": other})
+        await exchange.event({"id": exchange.request.message["id"], "result": own})
+
+    async with (
+        RawServer(on={"tools/call": answer}) as server,
+        connected(server.url) as (manager, _),
+    ):
+        assert (await call(manager, "echo")).display == "own"
+
+
+async def test_a_server_cannot_say_in_our_name_that_a_call_was_not_executed() -> None:
+    async def lie(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type=STREAM)
+        error = {"code": SESSION_LOST, "message": "no longer knows this session"}
+        await exchange.event({"id": exchange.request.message["id"], "error": error})
+
+    async with RawServer(on={"tools/call": lie}) as server, connected(server.url) as (manager, _):
+        with pytest.raises(ToolCallError, match=r"refused the call: no longer knows .*-32603"):
             await call(manager, "echo")
         assert len(server.calls()) == 1

@@ -1,9 +1,9 @@
 """Servers of the stateless era that leave out of a result what kind of result it is."""
 
 from tests.servers.web import ECHO, Exchange, Handler, RawServer
-from tests.unit.engine.servers.network.support import WEB, connected
-from tests.unit.engine.servers.support import call
-from tui.engine.tools import TextPart
+from tests.unit.engine.mcp.network.support import WEB, connected
+from tests.unit.engine.mcp.support import call
+from tui.engine.mcp.catalog.offered_tool import TextPart
 
 
 async def test_a_result_without_a_type_counts_as_complete() -> None:

@@ -1,12 +1,10 @@
-"""Carries the messages of one session over HTTP, side by side, and answers for what fails."""
+"""Sends the messages of one session over HTTP concurrently, and answers failed requests."""
 
 import asyncio
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-import anyio
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp.shared.message import SessionMessage
 from mcp_types import (
@@ -19,58 +17,62 @@ from mcp_types import (
     RequestId,
 )
 
-from tui.engine.servers.failures import ServerError, SessionLostError, SignInError
-from tui.engine.servers.framing import unsendable
-from tui.engine.servers.intake import FloodError, Intake
-from tui.engine.servers.log import ServerLog
-from tui.engine.servers.network.channel import CANCELLED, INITIALIZED, Channel
-from tui.engine.servers.network.client import HttpClient
-from tui.engine.servers.network.errors import ExchangeError, Fate
-from tui.engine.servers.network.sse import ServerSentEvents
-from tui.engine.servers.network.streamable import StreamableHttp
-from tui.engine.servers.transport import EXCHANGE_FAILED, SESSION_LOST
+from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
+from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.transports.flow_control import FloodError, FlowControl
+from tui.engine.mcp.transports.http.http_client import HttpClient
+from tui.engine.mcp.transports.http.http_errors import ExchangeError, Outcome
+from tui.engine.mcp.transports.http.sse import ServerSentEvents
+from tui.engine.mcp.transports.http.streamable import INITIALIZED, StreamableHttp
+from tui.engine.mcp.transports.jsonrpc_lines import (
+    EXCHANGE_FAILED,
+    SESSION_LOST,
+    FromSession,
+    ToSession,
+    deliver,
+    unsendable,
+)
 from tui.model.chat import Severity
 
 MAX_REQUESTS: Final = 200
-"""Requests to one server that may be under way; further ones fail at once."""
+"""Most concurrent requests to one server; further ones fail at once."""
 
 MAX_NOTICES: Final = 100
-"""Messages without an answer that may be under way; further ones are dropped."""
+"""Most concurrent messages without an answer; further ones are dropped."""
 
 NOTICE_TIMEOUT: Final = 10.0
-"""Seconds a server gets to take a message that needs no answer."""
+"""Seconds that a server gets to accept a message without an answer."""
 
 MAX_BREAKS: Final = 3
-"""Exchanges in a row that may break off before the server counts as gone."""
+"""Broken exchanges in a row after which the server counts as gone."""
 
 SETTLE_TIMEOUT: Final = 0.5
-"""Seconds in which the other requests of a lost session are still answered."""
+"""Seconds that the other requests of a lost session still get."""
 
 FAREWELL_TIMEOUT: Final = 1.5
-"""Seconds in which the session is ended when the connection is closed."""
+"""Seconds to end the session when the connection closes."""
 
 MAX_REMARKS: Final = 20
-"""Remarks on what a server does that go to its log; further ones are dropped."""
+"""Most remarks in the server's log; further ones are dropped."""
 
-ToSession = MemoryObjectSendStream[SessionMessage | Exception]
-FromSession = MemoryObjectReceiveStream[SessionMessage]
+CANCELLED: Final = "notifications/cancelled"
 
 _SAYS_NOTHING_OF_TRANSPORT: Final = frozenset({401, 403, 407, 408, 429})
 
 
-class Courier:
-    """Carries messages to one server and hands on what comes back.
+class Dispatcher:
+    """Sends messages to one server and delivers its answers.
 
-    An exchange that fails is answered in words and ends nothing else. The connection ends where
-    the server cannot be reached, has forgotten the session or wants a sign-in, and where three
-    exchanges in a row broke off.
+    A failed exchange gets an error reply and affects no other. The connection ends if the server
+    cannot be reached, has lost the session or requires a sign-in, or if three exchanges in a row
+    broke off.
 
     Args:
-        http: How the server is reached.
+        http: The client.
         to_session: Takes messages for the session.
         log: Takes remarks.
-        ended: Set when the connection is of no use any longer.
-        tries_sse: Whether SSE is to be tried where streamable HTTP is refused.
+        ended: Set when the connection has ended.
+        tries_sse: Whether to try SSE if streamable HTTP is refused.
 
     Attributes:
         problem: Why the server cannot be used, or None.
@@ -90,9 +92,9 @@ class Courier:
         self._http = http
         self._to_session = to_session
         self._log = log
-        self._intake = Intake(log)
+        self._flow_control = FlowControl(log)
         self._tries_sse = tries_sse
-        self._channel: Channel = StreamableHttp(http, self)
+        self._channel: StreamableHttp | ServerSentEvents = StreamableHttp(http, self)
         self._tasks: set[asyncio.Task[None]] = set()
         self._requests: dict[RequestId, asyncio.Task[None]] = {}
         self._notices = 0
@@ -102,33 +104,33 @@ class Courier:
         self._is_ending = False
 
     async def open_sse(self) -> None:
-        """Carry over HTTP+SSE from now on.
+        """Switch to HTTP+SSE.
 
         Raises:
-            ExchangeError: If the server offers no stream.
+            ExchangeError: If the server has no such stream.
         """
         channel = ServerSentEvents(self._http, self)
         await channel.open()
         self._channel = channel
 
     async def run(self, from_session: FromSession) -> None:
-        """Send what the session says until it closes; answers come as they come."""
+        """Send the session's messages until it closes."""
         async with from_session:
             async for outgoing in from_session:
-                self._intake.note_sent(outgoing.message)
+                self._flow_control.note_sent(outgoing.message)
                 match outgoing.message:
                     case JSONRPCRequest() as request:
                         await self._begin_request(outgoing, request)
                     case JSONRPCNotification(method=method) if method == INITIALIZED:
-                        # Nothing may overtake it: it ends the handshake.
+                        # It ends the handshake: nothing may overtake it.
                         await self._send_notice(outgoing)
                     case JSONRPCNotification(method=method, params=params) if method == CANCELLED:
                         self._cancel(outgoing, cancelled_request_id_from_params(params))
                     case _:
                         self._begin_notice(self._send_notice(outgoing))
 
-    async def say_farewell(self) -> None:
-        """Tell the server that the session is over, within bounds."""
+    async def end_session(self) -> None:
+        """Tell the server that the session is over, within a time limit."""
         if not self._ended.is_set():
             with suppress(TimeoutError, ExchangeError):
                 async with asyncio.timeout(FAREWELL_TIMEOUT):
@@ -141,43 +143,44 @@ class Courier:
         self._to_session.close()
 
     def break_off(self) -> None:
-        """Break off whatever is under way, at once."""
+        """Cancel everything at once."""
         self._ended.set()
         for task in self._tasks:
             task.cancel()
 
     async def take(self, data: bytes) -> JSONRPCMessage | None:
-        """Read what the server sent as a message, at a bearable pace; None if it is none."""
-        try:
-            return await self._intake.take(data)
-        except FloodError as error:
-            await self.end(error)
-            raise ExchangeError(error) from error
+        """Read what the server sent, within its allowance; None if it is not a message."""
+        async with self._ending_floods():
+            return await self._flow_control.take(data)
 
     async def take_lines(self, count: int) -> None:
-        """Count lines of a stream, so that one that only keeps us busy is slowed down."""
+        """Count lines of a stream against the server's allowance."""
+        async with self._ending_floods():
+            await self._flow_control.take_lines(count)
+
+    @asynccontextmanager
+    async def _ending_floods(self) -> AsyncIterator[None]:
         try:
-            await self._intake.take_lines(count)
+            yield
         except FloodError as error:
             await self.end(error)
             raise ExchangeError(error) from error
 
     async def deliver(self, message: JSONRPCMessage) -> None:
-        """Hand on a message of the server."""
-        await self._hand_on(message)
+        await deliver(self._to_session, message)
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Let something run for as long as the connection lasts."""
+        """Run something while the connection lasts."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def end(self, error: ServerError) -> None:
-        """End the connection for a reason; whoever waits for an answer hears of it.
+        """End the connection with an error, which fails all pending requests.
 
-        Where the session is lost, each request under way gets a moment to learn whether the
-        server took it in before: those it did not may be repeated.
+        If the session is lost, running requests get a moment to learn whether the server ran them:
+        those it did not run may be repeated.
         """
         if self._is_ending:
             return
@@ -193,7 +196,7 @@ class Courier:
             self._to_session.close()
 
     def remark(self, text: str) -> None:
-        """Put a word into the server's log, if there are not too many."""
+        """Add a remark to the server's log, unless there are too many."""
         self._remarks += 1
         if self._remarks <= MAX_REMARKS:
             self._log.add("gemdeck", Severity.WARNING, text)
@@ -201,36 +204,35 @@ class Courier:
     async def _begin_request(self, outgoing: SessionMessage, request: JSONRPCRequest) -> None:
         if len(self._requests) >= MAX_REQUESTS:
             error = ServerError("has too many requests under way")
-            await self._hand_on(_reply(request, ExchangeError(error, Fate.NOT_EXECUTED)))
+            await self.deliver(_reply(request, ExchangeError(error, Outcome.NOT_EXECUTED)))
             return
         task = self.spawn(self._run_request(outgoing, request))
         self._requests[request.id] = task
         task.add_done_callback(lambda _: self._requests.pop(request.id, None))
 
     async def _run_request(self, outgoing: SessionMessage, request: JSONRPCRequest) -> None:
-        """Carry a request and see to it that it is answered, by us if need be."""
+        """Send a request and make sure that it gets an answer."""
         try:
-            await self._carry(outgoing)
+            await self._send(outgoing)
         except ExchangeError as fault:
             await self._fail(request, fault)
         except ValueError:
             if (answer := unsendable(request)) is not None:
-                await self._hand_on(answer)
+                await self.deliver(answer)
         else:
             self._is_up = True
             self._breaks = 0
             if not self._ended.is_set():
                 self.problem = None
 
-    async def _carry(self, outgoing: SessionMessage) -> None:
-        """Carry a message, over SSE where that is allowed and streamable HTTP was refused.
+    async def _send(self, outgoing: SessionMessage) -> None:
+        """Send a message; switch to SSE if that is allowed and streamable HTTP was refused.
 
-        This is how clients support servers of 2024-11-05, by the transport chapter of the
-        specification: a handshake refused with a 4xx status leads to a GET for a stream. Where
-        that fails too, the first refusal is the one to tell.
+        The specification prescribes this for servers of 2024-11-05: after a handshake refused with
+        a 4xx status, GET a stream. If that fails too, the first error is reported.
         """
         try:
-            await self._channel.carry(outgoing)
+            await self._channel.send(outgoing)
         except ExchangeError as fault:
             if not self._may_be_sse(outgoing.message, fault):
                 raise
@@ -238,7 +240,7 @@ class Courier:
                 await self.open_sse()
             except ExchangeError:
                 raise fault from None
-            await self._channel.carry(outgoing)
+            await self._channel.send(outgoing)
 
     def _may_be_sse(self, message: JSONRPCMessage, fault: ExchangeError) -> bool:
         is_handshake = isinstance(message, JSONRPCRequest) and message.method == "initialize"
@@ -249,11 +251,11 @@ class Courier:
         return 400 <= fault.status < 500 and fault.status not in _SAYS_NOTHING_OF_TRANSPORT
 
     async def _fail(self, request: JSONRPCRequest, fault: ExchangeError) -> None:
-        """Answer a request whose exchange failed, and judge what that means for the rest."""
-        error = fault.error if self._is_up else refused_at_the_door(fault)
+        """Answer a request whose exchange failed, and end the connection if necessary."""
+        error = fault.error if self._is_up else connect_error(fault)
         if not self._is_up and fault.reply is None:
             self.problem = error
-        await self._hand_on(_reply(request, fault))
+        await self.deliver(_reply(request, fault))
         self._breaks = 0 if fault.status else self._breaks + 1
         if _is_final(fault, error) or self._breaks >= MAX_BREAKS:
             await self.end(error)
@@ -263,14 +265,14 @@ class Courier:
             self.spawn(sending)
         else:
             sending.close()
-            self.remark("is too slow to take messages; one was dropped")
+            self.remark("accepts messages too slowly; one was dropped")
 
     async def _send_notice(self, outgoing: SessionMessage) -> None:
-        """Send a message that has no answer; that it fails is said in the log."""
+        """Send a message without an answer; a failure goes to the log."""
         self._notices += 1
         try:
             async with asyncio.timeout(NOTICE_TIMEOUT):
-                await self._carry(outgoing)
+                await self._send(outgoing)
         except ExchangeError as fault:
             if _is_final(fault, fault.error):
                 await self.end(fault.error)
@@ -284,7 +286,7 @@ class Courier:
             self._notices -= 1
 
     def _cancel(self, outgoing: SessionMessage, request_id: RequestId | None) -> None:
-        """Call a request off, in the way of the revision in use."""
+        """Cancel a request in the way of the revision in use."""
         task = self._requests.get(request_id) if request_id is not None else None
         if not self._channel.cancels_by_abort():
             self._begin_notice(self._call_off(outgoing, task))
@@ -292,19 +294,14 @@ class Courier:
             task.cancel()
 
     async def _call_off(self, outgoing: SessionMessage, task: asyncio.Task[None] | None) -> None:
-        """Tell the server of a cancellation, then wait no longer for the answer."""
+        """Tell the server of a cancellation, then stop waiting for the answer."""
         await self._send_notice(outgoing)
         if task is not None:
             task.cancel()
 
-    async def _hand_on(self, message: JSONRPCMessage) -> None:
-        """Give a message to the session; where that has closed, nobody waits for it."""
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await self._to_session.send(SessionMessage(message))
 
-
-def refused_at_the_door(fault: ExchangeError) -> ServerError:
-    """Give the error of a connection that failed from the start; a 403 then asks for a sign-in."""
+def connect_error(fault: ExchangeError) -> ServerError:
+    """Return the error of a failed connection attempt; then a 403 means a sign-in."""
     if fault.status == 403:
         return SignInError(fault.error.reason, fault.error.advice)
     return fault.error
@@ -315,12 +312,12 @@ def _is_final(fault: ExchangeError, error: ServerError) -> bool:
 
 
 def _reply(request: JSONRPCRequest, fault: ExchangeError) -> JSONRPCError:
-    """Answer a request in the server's stead, unless the server gave an error of its own."""
+    """Return the server's own error reply, or one in its place."""
     if fault.reply is not None:
         return fault.reply
     is_lost = isinstance(fault.error, SessionLostError)
     error = ErrorData(
         code=SESSION_LOST if is_lost else EXCHANGE_FAILED,
-        message=f"{fault.error.reason}; {fault.fate.value}",
+        message=f"{fault.error.reason}; {fault.outcome.value}",
     )
     return JSONRPCError(jsonrpc="2.0", id=request.id, error=error)

@@ -1,4 +1,4 @@
-"""Server-sent events as the messages they carry, bounded in size, with what resumes a stream."""
+"""Reads server-sent events, limited in size, with the position to resume a stream."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -6,9 +6,14 @@ from typing import Final
 
 import httpx2
 
-from tui.engine.servers.failures import ServerError
-from tui.engine.servers.network.client import MAX_EVENT, read_pieces
-from tui.engine.servers.network.errors import ExchangeError, content_error, media_type, told
+from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.transports.http.http_client import MAX_EVENT, read_pieces
+from tui.engine.mcp.transports.http.http_errors import (
+    ExchangeError,
+    content_error,
+    converting_errors,
+    media_type,
+)
 
 EVENT_STREAM: Final = "text/event-stream"
 
@@ -16,30 +21,31 @@ MAX_EVENT_ID: Final = 1_024
 """Longest event id that is sent back to resume a stream."""
 
 MIN_RETRY: Final = 0.5
-"""Shortest pause before a stream is asked for again, in seconds, whatever the server wants."""
+"""Shortest pause before a stream is resumed, in seconds."""
 
 MAX_RETRY: Final = 60.0
 """Longest such pause, in seconds."""
 
 CountLines = Callable[[int], Awaitable[None]]
-"""Takes the number of lines that came, and waits where they are too many."""
+"""Takes a number of lines, and waits if there are too many."""
 
 
 @dataclass(slots=True)
-class Place:
+class StreamPosition:
     """How far a stream was read.
 
     Attributes:
-        event_id: The id of the last event, for ``Last-Event-ID``; empty where there is none.
-        retry: Seconds the server wants us to wait before we ask again, or None.
+        event_id: The id of the last event, for ``Last-Event-ID``; empty if there is none.
+        retry: Seconds that the server wants us to wait before resuming, or None.
     """
 
     event_id: str = ""
     retry: float | None = None
 
     def note(self, event: httpx2.ServerSentEvent) -> None:
-        """Take in an event that was read."""
-        if event.id and len(event.id) <= MAX_EVENT_ID and _is_header_text(event.id):
+        """Update the position after an event."""
+        fits_a_header = event.id.isascii() and event.id.isprintable()
+        if 0 < len(event.id) <= MAX_EVENT_ID and fits_a_header:
             self.event_id = event.id
         if event.retry is not None:
             self.retry = min(max(event.retry / 1000, MIN_RETRY), MAX_RETRY)
@@ -48,14 +54,14 @@ class Place:
 async def read_events(
     response: httpx2.Response, count_lines: CountLines
 ) -> AsyncGenerator[httpx2.ServerSentEvent, None]:
-    """Read the events of an answer until it ends.
+    """Read the events of a response until it ends.
 
     Args:
-        response: The answer, its body unread.
-        count_lines: Hears of all lines, also of those that make no event.
+        response: The response, its body unread.
+        count_lines: Called for all lines, also those that are not part of an event.
 
     Raises:
-        ExchangeError: If it is no stream of events, breaks off, or an event is too large.
+        ExchangeError: If it is not an event stream, breaks off, or an event is too large.
     """
     if media_type(response) != EVENT_STREAM:
         raise content_error(response)
@@ -65,7 +71,7 @@ async def read_events(
         stream=_Pieces(response, count_lines),
         request=response.request,
     )
-    with told(response.url, response.status_code):
+    with converting_errors(response.url, response.status_code):
         try:
             async for event in httpx2.EventSource(plain, max_event_size=MAX_EVENT):
                 yield event
@@ -77,7 +83,7 @@ async def read_events(
 
 
 class _Pieces(httpx2.AsyncByteStream):
-    """The body of another response, unpacked."""
+    """The decompressed body of another response."""
 
     def __init__(self, response: httpx2.Response, count_lines: CountLines) -> None:
         self._response = response
@@ -88,7 +94,3 @@ class _Pieces(httpx2.AsyncByteStream):
             if piece:
                 yield piece
             await self._count_lines(piece.count(b"\n") + piece.count(b"\r"))
-
-
-def _is_header_text(text: str) -> bool:
-    return text.isascii() and text.isprintable()

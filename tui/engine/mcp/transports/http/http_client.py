@@ -1,7 +1,6 @@
-"""HTTP to one server: verified, bounded, without cookies, and never led to another origin."""
+"""The HTTP client for one server: verified TLS, size limits, no cookies, one origin."""
 
 import asyncio
-import ipaddress
 import logging
 import socket
 import urllib.request
@@ -13,35 +12,36 @@ from typing import Final
 
 import httpx2
 
-from tui.engine.servers.failures import ServerError
-from tui.engine.servers.network.errors import (
+from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.transports.http.http_errors import (
     CONNECT_TIMEOUT,
     ExchangeError,
+    converting_errors,
     cut_error,
     redirect_error,
-    told,
 )
+from tui.model.hosts import is_loopback
 
 MAX_BODY: Final = 16 * 1024 * 1024
-"""Bytes of one answer, as sent and as unpacked."""
+"""Largest response in bytes, compressed and decompressed."""
 
 MAX_EVENT: Final = 16 * 1024 * 1024
-"""Bytes of one event of a stream."""
+"""Largest event of a stream, in bytes."""
 
 MAX_DISCARDED: Final = 64 * 1024
-"""Bytes that are read only so that the connection can be used again."""
+"""Bytes that are read only so that the connection can be reused."""
 
 MAX_REDIRECTS: Final = 3
-"""Redirects within the origin that one request follows."""
+"""Most redirects within the origin for one request."""
 
 WRITE_TIMEOUT: Final = 30.0
-"""Seconds that a server may take no byte of a request."""
+"""Seconds that a server may leave a request unread."""
 
 KEPT_CONNECTIONS: Final = 8
-"""Idle connections to one server that are kept for later requests."""
+"""Most idle connections to one server."""
 
 UNPACKED_PIECE: Final = 64 * 1024
-"""Bytes that a packed body is unpacked by at a time."""
+"""Most bytes that are decompressed at once."""
 
 _TALKATIVE: Final = ("httpx2", "httpcore2")
 _KEEPALIVE_IDLE: Final = 30
@@ -56,18 +56,18 @@ Headers = Mapping[str, str]
 class HttpClient:
     """A client for one server.
 
-    Certificates are always verified. The proxies are those of the environment gemdeck was
-    started in; a server on this machine is reached without any. Reading has no time limit,
-    since a tool may be quiet for long: callers bound their waits, and dead connections are
-    found by TCP keep-alive.
+    Certificates are always verified. Proxies come from the environment; servers on this machine
+    are reached without one. Reading has no timeout, since a tool may be silent for long: callers
+    limit their waits, and TCP keep-alive detects dead connections.
 
     Args:
-        url: Where the server is.
-        headers: What to send with each request.
+        url: The server's address.
+        headers: Sent with each request.
+        proxy: The proxy's address, or None.
 
     Attributes:
-        url: The address.
-        proxy: Host and port of the proxy in use, or nothing.
+        url: The server's address.
+        proxy: Host and port of the proxy, or empty.
     """
 
     def __init__(self, url: httpx2.URL, headers: Headers, proxy: str | None) -> None:
@@ -92,12 +92,12 @@ class HttpClient:
 
     @classmethod
     async def make(cls, url: str, headers: Headers) -> "HttpClient":
-        """Make a client; reading the certificates of authorities takes a thread.
+        """Make a client, in a thread as loading the CA certificates is slow.
 
         Raises:
             ServerError: If the address, a header or the proxy cannot be used.
         """
-        # They log addresses and headers, which may hold secrets and session ids.
+        # They log addresses and headers, which may contain secrets and session ids.
         for name in _TALKATIVE:
             logging.getLogger(name).setLevel(logging.WARNING)
         address = _check_url(url)
@@ -114,23 +114,22 @@ class HttpClient:
             ) from error
 
     async def aclose(self) -> None:
-        """Close all connections."""
         await self._client.aclose()
 
     @asynccontextmanager
     async def exchange(
         self, method: str, url: httpx2.URL, headers: Headers, content: bytes | None = None
     ) -> AsyncIterator[httpx2.Response]:
-        """Send a request and give the answer, its body unread.
+        """Send a request and yield the response, its body unread.
 
-        Redirects are followed where they stay within the origin and keep the method.
+        Redirects are followed within the origin if they keep the method.
 
         Raises:
-            ExchangeError: If no answer came, or one that leads elsewhere.
+            ExchangeError: If there is no response, or it redirects elsewhere.
         """
         request = self._client.build_request(method, url, headers=dict(headers), content=content)
         for _ in range(MAX_REDIRECTS + 1):
-            with told(url):
+            with converting_errors(url):
                 response = await self._client.send(request, stream=True)
             try:
                 if response.next_request is None:
@@ -147,10 +146,10 @@ class HttpClient:
 
 
 async def read_body(response: httpx2.Response) -> bytes:
-    """Read the whole body of an answer.
+    """Read the whole body of a response.
 
     Raises:
-        ExchangeError: If it is too large, or does not come whole.
+        ExchangeError: If it is too large or incomplete.
     """
     announced = response.headers.get("content-length", "")
     if announced.isdigit() and (len(announced) > 18 or int(announced) > MAX_BODY):
@@ -166,26 +165,25 @@ async def read_body(response: httpx2.Response) -> bytes:
 
 
 async def read_pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Read a body piece by piece, unpacked in small steps where it comes packed.
+    """Read a body piece by piece, decompressing it in small steps if necessary.
 
-    We ask for plain bodies; what stands before a server may pack them all the same. A piece is
-    empty where what came unpacks to nothing yet.
+    We ask for uncompressed bodies, but a proxy may compress them anyway. A piece may be empty.
 
     Raises:
-        ExchangeError: If it is packed in a way we do not know, is damaged, or breaks off.
+        ExchangeError: If its encoding is unknown, it is damaged, or it breaks off.
     """
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding in {"", "identity"}:
-        with told(response.url, response.status_code):
+        with converting_errors(response.url, response.status_code):
             async for piece in response.aiter_raw():
                 yield piece
         return
     if encoding not in _PACKED:
         raise ExchangeError(
-            ServerError(f"packed its answer in a way we did not ask for ({encoding})")
+            ServerError(f"sent an answer with an unsupported encoding ({encoding})")
         )
     unpacker = zlib.decompressobj(_UNPACK_GZIP_OR_ZLIB)
-    with told(response.url, response.status_code):
+    with converting_errors(response.url, response.status_code):
         async for packed in response.aiter_raw():
             rest, piece = packed, b""
             while rest or len(piece) == UNPACKED_PIECE:
@@ -197,7 +195,7 @@ async def read_pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
 
 
 def _unpack(unpacker: "zlib._Decompress", packed: bytes) -> bytes:
-    """Unpack one piece; whatever follows the end is damage, and is not kept."""
+    """Decompress one piece; anything after the end counts as damage."""
     if unpacker.eof and packed:
         raise _damaged()
     try:
@@ -210,13 +208,13 @@ def _unpack(unpacker: "zlib._Decompress", packed: bytes) -> bytes:
 
 
 async def discard(response: httpx2.Response) -> None:
-    """Read a body nobody needs if it is short, so that the connection can be used again.
+    """Read an unneeded body if it is short, so that the connection can be reused.
 
     Raises:
         ExchangeError: If it breaks off.
     """
     size = 0
-    with told(response.url, response.status_code):
+    with converting_errors(response.url, response.status_code):
         async for piece in response.aiter_raw():
             size += len(piece)
             if size > MAX_DISCARDED:
@@ -224,9 +222,9 @@ async def discard(response: httpx2.Response) -> None:
 
 
 def find_proxy(url: httpx2.URL) -> str | None:
-    """Find the proxy that the environment names for an address; None for none.
+    """Return the proxy for an address from the environment, or None.
 
-    Servers on this machine are never reached through a proxy.
+    Servers on this machine never use a proxy.
     """
     if is_loopback(url.host):
         return None
@@ -236,16 +234,6 @@ def find_proxy(url: httpx2.URL) -> str | None:
     if not proxy or urllib.request.proxy_bypass(place):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _check_url(url: str) -> httpx2.URL:
@@ -266,7 +254,7 @@ def _check_url(url: str) -> httpx2.URL:
 
 
 def _check_header(name: str, value: str) -> None:
-    """Refuse what would break a request apart; a header's value is never told."""
+    """Refuse characters that would break a request; never show a header's value."""
     token = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
     if not token or not value.isascii() or not value.isprintable() or value != value.strip():
         raise ServerError(
@@ -277,7 +265,7 @@ def _check_header(name: str, value: str) -> None:
 
 
 def _is_same_place(origin: httpx2.URL, target: httpx2.URL) -> bool:
-    """Tell whether a redirect leads to the same origin, or to its encrypted form."""
+    """Return whether a redirect stays within the origin, or upgrades it to https."""
     if target.userinfo and target.userinfo != origin.userinfo:
         return False
     if (origin.scheme, origin.host, origin.port) == (target.scheme, target.host, target.port):
@@ -296,7 +284,7 @@ def _damaged() -> ExchangeError:
 
 
 def _keepalive_options() -> list[tuple[int, int, int]]:
-    """Ask TCP to find out within a minute that the other side has vanished."""
+    """Return the options for TCP keep-alive that detect a dead peer within a minute."""
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
     for name, value in (
         ("TCP_KEEPIDLE", _KEEPALIVE_IDLE),

@@ -1,4 +1,4 @@
-"""What goes wrong between us and a server on the network, in words: what happened, what to do."""
+"""Errors of HTTP exchanges as messages: what happened, and what to do."""
 
 import os
 import socket
@@ -12,45 +12,45 @@ from typing import Final
 import httpx2
 from mcp_types import JSONRPCError
 
-from tui.engine.servers.failures import ServerError, SessionLostError, SignInError
+from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
 
 CONNECT_TIMEOUT: Final = 10.0
-"""Seconds a server or proxy gets to accept a connection."""
+"""Seconds for a server or proxy to accept a connection."""
 
 MAX_RETRY_AFTER: Final = 86_400
-"""Longest ``Retry-After`` that is told, in seconds."""
+"""Longest ``Retry-After`` that is shown, in seconds."""
 
 _USE_HEADERS: Final = (
     "Signing in is not supported by this version yet; until then put a token into `headers` in "
     'the settings, such as "Authorization": "Bearer …".'
 )
 _CHECK_NETWORK: Final = "Check the address, the network and the proxy settings."
-_LATER: Final = "The fault lies with the server or what stands before it; try again later."
+_LATER: Final = "The fault lies with the server or a proxy in front of it; try again later."
 
 
-class Fate(StrEnum):
-    """What became of a request whose answer did not come. The value goes on from a reason."""
+class Outcome(StrEnum):
+    """What is known of a request without an answer; the value continues a reason."""
 
     NOT_EXECUTED = "the request had no effect"
     UNKNOWN = "whether the request had any effect is unknown"
 
 
 class ExchangeError(Exception):
-    """An exchange over HTTP that failed.
+    """A failed HTTP exchange.
 
     Attributes:
-        error: What happened and what to do; its reason goes on from "The server".
-        fate: What became of the request.
-        status: The HTTP status of the answer, or 0 where none came.
-        is_gone: Whether no connection could be made at all.
-        is_cut: Whether an answer had begun to come, and broke off.
-        reply: The error reply the server itself gave, or None.
+        error: What happened and what to do; its reason continues "The server".
+        outcome: What is known of the request.
+        status: The HTTP status of the response, or 0 if there was none.
+        is_gone: Whether no connection could be made.
+        is_cut: Whether a response broke off.
+        reply: The server's own error reply, or None.
     """
 
     def __init__(
         self,
         error: ServerError,
-        fate: Fate = Fate.UNKNOWN,
+        outcome: Outcome = Outcome.UNKNOWN,
         *,
         status: int = 0,
         is_gone: bool = False,
@@ -59,7 +59,7 @@ class ExchangeError(Exception):
     ) -> None:
         super().__init__(error.reason)
         self.error = error
-        self.fate = fate
+        self.outcome = outcome
         self.status = status
         self.is_gone = is_gone
         self.is_cut = is_cut
@@ -67,23 +67,23 @@ class ExchangeError(Exception):
 
 
 @contextmanager
-def told(url: httpx2.URL, status: int = 0) -> Iterator[None]:
-    """Turn what the HTTP library raises into an `ExchangeError`.
+def converting_errors(url: httpx2.URL, status: int = 0) -> Iterator[None]:
+    """Convert errors of the HTTP library to `ExchangeError`.
 
     Args:
-        url: What was asked.
-        status: The HTTP status of the answer, once its head is there.
+        url: The requested address.
+        status: The HTTP status of the response, once known.
     """
     try:
         yield
     except ExchangeError:
         raise
-    except Exception as error:  # the library lets through what sockets, TLS and names raise
+    except Exception as error:  # the library also raises errors of sockets, TLS and DNS
         raise network_error(error, url, status) from error
 
 
 def network_error(error: Exception, url: httpx2.URL, status: int = 0) -> ExchangeError:
-    """Say what it means that a request got no answer, or only a part of one."""
+    """Return the error of a request with no response or an incomplete one."""
     match error:
         case httpx2.ConnectTimeout():
             reason = f"did not accept a connection within {CONNECT_TIMEOUT:.0f} s"
@@ -96,12 +96,14 @@ def network_error(error: Exception, url: httpx2.URL, status: int = 0) -> Exchang
                 "Check HTTP_PROXY, HTTPS_PROXY and NO_PROXY.",
             )
         case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | httpx2.InvalidURL():
-            # The library's own words may hold a header's value.
+            # The library's own message may contain a header's value.
             reason = "cannot be asked: its address or a header is not valid"
             advice = "Check `url` and `headers` in the settings."
-            return ExchangeError(ServerError(reason, advice, permanent=True), Fate.NOT_EXECUTED)
+            return ExchangeError(ServerError(reason, advice, permanent=True), Outcome.NOT_EXECUTED)
         case httpx2.PoolTimeout():
-            return ExchangeError(ServerError("has too many requests under way"), Fate.NOT_EXECUTED)
+            return ExchangeError(
+                ServerError("has too many requests under way"), Outcome.NOT_EXECUTED
+            )
         case httpx2.TimeoutException():
             return ExchangeError(ServerError("took the request too slowly", _LATER))
         case _:
@@ -109,30 +111,29 @@ def network_error(error: Exception, url: httpx2.URL, status: int = 0) -> Exchang
 
 
 def cut_error(status: int = 0) -> ExchangeError:
-    """Say that an answer began to come, or was due, and broke off."""
+    """Return the error of a response that broke off."""
     reason = "broke the connection off before its answer was complete"
     return ExchangeError(ServerError(reason), status=status, is_cut=True)
 
 
 def status_error(response: httpx2.Response, reply: JSONRPCError | None = None) -> ExchangeError:
-    """Say what it means that a server answered with an HTTP status of failure."""
+    """Return the error of a response with a failure status."""
     status = response.status_code
-    error = _refused(response)
-    fate = Fate.UNKNOWN if status >= 500 else Fate.NOT_EXECUTED
-    return ExchangeError(error, fate, status=status, reply=reply)
+    outcome = Outcome.UNKNOWN if status >= 500 else Outcome.NOT_EXECUTED
+    return ExchangeError(_refused(response), outcome, status=status, reply=reply)
 
 
 def session_error(status: int) -> ExchangeError:
-    """Say that a server no longer knows our session."""
+    """Return the error of a lost session."""
     error = SessionLostError("no longer knows this session: it was restarted or let it expire")
-    return ExchangeError(error, Fate.NOT_EXECUTED, status=status)
+    return ExchangeError(error, Outcome.NOT_EXECUTED, status=status)
 
 
 def redirect_error(response: httpx2.Response) -> ExchangeError:
-    """Say that a server sends us where we do not go with what is meant for it alone."""
+    """Return the error of a redirect that is not followed."""
     place = "nowhere"
     if response.next_request is not None:
-        # Only the place itself: the rest of a location may carry somebody's secrets.
+        # Without user, query and fragment, which may contain secrets.
         there = response.next_request.url
         place = str(there.copy_with(userinfo=b"", query=None, fragment=None))
     error = ServerError(
@@ -140,37 +141,33 @@ def redirect_error(response: httpx2.Response) -> ExchangeError:
         "Put that address into `url` in the settings, if you trust it.",
         permanent=True,
     )
-    return ExchangeError(error, Fate.NOT_EXECUTED, status=response.status_code)
+    return ExchangeError(error, Outcome.NOT_EXECUTED, status=response.status_code)
 
 
 def content_error(response: httpx2.Response) -> ExchangeError:
-    """Say that an answer is of a kind that no MCP server gives."""
+    """Return the error of a response with a content type that MCP does not use."""
     kind = media_type(response)
+    advice = "Check `url`."
     if kind == "text/html":
-        error = ServerError(
-            "answered with a web page (text/html) and not with MCP",
-            "Check `url`; a sign-in page or a proxy may stand in between.",
-        )
-    else:
-        error = ServerError(
-            f"answered with {kind or 'content of no type'} and not with MCP", "Check `url`."
-        )
-    return ExchangeError(error, status=response.status_code)
+        kind = "a web page (text/html)"
+        advice = "Check `url`; a sign-in page or a proxy may stand in between."
+    reason = f"answered with {kind or 'content of no type'} and not with MCP"
+    return ExchangeError(ServerError(reason, advice), status=response.status_code)
 
 
 def media_type(response: httpx2.Response) -> str:
-    """Give the media type of an answer in lower case, without parameters."""
+    """Return the media type of a response in lower case, without parameters."""
     kind: str = response.headers.get("content-type", "")
     return kind.partition(";")[0].strip().lower()
 
 
 def _unreachable(reason: str, advice: str, *, permanent: bool = False) -> ExchangeError:
     error = ServerError(reason, advice, permanent=permanent)
-    return ExchangeError(error, Fate.NOT_EXECUTED, is_gone=True)
+    return ExchangeError(error, Outcome.NOT_EXECUTED, is_gone=True)
 
 
 def _no_connection(error: Exception, url: httpx2.URL) -> ExchangeError:
-    """Find out why no connection came about."""
+    """Return the reason why no connection was made."""
     place = f"{url.host}:{url.port or (443 if url.scheme == 'https' else 80)}"
     causes = list(_causes(error))
     for cause in causes:
@@ -200,7 +197,7 @@ def _no_connection(error: Exception, url: httpx2.URL) -> ExchangeError:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Give an exception and all that led to it."""
+    """Yield an exception and all its causes."""
     pending: list[BaseException | None] = [error]
     seen: set[int] = set()
     while pending:

@@ -1,44 +1,40 @@
 """A server on the network as a transport for `mcp.Client`: streamable HTTP, SSE, or either.
 
-The SDK has these too. There, one network error ends the connection, and an HTTP status never
-reaches the user; here it fails the one request, in words. A server that is gone, that forgot
-the session or that wants a sign-in ends the connection, and says so.
+In the SDK's own transports one network error ends the connection, and the user never sees an HTTP
+status. Here it fails only one request, with a message. The connection ends with a reason if the
+server is gone, has lost the session or requires a sign-in.
 """
 
 import asyncio
 from contextlib import suppress
-from types import TracebackType
 from typing import Final
 
 import anyio
-from mcp.shared.message import SessionMessage
 
-from tui.engine.servers.failures import ServerError
-from tui.engine.servers.log import ServerLog
-from tui.engine.servers.network.client import HttpClient, is_loopback
-from tui.engine.servers.network.courier import Courier, refused_at_the_door
-from tui.engine.servers.network.errors import ExchangeError
-from tui.engine.servers.transport import Streams
-from tui.engine.settings.definitions import ServerDefinition
+from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.transports.http.dispatcher import Dispatcher, connect_error
+from tui.engine.mcp.transports.http.http_client import HttpClient
+from tui.engine.mcp.transports.http.http_errors import ExchangeError
+from tui.engine.mcp.transports.jsonrpc_lines import Streams, open_streams
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Severity
+from tui.model.hosts import is_loopback
 from tui.model.servers import Transport
 
-OUTGOING_QUEUE: Final = 256
-"""Messages that may wait to be sent; then senders wait."""
-
 DISCONNECT_TIMEOUT: Final = 1.0
-"""Seconds in which the sockets are closed."""
+"""Seconds to close the sockets."""
 
 
-class NetworkTransport:
-    """A server that is reached over HTTP.
+class HttpTransport:
+    """The transport to a server over HTTP.
 
     Args:
-        definition: Where it is and what to send along.
+        definition: Its address and headers.
         log: Takes remarks.
 
     Attributes:
-        ended: Set when the server is gone or will not have us any longer.
+        ended: Set when the server is gone or has ended the connection.
     """
 
     def __init__(self, definition: ServerDefinition, log: ServerLog) -> None:
@@ -46,70 +42,63 @@ class NetworkTransport:
         self._definition = definition
         self._log = log
         self._http: HttpClient | None = None
-        self._courier: Courier | None = None
+        self._dispatcher: Dispatcher | None = None
 
     async def __aenter__(self) -> Streams:
         definition = self._definition
         self._http = http = await HttpClient.make(definition.url, definition.headers)
-        self._announce(http)
-        to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        to_server, from_session = anyio.create_memory_object_stream[SessionMessage](OUTGOING_QUEUE)
-        self._courier = courier = Courier(
+        self._log_route(http)
+        streams, to_session, from_session = open_streams()
+        self._dispatcher = dispatcher = Dispatcher(
             http, to_session, self._log, self.ended, tries_sse=definition.sse_fallback
         )
         try:
             if definition.transport is Transport.SSE:
-                await courier.open_sse()
+                await dispatcher.open_sse()
         except BaseException as error:
-            for stream in (from_server, to_server, from_session):
+            for stream in (*streams, from_session):
                 stream.close()
-            await self._let_go()
+            await self._release()
             if isinstance(error, ExchangeError):
-                raise refused_at_the_door(error) from error
+                raise connect_error(error) from error
             raise
-        courier.spawn(courier.run(from_session))
-        return from_server, to_server
+        dispatcher.spawn(dispatcher.run(from_session))
+        return streams
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         try:
-            if self._courier is not None:
-                await self._courier.say_farewell()
+            if self._dispatcher is not None:
+                await self._dispatcher.end_session()
         finally:
-            await self._let_go()
+            await self._release()
 
     def ending(self) -> str:
-        """Say in one line why the server is gone."""
+        """Return in one line why the server is gone."""
         problem = self.problem()
         return problem.reason if problem is not None else "was closed"
 
     def problem(self) -> ServerError | None:
-        """Give the reason why the server cannot be used, or None."""
-        return self._courier.problem if self._courier is not None else None
+        return self._dispatcher.problem if self._dispatcher is not None else None
 
     def kill(self) -> None:
-        """Break off whatever is under way."""
-        if self._courier is not None:
-            self._courier.break_off()
+        """Cancel everything at once."""
+        if self._dispatcher is not None:
+            self._dispatcher.break_off()
 
-    async def _let_go(self) -> None:
-        """Stop what runs and close the sockets, whatever cancels meanwhile."""
+    async def _release(self) -> None:
+        """Stop all tasks and close the sockets, even if cancelled."""
         with anyio.CancelScope(shield=True):
             try:
-                if self._courier is not None:
-                    await self._courier.stop()
+                if self._dispatcher is not None:
+                    await self._dispatcher.stop()
             finally:
                 if self._http is not None:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(DISCONNECT_TIMEOUT):
                             await self._http.aclose()
 
-    def _announce(self, http: HttpClient) -> None:
-        """Say in the log what a user should know of the way to the server."""
+    def _log_route(self, http: HttpClient) -> None:
+        """Log a proxy and a missing encryption."""
         if http.proxy:
             self._log.add("gemdeck", Severity.INFO, f"reached through the proxy {http.proxy}")
         if http.url.scheme == "http" and not is_loopback(http.url.host):

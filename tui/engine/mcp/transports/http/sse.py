@@ -1,68 +1,70 @@
-"""The HTTP+SSE transport of 2024-11-05: one stream of events to us, a POST for each message.
+"""The HTTP+SSE transport of 2024-11-05: an event stream to us, a POST for each message.
 
-The SDK's own stops sending for good after one failed POST and breaks at an event of 1 MiB.
+The SDK's own stops sending after one failed POST and fails at an event of 1 MiB.
 """
 
 import asyncio
 from contextlib import aclosing
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import httpx2
 from mcp.shared.message import SessionMessage
 
-from tui.engine.servers.failures import ServerError
-from tui.engine.servers.framing import encode
-from tui.engine.servers.network.channel import Inlet
-from tui.engine.servers.network.client import HttpClient, discard
-from tui.engine.servers.network.errors import (
+from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.transports.http.event_stream import EVENT_STREAM, read_events
+from tui.engine.mcp.transports.http.http_client import HttpClient, discard
+from tui.engine.mcp.transports.http.http_errors import (
     ExchangeError,
-    Fate,
+    Outcome,
     cut_error,
     session_error,
     status_error,
 )
-from tui.engine.servers.network.events import EVENT_STREAM, read_events
+from tui.engine.mcp.transports.jsonrpc_lines import encode
+
+if TYPE_CHECKING:
+    from tui.engine.mcp.transports.http.dispatcher import Dispatcher
 
 ENDPOINT_TIMEOUT: Final = 10.0
-"""Seconds a server gets to say where it takes messages, once its stream is open."""
+"""Seconds that a server gets to send its endpoint once the stream is open."""
 
 MAX_ENDPOINT: Final = 8_192
-"""Longest address of an endpoint, in characters."""
+"""Longest endpoint address, in characters."""
 
 
 class ServerSentEvents:
     """The channel of a server that speaks HTTP+SSE.
 
     Args:
-        http: How it is reached.
-        inlet: Takes what the server sends.
+        http: The client.
+        dispatcher: Takes what the server sends.
     """
 
-    def __init__(self, http: HttpClient, inlet: Inlet) -> None:
+    def __init__(self, http: HttpClient, dispatcher: "Dispatcher") -> None:
         self._http = http
-        self._inlet = inlet
+        self._dispatcher = dispatcher
         self._endpoint: asyncio.Future[httpx2.URL] = asyncio.get_running_loop().create_future()
 
     async def open(self) -> None:
-        """Open the stream and learn where messages go.
+        """Open the stream and wait for the endpoint.
 
         Raises:
-            ExchangeError: If the server offers no such stream.
+            ExchangeError: If the server has no such stream.
         """
-        reading = self._inlet.spawn(self._read())
+        reading = self._dispatcher.spawn(self._read())
         try:
             async with asyncio.timeout(ENDPOINT_TIMEOUT):
                 await asyncio.shield(self._endpoint)
         except TimeoutError:
             reading.cancel()
             reason = f"did not say within {ENDPOINT_TIMEOUT:.0f} s where it takes messages"
-            raise ExchangeError(ServerError(reason), Fate.NOT_EXECUTED) from None
+            raise ExchangeError(ServerError(reason), Outcome.NOT_EXECUTED) from None
 
-    async def carry(self, outgoing: SessionMessage) -> None:
-        """Post a message; what answers it comes with the stream.
+    async def send(self, outgoing: SessionMessage) -> None:
+        """Post a message; its answer comes through the stream.
 
         Raises:
-            ExchangeError: If the server did not take it.
+            ExchangeError: If the server did not accept it.
         """
         headers = {"content-type": "application/json"}
         body = encode(outgoing.message)
@@ -75,20 +77,19 @@ class ServerSentEvents:
                 raise status_error(response)
 
     def cancels_by_abort(self) -> bool:
-        """Tell that a server of this kind has to be told of a cancellation."""
         return False
 
     async def close(self) -> None:
-        """Do nothing: the end of the stream is the farewell."""
+        """Do nothing: closing the stream ends the session."""
 
     async def _read(self) -> None:
-        """Read the stream; its end is that of the connection."""
+        """Read the stream, whose end ends the connection."""
         headers = {"accept": EVENT_STREAM, "cache-control": "no-store"}
         try:
             async with self._http.exchange("GET", self._http.url, headers) as response:
                 if response.status_code >= 300:
                     raise status_error(response)
-                async with aclosing(read_events(response, self._inlet.take_lines)) as events:
+                async with aclosing(read_events(response, self._dispatcher.take_lines)) as events:
                     async for event in events:
                         await self._take(event, response.url)
             raise cut_error()
@@ -96,9 +97,9 @@ class ServerSentEvents:
             if not self._endpoint.done():
                 self._endpoint.set_exception(fault)
             elif fault.is_cut:
-                await self._inlet.end(ServerError("broke off its event stream"))
+                await self._dispatcher.end(ServerError("broke off its event stream"))
             else:
-                await self._inlet.end(fault.error)
+                await self._dispatcher.end(fault.error)
 
     async def _take(self, event: httpx2.ServerSentEvent, base: httpx2.URL) -> None:
         if event.event == "endpoint":
@@ -107,12 +108,12 @@ class ServerSentEvents:
             return
         if event.event != "message" or not event.data:
             return
-        if (message := await self._inlet.take(event.data.encode())) is not None:
-            await self._inlet.deliver(message)
+        if (message := await self._dispatcher.take(event.data.encode())) is not None:
+            await self._dispatcher.deliver(message)
 
 
 def _resolve(place: str, base: httpx2.URL) -> httpx2.URL:
-    """Give the address that a server names for messages; it must lie within its origin."""
+    """Return the endpoint of a server, which must be within its origin."""
     try:
         address = base.join(place) if len(place) <= MAX_ENDPOINT else None
     except httpx2.InvalidURL:

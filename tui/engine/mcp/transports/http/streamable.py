@@ -1,13 +1,13 @@
-"""Streamable HTTP: each message is a POST, and its answer is the body or a stream of events.
+"""Streamable HTTP: each message is a POST, answered by its body or an event stream.
 
-What the 2026-07-28 revision dropped (sessions, the GET stream, resumed streams) is used with
-servers of the earlier revisions only.
+Sessions, the GET stream and resumed streams, which revision 2026-07-28 dropped, are used only with
+servers of earlier revisions.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import httpx2
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
@@ -16,46 +16,50 @@ from mcp_types import (
     METHOD_NOT_FOUND,
     JSONRPCError,
     JSONRPCMessage,
+    JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
     RequestId,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from tui.engine.servers.failures import ServerError, SessionLostError, SignInError
-from tui.engine.servers.framing import encode
-from tui.engine.servers.network.channel import INITIALIZED, Inlet, is_notification
-from tui.engine.servers.network.client import HttpClient, discard, read_body
-from tui.engine.servers.network.errors import (
+from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
+from tui.engine.mcp.transports.http.event_stream import EVENT_STREAM, StreamPosition, read_events
+from tui.engine.mcp.transports.http.http_client import HttpClient, discard, read_body
+from tui.engine.mcp.transports.http.http_errors import (
     ExchangeError,
-    Fate,
+    Outcome,
     content_error,
     cut_error,
     media_type,
     session_error,
     status_error,
 )
-from tui.engine.servers.network.events import EVENT_STREAM, Place, read_events
+from tui.engine.mcp.transports.jsonrpc_lines import encode
 
+if TYPE_CHECKING:
+    from tui.engine.mcp.transports.http.dispatcher import Dispatcher
+
+INITIALIZED: Final = "notifications/initialized"
 SESSION_HEADER: Final = "mcp-session-id"
 
 MAX_SESSION_ID: Final = 1_024
 """Longest session id that is accepted."""
 
 MAX_ATTEMPTS: Final = 5
-"""Times in a row that a broken stream is asked for in vain before it is given up."""
+"""Failed attempts in a row to resume a broken stream before it is given up."""
 
 SHORT_LIFE: Final = 5.0
-"""Seconds within which the end of a stream counts as one more attempt in vain."""
+"""Seconds within which the end of a stream counts as a failed attempt."""
 
 FIRST_PAUSE: Final = 0.1
-"""Seconds before a broken stream is asked for again; each further pause is four times as long."""
+"""Seconds before a broken stream is resumed; each further pause is four times as long."""
 
 MAX_PAUSE: Final = 60.0
 """Longest such pause, in seconds."""
 
 LINGER: Final = 1.0
-"""Seconds an answered stream gets to end, so that its connection can be used again."""
+"""Seconds that an answered stream gets to end, so that its connection can be reused."""
 
 _LAST_EVENT_ID: Final = "last-event-id"
 _JSON: Final = "application/json"
@@ -65,18 +69,18 @@ class StreamableHttp:
     """The channel of a server that speaks streamable HTTP.
 
     Args:
-        http: How it is reached.
-        inlet: Takes what the server sends.
+        http: The client.
+        dispatcher: Takes what the server sends.
     """
 
-    def __init__(self, http: HttpClient, inlet: Inlet) -> None:
+    def __init__(self, http: HttpClient, dispatcher: "Dispatcher") -> None:
         self._http = http
         self._url = http.url
-        self._inlet = inlet
+        self._dispatcher = dispatcher
         self._session_id = ""
         self._protocol_version = ""
 
-    async def carry(self, outgoing: SessionMessage) -> None:
+    async def send(self, outgoing: SessionMessage) -> None:
         """Post a message and deliver what answers it.
 
         Raises:
@@ -91,11 +95,11 @@ class StreamableHttp:
                 await self._answer(message, response)
             else:
                 await discard(response)
-        if is_notification(message, INITIALIZED) and self._session_id:
-            self._inlet.spawn(self._listen())
+        is_initialized = isinstance(message, JSONRPCNotification) and message.method == INITIALIZED
+        if is_initialized and self._session_id:
+            self._dispatcher.spawn(self._listen())
 
     def cancels_by_abort(self) -> bool:
-        """Tell whether breaking a request off is how the server hears of its cancellation."""
         return self._protocol_version in MODERN_PROTOCOL_VERSIONS
 
     async def close(self) -> None:
@@ -117,11 +121,11 @@ class StreamableHttp:
         return headers
 
     def _headers_for(self, outgoing: SessionMessage) -> dict[str, str]:
-        """Give the headers of a message, and keep the revision that it is sent under."""
+        """Return the headers of a message, and remember its protocol revision."""
         message, metadata = outgoing.message, outgoing.metadata
         stamped = metadata.headers if isinstance(metadata, ClientMessageMetadata) else None
         if isinstance(message, JSONRPCRequest) and message.method == "initialize":
-            # It negotiates the revision: that of an earlier question must not stand on it.
+            # It negotiates the revision, so that it must not carry an earlier one.
             self._protocol_version = ""
             self._session_id = ""
         elif stamped and (version := stamped.get(MCP_PROTOCOL_VERSION_HEADER)):
@@ -131,11 +135,11 @@ class StreamableHttp:
     async def _refusal(
         self, response: httpx2.Response, headers: dict[str, str], message: JSONRPCMessage | None
     ) -> ExchangeError:
-        """Find out what an HTTP status of failure means."""
+        """Return the error of a failure status."""
         status = response.status_code
         reply: JSONRPCError | None = None
         if media_type(response) == _JSON:
-            decoded = await self._inlet.take(await read_body(response))
+            decoded = await self._dispatcher.take(await read_body(response))
             if isinstance(decoded, JSONRPCError) and isinstance(message, JSONRPCRequest):
                 reply = decoded.model_copy(update={"id": message.id})
             elif isinstance(decoded, JSONRPCError):
@@ -169,26 +173,26 @@ class StreamableHttp:
         self._session_id = session_id
 
     async def _answer_from_stream(self, request: JSONRPCRequest, response: httpx2.Response) -> None:
-        place = Place()
+        position = StreamPosition()
         cut = cut_error(response.status_code)
         try:
-            if await self._read_answer(request.id, response, place):
+            if await self._read_answer(request.id, response, position):
                 return
         except ExchangeError as fault:
             if not fault.is_cut:
                 raise
             cut = fault
-        if not place.event_id or self.cancels_by_abort():
+        if not position.event_id or self.cancels_by_abort():
             raise cut
-        await self._resume(request.id, place)
+        await self._resume(request.id, position)
 
     async def _read_answer(
-        self, request_id: RequestId, response: httpx2.Response, place: Place
+        self, request_id: RequestId | None, response: httpx2.Response, position: StreamPosition
     ) -> bool:
-        """Deliver the events of a stream up to the answer. Gives whether the answer came."""
-        async with aclosing(read_events(response, self._inlet.take_lines)) as events:
+        """Deliver the events of a stream up to the answer; return whether the answer came."""
+        async with aclosing(read_events(response, self._dispatcher.take_lines)) as events:
             async for event in events:
-                place.note(event)
+                position.note(event)
                 if await self._take_event(event, request_id):
                     break
             else:
@@ -199,77 +203,67 @@ class StreamableHttp:
                         pass
             return True
 
-    async def _resume(self, request_id: RequestId, place: Place) -> None:
-        """Ask for the rest of a stream that broke off, as long as that makes progress."""
+    async def _resume(self, request_id: RequestId, position: StreamPosition) -> None:
+        """Resume a broken stream as long as that makes progress."""
         attempts = 0
         while attempts < MAX_ATTEMPTS:
-            await asyncio.sleep(place.retry or _pause(attempts))
-            before = place.event_id
+            await asyncio.sleep(position.retry or _pause(attempts))
+            before = position.event_id
             try:
-                if await self._read_rest(request_id, place):
-                    return
+                async with self._open_stream(position) as response:
+                    if await self._read_answer(request_id, response, position):
+                        return
             except ExchangeError as fault:
                 if isinstance(fault.error, SessionLostError | SignInError):
-                    # The request was taken in before: it is not among those to be repeated.
-                    await self._inlet.end(fault.error)
+                    # The server accepted the request before: it must not be repeated.
+                    await self._dispatcher.end(fault.error)
                     return
                 if not (fault.is_cut or fault.is_gone or fault.status >= 500):
-                    raise ExchangeError(fault.error, Fate.UNKNOWN) from fault
-            attempts = 0 if place.event_id != before else attempts + 1
+                    raise ExchangeError(fault.error, Outcome.UNKNOWN) from fault
+            attempts = 0 if position.event_id != before else attempts + 1
         raise cut_error()
 
-    async def _read_rest(self, request_id: RequestId, place: Place) -> bool:
-        headers = self._headers() | {_LAST_EVENT_ID: place.event_id}
-        async with self._http.exchange("GET", self._url, headers) as response:
-            if response.status_code != 200:
-                raise await self._refusal(response, headers, None)
-            return await self._read_answer(request_id, response, place)
-
     async def _listen(self) -> None:
-        """Keep the stream open on which the server speaks unasked, if it offers one."""
-        place = Place()
+        """Keep the stream for messages of the server open, if it offers one."""
+        position = StreamPosition()
         loop = asyncio.get_running_loop()
         attempts = 0
         was_open = False
         while attempts < MAX_ATTEMPTS:
             began = loop.time()
             try:
-                async with self._open_stream(place) as response:
+                async with self._open_stream(position) as response:
                     was_open = True
-                    await self._take_all(response, place)
+                    await self._read_answer(None, response, position)
             except ExchangeError as fault:
                 if fault.is_gone or (
                     was_open and isinstance(fault.error, SessionLostError | SignInError)
                 ):
-                    await self._inlet.end(fault.error)
+                    await self._dispatcher.end(fault.error)
                     return
                 if 0 < fault.status < 500 and not fault.is_cut:
-                    # Many servers offer no such stream, and some say so in odd ways.
+                    # Many servers have no such stream, and some answer with odd statuses.
                     break
             if loop.time() - began > SHORT_LIFE:
                 attempts = 0
-            await asyncio.sleep(place.retry or _pause(attempts))
+            await asyncio.sleep(position.retry or _pause(attempts))
             attempts += 1
         if was_open:
-            self._inlet.remark("its stream of announcements is lost; restart it to hear of changes")
+            self._dispatcher.remark(
+                "its stream of announcements is lost; restart it to see changes"
+            )
 
     @asynccontextmanager
-    async def _open_stream(self, place: Place) -> AsyncIterator[httpx2.Response]:
+    async def _open_stream(self, position: StreamPosition) -> AsyncIterator[httpx2.Response]:
         headers = self._headers() | {"accept": EVENT_STREAM}
-        if place.event_id:
-            headers[_LAST_EVENT_ID] = place.event_id
+        if position.event_id:
+            headers[_LAST_EVENT_ID] = position.event_id
         async with self._http.exchange("GET", self._url, headers) as response:
             if response.status_code != 200:
                 raise await self._refusal(response, headers, None)
             if media_type(response) != EVENT_STREAM:
                 raise content_error(response)
             yield response
-
-    async def _take_all(self, response: httpx2.Response, place: Place) -> None:
-        async with aclosing(read_events(response, self._inlet.take_lines)) as events:
-            async for event in events:
-                place.note(event)
-                await self._take_event(event, None)
 
     async def _take_event(
         self, event: httpx2.ServerSentEvent, request_id: RequestId | None
@@ -279,28 +273,28 @@ class StreamableHttp:
         return await self._take(event.data.encode(), request_id)
 
     async def _take(self, data: bytes, request_id: RequestId | None) -> bool:
-        """Deliver one message. Gives whether it answers this request."""
-        match await self._inlet.take(data):
+        """Deliver one message; return whether it answers this request."""
+        match await self._dispatcher.take(data):
             case None:
                 return False
             case JSONRPCError(id=None) if request_id is None:
-                self._inlet.remark("an error that answers no request, ignored")
+                self._dispatcher.remark("an error that answers no request, ignored")
                 return False
             case JSONRPCResponse() | JSONRPCError() as reply if request_id is not None:
                 if reply.id is not None and str(reply.id) != str(request_id):
-                    self._inlet.remark("an answer to another request, ignored")
+                    self._dispatcher.remark("an answer to another request, ignored")
                     return False
-                await self._inlet.deliver(reply.model_copy(update={"id": request_id}))
+                await self._dispatcher.deliver(reply.model_copy(update={"id": request_id}))
                 return True
             case message:
-                await self._inlet.deliver(message)
+                await self._dispatcher.deliver(message)
                 return False
 
 
 def _is_session_lost(status: int, reply: JSONRPCError | None) -> bool:
-    """Tell whether a refusal within a session means that the session is over.
+    """Return whether a failure status means that the session is lost.
 
-    The protocol says 404 for it. Older servers say 400 and name the session in words.
+    The protocol uses 404. Older servers use 400 with a message about the session.
     """
     if reply is not None and reply.error.code == METHOD_NOT_FOUND:
         return False

@@ -1,4 +1,4 @@
-"""What a stdio server is started with: a small environment and a program that exists."""
+"""The environment, the folder and the program of a stdio server."""
 
 import shutil
 import sys
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from tui.engine.servers.failures import ServerError
-from tui.engine.settings.definitions import ServerDefinition
-from tui.engine.settings.programs import file_state, find_program, search_path
+from tui.engine.mcp.errors import ServerError
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.settings.servers.programs import file_state, find_program, search_path
 
 _POSIX_NAMES: Final = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER"})
 _WINDOWS_NAMES: Final = frozenset(
@@ -36,13 +36,13 @@ def server_environment(
 ) -> dict[str, str]:
     """Build the environment of a server.
 
-    Nothing is inherited but what a program needs to find its home, its language and other
-    programs. In particular no key of the model reaches a server unless its entry names it.
+    It inherits only what a program needs to find its home, its language and other programs. In
+    particular a server gets no API key of the model unless its entry names it.
 
     Args:
-        extra: What the server's definition names; it wins.
-        base: The environment to inherit from; of its ``PATH`` relative entries are left out.
-        avoid: Folders that are left out of that ``PATH`` as well, such as the opened one.
+        extra: The variables of the server's definition, which win.
+        base: The environment to inherit from, without relative entries in its ``PATH``.
+        avoid: Folders that are also removed from that ``PATH``, such as the opened one.
     """
     names = _WINDOWS_NAMES if sys.platform == "win32" else _POSIX_NAMES
     inherited = {
@@ -52,13 +52,13 @@ def server_environment(
         and not value.startswith(_SHELL_FUNCTION_PREFIX)
     }
     path = search_path(inherited.pop("PATH", ""), avoid)
-    if path:  # an empty one would mean the working folder
+    if path:  # an empty PATH would mean the working folder
         inherited["PATH"] = path
     return inherited | dict(extra)
 
 
 def resolve_folder(folder: Path | None) -> Path:
-    """Give the working folder of a server.
+    """Return the working folder of a server, by default the current one.
 
     Raises:
         ServerError: If it does not exist.
@@ -76,31 +76,36 @@ def resolve_folder(folder: Path | None) -> Path:
 def resolve_program(
     command: str, environment: Mapping[str, str], folder: Path, avoid: Iterable[Path] = ()
 ) -> str:
-    """Find the program of a server, as its own environment and folder would.
+    """Find the program of a server in its own environment and folder.
 
     Args:
-        command: A name to be looked up, or a path.
-        environment: The environment the server gets; its ``PATH`` counts, except for relative
-            entries.
-        folder: The folder that a relative path starts from.
+        command: A name to look up, or a path.
+        environment: The server's environment; relative entries of its ``PATH`` are ignored.
+        folder: The base of a relative path.
         avoid: Folders in which no name is looked up, such as the opened one.
 
     Returns:
         The path of an executable file.
 
     Raises:
-        ServerError: If there is none, or it cannot be executed.
+        ServerError: If it does not exist or is not executable.
     """
-    if Path(command).name != command:
-        return _check_path(folder / command, command)
-    found = find_program(command, environment, folder, avoid)
-    if found is None:
-        raise ServerError(
-            f"command not found: {command}",
-            "Install it, or give its full path as `command` in the settings.",
-            permanent=True,
-        )
-    return found
+    path: Path | None = None
+    if Path(command).name == command:
+        found = find_program(command, environment, folder, avoid)
+        advice = "Install it, or give its full path as `command` in the settings."
+    else:
+        path = folder / command
+        found = shutil.which(str(path))
+        advice = "Correct `command` in the settings."
+    if found is not None:
+        return found
+    reason = f"command not found: {command}"
+    if path is not None and path.is_dir():
+        reason, advice = f"its command is a folder: {command}", "Name the program in it."
+    elif path is not None and path.exists():
+        reason, advice = f"its command is not executable: {command}", "Make it executable."
+    raise ServerError(reason, advice, permanent=True)
 
 
 def own_program(
@@ -109,13 +114,13 @@ def own_program(
     folder: Path,
     avoid: Iterable[Path] = (),
 ) -> str:
-    """Give the program of one of the user's servers: the file that its fingerprint covers.
+    """Return the program of a user's server: the file that its fingerprint covers.
 
-    What was granted to that program must not come to hold for another one that has turned up
-    under its name. Other arguments and errors are those of `resolve_program`.
+    Permissions for that program must not apply to another one that has appeared under its name.
+    For other arguments and errors see `resolve_program`.
 
     Raises:
-        ServerError: If there is another program of its name by now.
+        ServerError: If its name now finds another program.
     """
     if definition.program and shutil.which(definition.program):
         return definition.program
@@ -127,11 +132,10 @@ def own_program(
 
 
 def shown_program(definition: ServerDefinition) -> str:
-    """Give the program of a project's server: the very file that the user was shown.
+    """Return the program of a project's server: exactly the file that the user was shown.
 
     Raises:
-        ServerError: If there was none, or it or a file of the folder that its command line
-            names is another one by now.
+        ServerError: If there was none, or it or a file named in its command line has changed.
     """
     advice = f"Review the folder again; {definition.source} says what is started."
     if not definition.program:
@@ -144,20 +148,3 @@ def shown_program(definition: ServerDefinition) -> str:
             reason = f"a file that it runs has changed since it was shown: {file.path}"
             raise ServerError(reason, advice, permanent=True)
     return definition.program
-
-
-def _check_path(path: Path, command: str) -> str:
-    if path.is_dir():
-        raise ServerError(
-            f"its command is a folder: {command}", "Name the program in it.", permanent=True
-        )
-    found = shutil.which(str(path))
-    if found is not None:
-        return found
-    if path.exists():
-        raise ServerError(
-            f"its command is not executable: {command}", "Make it executable.", permanent=True
-        )
-    raise ServerError(
-        f"command not found: {command}", "Correct `command` in the settings.", permanent=True
-    )

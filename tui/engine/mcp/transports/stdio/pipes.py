@@ -1,4 +1,14 @@
-"""Splits a byte stream into lines in linear time and bounded space."""
+"""Reads a server's pipes: splits lines, and limits the rate of standard error."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+WINDOW: Final = 0.05
+"""Length of the rate limit's window, in seconds."""
+
+WINDOW_BYTES: Final = 512 * 1024
+"""Bytes of standard error per window; any excess counts against the next ones."""
 
 
 class LineTooLongError(Exception):
@@ -6,14 +16,14 @@ class LineTooLongError(Exception):
 
 
 class LineSplitter:
-    """Collects chunks of bytes and gives the lines they complete.
+    """Splits chunks of bytes into lines.
 
-    The pieces of an unfinished line are kept as they came and joined once, so that a line of
-    many chunks costs its length and not the square of it.
+    The pieces of an unfinished line are joined once at its end, so that a line of many chunks
+    takes linear time.
 
     Args:
-        limit: Bytes that a line may have, its newline not counted.
-        cut: Whether the rest of a longer line is dropped; else such a line is an error.
+        limit: Longest line in bytes, without its newline.
+        cut: Whether to cut longer lines; otherwise they are an error.
     """
 
     def __init__(self, limit: int, *, cut: bool = False) -> None:
@@ -23,10 +33,10 @@ class LineSplitter:
         self._size = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take a chunk; give the lines that are complete now, without their newlines.
+        """Add a chunk; return the lines that it completes, without newlines.
 
         Raises:
-            LineTooLongError: If a line exceeds the limit and is not to be cut.
+            LineTooLongError: If a line exceeds the limit and must not be cut.
         """
         if b"\n" not in data:
             self._keep(data)
@@ -42,7 +52,6 @@ class LineSplitter:
         return lines
 
     def finish(self) -> bytes:
-        """Give what stands after the last newline, and begin anew."""
         return self._take()
 
     def _keep(self, piece: bytes) -> None:
@@ -52,7 +61,7 @@ class LineSplitter:
             self._size += len(piece)
 
     def _fit(self, piece: bytes, room: int | None = None) -> bytes:
-        """Bring a piece down to the room there is for it: by default that of a whole line."""
+        """Cut a piece to the given room, by default that of a whole line."""
         room = self._limit if room is None else room
         if len(piece) > room and not self._cut:
             raise LineTooLongError
@@ -63,3 +72,44 @@ class LineSplitter:
         self._pieces.clear()
         self._size = 0
         return line
+
+
+class StderrQuota:
+    """The rate limit of one pipe.
+
+    Args:
+        pause: Stops reading.
+        resume: Continues reading.
+    """
+
+    def __init__(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        self._pause = pause
+        self._resume = resume
+        self._left = WINDOW_BYTES
+        self._timer: asyncio.TimerHandle | None = None
+
+    def spend(self, size: int) -> None:
+        """Count bytes that were read."""
+        self._left -= size
+        if self._left <= 0:
+            self._pause()
+        if self._timer is None:
+            self._renew_later()
+
+    def stop(self) -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _renew_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(WINDOW, self._renew)
+
+    def _renew(self) -> None:
+        was_spent = self._left <= 0
+        self._left = min(WINDOW_BYTES, self._left + WINDOW_BYTES)
+        if was_spent and self._left > 0:
+            self._resume()
+        if self._left < WINDOW_BYTES:
+            self._renew_later()
+        else:
+            self._timer = None

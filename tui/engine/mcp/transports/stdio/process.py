@@ -1,9 +1,8 @@
-"""One server process: its pipes, its end, and the steps that end it.
+"""One server process: its pipes, its end, and the steps to end it.
 
-The process leads its own session and process group, so that no key of the terminal reaches it
-and its children can be ended with it. On Linux a reaper stands before it, which also ends
-children that left the group, and the server when gemdeck itself is killed; elsewhere such
-children are out of reach.
+The process leads its own session and process group, so that the terminal's keys do not reach it
+and its children can be ended with it. On Linux it runs under a reaper, which also ends children
+that left the group, and the server if gemdeck is killed; elsewhere those survive.
 """
 
 import asyncio
@@ -20,42 +19,41 @@ from typing import Final, cast
 
 import anyio
 
-from tui.engine.servers.failures import ServerError
-from tui.engine.servers.lifeline import Lifeline, start_error
-from tui.engine.servers.lines import LineSplitter, LineTooLongError
-from tui.engine.servers.rationing import Ration
+from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.transports.stdio.pipes import LineSplitter, LineTooLongError, StderrQuota
+from tui.engine.mcp.transports.stdio.reaper_client import ReaperClient, start_error
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
-"""Longest line a server may write to its standard output."""
+"""Longest line of standard output, in bytes."""
 
 MAX_STDERR_LINE_BYTES: Final = 8 * 1024
-"""Longest line of standard error that is kept; the rest of the line is dropped."""
+"""Longest line of standard error, in bytes; the rest of the line is dropped."""
 
 MAX_QUEUED_BYTES: Final = 4 * 1024 * 1024
-"""Output that may wait to be taken before reading pauses."""
+"""Bytes of queued output at which reading pauses."""
 
 LINE_OVERHEAD: Final = 64
-"""Bytes that a line counts for beside its own, as it costs memory and time even if it is empty."""
+"""Bytes that each line counts for in addition to its length."""
 
 WRITE_TIMEOUT: Final = 30.0
-"""Seconds a server may leave its standard input unread while messages wait."""
+"""Seconds that a server may leave its standard input unread while messages wait."""
 
 EXIT_DRAIN: Final = 0.05
-"""Seconds the pipes of a dead process may take to run dry; a survivor may hold them open."""
+"""Seconds to drain the pipes of a dead process, which a surviving child may hold open."""
 
 EOF_GRACE: Final = 1.0
-"""Seconds a server gets to exit after its standard input was closed."""
+"""Seconds that a server gets to exit after its standard input was closed."""
 
 TERMINATE_GRACE: Final = 1.0
-"""Seconds its group gets after SIGTERM."""
+"""Seconds that its group gets after SIGTERM."""
 
 KILL_GRACE: Final = 0.5
-"""Seconds until the death of a killed process must have been noticed."""
+"""Seconds to notice the end of a killed process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start: an argument list with a resolved program, the whole environment, a folder."""
+    """What to start: arguments with a resolved program, the complete environment, a folder."""
 
     arguments: Sequence[str]
     environment: Mapping[str, str]
@@ -66,26 +64,26 @@ class ServerProcess(asyncio.SubprocessProtocol):
     """A started server process.
 
     Args:
-        on_stderr: Takes complete lines of standard error, raw.
+        on_stderr: Takes complete raw lines of standard error.
 
     Attributes:
         exited: Set when the process has ended; `exit_code` is known then.
-        exited_by_itself: Whether it had ended before anybody here wanted it to.
-        output_ended: Set when nothing more will come from standard output.
-        errors_ended: Set when nothing more will come from standard error.
-        broken: Why the process is of no use although it may run, or nothing.
+        exited_by_itself: Whether it ended before we wanted it to.
+        output_ended: Set when standard output has ended.
+        errors_ended: Set when standard error has ended.
+        broken: Why the process is unusable although it may still run, or empty.
     """
 
     def __init__(self, on_stderr: Callable[[list[bytes]], None]) -> None:
         self._on_stderr = on_stderr
-        self._lifeline: Lifeline | None = None
+        self._reaper: ReaperClient | None = None
         self._server_pid: int | None = None
         self._transport: asyncio.SubprocessTransport | None = None
         self._output = LineSplitter(MAX_MESSAGE_BYTES)
         self._errors = LineSplitter(MAX_STDERR_LINE_BYTES, cut=True)
         self._lines: deque[bytes] = deque()
         self._queued_bytes = 0
-        self._errors_ration = Ration(
+        self._stderr_quota = StderrQuota(
             lambda: self._pause_reading(2), lambda: self._resume_reading(2)
         )
         self._arrived = asyncio.Event()
@@ -109,41 +107,40 @@ class ServerProcess(asyncio.SubprocessProtocol):
         Raises:
             ServerError: If the system refuses to start it.
         """
-        lifeline: Lifeline | None = None
+        reaper: ReaperClient | None = None
         try:
-            lifeline = Lifeline() if Lifeline.is_available() else None
-            process = await cls._spawn(launch, on_stderr, lifeline)
+            reaper = ReaperClient() if ReaperClient.is_available() else None
+            return await cls._spawn(launch, on_stderr, reaper)
         except BaseException as error:
-            if lifeline is not None:
-                lifeline.close()
+            if reaper is not None:
+                reaper.close()
             if isinstance(error, OSError):
                 raise start_error(error.errno or errno.EIO) from error
             if isinstance(error, ValueError):
                 raise ServerError(f"could not be started: {error}", permanent=True) from error
             raise
-        return process
 
     @classmethod
     async def _spawn(
-        cls, launch: Launch, on_stderr: Callable[[list[bytes]], None], lifeline: Lifeline | None
+        cls, launch: Launch, on_stderr: Callable[[list[bytes]], None], reaper: ReaperClient | None
     ) -> "ServerProcess":
-        """Start the server, by way of a reaper where there is a lifeline for one."""
+        """Start the server, under a reaper if available."""
         _, process = await asyncio.get_running_loop().subprocess_exec(
             lambda: cls(on_stderr),
-            *(launch.arguments if lifeline is None else lifeline.command),
-            env=dict(launch.environment) if lifeline is None else lifeline.environment,
+            *(launch.arguments if reaper is None else reaper.command),
+            env=dict(launch.environment) if reaper is None else reaper.environment,
             cwd=launch.folder,
             start_new_session=True,
-            pass_fds=() if lifeline is None else (lifeline.theirs,),
+            pass_fds=() if reaper is None else (reaper.theirs,),
         )
-        if lifeline is None:
+        if reaper is None:
             return process
-        process._lifeline = lifeline
+        process._reaper = reaper
         try:
-            process._server_pid = await lifeline.begin(launch.arguments, launch.environment)
+            process._server_pid = await reaper.begin(launch.arguments, launch.environment)
         except BaseException:
             process._is_ending = True
-            lifeline.close()
+            reaper.close()
             process._process().close()
             await process._closed.wait()
             raise
@@ -151,7 +148,6 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     @property
     def pid(self) -> int:
-        """The server's process id, which also names its group."""
         return self._server_pid or self._process().get_pid()
 
     @property
@@ -160,7 +156,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         return self._process().get_returncode()
 
     async def read_line(self) -> bytes | None:
-        """Give the next line of standard output, or None once there will be none."""
+        """Return the next line of standard output, or None at its end."""
         while not self._lines:
             if self.output_ended.is_set():
                 return None
@@ -191,15 +187,15 @@ class ServerProcess(asyncio.SubprocessProtocol):
     async def close(self) -> None:
         """End the process and its group: end of input, then SIGTERM, then SIGKILL.
 
-        Takes at most the three graces. Whoever cancels the caller meanwhile is heard afterwards:
-        no process is left behind.
+        Takes at most the three graces. A cancellation takes effect afterwards, so that no process
+        is left behind.
         """
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(), name="close server process")
         await _finish(self._closing)
 
     def give_up(self, reason: str) -> None:
-        """Take no more output; `reason` says why, in one line."""
+        """Stop reading output; `reason` says why in one line."""
         self.broken = self.broken or reason
         self._end_output()
 
@@ -210,11 +206,10 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self._signal_group(_KILL)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport (asyncio calls this)."""
         self._transport = cast("asyncio.SubprocessTransport", transport)
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
-        """Take what the process wrote (asyncio calls this)."""
+        """Handle output (asyncio calls this)."""
         if isinstance(data, str):
             return
         if fd == 1:
@@ -223,7 +218,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self._take_errors(data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
-        """Note the end of a pipe (asyncio calls this)."""
+        """Handle the end of a pipe (asyncio calls this)."""
         match fd:
             case 0:
                 self._writable.set()
@@ -233,7 +228,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
                 self._end_errors()
 
     def process_exited(self) -> None:
-        """Note the end of the process and end what it leaves in its group (asyncio calls this)."""
+        """Handle the end of the process and end its group (asyncio calls this)."""
         self._end_survivors()
         self.exited_by_itself = not self._is_ending
         self.exited.set()
@@ -242,15 +237,12 @@ class ServerProcess(asyncio.SubprocessProtocol):
         loop.call_later(EXIT_DRAIN, self._end_errors)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Note that nothing of the process is left (asyncio calls this)."""
         self._closed.set()
 
     def pause_writing(self) -> None:
-        """Note that the process does not read its input (asyncio calls this)."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """Note that the process reads its input again (asyncio calls this)."""
         self._writable.set()
 
     def _take_output(self, data: bytes) -> None:
@@ -272,7 +264,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
     def _take_errors(self, data: bytes) -> None:
         if lines := self._errors.feed(data):
             self._on_stderr(lines)
-        self._errors_ration.spend(len(data) + LINE_OVERHEAD * len(lines))
+        self._stderr_quota.spend(len(data) + LINE_OVERHEAD * len(lines))
 
     def _end_output(self) -> None:
         self.output_ended.set()
@@ -281,12 +273,12 @@ class ServerProcess(asyncio.SubprocessProtocol):
     def _end_errors(self) -> None:
         if not self.errors_ended.is_set():
             self.errors_ended.set()
-            self._errors_ration.stop()
+            self._stderr_quota.stop()
             if rest := self._errors.finish():
                 self._on_stderr([rest])
 
     async def _close(self) -> None:
-        if self.output_ended.is_set():  # its death may just not have been noticed yet
+        if self.output_ended.is_set():  # its end may not have been noticed yet
             await self._exits_within(EXIT_DRAIN)
         self._is_ending = True
         self._discard_output()
@@ -305,7 +297,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         await _wait_within(self._closed, KILL_GRACE)
 
     def _discard_output(self) -> None:
-        """Let a server that is busy writing get on, towards its end."""
+        """Drop output, so that a server that is busy writing can exit."""
         self.give_up("was closed")
         self._lines.clear()
         self._queued_bytes = 0
@@ -315,14 +307,13 @@ class ServerProcess(asyncio.SubprocessProtocol):
         return await _wait_within(self.exited, seconds)
 
     def _signal_group(self, number: int) -> None:
-        """Send SIGTERM or SIGKILL to the group; one that is gone, or not ours, is left alone."""
-        if self._lifeline is not None:
-            if number == _KILL:
-                self._lifeline.kill()
-            else:
-                self._lifeline.terminate()
-            return
-        self._signal_directly(number)
+        """Send SIGTERM or SIGKILL to the group, if it still exists."""
+        if self._reaper is None:
+            self._signal_directly(number)
+        elif number == _KILL:
+            self._reaper.kill()
+        else:
+            self._reaper.terminate()
 
     def _signal_directly(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -332,22 +323,19 @@ class ServerProcess(asyncio.SubprocessProtocol):
                 os.killpg(self.pid, number)
 
     def _end_survivors(self) -> None:
-        """End what the process left in its group. A reaper that was not killed left nothing."""
-        if self._lifeline is None:
+        """Kill the rest of the process group; after a clean end of the reaper there is none."""
+        reaper = self._reaper
+        if reaper is None or (self._server_pid is not None and not reaper.is_done()):
             self._signal_directly(_KILL)
-            return
-        if self._server_pid is not None and not self._lifeline.is_done():
-            self._signal_directly(_KILL)
-        self._lifeline.close()
+        if reaper is not None:
+            reaper.close()
 
     def _pause_reading(self, fd: int) -> None:
-        pipe = self._process().get_pipe_transport(fd)
-        if pipe is not None:
+        if (pipe := self._process().get_pipe_transport(fd)) is not None:
             cast("asyncio.ReadTransport", pipe).pause_reading()
 
     def _resume_reading(self, fd: int) -> None:
-        pipe = self._process().get_pipe_transport(fd)
-        if pipe is not None:
+        if (pipe := self._process().get_pipe_transport(fd)) is not None:
             cast("asyncio.ReadTransport", pipe).resume_reading()
 
     def _input(self) -> asyncio.WriteTransport | None:
@@ -370,7 +358,7 @@ async def _wait_within(event: asyncio.Event, seconds: float) -> bool:
 
 
 async def _finish(task: asyncio.Task[None]) -> None:
-    """Wait for a task that ends by itself; a cancellation meanwhile takes effect afterwards."""
+    """Wait for a task that ends by itself; delay a cancellation until then."""
     cancelled = False
     with anyio.CancelScope(shield=True):
         while not task.done():

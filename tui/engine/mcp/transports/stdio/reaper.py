@@ -1,16 +1,15 @@
-"""The process in front of each stdio server on Linux; it outlives gemdeck and ends the server.
+"""The parent process of each stdio server on Linux; it outlives gemdeck and ends the server.
 
-It is run by its path, as ``python -I -S reaper.py DESCRIPTOR``, and imports nothing of gemdeck.
-The descriptor is a stream socket to gemdeck, the lifeline. On it comes what to start; over it
-goes whether that worked; when it closes, gemdeck is gone, for whatever reason, and the server
-gets a moment to end by itself. Standard streams pass to the server untouched.
+It runs as ``python -I -S reaper.py DESCRIPTOR`` and imports nothing of gemdeck. The descriptor is
+a stream socket to gemdeck: it receives what to start, reports the result, and when it closes,
+gemdeck is gone and the server gets a moment to exit. The server inherits the standard streams.
 
-The kernel makes this process the parent of every descendant of the server that loses its own
-(``PR_SET_CHILD_SUBREAPER``), also of those that left the server's session. So the server and
-all that it started are gone when this process has no children left, and only then it ends, in
-the way the server did. Should it be killed itself, the kernel kills the server.
+The kernel makes this process the parent of every orphaned descendant of the server
+(``PR_SET_CHILD_SUBREAPER``), even outside the server's session. So when this process has no
+children left, the server and all that it started are gone; then it exits as the server did. If it
+is killed itself, the kernel kills the server.
 
-The lifeline speaks this, in bytes:
+The protocol on the socket, in bytes:
     from gemdeck: 8 hexadecimal digits, then so many bytes: the number of arguments, the
         arguments and the ``NAME=VALUE`` variables, each after the first behind a NUL;
         then ``T`` to end the server's group and ``K`` to kill everything.
@@ -26,16 +25,16 @@ import sys
 import time
 
 EOF_GRACE = 1.0
-"""Seconds the server gets to end by itself once gemdeck is gone: its input has ended then."""
+"""Seconds that the server gets to exit once gemdeck is gone and its input has ended."""
 
 TERMINATE_GRACE = 1.0
-"""Seconds its group gets after the SIGTERM that follows."""
+"""Seconds that its group gets after the SIGTERM that follows."""
 
 KILL_WAIT = 2.0
-"""Seconds in which killed processes must have gone; what hangs in the kernel is left to it."""
+"""Seconds to wait for killed processes; those that hang in the kernel are left."""
 
 KILL_POLL = 0.02
-"""Seconds until processes that became children meanwhile are looked for again."""
+"""Seconds between searches for new children."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
@@ -48,14 +47,14 @@ prctl = ctypes.CDLL(None).prctl
 
 
 class Reaper:
-    """Starts one server, waits for its end or gemdeck's, and leaves nothing behind.
+    """Starts one server, waits until it or gemdeck ends, and leaves no process behind.
 
     Args:
-        lifeline: The descriptor of the socket to gemdeck.
+        descriptor: The descriptor of the socket to gemdeck.
     """
 
-    def __init__(self, lifeline: int) -> None:
-        self._lifeline = lifeline
+    def __init__(self, descriptor: int) -> None:
+        self._socket = descriptor
         self._server = 0
         self._status: int | None = None
         self._signals, wake = os.pipe()
@@ -67,12 +66,12 @@ class Reaper:
             signal.signal(getattr(signal, name), lambda _number, _frame: None)
 
     def run(self) -> int:
-        """Live as long as the server does; give its wait status."""
+        """Run until the server has ended; return its wait status."""
         arguments, environment = self._receive()
         self._start(arguments, environment)
         poll = select.poll()
         poll.register(self._signals, select.POLLIN)
-        poll.register(self._lifeline, select.POLLIN)
+        poll.register(self._socket, select.POLLIN)
         terminate_at = kill_at = float("inf")
         while self._status is None:
             now = time.monotonic()
@@ -80,6 +79,7 @@ class Reaper:
                 break
             if now >= terminate_at:
                 terminate_at = float("inf")
+                kill_at = now + TERMINATE_GRACE  # from here, so that a late TERM still counts
                 self._signal_group(signal.SIGTERM)
             until = min(terminate_at, kill_at)
             ready = poll.poll(None if until == float("inf") else max(0, until - now) * 1000 + 1)
@@ -87,21 +87,20 @@ class Reaper:
                 if descriptor == self._signals:
                     self._take_signals()
                     continue
-                match self._hear():
+                match self._read_command():
                     case b"T":
                         self._signal_group(signal.SIGTERM)
                     case b"K":
                         kill_at = now
                     case b"":
-                        poll.unregister(self._lifeline)
-                        terminate_at = now + EOF_GRACE
-                        kill_at = terminate_at + TERMINATE_GRACE
+                        poll.unregister(self._socket)
+                        terminate_at = time.monotonic() + EOF_GRACE  # `now` is from before poll
         self._kill_all()
-        self._tell(b"done\n")
+        self._send(b"done\n")
         return self._status if self._status is not None else signal.SIGKILL
 
     def _receive(self) -> tuple[list[bytes], dict[bytes, bytes]]:
-        """Read from gemdeck what to start."""
+        """Read the arguments and the environment of the server."""
         count, *words = self._read_exactly(int(self._read_exactly(8), 16)).split(b"\0")
         arguments, variables = words[: int(count)], words[int(count) :]
         split = [variable.partition(b"=") for variable in variables]
@@ -110,14 +109,14 @@ class Reaper:
     def _read_exactly(self, size: int) -> bytes:
         data = b""
         while len(data) < size:
-            chunk = os.read(self._lifeline, size - len(data))
+            chunk = os.read(self._socket, size - len(data))
             if not chunk:  # gemdeck went before there was anything to start
                 os._exit(1)
             data += chunk
         return data
 
     def _start(self, arguments: list[bytes], environment: dict[bytes, bytes]) -> None:
-        """Start the server in a session of its own and let go of its streams and its folder."""
+        """Start the server in its own session and close our copies of its streams."""
         me = os.getpid()
         outcome, report = os.pipe()
         self._server = os.fork()
@@ -127,24 +126,24 @@ class Reaper:
         failure = os.read(outcome, 16)
         os.close(outcome)
         if failure:
-            self._tell(b"failed " + failure + b"\n")
+            self._send(b"failed " + failure + b"\n")
             os._exit(127)
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nothing, stream)
         os.close(nothing)
         os.chdir("/")
-        self._tell(b"started %d\n" % self._server)
+        self._send(b"started %d\n" % self._server)
 
-    def _hear(self) -> bytes:
-        """Read a word of gemdeck's; nothing once it is gone, also where it left ours unread."""
+    def _read_command(self) -> bytes:
+        """Read one command of gemdeck; empty once it is gone."""
         try:
-            return os.read(self._lifeline, 1)
+            return os.read(self._socket, 1)
         except OSError:
             return b""
 
     def _take_signals(self) -> None:
-        """Reap who died, and pass on what was sent to us in the server's stead."""
+        """Reap ended children, and forward other signals to the server."""
         for number in os.read(self._signals, 256):
             if number == signal.SIGCHLD:
                 self._reap()
@@ -152,7 +151,7 @@ class Reaper:
                 os.kill(self._server, number)
 
     def _reap(self) -> bool:
-        """Take note of the dead; tell whether anybody is left."""
+        """Reap ended children; return whether any are left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -164,7 +163,7 @@ class Reaper:
                 self._status = status
 
     def _kill_all(self) -> None:
-        """Kill every descendant. Those of the killed become our children, so it goes in rounds."""
+        """Kill all descendants, in rounds, as those of killed ones become our children."""
         deadline = time.monotonic() + KILL_WAIT
         self._signal_group(signal.SIGKILL)
         while self._reap() and time.monotonic() < deadline:
@@ -176,18 +175,18 @@ class Reaper:
                 os.read(self._signals, 256)
 
     def _signal_group(self, number: int) -> None:
-        """Send a signal to the server's group, whose number is surely its own while it lives."""
+        """Send a signal to the server's group, whose id is only valid while the server lives."""
         if self._status is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._server, number)
 
-    def _tell(self, words: bytes) -> None:
+    def _send(self, words: bytes) -> None:
         with contextlib.suppress(OSError):
-            os.write(self._lifeline, words)
+            os.write(self._socket, words)
 
 
 def children() -> list[int]:
-    """List the processes whose parent we are."""
+    """Return our child processes."""
     me = os.getpid()
     try:
         with open(f"/proc/self/task/{me}/children", "rb") as file:  # noqa: PTH123 - a slow import
@@ -197,7 +196,7 @@ def children() -> list[int]:
 
 
 def search_children(parent: int) -> list[int]:
-    """List the processes with this parent by looking at all there are."""
+    """Return the children of a process by searching all processes."""
     try:
         everybody = os.listdir("/proc")  # noqa: PTH208 - a slow import
     except OSError:  # it is not mounted; the server's group is killed without it
@@ -216,7 +215,7 @@ def _parent(pid: str) -> int:
 def _become(
     arguments: list[bytes], environment: dict[bytes, bytes], report: int, parent: int
 ) -> None:
-    """Become the server. Does not return; a failure's number goes to `report`."""
+    """Become the server. Does not return; writes an errno to `report`."""
     try:
         for number in _IGNORED_BY_PYTHON:
             signal.signal(number, signal.SIG_DFL)
@@ -232,7 +231,7 @@ def _become(
 
 
 def end_like(status: int) -> None:
-    """End this process as the one with this wait status ended."""
+    """Exit as a process with this wait status did."""
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # one core file of a crash is enough
@@ -245,11 +244,11 @@ def end_like(status: int) -> None:
 
 def main() -> None:
     """Run as a program."""
-    lifeline = int(sys.argv[1])
-    os.set_inheritable(lifeline, False)
+    descriptor = int(sys.argv[1])
+    os.set_inheritable(descriptor, False)
     prctl(_PR_SET_NAME, b"gemdeck-reaper", 0, 0, 0)
     prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    end_like(Reaper(lifeline).run())
+    end_like(Reaper(descriptor).run())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,321 @@
+"""``python3 -m tests.benchmarks.hops``: counts our own functions on four ways through the code.
+
+    key to wire       Enter in the composer, until the model's service has the request
+    byte to pixel     a server says that its tools changed, until the new tool is in the tree
+    call to result    the model calls a tool, the user allows it, the service has the result
+    edit to restart   the settings file is written, until the new server process is ready
+
+The real command runs in a real terminal, against a service and a server of its own on loopback, so
+that no class of ours is named here and two versions of the code can be compared. With a checkout
+as its argument it measures that one (which needs `tests.support.terminal` and `tests.fakes`).
+
+**The rule.** A hop is a distinct function, method or coroutine of `tui/` that was entered on the
+way, in any task or thread, however often, *from another module* or from none of ours (a task, a
+thread, a callback of a library): what a module does by itself is one place to look at. Not counted
+are magic methods (`__init__` and the rest), properties, what dataclasses make, lambdas and
+comprehensions; `tui/model` and `tui/text.py`, which are the data that travels; and what also runs
+while nothing happens (timers). Of the screen only these count: on the way from the key what ran
+before the first function of the engine, on the way from the call what holds, asks and answers the
+question (the bridge, `pending`, `screens`, `questions`), on the way to the pixel everything, on
+the way from the settings nothing. A count by hand gives fewer, as it leaves out what is done
+beside the way; before and after one rule are what compares.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+PATIENCE: Final = 60.0
+"""Seconds for anything to happen."""
+
+QUIET: Final = 2.0
+"""Seconds in which what runs while nothing happens is seen, and anything that went before ends."""
+
+ARMING: Final = 1.5
+"""Seconds after which a question takes an answer."""
+
+
+def serve(folder: Path) -> None:
+    """Be a server that lists what `tools` holds, and says so when that file changes."""
+
+    def send(message: dict[str, Any]) -> None:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
+
+    def watch() -> None:
+        tools = folder / "tools"
+        before = tools.read_text()
+        while True:
+            time.sleep(0.02)
+            if tools.read_text() != before:
+                before = tools.read_text()
+                send({"method": "notifications/tools/list_changed"})
+
+    for line in sys.stdin:
+        message = json.loads(line)
+        match message.get("method"):
+            case "initialize":
+                result: dict[str, Any] = {
+                    "protocolVersion": message["params"]["protocolVersion"],
+                    "capabilities": {"tools": {"listChanged": True}},
+                    "serverInfo": {"name": "hops", "version": "1"},
+                }
+            case "tools/list":
+                names = (folder / "tools").read_text().split()
+                schema = {"type": "object", "properties": {"what": {"type": "string"}}}
+                result = {"tools": [{"name": name, "inputSchema": schema} for name in names]}
+                with (folder / "lists").open("a") as file:
+                    file.write(f"{os.getpid()}\n")
+                if not any(thread.name == "watch" for thread in threading.enumerate()):
+                    threading.Thread(target=watch, name="watch", daemon=True).start()
+            case "tools/call":
+                result = {"content": [{"type": "text", "text": "done"}]}
+            case "ping":
+                result = {}
+            case _ if "id" in message:
+                send({"id": message["id"], "error": {"code": -32601, "message": "not known"}})
+                continue
+            case _:
+                continue
+        send({"id": message["id"], "result": result})
+
+
+def trace(out: Path, arguments: list[str]) -> None:
+    """Run the command, and write down each entry into a function of ours: when, and which."""
+    import tui.cli  # noqa: PLC0415 - the parent process needs nothing of ours
+
+    home = str(Path(tui.cli.__file__).parents[1])
+    entries: list[tuple[float, CodeType]] = []
+
+    def enter(frame: FrameType, event: str, _: object) -> None:
+        file = frame.f_code.co_filename
+        if event == "call" and file.startswith(home):
+            caller = frame.f_back
+            while caller is not None and not caller.f_code.co_filename.startswith(home):
+                caller = caller.f_back
+            if caller is None or caller.f_code.co_filename != file:
+                entries.append((time.monotonic(), frame.f_code))
+
+    threading.setprofile(enter)
+    sys.setprofile(enter)
+    try:
+        tui.cli.main(arguments)
+    finally:
+        sys.setprofile(None)
+        skipped = properties()
+        with out.open("w") as file:
+            for moment, code in entries:
+                if code not in skipped:
+                    place = Path(code.co_filename).relative_to(home).as_posix()
+                    file.write(f"{moment} {place} {code.co_qualname}\n")
+
+
+def properties() -> set[CodeType]:
+    """Collect the code of all properties."""
+    found = set()
+    for module in [m for name, m in sys.modules.items() if name.split(".")[0] == "tui"]:
+        for kind in [value for value in vars(module).values() if isinstance(value, type)]:
+            for value in vars(kind).values():
+                getter = getattr(value, "fget", None) or getattr(value, "func", None)
+                if code := getattr(getter, "__code__", None):
+                    found.add(code)
+    return found
+
+
+Entry = tuple[float, str, str]
+
+
+def counted(place: str, name: str) -> bool:
+    """Tell whether a function is one of those that count."""
+    last = name.rpartition(".")[2]
+    if last.startswith("<") or (last.startswith("__") and last.endswith("__")):
+        return False
+    return not place.startswith("model/") and place != "text.py"
+
+
+def within(entries: list[Entry], begin: float, end: float) -> list[tuple[str, str]]:
+    """List what was entered in a span of time, in order, each once."""
+    return list(
+        dict.fromkeys(
+            (place, name)
+            for moment, place, name in entries
+            if begin <= moment <= end and counted(place, name)
+        )
+    )
+
+
+def on_way(way: str, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Leave what belongs to a way; see the rule above."""
+    if way == "key to wire":
+        engine = next(i for i, (place, _) in enumerate(found) if place.startswith("engine/"))
+        shown = set(found[:engine])
+        return [f for f in found if not f[0].startswith(("ui/", "store/")) or f in shown]
+    if way == "call to result":
+        asks = ("ui/pending", "ui/questions/", "ui/screens/", "ui/bridge")
+        return [f for f in found if not f[0].startswith("ui/") or f[0].startswith(asks)]
+    if way == "edit to restart":
+        return [f for f in found if not f[0].startswith(("ui/", "store/"))]
+    return found
+
+
+def wait_until(condition: Callable[[], object]) -> float:
+    """Wait until something holds; give the moment."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(0.002)
+    return time.monotonic()
+
+
+@contextmanager
+def gemini() -> Iterator[Any]:
+    """Serve a fake of the model's service from a thread."""
+    from tests.fakes.gemini import FakeGemini  # noqa: PLC0415 - of the checkout that is measured
+
+    fake = FakeGemini()
+    loop = asyncio.new_event_loop()
+    ends = asyncio.Event()
+
+    async def run() -> None:
+        async with fake:
+            await ends.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(run(),))
+    thread.start()
+    wait_until(lambda: fake.url)
+    try:
+        yield fake
+    finally:
+        loop.call_soon_threadsafe(ends.set)
+        thread.join()
+        loop.close()
+
+
+class Measured:
+    """A gemdeck that is traced, and the spans of its ways."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.spans: dict[str, tuple[float, float]] = {}
+        for name in ("home/.gemini", "shop", "state"):
+            (folder / name).mkdir(parents=True)
+        (folder / "tools").write_text("look")
+        self.configure(timeout=10_000)
+
+    def configure(self, **more: object) -> None:
+        entry = {"command": sys.executable, "args": [__file__, "serve", str(self.folder)], **more}
+        settings = self.folder / "home" / ".gemini" / "settings.json"
+        settings.write_text(json.dumps({"mcpServers": {"hops": entry}}))
+
+    @property
+    def lists(self) -> list[str]:
+        """The process that was asked for its tools, for each time."""
+        lists = self.folder / "lists"
+        return lists.read_text().split() if lists.exists() else []
+
+    def drive(self, fake: Any) -> None:  # noqa: ANN401 - it is of the checkout that is measured
+        """Go the four ways."""
+        from tests.fakes.gemini import KEY  # noqa: PLC0415
+        from tests.fakes.gemini_script import Call, Say, Sleep  # noqa: PLC0415
+        from tests.support.terminal import Terminal  # noqa: PLC0415
+
+        env = {
+            **{"HOME": str(self.folder / "home"), "GEMDECK_HOME": str(self.folder / "state")},
+            **{"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": fake.url},
+            **{"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"},
+            **{"TEXTUAL_ANIMATIONS": "none", "GEMINI_CLI_SYSTEM_SETTINGS_PATH": "/nonexistent"},
+        }
+        command = [sys.executable, __file__, "trace", str(self.folder / "out")]
+        with Terminal(command, env=env, cwd=self.folder / "shop") as terminal:
+            terminal.wait_for("servers 1/1", PATIENCE)
+            time.sleep(QUIET)
+            begin = time.monotonic()
+            time.sleep(QUIET)
+            self.spans["idle"] = (begin, time.monotonic())
+
+            fake.steps = [[Sleep(1), Say("hello")]]
+            terminal.type("hi")
+            terminal.wait_for("> hi", PATIENCE)
+            time.sleep(QUIET)
+            begin = time.monotonic()
+            terminal.press("enter")
+            self.spans["key to wire"] = (begin, wait_until(lambda: len(fake.requests) == 1))
+            terminal.wait_for("hello", PATIENCE)
+            time.sleep(QUIET)
+
+            begin = time.monotonic()
+            (self.folder / "tools").write_text("look zebra")
+            terminal.wait_for("zebra", PATIENCE)
+            self.spans["byte to pixel"] = (begin, time.monotonic())
+            time.sleep(QUIET)
+
+            declared = fake.requests[0].body["tools"][0]["functionDeclarations"]
+            fake.steps = [[Sleep(QUIET), Call([(declared[0]["name"], {"what": "x"})])], [Say("ok")]]
+            terminal.type("again")
+            terminal.press("enter")
+            begin = wait_until(lambda: len(fake.requests) == 2) + QUIET / 2
+            terminal.wait_for("A tool wants to run", PATIENCE)
+            time.sleep(ARMING)
+            terminal.press("o")
+            self.spans["call to result"] = (begin, wait_until(lambda: len(fake.requests) == 3))
+            time.sleep(QUIET)
+
+            before = self.lists
+            begin = time.monotonic()
+            self.configure(timeout=20_000)
+            self.spans["edit to restart"] = (
+                begin,
+                wait_until(lambda: set(self.lists) - set(before)),
+            )
+            time.sleep(QUIET)
+            terminal.press("ctrl+q")
+            terminal.wait_for_exit(PATIENCE)
+
+
+def read(out: Path) -> list[Entry]:
+    """Read what `trace` wrote."""
+    found = []
+    for line in out.read_text().splitlines():
+        moment, place, name = line.split(" ", 2)
+        found.append((float(moment), place, name))
+    return found
+
+
+def measure(*, verbose: bool) -> None:
+    """Print how many functions are on each way; and which, if that is wanted."""
+    with tempfile.TemporaryDirectory() as folder, gemini() as fake:
+        measured = Measured(Path(folder).resolve())
+        measured.drive(fake)
+        entries = read(measured.folder / "out")
+    idle = set(within(entries, *measured.spans.pop("idle")))
+    for way, span in measured.spans.items():
+        found = [f for f in on_way(way, within(entries, *span)) if f not in idle]
+        print(f"{way:16} {len(found):4}")
+        if verbose:
+            print("".join(f"    {place}  {name}\n" for place, name in found))
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["serve", folder]:
+            serve(Path(folder))
+        case ["trace", out]:
+            trace(Path(out), [])
+        case arguments:
+            places = [argument for argument in arguments if argument != "-v"]
+            checkout = str(Path(places[0]).resolve() if places else ROOT)
+            os.environ["PYTHONPATH"] = checkout
+            sys.path[:] = [checkout, *(p for p in sys.path if p not in (str(ROOT), checkout))]
+            measure(verbose="-v" in arguments)

@@ -1,0 +1,163 @@
+"""Choosing who answers, from the screen to the answer: a pasted key, Vertex, the demo."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from tests.fakes.gemini import KEY, FakeGemini
+from tests.fakes.gemini_script import Say
+from tests.ui.harness import until
+from tui.engine.bus import EventBus
+from tui.engine.engine import Engine, EngineOptions
+from tui.model.chat import BackendKind, ModelText
+from tui.store.commands import Commands
+from tui.store.selectors import entries
+from tui.store.state import AppState
+from tui.store.store import Store
+from tui.ui.app import GemdeckApp
+from tui.ui.themes import UiPreferences
+
+
+@dataclass
+class Deck:
+    """A running deck that begins with the demo."""
+
+    engine: Engine
+    store: Store
+    commands: Commands
+    pilot: Pilot[int]
+
+    async def choose(self, downs: int, word: str) -> None:
+        """Choose on the screen, and type a word in."""
+        await self.pilot.press("f9")
+        await self.pilot.pause()
+        await self.pilot.press(*["down"] * downs, "enter")
+        await until(self.pilot, lambda: isinstance(self.pilot.app.focused, Input))
+        assert isinstance(self.pilot.app.focused, Input)
+        self.pilot.app.focused.value = word
+        await self.pilot.press("enter")
+
+    async def answers(self, kind: BackendKind) -> None:
+        await until(self.pilot, lambda: self.store.state.model.backend is kind)
+
+    async def ask(self) -> str:
+        """Send a message; give the answer."""
+        self.commands.send("hello")
+        await asyncio.wait_for(self.engine.wait_idle(), 20)
+        found = [one for one in entries(self.store.state) if isinstance(one, ModelText)]
+        return found[-1].text
+
+
+@asynccontextmanager
+async def deck(folder: Path) -> AsyncIterator[Deck]:
+    bus, store = EventBus(), Store(AppState())
+    bus.subscribe(store.dispatch)
+    options = EngineOptions(folder, follow_settings=False, server_patience=0, attended=True)
+    async with Engine(options, bus.publish) as engine:
+        commands = Commands(bus.publish)
+        app = GemdeckApp(store, commands, preferences=UiPreferences())
+        async with app.run_test(size=(120, 40)) as pilot:
+            await engine.start()
+            commands.attach(engine)
+            while len(app.screen_stack) > 1:
+                await pilot.press("escape")
+                await pilot.pause()
+            yield Deck(engine, store, commands, pilot)
+
+
+@asynccontextmanager
+async def google_account(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Give the environment a service account whose tokens come from loopback."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(x for x in head.lower().split(b"\r\n") if x.startswith(b"content-length"))
+        await reader.readexactly(int(length.split(b":")[1]))
+        body = json.dumps({"access_token": "t", "expires_in": 3600, "token_type": "Bearer"})
+        kind = "Content-Type: application/json\r\nConnection: close"
+        answer = f"HTTP/1.1 200 OK\r\n{kind}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        writer.write(answer.encode())
+        await writer.drain()
+        writer.close()
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        account = {
+            "type": "service_account",
+            "project_id": "my-project",
+            "private_key_id": "1",
+            "private_key": pem.decode(),
+            "client_email": "me@my-project.iam.gserviceaccount.com",
+            "client_id": "1",
+            "token_uri": f"http://127.0.0.1:{port}/token",
+        }
+        file = folder / "account.json"
+        file.write_text(json.dumps(account))
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
+        yield
+
+
+@pytest.mark.writes_secrets("credentials.json")
+async def test_a_pasted_key_lets_gemini_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with FakeGemini([(Say("I am Gemini"),)]) as fake:
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
+        async with deck(tmp_path) as chosen:
+            await chosen.choose(1, KEY)
+            await chosen.answers(BackendKind.GEMINI)
+            assert await chosen.ask() == "I am Gemini"
+    assert fake.requests[0].headers["x-goog-api-key"] == KEY
+
+
+async def test_vertex_answers_with_the_credentials_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        FakeGemini([(Say("I am Vertex"),)]) as fake,
+        google_account(tmp_path, monkeypatch),
+    ):
+        monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", fake.url)
+        async with deck(tmp_path) as chosen:
+            await chosen.choose(2, "my-project")
+            await chosen.answers(BackendKind.VERTEX)
+            assert await chosen.ask() == "I am Vertex"
+    assert "/projects/my-project/locations/global/" in fake.requests[0].path
+    assert fake.requests[0].headers["authorization"] == "Bearer t"
+
+
+async def test_the_last_choice_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with (
+        FakeGemini([(Say("I am Vertex"),)]) as fake,
+        google_account(tmp_path, monkeypatch),
+    ):
+        monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", fake.url)
+        async with deck(tmp_path) as chosen:
+            chosen.commands.use_vertex("my-project", "global")
+            await chosen.answers(BackendKind.VERTEX)  # what is imported for it is there now
+            chosen.commands.use_demo()
+            await chosen.answers(BackendKind.DEMO)
+            chosen.commands.use_vertex("my-project", "global")
+            for _ in range(3):
+                await asyncio.sleep(0)  # it has begun, and goes on in a thread
+            chosen.commands.use_demo()
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(2):
+                    await chosen.answers(BackendKind.VERTEX)
+            assert "demo" in await chosen.ask()
+    assert fake.requests == []

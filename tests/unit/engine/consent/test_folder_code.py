@@ -1,0 +1,209 @@
+"""Which commands would run code of the folder they start in."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tui.engine.consent.folder_trust.folder_code import runs_code_of
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "clone"
+    (made / "node_modules" / ".bin").mkdir(parents=True)
+    (made / "server.py").write_text("")
+    (made / "data.db").write_text("")
+    (tmp_path / "own.py").write_text("")
+    return made
+
+
+RUNS = [
+    "npx -y pkg",
+    "NPX.cmd pkg",
+    "/usr/bin/npx pkg",
+    "npm exec pkg",
+    "pnpm dlx pkg",
+    "yarn dlx pkg",
+    "bunx pkg",
+    "bun x.js",
+    "uv run pkg",
+    "uvx pkg",
+    "pipx run pkg",
+    "deno run /abs/x.ts",
+    "make serve",
+    "just serve",
+    "cargo run",
+    "go1.22 run .",
+    "dotnet run",
+    "gradle run",
+    "python -m pkg",
+    "python3.12 -m pkg",
+    "python3.13t -mpkg",
+    "python -I -c 'import pkg'",
+    "python",
+    "python server.py",
+    "python -u ./server.py",
+    "python {folder}/server.py",
+    "python -W ignore server.py",
+    "node server.js",
+    "node20 server.js",
+    "nodejs -e 1",
+    "node --require ./x.js /abs/x.js",
+    "node -r x /abs/x.js",
+    "node --import=./x.mjs /abs/x.js",
+    "ruby -rx /abs/x.rb",
+    "perl -Mx /abs/x.pl",
+    "php -d auto_prepend_file=x /abs/x.php",
+    "java -cp . Main",
+    "java -jar server.jar",
+    "bash -c 'npx pkg'",
+    "sh run.sh",
+    "./server",
+    "bin/server",
+    "{folder}/server",
+    "{folder}/node_modules/.bin/server",
+    "env npx pkg",
+    "env A=1 python -m pkg",
+    "env -S npx",
+    "env NODE_OPTIONS=--require=./x.js node /abs/x.js",
+    "env PATH=./bin:/bin server",
+    "sudo -u me nice -n 5 npx pkg",
+    "timeout 5 ./server",
+    "nohup python server.py",
+    "server --plugin=server.py",
+    "docker compose run server",
+    "server --db-path ./data.db",
+    "/lib64/ld-linux-x86-64.so.2 /usr/bin/python3 -m evil",
+    "/lib64/ld-linux-x86-64.so.2 --library-path {folder} /usr/bin/server",
+    "find . -exec python3 -m evil ;",
+    "tar cf /dev/null --checkpoint-action=exec=./prog .",
+    "git -c alias.x=!./prog x",
+    "fnm exec --using=22 npx -y x",
+    "supergateway --stdio 'npx -y x'",
+    "mcp-proxy npx -y x",
+    "fastmcp run server.py:mcp",
+    "launch run server.py:mcp",
+    "node /usr/lib/node_modules/npm/bin/npx-cli.js -y x",
+    "git status",
+    "hg status",
+    "bmake serve",
+    "gdb -x data.db",
+    "vim.basic -u data.db",
+    "sqlite3 -init data.db",
+    "mawk -f data.db",
+    "mawk -fdata.db",
+    "tool -fdata.db",
+    "tool @data.db",
+    "perl5.36-x86_64-linux-gnu -Mx /abs/x.pl",
+    "python3-dbg -m pkg",
+    "php-cli run.php",
+    "bash-static run.sh",
+    "tool -m pkg",
+    "tool --require x",
+    "tool --import=x /abs/x.js",
+    "java -Djava.library.path=. -jar /abs/x.jar",
+    "java -Djava.library.path=lib -jar /abs/x.jar",
+    "java -Dlib={folder} -jar /abs/x.jar",
+    "java -XX:Flags=opts -jar /abs/x.jar",
+    "python -X pycache_prefix=cache {own}",
+]
+
+RUNS_NOTHING = [
+    "python {own}",
+    "python3.12 -u -I {own}",
+    "python -X utf8 {own} server.db",
+    "node --max-old-space-size=4096 --no-warnings /abs/x.js",
+    "bash --norc /abs/x.sh",
+    "java -Xmx1g -jar /abs/x.jar",
+    "server",
+    "/usr/bin/server --repository .",
+    "server --root=/srv --name my-server https://host/x",
+    "perl5.36-x86_64-linux-gnu -w /abs/x.pl",
+    "python3-dbg -u {own}",
+    "java -Djava.library.path=/usr/lib -Dmode=stdio -XX:+UseZGC -jar /abs/x.jar",
+    "docker run -i --rm node:20 node -e 1",
+    "docker run -i --rm mcp/fetch",
+    "nice -n 10 server",
+    "env A=1 /usr/bin/server",
+    "env python {own}",
+]
+
+
+def judged(line: str, folder: Path, env: dict[str, str] | None = None) -> bool:
+    line = line.format(folder=folder, own=folder.parent / "own.py")
+    words = [word.strip("'") for word in line.split(" ")]
+    if "'" in line:  # the quoted part is one word
+        head, _, quoted = line.partition(" '")
+        words = [*head.split(" "), quoted.rstrip("'")]
+    return runs_code_of(folder, folder, words[0], words[1:], env=env)
+
+
+@pytest.mark.parametrize("line", RUNS)
+def test_A14_it_would_run_code_of_the_folder(folder: Path, line: str) -> None:
+    assert judged(line, folder)
+
+
+@pytest.mark.parametrize("line", RUNS_NOTHING)
+def test_A14_it_would_run_nothing_of_the_folder(folder: Path, line: str) -> None:
+    assert not judged(line, folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "runs"),
+    [
+        ("PYTHONPATH", "src", True),
+        ("PYTHONPATH", f"/usr/lib{os.pathsep}", True),
+        ("PYTHONPATH", "/usr/lib", False),
+        ("NODE_OPTIONS", "--require ./x.js", True),
+        ("NODE_OPTIONS", "--max-old-space-size=4096", False),
+        ("LD_PRELOAD", "./x.so", True),
+        ("TOKEN", "./x", False),
+        ("NODE_OPTIONS", "--experimental-loader=ts-node/esm", True),
+        ("NODE_OPTIONS", "--no-warnings --max-old-space-size=99", False),
+        ("BASH_ENV", "env.sh", True),
+        ("BASH_ENV", "{folder}/env.sh", True),
+        ("BASH_ENV", "/etc/env.sh", False),
+        ("PYTHONPATH", "{folder}/pylib", True),
+        ("PATH", "{folder}/bin:/usr/bin", True),
+        ("PATH", "/usr/bin::/bin", True),
+        ("PATH", "/usr/bin:/opt/my tools/bin", False),
+        ("LD_LIBRARY_PATH", "/usr/lib:", True),
+        ("PERL5OPT", "-Ilib -MEvil", True),
+        ("PERL5OPT", "-w", False),
+        ("RUBYOPT", "-rx", True),
+        ("JAVA_TOOL_OPTIONS", "-javaagent:x.jar", True),
+        ("JAVA_TOOL_OPTIONS", "-Xmx1g", False),
+        ("LD_PRELOAD", "lib/evil.so", True),
+        ("LD_PRELOAD", "/usr/lib/x.so", False),
+        ("PYTHONUSERBASE", "pyub", True),
+        ("PYTHONPYCACHEPREFIX", "cache", True),
+        ("OPENSSL_CONF", "openssl.cnf", True),
+        ("PERLLIB", "lib", True),
+        ("PERL_USE_UNSAFE_INC", "1", True),
+        ("LUA_PATH", "?.lua", True),
+        ("GEM_HOME", "gems", True),
+        ("BUNDLE_GEMFILE", "Gemfile", True),
+        ("PHPRC", "conf", True),
+        ("PHP_INI_SCAN_DIR", "conf", True),
+        ("DOTNET_STARTUP_HOOKS", "x.dll", True),
+        ("TCLLIBPATH", "lib", True),
+        ("HTTPS_PROXY", "http://127.0.0.1:3128", False),
+        ("PYTHONUNBUFFERED", "1", False),
+    ],
+)
+def test_A14_a_variable_may_load_code_of_the_folder(
+    folder: Path, name: str, value: str, runs: bool
+) -> None:
+    assert judged("server", folder, env={name: value.format(folder=folder)}) is runs
+
+
+def test_A14_a_program_is_known_by_where_it_leads_to(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "mytool"
+    other.symlink_to(sys.executable)
+    assert runs_code_of(folder, folder, "mytool", ["-m", "pkg"], str(other))
+    inside = tmp_path / "inside"
+    inside.symlink_to(folder / "server.py")
+    assert runs_code_of(folder, folder, str(inside), [], str(inside))
+    assert runs_code_of(folder, folder, sys.executable, [str(inside)], sys.executable)

@@ -1,0 +1,142 @@
+"""What has a name that the screen would show as another is withheld, with the reason."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.engine.mcp.support import running, script
+from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
+from tui.engine.mcp.catalog.registry import Registry
+from tui.engine.mcp.errors import ServerCallError
+from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema, to_gemini
+from tui.model.servers import ServerId, ServerStatus
+
+RAW = script("raw")
+NAME = "its name cannot be shown as it is"
+URI = "its URI cannot be shown as it is"
+
+
+def read(**lists: list[object]) -> ServerOffer:
+    return read_offer(RawOffer(**lists), RAW)  # type: ignore[arg-type]  # by name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gr\x1b[1meet", "greet\u202e", "greet\u200b", "gr\u0435et\U000e0041", "a  b", "n" * 300],
+)
+def test_a_tool_with_a_hidden_name_is_withheld(name: str) -> None:
+    schema = {"type": "object"}
+    offer = read(
+        tools=[{"name": name, "inputSchema": schema}, {"name": "greet", "inputSchema": schema}]
+    )
+    hidden, plain = offer.tools
+    assert (hidden.is_usable, hidden.view.problem) == (False, NAME)
+    assert plain.is_usable
+    registry = Registry(lambda _: True)
+    registry.configure([RAW])
+    registry.update(RAW.id, offer)
+    assert [tool.name for tool in registry.offered()] == ["greet"]
+    found = registry.look_up(RAW.id, "greet")
+    assert found is not None
+    assert found[1] is not None
+    assert found[1].name == "greet"
+
+
+def test_letters_of_any_language_are_no_reason() -> None:
+    offer = read(tools=[{"name": name, "inputSchema": {}} for name in ("天気", "größe", "a.b/c")])
+    assert all(tool.is_usable for tool in offer.tools)
+
+
+def test_a_required_parameter_with_a_hidden_name_withholds_its_tool() -> None:
+    schema = {"properties": {"pa\x1b[0mth": {}, "path": {}}, "required": ["pa\x1b[0mth"]}
+    words = "its required parameter “path” has a name that cannot be shown as it is"
+    with pytest.raises(UnusableSchemaError, match=words):
+        to_gemini(schema)
+    nested = {"properties": {"at": {"type": "object"} | schema}}
+    with pytest.raises(UnusableSchemaError, match=words):
+        to_gemini(nested)
+    [tool] = read(tools=[{"name": "read", "inputSchema": schema}]).tools
+    assert tool.view.problem == words
+
+
+def test_an_optional_parameter_and_a_value_are_left_out_and_named() -> None:
+    schema = {
+        "properties": {
+            "size\u200b": {"type": "integer"},
+            "kind": {"enum": ["plain", "rare\u202e"], "default": "rare\u202e"},
+        },
+        "required": ["kind"],
+    }
+    converted, left_out = convert_schema(schema)
+    assert converted == {
+        "type": "object",
+        "properties": {"kind": {"type": "string", "enum": ["plain"]}},
+        "required": ["kind"],
+    }
+    assert left_out == (
+        "parameter “size⟨U+200B⟩”: its name cannot be shown as it is",
+        "value “rare⟨U+202E⟩”: it cannot be shown as it is",
+    )
+    [tool] = read(tools=[{"name": "read", "inputSchema": schema}]).tools
+    assert tool.is_usable
+    assert tool.view.left_out == left_out
+
+
+def test_a_prompt_with_a_hidden_name_cannot_be_sent_and_takes_no_other_name() -> None:
+    other = script("raw", server="other")
+    offer = read(prompts=[{"name": "gr\x1b[1meet"}, {"name": "greet"}, {"name": "\x1b[1m"}])
+    hidden, plain, blank = offer.prompts
+    assert (hidden.name, hidden.title, hidden.problem) == ("(prompt 1)", "greet", NAME)
+    assert (plain.name, plain.problem) == ("greet", "")
+    assert (blank.name, blank.problem) == ("(prompt 3)", NAME)
+    registry = Registry(lambda _: True)
+    registry.configure([RAW, other])
+    registry.update(RAW.id, read(prompts=[{"name": "gr\x1b[1meet"}]))
+    registry.update(ServerId("other"), read(prompts=[{"name": "greet"}]))
+    assert [prompt.name for prompt in registry.catalog(other.id).prompts] == ["greet"]
+
+
+def test_the_arguments_of_a_prompt_follow_the_same_rule() -> None:
+    optional, required = {"name": "x\u200b"}, {"name": "y\u200b", "required": True}
+    kept, withheld = read(
+        prompts=[
+            {"name": "one", "arguments": [optional, {"name": "plain"}]},
+            {"name": "two", "arguments": [required]},
+        ]
+    ).prompts
+    assert [argument.name for argument in kept.arguments] == ["plain"]
+    assert kept.left_out == ("argument “x⟨U+200B⟩”: its name cannot be shown as it is",)
+    assert kept.problem == ""
+    assert withheld.problem == (
+        "its required argument “y⟨U+200B⟩” has a name that cannot be shown as it is"
+    )
+
+
+def test_a_resource_with_a_hidden_uri_is_listed_with_the_reason() -> None:
+    offer = read(
+        resources=[{"uri": "memo://a\u202eb"}, {"uri": "memo://plain"}],
+        templates=[{"uriTemplate": "memo://{x}\x07"}, {"uriTemplate": "memo://{x}"}],
+    )
+    assert [resource.problem for resource in offer.resources] == [URI, ""]
+    assert [template.problem for template in offer.templates] == [URI, ""]
+
+
+async def test_what_is_withheld_is_not_asked_for(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    hidden = script("raw", "hidden", env={"RAW_RECORD": str(record)})
+    async with running(hidden) as (manager, watcher):
+        await watcher.until("raw", ServerStatus.READY)
+        features = manager.features(hidden.id)
+        assert (await features.get_prompt("greet", {})).shown == "hello"
+        assert (await features.read_resource("memo://b")).content.text == "hello"
+        with pytest.raises(ServerCallError, match=NAME):
+            await features.get_prompt("(prompt 1)", {})
+        with pytest.raises(ServerCallError, match=URI):
+            await features.read_resource("memo://a⟨U+202E⟩")
+        with pytest.raises(ServerCallError, match=URI):
+            await features.subscribe("memo://a⟨U+202E⟩")
+    asked = [json.loads(line)["method"] for line in record.read_text().splitlines()]
+    assert asked.count("prompts/get") == 1
+    assert asked.count("resources/read") == 1
+    assert "resources/subscribe" not in asked

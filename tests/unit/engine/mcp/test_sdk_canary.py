@@ -1,0 +1,78 @@
+"""What we touch below the public surface of the MCP SDK is still there.
+
+When one of these fails after an update of mcp, read `tui.engine.mcp.session.sdk_patches`,
+mend what depends on the name, and raise the bound of mcp in pyproject.toml.
+"""
+
+import inspect
+import re
+from operator import attrgetter
+from pathlib import Path
+from typing import Final
+
+import pytest
+from mcp import Client
+from mcp.client.session import ClientSession
+from mcp.server.mcpserver import MCPServer
+from mcp.shared import _stream_protocols
+
+from tui.engine.mcp.session import sdk_patches
+
+SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
+    "_dispatcher": (),
+    "_dispatcher.send_raw_request": ("method", "params", "opts"),
+    "_stamp": ("data", "opts"),
+    "_log_level": (),
+    "_absorb_tool_listing": ("result", "complete"),
+    "validate_tool_result": ("name", "result"),
+    "adopt": ("result",),
+    "discover_result": (),
+}
+"""Members of a connected session, each with the parameters that we give."""
+
+
+@pytest.mark.parametrize("path", SIGNATURES)
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_session_still_has_what_we_touch(path: str, mode: str) -> None:
+    async with Client(MCPServer("canary"), mode=mode) as client:
+        try:
+            found = attrgetter(path)(client.session)
+        except AttributeError:
+            pytest.fail(f"mcp no longer has ClientSession.{path}, which sdk_patches uses.")
+        if wanted := SIGNATURES[path]:
+            has = tuple(inspect.signature(found).parameters)
+            assert set(wanted) <= set(has), (
+                f"ClientSession.{path} takes {has} now; sdk_patches gives it {wanted}."
+            )
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [
+        ("send_request", "_dispatcher.send_raw_request"),
+        ("send_request", "_stamp"),
+        ("call_tool", "validate_tool_result"),
+        ("adopt", "_log_level"),
+        ("list_tools", "_absorb_tool_listing"),
+    ],
+)
+def test_the_sdk_itself_still_uses_it(method: str, name: str) -> None:
+    source = inspect.getsource(getattr(ClientSession, method))
+    assert f"self.{name}" in source, (
+        f"ClientSession.{method} no longer uses {name}, so replacing it has no effect."
+    )
+
+
+def test_the_types_of_streams_are_still_where_we_import_them() -> None:
+    for name in ("ReadStream", "WriteStream"):
+        assert hasattr(_stream_protocols, name), f"mcp.shared._stream_protocols lost {name}."
+
+
+def test_nothing_else_private_is_touched() -> None:
+    folder = Path(sdk_patches.__file__).parent.parent
+    touched = {
+        name
+        for file in folder.rglob("*.py")
+        for name in re.findall(r"\b(?:session|dispatcher|client)\.(_[a-z]\w*)", file.read_text())
+    }
+    assert touched <= set(SIGNATURES), "Name every private member of the SDK in SIGNATURES."

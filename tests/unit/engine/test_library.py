@@ -1,0 +1,44 @@
+"""The engine as a library: the example of the map of the code, and what is public."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import tui.engine
+from tui.engine import api
+
+README: Final = Path(tui.__file__).with_name("README.md")
+
+
+def test_the_example_lists_calls_and_runs_a_turn(tmp_path: Path) -> None:
+    _, _, section = README.read_text("utf-8").partition("## As a library")
+    found = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    assert found is not None
+    env = {**os.environ, "GEMDECK_NOTES_DB": str(tmp_path / "notes.db")}
+    done = subprocess.run(
+        [sys.executable, "-c", found[1]],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "notes add_note" in done.stdout
+    assert "slow" in done.stdout
+    assert done.stdout.count("buy milk") >= 2
+
+
+def test_everything_public_is_there() -> None:
+    names = [name for name in vars(api) if name[0].isupper()]
+    assert {"Engine", "EngineOptions", "TurnFinished"} <= set(names)
+    for name in names:
+        assert getattr(tui.engine, name) is getattr(api, name)
+    with pytest.raises(AttributeError):
+        tui.engine.Nothing  # noqa: B018

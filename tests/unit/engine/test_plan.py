@@ -1,0 +1,177 @@
+"""What runs and what is asked, without an engine: settings, trust and answers in, a plan out."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from tui.engine.consent.folder_trust.folder_gate import NO_ID, Trust
+from tui.engine.consent.folder_trust.identity import FolderIdentity
+from tui.engine.consent.folder_trust.new_servers import entry_keys
+from tui.engine.consent.folder_trust.start_folders import StartFolder
+from tui.engine.consent.folder_trust.trust_questions import (
+    FolderQuestion,
+    NewServersQuestion,
+    StartQuestion,
+)
+from tui.engine.plan import Answers, Plan, plan
+from tui.engine.settings.loader import LoadedSettings
+from tui.engine.settings.project import ProjectOffer, ProjectVerdict
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.servers import Origin, ServerId, ServerStatus, Transport
+from tui.model.settings import GemdeckSettings, ToolPattern
+from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest, TrustSubject
+
+PLACE = FolderIdentity(Path("/clone"), 1, 2, 3)
+HERE = StartFolder(PLACE, "~/clone", is_opened=True)
+WAITS, YES, NEVER = ServerStatus.UNTRUSTED, TrustAnswer.TRUST, TrustAnswer.NEVER
+
+
+def server(name: str, origin: Origin = Origin.USER, **more: object) -> ServerDefinition:
+    made = ServerDefinition(
+        ServerId(name), origin, Transport.STDIO, command=name, fingerprint=name, source="file"
+    )
+    return replace(made, written={"command": name}, **more)  # type: ignore[arg-type]
+
+
+def sources(
+    *servers: ServerDefinition, verdict: ProjectVerdict | None = None, **gemdeck: object
+) -> LoadedSettings:
+    settings = GemdeckSettings(**gemdeck)
+    return LoadedSettings(settings, servers, (), verdict or ProjectVerdict())
+
+
+def brought(trust: FolderTrust = FolderTrust.UNTRUSTED) -> ProjectVerdict:
+    request = TrustRequest(NO_ID, TrustSubject.FOLDER, "~/clone", ())
+    question = request if trust is not FolderTrust.TRUSTED else None
+    offer = ProjectOffer()
+    return ProjectVerdict(trust, offer=offer, hash="h", question=question, folder=PLACE.key)
+
+
+def withheld(now: Plan) -> dict[str, ServerStatus | None]:
+    return {str(one.id): one.withheld for one in now.definitions}
+
+
+def first(found: LoadedSettings, trust: Trust | None = None) -> Answers:
+    return Answers().reading(found, trust or Trust())
+
+
+def test_what_stands_in_the_settings_at_first_runs_and_a_later_one_is_asked_about() -> None:
+    answers = first(sources(server("old")))
+    later = sources(server("old"), server("new"), server("theirs", Origin.EXTENSION))
+    answers = answers.reading(later, Trust())
+    now = plan(later, Trust(), answers)
+    assert withheld(now) == {"old": None, "new": WAITS, "theirs": WAITS}
+    [question] = now.questions
+    assert isinstance(question, NewServersQuestion)
+    assert [one.id for one in question.servers] == ["new", "theirs"]
+    put_off = plan(later, Trust(), answers.answered(question, TrustAnswer.NOT_NOW))
+    assert put_off.questions == ()
+    assert withheld(put_off) == withheld(now)
+    allowed = plan(later, Trust(), answers.answered(question, YES))
+    assert allowed.questions == ()
+    assert set(withheld(allowed).values()) == {None}
+
+
+def test_an_edit_that_allows_more_is_new_and_one_that_allows_less_is_not() -> None:
+    bounded = server("s", include_tools=frozenset({"a", "b"}), exclude_tools=frozenset({"x"}))
+    answers = first(sources(bounded))
+    for edit, status in (
+        (replace(bounded, include_tools=frozenset({"a"})), None),
+        (replace(bounded, exclude_tools=frozenset({"x", "y"})), None),
+        (replace(bounded, include_tools=None), WAITS),
+        (replace(bounded, include_tools=frozenset({"a", "c"})), WAITS),
+        (replace(bounded, exclude_tools=frozenset()), WAITS),
+        (replace(bounded, trust=True), WAITS),
+        (replace(bounded, fingerprint="other"), WAITS),
+    ):
+        found = sources(edit)
+        now = plan(found, Trust(), answers.reading(found, Trust()))
+        assert withheld(now) == {"s": status}, edit
+
+
+def test_what_was_refused_in_an_earlier_run_waits_and_never_is_not_asked_again() -> None:
+    for word, questions in ((TrustAnswer.NOT_NOW, 1), (NEVER, 0)):
+        trust = Trust(refused={entry_keys(server("s"), b"")[0]: word.value})
+        found = sources(server("s"))
+        answers = first(found, trust)
+        now = plan(found, trust, answers)
+        assert withheld(now) == {"s": WAITS}
+        assert len(now.questions) == questions
+        assert len(plan(found, trust, answers.reviewing(None)).questions) == 1
+
+
+def test_a_folders_servers_stop_at_once_when_trust_is_taken_back() -> None:
+    found = sources(server("it", Origin.PROJECT), verdict=brought(FolderTrust.TRUSTED))
+    answers = first(found)
+    assert withheld(plan(found, Trust(), answers)) == {"it": None}
+    back = answers.withdrawn("h")
+    now = plan(found, Trust(), back)
+    assert withheld(now) == {"it": WAITS}
+    assert now.trust is FolderTrust.UNTRUSTED
+    read_since = plan(found, Trust(withdrawals=1), back)
+    assert withheld(read_since) == {"it": None}  # what was read since goes by the new answer
+
+
+def test_a_content_that_was_answered_about_is_asked_about_only_on_review() -> None:
+    found = sources(verdict=brought())
+    answers = first(found)
+    [question] = plan(found, Trust(), answers).questions
+    assert isinstance(question, FolderQuestion)
+    said = answers.answered(question, TrustAnswer.NOT_NOW)
+    assert plan(found, Trust(), said).questions == ()
+    assert plan(found, Trust(), said.reviewing(question)).questions == (question,)
+    other = sources(verdict=replace(brought(), hash="other"))
+    assert len(plan(other, Trust(), said).questions) == 1
+
+
+def test_a_start_in_a_folder_waits_for_its_yes_after_the_one_about_its_content() -> None:
+    trust = Trust(starts={ServerId("npx"): HERE})
+    found = sources(server("npx"), server("own"))
+    answers = first(found, trust)
+    now = plan(found, trust, answers)
+    assert withheld(now) == {"npx": WAITS, "own": None}
+    [question] = now.questions
+    assert isinstance(question, StartQuestion)
+    both = sources(server("npx"), verdict=brought())
+    assert [type(one) for one in plan(both, trust, answers).questions] == [FolderQuestion]
+    assert plan(found, trust, answers.answered(question, NEVER)).questions == ()
+    yes = answers.answered(question, YES)
+    assert withheld(plan(found, trust, yes)) == {"npx": None, "own": None}
+    assert withheld(plan(found, trust, yes.withdrawn("", HERE.key))) == withheld(now)
+    elsewhere = replace(HERE, identity=replace(PLACE, inode=9))
+    swapped = Trust(starts={ServerId("npx"): elsewhere})
+    assert withheld(plan(found, swapped, yes)) == withheld(now)
+
+
+def test_a_start_that_was_allowed_or_forbidden_before_is_not_asked_about() -> None:
+    found = sources(server("npx"))
+    for folder, status in ((replace(HERE, allowed=True), None), (replace(HERE, never=True), WAITS)):
+        trust = Trust(starts={ServerId("npx"): folder})
+        now = plan(found, trust, first(found, trust))
+        assert withheld(now) == {"npx": status}
+        assert now.questions == ()
+
+
+def test_without_a_user_notices_stand_in_for_questions() -> None:
+    trust = Trust(attended=False, starts={ServerId("npx"): HERE})
+    found = sources(server("npx"), verdict=brought())
+    now = plan(found, trust, first(found, trust))
+    assert now.questions == ()
+    words = [f"{notice.text} {notice.advice}" for notice in now.notices]
+    assert ["not trusted" in words[0], "npx" in words[1]] == [True, True]
+    assert all("--trust-folder /clone" in one for one in words)
+
+
+def test_permissions_that_came_later_do_not_count_and_prohibitions_that_went_do() -> None:
+    one, two = ToolPattern(tool="one"), ToolPattern(tool="two")
+    answers = first(sources(always_allow=(one,), always_deny=(two,)))
+    later = sources(always_allow=(one, two))
+    now = plan(later, Trust(), answers.reading(later, Trust()))
+    assert now.rules.always_allow == (one,)
+    assert now.rules.always_deny == (two,)
+    assert ["alwaysDeny" in notice.text for notice in now.notices] == [True]
+
+
+def test_the_demos_servers_take_names_that_are_free() -> None:
+    found = sources(server("notes"))
+    now = plan(found, Trust(), replace(first(found), demo=True))
+    assert [str(one.id) for one in now.definitions] == ["notes", "demo-notes", "slow"]

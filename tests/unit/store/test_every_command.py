@@ -1,0 +1,249 @@
+"""Every command of the store, carried out by a real engine."""
+
+import json
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+import pytest
+
+from tests import servers
+from tests.fakes.commands import COMMAND_NAMES
+from tests.fakes.gemini import FakeGemini
+from tests.fakes.gemini_script import Say
+from tests.security.decks import Deck, Script, Turncoat, calling, deck, tool
+from tests.unit.engine.mcp.support import eventually
+from tui.model.chat import BackendKind, ModelText, UserMessage
+from tui.model.consent import Choice, Decision, GrantScope
+from tui.model.requests import ConfirmationRequest, FormRequest, Reply, ReplyAction
+from tui.model.servers import ServerId, ServerStatus
+from tui.model.trust import (
+    FolderTrust,
+    ToolChangeAnswer,
+    ToolChangeRequest,
+    TrustAnswer,
+    TrustRequest,
+)
+from tui.store.commands import Commands
+from tui.store.selectors import entries
+
+CASES: Final = {
+    "conversation": "send answer explain_tool revoke_grant cancel_turn clear_conversation",
+    "tools": "review_tools answer restart_server",
+    "folder": "review_folder forget_folder answer",
+    "features": "read_resource subscribe_resource complete_argument set_log_level send_prompt "
+    "send_resource open_link answer",
+    "servers": "restart_server restart_all_servers start_server stop_server set_server_enabled",
+    "models": "use_api_key use_vertex use_demo",
+}
+"""The tests here, each with the commands that it runs."""
+
+ASKING: Final = ServerId("asking")
+SHOP: Final = ServerId("shop")
+S = ServerStatus
+
+
+@dataclass
+class Running:
+    """An engine, the commands that it carries out, and those that were used."""
+
+    deck: Deck
+    commands: Commands
+    used: set[str] = field(default_factory=set)
+
+    def status(self, server: ServerId) -> ServerStatus | None:
+        views = self.deck.store.state.servers
+        return next((view.status for view in views if view.id == server), None)
+
+    async def reach(self, server: ServerId, status: ServerStatus) -> None:
+        await eventually(lambda: self.status(server) is status)
+
+    async def answers_with(self, backend: BackendKind) -> None:
+        await eventually(lambda: self.deck.store.state.model.backend is backend)
+
+
+@asynccontextmanager
+async def running(
+    case: str,
+    monkeypatch: pytest.MonkeyPatch,
+    script: Script | None = None,
+    turncoats: Sequence[Turncoat] = (),
+) -> AsyncIterator[Running]:
+    """Run an engine for one case, and see that it used the commands that it names."""
+    asking = {"command": sys.executable, "args": [str(Path(servers.__file__).parent / "asking.py")]}
+    own = {server.name: server.entry for server in turncoats} or {"asking": asking}
+    async with (
+        FakeGemini(script or [[Say("hi")]]) as fake,
+        deck(fake, monkeypatch, settings={"mcpServers": own}, ready=False) as made,
+    ):
+        commands = Commands(made.store.dispatch)
+        commands.attach(made.engine)
+        result = Running(made, commands)
+
+        def use(name: str, *args: object, **kwargs: object) -> None:
+            result.used.add(name)
+            getattr(Commands, name)(commands, *args, **kwargs)
+
+        for name in COMMAND_NAMES:
+            monkeypatch.setattr(commands, name, partial(use, name))
+        await eventually(lambda: made.store.state.configured)
+        for server in own:
+            await result.reach(ServerId(server), S.READY)
+        yield result
+        assert result.used == set(CASES[case].split())
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Turncoat:
+    server = Turncoat("shop", tmp_path)
+    server.offer(tool("look"), tool("turn"))
+    return server
+
+
+def test_every_command_has_a_case() -> None:
+    assert set(" ".join(CASES.values()).split()) == set(COMMAND_NAMES)
+
+
+async def test_conversation(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
+    script: Script = [[Say("hi")], *calling("look", 2)]
+    async with running("conversation", monkeypatch, script, [shop]) as it:
+        deck, commands, store = it.deck, it.commands, it.deck.store
+        commands.send("hello")
+        await deck.idle()
+        assert [e.text for e in entries(store.state) if isinstance(e, ModelText)] == ["hi"]
+        commands.send("look")
+        request = await deck.pending(ConfirmationRequest)
+        commands.answer(request.id, Decision(Choice.ALWAYS_TOOL, scope=GrantScope.EVERYWHERE))
+        await deck.idle()
+        assert shop.calls == [("look", {"text": "0"})]
+        [grant] = store.state.grants
+        commands.explain_tool(SHOP, "look")
+        await eventually(lambda: store.state.standing)
+        assert store.state.standing is not None
+        assert store.state.standing.tool == "look"
+        commands.revoke_grant(grant.id)
+        await eventually(lambda: store.state.grants == ())
+        commands.send("look again")
+        await deck.pending(ConfirmationRequest)
+        commands.cancel_turn()
+        await eventually(
+            lambda: store.state.conversation.turn is None and store.state.pending == ()
+        )
+        assert len(shop.calls) == 1
+        commands.clear_conversation()
+        await eventually(lambda: not list(entries(store.state)))
+
+
+async def test_changed_tools(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running("tools", monkeypatch, turncoats=[shop]) as it:
+        shop.offer(tool("look", "Looks elsewhere."), tool("turn"))
+        it.commands.restart_server(SHOP)
+        request = await it.deck.pending(ToolChangeRequest)
+        it.commands.answer(request.id, ToolChangeAnswer.KEEP_AWAY)
+        await eventually(lambda: it.deck.store.state.pending == ())
+        assert it.deck.offered() == ["turn"]
+        it.commands.review_tools(SHOP)
+        request = await it.deck.pending(ToolChangeRequest)
+        it.commands.answer(request.id, ToolChangeAnswer.ACCEPT)
+        await eventually(lambda: it.deck.offered() == ["look", "turn"])
+
+
+async def test_folder(home: Path, shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = home / "work" / ".gemini" / "settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"mcpServers": {"brought": shop.entry}}))
+    brought = ServerId("brought")
+    async with running("folder", monkeypatch, turncoats=[shop]) as it:
+        request = await it.deck.pending(TrustRequest)
+        it.commands.answer(request.id, TrustAnswer.NEVER)
+        await eventually(lambda: it.deck.store.state.folder_trust is FolderTrust.NEVER)
+        it.commands.review_folder()
+        request = await it.deck.pending(TrustRequest)
+        it.commands.answer(request.id, TrustAnswer.TRUST)
+        await it.reach(brought, S.READY)
+        it.commands.forget_folder()
+        await it.reach(brought, S.UNTRUSTED)
+        assert it.deck.store.state.folder_trust is FolderTrust.UNTRUSTED
+
+
+async def test_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    script: Script = [[Say("one")], [Say("two")]]
+    async with running("features", monkeypatch, script) as it:
+        commands, store = it.commands, it.deck.store
+        commands.read_resource(ASKING, "counter://now")
+        await eventually(lambda: store.state.resource)
+        assert store.state.resource is not None
+        assert store.state.resource.content.text == "count 0"
+        commands.subscribe_resource(ASKING, "counter://now", subscribed=True)
+        await eventually(lambda: (ASKING, "counter://now") in store.state.subscriptions)
+        commands.complete_argument("t", ASKING, "greet", "name", "A", {})
+        await eventually(lambda: store.state.completion)
+        commands.set_log_level(ASKING, "error")
+        await eventually(lambda: store.state.log_levels.get(ASKING) == "error")
+        commands.send_prompt(ASKING, "greet", {"name": "Ada"})
+        await eventually(lambda: len(messages(it)) == 1 and store.state.conversation.turn is None)
+        commands.send_resource(ASKING, "memo://monday", "hello")
+        await eventually(lambda: len(messages(it)) == 2 and store.state.conversation.turn is None)
+        assert messages(it)[0].startswith('/greet --name="Ada"')
+        assert messages(it)[1].startswith("hello\n\n[memo://monday of asking")
+        await answer_a_form(it)
+        commands.open_link("https://example.com/")
+        await eventually(lambda: store.state.notices)
+        assert store.state.notices[-1].text == "No program to open links was found."
+
+
+def messages(it: Running) -> list[str]:
+    """Give what the user sent."""
+    return [e.text for e in entries(it.deck.store.state) if isinstance(e, UserMessage)]
+
+
+async def answer_a_form(it: Running) -> None:
+    async with anyio.create_task_group() as group:
+        results: list[str] = []
+
+        async def run() -> None:
+            result = await it.deck.engine.call_tool(ASKING, "form", {}, by_user=True)
+            results.append(result.display)
+
+        group.start_soon(run)
+        request = await it.deck.pending(FormRequest)
+        reply = Reply(ReplyAction.ACCEPT, {"name": "Ada", "age": "36"})
+        it.commands.answer(request.id, reply)
+    assert json.loads(results[0])["content"]["age"] == 36
+    assert it.deck.store.state.pending == ()
+
+
+async def test_servers(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running("servers", monkeypatch, turncoats=[shop]) as it:
+        commands = it.commands
+        for restart in (partial(commands.restart_server, SHOP), commands.restart_all_servers):
+            restart()
+            await eventually(lambda: it.status(SHOP) is not S.READY)
+            await it.reach(SHOP, S.READY)
+        commands.stop_server(SHOP)
+        await it.reach(SHOP, S.STOPPED)
+        commands.start_server(SHOP)
+        await it.reach(SHOP, S.READY)
+        commands.set_server_enabled(SHOP, enabled=False)
+        await it.reach(SHOP, S.DISABLED)
+        commands.set_server_enabled(SHOP, enabled=True)
+        await it.reach(SHOP, S.READY)
+
+
+async def test_models(shop: Turncoat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    user = {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"}
+    (tmp_path / "adc.json").write_text(json.dumps(user))
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "adc.json"))
+    async with running("models", monkeypatch, turncoats=[shop]) as it:
+        await it.answers_with(BackendKind.GEMINI)
+        it.commands.use_demo()
+        await it.answers_with(BackendKind.DEMO)
+        it.commands.use_api_key("another-key")
+        await it.answers_with(BackendKind.GEMINI)
+        it.commands.use_vertex("project", "")
+        await it.answers_with(BackendKind.VERTEX)

@@ -1,0 +1,19 @@
+"""What `tui.engine` gives to those who use it as a library."""
+
+# ruff: noqa: PLC0414 - "as" marks what is public
+
+from tui.engine.bus import EventStream as EventStream
+from tui.engine.engine import Engine as Engine
+from tui.engine.mcp.catalog.offered_tool import OfferedTool as OfferedTool
+from tui.engine.mcp.catalog.offered_tool import ToolCallError as ToolCallError
+from tui.engine.mcp.catalog.offered_tool import ToolResult as ToolResult
+from tui.engine.options import EngineOptions as EngineOptions
+from tui.model.events import Event as Event
+from tui.model.events import ModelSelected as ModelSelected
+from tui.model.events import NoticeRaised as NoticeRaised
+from tui.model.events import ServerStatusChanged as ServerStatusChanged
+from tui.model.events import TextStreamed as TextStreamed
+from tui.model.events import ToolCallChanged as ToolCallChanged
+from tui.model.events import TurnFinished as TurnFinished
+from tui.model.servers import ServerId as ServerId
+from tui.model.servers import ServerStatus as ServerStatus

@@ -1,0 +1,1 @@
+"""Model backends: the interface, Gemini and Vertex."""

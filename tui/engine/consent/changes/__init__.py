@@ -1,1 +1,0 @@
-"""Tools that their servers changed: known by their definitions, withheld until accepted."""

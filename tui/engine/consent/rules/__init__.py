@@ -1,1 +1,0 @@
-"""Rules on tools: what is denied, what is asked about and what runs unasked."""

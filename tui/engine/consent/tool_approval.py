@@ -1,0 +1,243 @@
+"""Consent to tool calls, from the rules, the command line or the user."""
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Final
+
+from tui.engine.bus import Publish
+from tui.engine.consent.call_question import argument_fields, call_notes, origin_words
+from tui.engine.consent.consent import Answer, Edit, Inquiry, UnusableEditError, decided
+from tui.engine.consent.policy import Policy
+from tui.engine.consent.tool_patterns import names_tool
+from tui.engine.desk import Desk, WithdrawnError
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
+from tui.model.catalog import Catalog
+from tui.model.chat import ToolCallStatus
+from tui.model.consent import Choice, Decision, Effect, RequestId
+from tui.model.events import (
+    CatalogChanged,
+    Event,
+    ServerStatusChanged,
+    ToolCallChanged,
+)
+from tui.model.requests import ConfirmationRequest
+from tui.model.servers import ServerStatus
+from tui.text import sanitize, sanitize_line
+
+MAX_NOTE: Final = 4_000
+"""Longest reason for a denial passed to the model, in characters."""
+
+_DENIED_BY_RULE: Final = "One of the user's rules forbids this tool."
+_DENIED_BEFORE: Final = Answer(
+    allows=False,
+    source="you: denied the same call before",
+    note="The user has already denied this exact call. Do not request it again.",
+)
+_ALLOWED_REST: Final = Answer(allows=True, source="you: all further calls of this turn")
+_DENIED_REST: Final = Answer(
+    allows=False,
+    source="you: deny all further calls of this turn",
+    note="The user denied all further calls of this turn. Answer with what you have.",
+)
+_NOBODY: Final = Answer(
+    allows=False,
+    source="nobody to ask",
+    note="This run has no user to ask, and the tool is not on the list of allowed tools.",
+)
+
+
+class _CoveredError(WithdrawnError):
+    """The answer to another question settles this one."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.source)
+        self.answer = answer
+
+
+class ToolApproval:
+    """Decides on calls, and remembers which may run. Lives on one event loop.
+
+    What the rules allow or deny is not asked about.
+
+    Args:
+        desk: Asks the user.
+        publish: Takes `ToolCallChanged` when a call is asked about, and `ToolCallDecided`.
+        policy: The rules.
+        allowed: Patterns of tools that run unasked; see `allowed_tools`.
+    """
+
+    def __init__(
+        self, desk: Desk, publish: Publish, policy: Policy, allowed: Collection[str] = ()
+    ) -> None:
+        self._desk = desk
+        self._publish = publish
+        self._policy = policy
+        self._allowed = tuple(allowed)
+        self._waiting: dict[RequestId, Inquiry] = {}
+        self._granted: list[tuple[OfferedTool, JsonObject]] = []
+
+    async def confirm(self, inquiry: Inquiry) -> Answer:
+        """Decide on one call. Canceling the awaiting task withdraws the question.
+
+        Raises:
+            WithdrawnError: If nobody could decide. It is no denial.
+        """
+        try:
+            answer = await self._decide(inquiry)
+        except WithdrawnError as error:
+            self._tell(inquiry, inquiry.shown, "withdrawn", str(error))
+            raise
+        except asyncio.CancelledError:
+            self._tell(inquiry, inquiry.shown, "withdrawn", "the turn was stopped")
+            raise
+        edit = answer.edit or Edit(inquiry.arguments, inquiry.shown)
+        self._tell(inquiry, edit.shown, "allow" if answer.allows else "deny", answer.source)
+        if answer.allows:
+            self._granted.append((inquiry.tool, edit.arguments))
+        return answer
+
+    def take(self, tool: OfferedTool, arguments: JsonObject) -> bool:
+        """Return whether this exact call was allowed; each permission counts once."""
+        for index, granted in enumerate(self._granted):
+            if granted[0] is tool and granted[1] is arguments:
+                del self._granted[index]
+                return True
+        return False
+
+    def heed(self, event: Event) -> None:
+        """Withdraw the questions about tools that went or changed; an answer would be too late."""
+        for request, inquiry in self._waiting.items():
+            if reason := _why_gone(inquiry.tool, event):
+                self._desk.withdraw(request, WithdrawnError(reason))
+
+    async def _decide(self, inquiry: Inquiry) -> Answer:
+        await self._policy.refresh()
+        if inquiry.turn.has_denied(inquiry.tool, inquiry.shown):
+            return _DENIED_BEFORE
+        if (known := self._known_answer(inquiry)) is not None:
+            return known
+        return await self._ask(inquiry) if self._desk.attended else _NOBODY
+
+    def _known_answer(self, inquiry: Inquiry) -> Answer | None:
+        """Return the answer given by rules and earlier answers, if any."""
+        verdict = self._policy.judge(inquiry.tool, inquiry.arguments)
+        if verdict.effect is Effect.DENY:
+            return Answer(allows=False, source=verdict.source, note=_DENIED_BY_RULE)
+        if inquiry.by_user:
+            return Answer(allows=True, source="you: composed this call")
+        if inquiry.turn.rest is Choice.DENY_REST_OF_TURN:
+            return _DENIED_REST
+        if verdict.effect is Effect.ALLOW:
+            self._policy.used(verdict)
+            return Answer(allows=True, source=verdict.source)
+        may_name = (
+            self._allowed and verdict.grant is None
+        )  # a grant here is a rule that says to ask
+        if may_name and names_tool(self._allowed, inquiry.tool, inquiry.offered):
+            return Answer(allows=True, source="--allowed-tools")
+        return _ALLOWED_REST if inquiry.turn.rest is Choice.REST_OF_TURN else None
+
+    async def _ask(self, inquiry: Inquiry) -> Answer:
+        request = self._request(inquiry)
+        edit: Edit | None = None
+
+        async def read_edit(decision: Decision) -> str:
+            nonlocal edit
+            edit = None
+            if decision.arguments is not None:
+                try:
+                    edit = await inquiry.read_edit(decision.arguments)
+                except UnusableEditError as error:
+                    return sanitize_line(str(error)) or "the arguments cannot be used"
+            return ""
+
+        self._publish(ToolCallChanged(inquiry.call, ToolCallStatus.ASKING))
+        self._waiting[request.id] = inquiry
+        try:
+            decision = await self._desk.ask(request, read_edit)
+        except _CoveredError as covered:
+            return self._under_rules(inquiry, covered.answer)
+        finally:
+            del self._waiting[request.id]
+        answer = self._act_on(decision, inquiry, edit)
+        self._settle_covered()
+        return self._under_rules(inquiry, answer)
+
+    def _request(self, inquiry: Inquiry) -> ConfirmationRequest:
+        tool = inquiry.tool
+        return ConfirmationRequest(
+            id=self._desk.new_id(),
+            call=inquiry.call,
+            server=tool.server,
+            tool=tool.view.name,
+            title=tool.view.title,
+            description=tool.view.description,
+            arguments=inquiry.shown,
+            claims=tool.view.claims,
+            fields=argument_fields(tool.schema, inquiry.arguments),
+            notes=call_notes(inquiry, self._policy),
+            may_last=bool(tool.fingerprint),
+            origin=origin_words(tool.server, self._policy),
+        )
+
+    def _act_on(self, decision: Decision, inquiry: Inquiry, edit: Edit | None) -> Answer:
+        """Do what an answer says of this call and of later ones."""
+        choice = decision.choice
+        source, note = f"you: {choice.value}", sanitize(decision.note, MAX_NOTE)
+        if choice in {Choice.ALWAYS_TOOL, Choice.ALWAYS_SERVER}:
+            tools = [inquiry.tool]
+            if choice is Choice.ALWAYS_SERVER:
+                tools += [tool for tool in inquiry.offered if _is_sibling(tool, inquiry.tool)]
+            self._policy.allow(tools, decision.scope, choice.value)
+            source += f", {decision.scope.value}"
+        if choice in {Choice.REST_OF_TURN, Choice.DENY_REST_OF_TURN}:
+            inquiry.turn.rest = choice
+        if choice is Choice.DENY_REST_OF_TURN:
+            note = f"{note} {_DENIED_REST.note}".strip()
+        if not choice.allows:
+            inquiry.turn.denied.append(inquiry)
+            edit = None
+        if edit is not None and edit.shown == inquiry.shown:
+            edit = None
+        return Answer(choice.allows, source, note, edit)
+
+    def _settle_covered(self) -> None:
+        """Settle the other questions that an answer covers."""
+        for request, inquiry in self._waiting.items():
+            if known := self._known_answer(inquiry):
+                self._desk.withdraw(request, _CoveredError(known))
+
+    def _under_rules(self, inquiry: Inquiry, answer: Answer) -> Answer:
+        """Apply rules that were added meanwhile or that match the edited arguments."""
+        arguments = answer.edit.arguments if answer.edit is not None else inquiry.arguments
+        verdict = self._policy.judge(inquiry.tool, arguments)
+        if verdict.effect is Effect.DENY:
+            return Answer(allows=False, source=verdict.source, note=_DENIED_BY_RULE)
+        return answer
+
+    def _tell(self, inquiry: Inquiry, arguments: str, decision: str, source: str) -> None:
+        self._publish(decided(inquiry.call, inquiry.tool, arguments, decision, source))
+
+
+def _why_gone(tool: OfferedTool, event: Event) -> str:
+    """Return why an event makes a question about a tool obsolete; empty if it does not."""
+    match event:
+        case ServerStatusChanged(tool.server, status) if status is not ServerStatus.READY:
+            return "The server went away before the answer."
+        case CatalogChanged(tool.server, catalog) if not _is_listed(tool, catalog):
+            return "The tool changed or went before the answer."
+        case _:
+            return ""
+
+
+def _is_listed(tool: OfferedTool, catalog: Catalog) -> bool:
+    """Return whether a tool is still offered unchanged, whatever its name for the model."""
+    return any(
+        view.name == tool.view.name and replace(view, id=tool.view.id) == tool.view
+        for view in catalog.tools
+    )
+
+
+def _is_sibling(tool: OfferedTool, other: OfferedTool) -> bool:
+    return (tool.server, tool.fingerprint) == (other.server, other.fingerprint)

@@ -1,0 +1,216 @@
+"""The desk, where every question to the user is asked, answered or withdrawn."""
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar, overload
+
+from tui.engine.bus import Publish
+from tui.model.consent import Decision, RequestId
+from tui.model.events import RequestRaised, RequestSettled
+from tui.model.requests import (
+    Answer,
+    ConfirmationRequest,
+    FormRequest,
+    PendingRequest,
+    Reply,
+    ReplyAction,
+    SamplingRequest,
+    SamplingReview,
+    UrlRequest,
+)
+from tui.model.servers import ServerId
+from tui.model.trust import ToolChangeAnswer, ToolChangeRequest, TrustAnswer, TrustRequest
+
+MAX_WAITING: Final = 8
+"""Most requests of one server queued behind the shown one; further ones are declined."""
+
+MAX_PENDING: Final = 64
+"""Most tool calls waiting for consent; further ones are refused."""
+
+ServerRequest = FormRequest | UrlRequest | SamplingRequest | SamplingReview
+"""A request from a server."""
+
+AnswerT = TypeVar("AnswerT", Decision, TrustAnswer, ToolChangeAnswer, Reply)
+
+Check = Callable[[AnswerT], Awaitable[str]]
+"""Returns what is wrong with an accepting answer, in one sanitized line; empty if valid."""
+
+
+class WithdrawnError(Exception):
+    """A question ended without the user's answer; the message says why, in one line.
+
+    This is not a denial: the same question may be asked again.
+    """
+
+
+@dataclass(slots=True)
+class _Question:
+    """An open request; `shown` once it was published."""
+
+    request: PendingRequest
+    answer: "asyncio.Future[Answer | WithdrawnError]"
+    shown: bool = False
+
+
+class Desk:
+    """Asks the user. Belongs to one event loop.
+
+    A question is published as `RequestRaised`, followed by `RequestSettled` when it is answered
+    or withdrawn. One request per server is shown; up to `MAX_WAITING` are queued behind it.
+
+    Args:
+        publish: Publishes the events.
+        attended: Whether a user is at the screen. If not, requests of servers are declined and
+            every other question is withdrawn at once.
+
+    Attributes:
+        attended: The same.
+    """
+
+    def __init__(self, publish: Publish, *, attended: bool = True) -> None:
+        self.attended = attended
+        self._publish = publish
+        self._queues: dict[ServerId, deque[_Question]] = {}
+        self._open: dict[RequestId, _Question] = {}
+        self._numbers = itertools.count(1)
+
+    def new_id(self) -> RequestId:
+        return RequestId(f"q{next(self._numbers)}")
+
+    @overload
+    async def ask(
+        self, request: ConfirmationRequest, check: Check[Decision] | None = None
+    ) -> Decision: ...
+
+    @overload
+    async def ask(
+        self, request: TrustRequest, check: Check[TrustAnswer] | None = None
+    ) -> TrustAnswer: ...
+
+    @overload
+    async def ask(
+        self, request: ToolChangeRequest, check: Check[ToolChangeAnswer] | None = None
+    ) -> ToolChangeAnswer: ...
+
+    @overload
+    async def ask(self, request: ServerRequest, check: Check[Reply] | None = None) -> Reply: ...
+
+    async def ask(
+        self, request: PendingRequest, check: Callable[..., Awaitable[str]] | None = None
+    ) -> Answer:
+        """Ask, and wait for the answer. Canceling the task withdraws the question.
+
+        Args:
+            request: The question, with an id from `new_id`.
+            check: Validates an accepting answer. If it is invalid, the question is raised again
+                with the problem. A later answer replaces one being checked.
+
+        Raises:
+            WithdrawnError: If the question was withdrawn, or nobody can be asked. A server's
+                request is declined instead if nobody can be asked or too many are waiting.
+        """
+        if not self.attended:
+            return _refused(request, "Nobody is there to answer.")
+        line = self._queue(request)
+        if len(line) > MAX_WAITING:
+            return _refused(request, "")
+        calls = sum(isinstance(q.request, ConfirmationRequest) for q in self._open.values())
+        if isinstance(request, ConfirmationRequest) and calls >= MAX_PENDING:
+            return _refused(request, "Too many calls are already waiting for the user.")
+        question = _Question(request, asyncio.get_running_loop().create_future())
+        line.append(question)
+        try:
+            self._show_first(line)
+            return await self._answered(question, check)
+        finally:
+            self._remove(question, line)
+
+    def answer(self, request: RequestId, answer: Answer) -> None:
+        """Accept the user's answer; it is ignored if the question is not open."""
+        question = self._open.get(request)
+        if question is None or question.answer.done():
+            return
+        if isinstance(answer, _answer_type(question.request)):
+            question.answer.set_result(answer)
+
+    def withdraw(self, request: RequestId, reason: WithdrawnError) -> None:
+        """End a question without an answer; the asking task gets the error."""
+        question = self._open.get(request)
+        if question is not None and not question.answer.done():
+            question.answer.set_result(reason)
+
+    async def _answered(
+        self, question: _Question, check: Callable[..., Awaitable[str]] | None
+    ) -> Answer:
+        """Wait for a valid answer."""
+        while True:
+            answer = await question.answer
+            if isinstance(answer, WithdrawnError):
+                raise answer
+            if check is None or not _accepts(answer):
+                return answer
+            question.answer = asyncio.get_running_loop().create_future()
+            problem = await check(answer)
+            if question.answer.done():
+                continue  # answered again, or withdrawn, while it was checked
+            if not problem:
+                return answer
+            if isinstance(question.request, FormRequest | ConfirmationRequest):
+                question.request = replace(question.request, problem=problem)
+            self._publish(RequestRaised(question.request))
+
+    def _queue(self, request: PendingRequest) -> deque[_Question]:
+        """Return the queue for a request: its server's, or a new one."""
+        if isinstance(request, ServerRequest):
+            return self._queues.setdefault(request.server, deque())
+        return deque()
+
+    def _show_first(self, line: deque[_Question]) -> None:
+        if not line[0].shown:
+            line[0].shown = True
+            self._open[line[0].request.id] = line[0]
+            self._publish(RequestRaised(line[0].request))
+
+    def _remove(self, question: _Question, line: deque[_Question]) -> None:
+        """Remove a question, and show the next one in its queue."""
+        if self._open.pop(question.request.id, None) is not None:
+            self._publish(RequestSettled(question.request.id))
+        line.remove(question)
+        if line:
+            self._show_first(line)
+        elif isinstance(question.request, ServerRequest):
+            del self._queues[question.request.server]
+
+
+def _refused(request: PendingRequest, reason: str) -> Answer:
+    """Decline a server's request, or raise why any other question is not asked."""
+    if isinstance(request, ServerRequest):
+        return Reply(ReplyAction.DECLINE)
+    raise WithdrawnError(reason)
+
+
+def _accepts(answer: Answer) -> bool:
+    match answer:
+        case Decision():
+            return answer.choice.allows
+        case Reply():
+            return answer.action in {ReplyAction.ACCEPT, ReplyAction.ACCEPT_ALWAYS}
+        case ToolChangeAnswer():
+            return answer is ToolChangeAnswer.ACCEPT
+        case TrustAnswer():
+            return answer in {TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN}
+
+
+def _answer_type(request: PendingRequest) -> type[Answer]:
+    match request:
+        case ConfirmationRequest():
+            return Decision
+        case TrustRequest():
+            return TrustAnswer
+        case ToolChangeRequest():
+            return ToolChangeAnswer
+        case _:
+            return Reply

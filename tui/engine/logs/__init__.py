@@ -1,0 +1,1 @@
+"""Log files, and masking of secrets."""

@@ -1,0 +1,1 @@
+"""MCP servers: supervised connections, transports, sessions, catalogs and schemas."""

@@ -1,0 +1,1 @@
+"""Requests from servers: forms, addresses to open, sampling and roots."""

@@ -1,0 +1,1 @@
+"""What servers offer, under which names, and the results of calls."""

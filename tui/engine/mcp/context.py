@@ -1,0 +1,180 @@
+"""What all connections share: our services, and state that outlives one connection."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from tui.engine.bus import Publish
+from tui.engine.desk import Desk
+from tui.engine.mcp.catalog.offered_tool import (
+    FunctionCall,
+    JsonObject,
+    MediaPart,
+    OfferedTool,
+    TextPart,
+)
+from tui.engine.mcp.catalog.registry import ToolVisibility
+from tui.engine.mcp.session.era import EraCache
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.events import Event
+from tui.model.servers import ServerId
+from tui.model.settings_rules import DEFAULT_RESULT_SIZE
+
+MAX_UNASKED: Final = 10
+"""Prompts of one server within `UNASKED_PERIOD` that go to the model without asking."""
+
+UNASKED_PERIOD: Final = 3_600.0
+"""Seconds over which those prompts are counted."""
+
+OpenUrl = Callable[[str], Awaitable[bool]]
+"""Opens an address in the user's browser; returns whether that worked. Called only after the
+user's consent, with an ASCII address that was shown in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMessage:
+    """One message of a prompt: its role, ``user`` or ``model``, and its parts.
+
+    Calls and their results are in Gemini's REST form.
+    """
+
+    role: str
+    parts: Sequence[TextPart | MediaPart | JsonObject]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A sampling prompt for the model.
+
+    Attributes:
+        messages: The messages; roles alternate, and the first and last are the user's.
+        declarations: Function declarations of the tools that the model may call.
+        system: The system prompt, or empty.
+        max_tokens: Most tokens of the answer.
+        must_call: Whether the answer has to be a call of one of the tools.
+    """
+
+    messages: Sequence[PromptMessage]
+    declarations: Sequence[Mapping[str, Any]]
+    system: str
+    max_tokens: int
+    must_call: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What the model generated.
+
+    Attributes:
+        text: Its text, raw.
+        calls: Its function calls, in order.
+        model: Its name.
+        is_cut: Whether it stopped at the token limit.
+    """
+
+    text: str
+    calls: tuple[FunctionCall, ...]
+    model: str
+    is_cut: bool = False
+
+
+class GenerationError(Exception):
+    """The model could not answer; `advice` says what the user can do."""
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.advice = advice
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """The model that answers sampling requests.
+
+    Attributes:
+        model: Returns its name; empty while none is chosen.
+        generate: Answers a prompt or raises `GenerationError`. Cancelling the caller ends the
+            request.
+    """
+
+    model: Callable[[], str]
+    generate: Callable[[Prompt], Awaitable[Generation]]
+
+
+class SamplingGrants:
+    """The servers whose prompts the user has allowed for this session.
+
+    A grant is bound to the server's definition; after a change the user is asked again.
+    """
+
+    def __init__(self) -> None:
+        self._definitions: dict[ServerId, ServerDefinition] = {}
+        self._passed: dict[ServerId, deque[float]] = {}
+
+    def allow(self, definition: ServerDefinition) -> None:
+        self._definitions[definition.id] = definition
+
+    def take(self, definition: ServerDefinition) -> bool:
+        """Return whether one more prompt may pass without asking, and count it if so."""
+        if self._definitions.get(definition.id) != definition:
+            return False
+        now = time.monotonic()
+        passed = self._passed.setdefault(definition.id, deque())
+        while passed and passed[0] <= now - UNASKED_PERIOD:
+            passed.popleft()
+        if len(passed) >= MAX_UNASKED:
+            return False
+        passed.append(now)
+        return True
+
+
+def _drop(event: Event) -> None:
+    del event
+
+
+async def open_nothing(url: str) -> bool:
+    """Open nothing: the default without a browser."""
+    del url
+    await asyncio.sleep(0)
+    return False
+
+
+@dataclass(slots=True)
+class ClientContext:
+    """What all connections share. Lives on one event loop.
+
+    Attributes:
+        publish: Takes events.
+        desk: Asks the user.
+        generator: The model that answers sampling requests, or None for no sampling.
+        open_url: Opens an address after the user's consent.
+        workspaces: The folders that servers get as roots; absolute.
+        sampling_grants: The servers whose prompts the user has allowed.
+        subscriptions: Per server, the URIs, as shown, of the resources the user subscribed to.
+        log_levels: Per server, the log level the user has set.
+        resource_updated: Called when a server announces a change of a resource.
+        visibility: Decides which of their tools the model must not see.
+        client_version: Our version, as servers are told it.
+        eras: Remembers which servers speak which era of the protocol.
+        max_result_size: Characters of text in one result that go to the model.
+        takes_call: Returns whether a call with exactly these arguments was allowed, and uses
+            that permission up. By default no call runs.
+    """
+
+    publish: Publish = _drop
+    desk: Desk = field(default_factory=lambda: Desk(_drop, attended=False))
+    generator: Generator | None = None
+    open_url: OpenUrl = open_nothing
+    workspaces: tuple[Path, ...] = ()
+    sampling_grants: SamplingGrants = field(default_factory=SamplingGrants)
+    subscriptions: dict[ServerId, set[str]] = field(default_factory=dict)
+    log_levels: dict[ServerId, str] = field(default_factory=dict)
+    resource_updated: Callable[[ServerId, str], None] = lambda _server, _uri: None
+    visibility: ToolVisibility = field(default_factory=ToolVisibility)
+    client_version: str = ""
+    eras: EraCache = field(default_factory=EraCache)
+    max_result_size: int = DEFAULT_RESULT_SIZE
+    takes_call: Callable[[OfferedTool, JsonObject], bool] = lambda _tool, _arguments: False

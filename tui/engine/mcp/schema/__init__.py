@@ -1,0 +1,1 @@
+"""JSON schemas of tools: converted for Gemini, and used to check and coerce arguments."""

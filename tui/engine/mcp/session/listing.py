@@ -1,0 +1,292 @@
+"""What a server lists, page by page, and again whenever it announces a change.
+
+Servers announce changes in bursts, some without end. However many announcements arrive, one
+refresh runs at a time, at most one waits, and the requests it makes are limited.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any, Final
+
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client.subscriptions import SubscriptionLost
+from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
+
+from tui.engine.mcp.backoff import Backoff, Clock
+from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
+from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.session import sdk_patches
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.chat import Severity
+
+MAX_PAGES: Final = 100
+"""Most pages of one list that are read."""
+
+MAX_ITEMS: Final = 10_000
+"""Most items of one list that are read."""
+
+MAX_CHARS: Final = 24_000_000
+"""Characters of one list, over all pages, after which no further page is read."""
+
+VALUE_CHARS: Final = 16
+"""Characters that each value of a list counts for, in addition to its text."""
+
+MAX_CURSOR_CHARS: Final = 8_192
+"""Longest cursor that is sent back."""
+
+DEBOUNCE: Final = 0.3
+"""Seconds from the first announcement to the refresh, which covers all in between."""
+
+BURST: Final = 2
+"""Refreshes that may follow each other without a pause."""
+
+SUSTAINED_INTERVAL: Final = 5.0
+"""Seconds between further refreshes in a row."""
+
+_GONE: Final = frozenset({types.METHOD_NOT_FOUND, types.CONNECTION_CLOSED})
+"""Errors after which listening is pointless."""
+
+
+class ListKind(StrEnum):
+    """A list whose changes servers announce. Resources include their templates."""
+
+    TOOLS = "tools"
+    PROMPTS = "prompts"
+    RESOURCES = "resources"
+
+
+_LISTS: Final[Mapping[ListKind, Mapping[str, tuple[str, str]]]] = {
+    ListKind.TOOLS: {"tools": ("tools/list", "tools")},
+    ListKind.PROMPTS: {"prompts": ("prompts/list", "prompts")},
+    ListKind.RESOURCES: {
+        "resources": ("resources/list", "resources"),
+        "templates": ("resources/templates/list", "resourceTemplates"),
+    },
+}
+"""Per kind: the fields of `RawOffer`, each with the method and the key of its result."""
+
+_ANNOUNCED: Final[Mapping[type, ListKind]] = {
+    types.ToolListChangedNotification: ListKind.TOOLS,
+    types.PromptListChangedNotification: ListKind.PROMPTS,
+    types.ResourceListChangedNotification: ListKind.RESOURCES,
+    ToolsListChanged: ListKind.TOOLS,
+    PromptsListChanged: ListKind.PROMPTS,
+    ResourcesListChanged: ListKind.RESOURCES,
+}
+
+
+class StaleLists:
+    """The lists of one server that have changed since they were read, with a rate limit.
+
+    Args:
+        clock: The current time.
+        sleep: Waits for some seconds of that clock.
+    """
+
+    def __init__(
+        self,
+        clock: Clock = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._kinds: set[ListKind] = set()
+        self._noted = asyncio.Event()
+        self._allowance = float(BURST)
+        self._counted_at = clock()
+
+    def add(self, kinds: Iterable[ListKind]) -> None:
+        """Note that some lists have changed."""
+        self._kinds.update(kinds)
+        self._noted.set()
+
+    def note(self, message: object) -> None:
+        """Take an announcement of a change, of either era; ignore other messages."""
+        if (kind := _ANNOUNCED.get(type(message))) is not None:
+            self.add([kind])
+
+    async def next(self) -> Iterable[ListKind]:
+        """Wait until some lists are due, and return them."""
+        await self._noted.wait()
+        self._count()
+        await self._sleep(max(DEBOUNCE, (1 - self._allowance) * SUSTAINED_INTERVAL))
+        self._count()
+        self._allowance -= 1
+        kinds, self._kinds = self._kinds, set()
+        self._noted.clear()
+        return sorted(kinds)
+
+    def _count(self) -> None:
+        """Add the allowance for the time that has passed."""
+        now = self._clock()
+        grown = self._allowance + (now - self._counted_at) / SUSTAINED_INTERVAL
+        self._allowance, self._counted_at = min(float(BURST), grown), now
+
+
+class ListChanges:
+    """Keeps the offer of a server up to date.
+
+    Args:
+        definition: Which server.
+        log: Takes remarks.
+
+    Attributes:
+        offer: The server's latest lists.
+    """
+
+    def __init__(self, definition: ServerDefinition, log: ServerLog) -> None:
+        self.offer = RawOffer()
+        self._definition = definition
+        self._log = log
+        self._changes = StaleLists()
+
+    def on_message(self, message: object) -> None:
+        """Handle a notification of the handshake era; ignore others."""
+        self._changes.note(message)
+
+    async def run(self, client: Client, on_offer: Callable[[ServerOffer], None]) -> None:
+        """Follow changes until the server is gone or the task is cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            if sdk_patches.is_stateless(client):
+                tasks.create_task(listen(client, self._changes, Backoff()))
+            while await self._refresh(client):
+                on_offer(await asyncio.to_thread(read_offer, self.offer, self._definition))
+
+    async def _refresh(self, client: Client) -> bool:
+        """Wait for changes and read the lists; return False once the connection is lost."""
+        while True:
+            kinds = tuple(await self._changes.next())
+            try:
+                self.offer = await list_offer(client, self._log, self.offer, kinds)
+            except MCPError:
+                return False
+            except ServerError as error:
+                words = f"its tools changed and {error.reason}; the old ones are shown"
+                self._log.add("gemdeck", Severity.WARNING, words)
+                continue
+            self._log.add("gemdeck", Severity.INFO, f"changed, listed again: {', '.join(kinds)}")
+            return True
+
+
+async def listen(client: Client, changes: StaleLists, backoff: Backoff) -> None:
+    """Listen for changes over a stateless connection, if the server announces them.
+
+    A broken stream is opened again. All lists count as changed when it opens, as announcements
+    may have been missed.
+    """
+    declared = client.server_capabilities
+    while True:
+        try:
+            async with client.listen(
+                tools_list_changed=declared.tools is not None,
+                prompts_list_changed=declared.prompts is not None,
+                resources_list_changed=declared.resources is not None,
+            ) as stream:
+                accepted = stream.honored
+                kinds = [k for k in ListKind if getattr(accepted, f"{k}_list_changed")]
+                if not kinds:
+                    return
+                backoff.succeeded()
+                changes.add(kinds)
+                async for event in stream:
+                    changes.note(event)
+        except MCPError as error:
+            if error.code in _GONE:
+                return
+        except SubscriptionLost:
+            pass
+        await asyncio.sleep(backoff.seconds_until(backoff.failed()))
+
+
+async def list_offer(
+    client: Client, log: ServerLog, offer: RawOffer, kinds: Iterable[ListKind] = ListKind
+) -> RawOffer:
+    """List what the server declares of some kinds.
+
+    Args:
+        client: The connected client.
+        log: Told which lists cannot be read.
+        offer: The offer so far; prompts, resources or templates that fail stay as in it.
+        kinds: What to list.
+
+    Raises:
+        ServerError: If the tools are declared and cannot be listed.
+        MCPError: If the connection is lost.
+    """
+    for kind in kinds:
+        if getattr(client.server_capabilities, kind) is None:
+            continue
+        for field, (method, key) in _LISTS[kind].items():
+            items: Any = await _list(client, method, key, log)
+            if items is not None:
+                offer = replace(offer, **{field: items})
+        if kind is ListKind.TOOLS:
+            tools = [tool for tool in offer.tools if isinstance(tool, dict)]
+            refused = frozenset(sdk_patches.refused_tools(client, tools))
+            offer = replace(offer, refused_tools=refused)
+    return offer
+
+
+async def _list(client: Client, method: str, key: str, log: ServerLog) -> list[object] | None:
+    """Return one list; None if it fails and the server can be used without it."""
+    try:
+        return await _list_all(client, method, key, log)
+    except MCPError as error:
+        if error.code == types.CONNECTION_CLOSED:
+            raise
+        if error.code == types.METHOD_NOT_FOUND:
+            return []
+        if key == ListKind.TOOLS:
+            raise ServerError(f"could not list its tools: {error.error.message}") from error
+        log.add("gemdeck", Severity.WARNING, f"{method} failed: {error.error.message}")
+        return None
+
+
+async def _list_all(client: Client, method: str, key: str, log: ServerLog) -> list[object]:
+    """Follow the cursors of one list until it ends, repeats a cursor or exceeds a limit."""
+    items: list[object] = []
+    size = 0
+    cursor: str | None = None
+    seen: set[str] = set()
+    for _ in range(MAX_PAGES):
+        page = await sdk_patches.request(
+            client, method, {} if cursor is None else {"cursor": cursor}
+        )
+        found = page.get(key)
+        if isinstance(found, list):
+            items.extend(found)
+            size += await asyncio.to_thread(count_chars, found)
+        cursor = page.get("nextCursor")
+        if not isinstance(cursor, str):
+            return items
+        if cursor in seen or len(cursor) > MAX_CURSOR_CHARS:
+            log.add("gemdeck", Severity.WARNING, f"{method} repeats a cursor; the list ends there")
+            return items
+        if len(items) >= MAX_ITEMS or size >= MAX_CHARS:
+            break
+        seen.add(cursor)
+    log.add("gemdeck", Severity.WARNING, f"{method} is too long; {len(items)} items were read")
+    return items[:MAX_ITEMS]
+
+
+def count_chars(value: object) -> int:
+    """Estimate the length of a JSON value as text; slow for large values."""
+    pending = [value]
+    size = 0
+    while pending:
+        current = pending.pop()
+        size += VALUE_CHARS
+        match current:
+            case str():
+                size += len(current)
+            case list():
+                pending += current
+            case dict():
+                size += sum(map(len, current))
+                pending += current.values()
+    return size

@@ -1,0 +1,1 @@
+"""Transports for JSON-RPC messages between gemdeck and one server."""

@@ -1,0 +1,1 @@
+"""Servers on the network: streamable HTTP, and HTTP+SSE of earlier revisions."""

@@ -1,0 +1,1 @@
+"""Servers as processes: their pipes, their end, and the reaper that outlives gemdeck."""

@@ -1,1 +1,0 @@
-"""Servers: supervised connections, transports, catalogs, model-facing names and schemas."""

@@ -1,1 +1,0 @@
-"""What servers ask of us: forms, addresses to open, text to generate, roots."""

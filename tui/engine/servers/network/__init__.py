@@ -1,1 +1,0 @@
-"""Servers on the network: streamable HTTP, and the HTTP+SSE of the earlier revisions."""

@@ -1,0 +1,1 @@
+"""Server definitions from the entries of ``mcpServers``."""

@@ -1,0 +1,1 @@
+"""Sources of settings: files, layers, extensions and variables."""

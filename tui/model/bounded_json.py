@@ -1,0 +1,233 @@
+"""Parse JSON within limits: strictly from people, leniently from servers.
+
+`read_object` is for text that a person wrote or decides on, and refuses anything ambiguous.
+`read_value` is for replies of servers, and repairs what it can.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from json import decoder, scanner
+from typing import Any, Final
+
+MAX_DEPTH: Final = 64
+"""Deepest nesting in strict parsing."""
+
+MAX_DIGITS: Final = 1_000
+"""Longest number in strict parsing, in characters."""
+
+FEW: Final = 10_000
+"""Structural characters up to which a rough count is enough."""
+
+EASY_STRUCTURE: Final = 200_000
+"""Structural characters that the fast parser reads in hundredths of a second."""
+
+MAX_STRUCTURE: Final = 600_000
+"""Most structural characters of a reply: about 300,000 named values."""
+
+MAX_REPLY_DEPTH: Final = 200
+"""Deepest nesting of a reply; the fast parser has the same limit."""
+
+_STRUCTURAL: Final = (b",", b":", b"[", b"{")
+_STRINGS_AT_A_TIME: Final = 50_000
+_UNREADABLE: Final = "cannot be read"
+_OUT_OF_RANGE: Final = "a number is out of range"
+_TOO_DEEP: Final = "recursion limit exceeded"
+_SURROGATE: Final = rb"\ud"
+_ESCAPE: Final = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
+    r"|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
+)
+
+
+class JsonError(ValueError):
+    """A text is not valid JSON; the message never quotes it.
+
+    Attributes:
+        reason: What is wrong, without the position.
+        line: The line of the error, from 1; 0 if unknown.
+        column: The character in that line, from 1; 0 if unknown.
+        key: The duplicate key as written, or an empty string.
+    """
+
+    def __init__(self, reason: str, line: int = 0, column: int = 0, *, key: str = "") -> None:
+        super().__init__(f"line {line}, column {column}: {reason}" if line else reason)
+        self.reason = reason
+        self.line = line
+        self.column = column
+        self.key = key
+
+
+def read_object(data: bytes | str, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
+    """Read a JSON object strictly.
+
+    Raises:
+        JsonError: If it is not UTF-8, not JSON or not an object, is nested deeper than
+            `max_depth`, or has a duplicate key, NaN, Infinity, a number out of range or a lone
+            surrogate.
+    """
+    try:
+        value = json.loads(
+            data if isinstance(data, str) else data.decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_constant=_constant,
+            parse_float=_finite,
+            parse_int=_integer,
+        )
+    except UnicodeDecodeError:
+        raise JsonError("not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        reason = f"{error.msg[:1].lower()}{error.msg[1:]}"
+        raise JsonError(reason, error.lineno, error.colno) from None
+    except RecursionError:
+        raise JsonError(f"nested deeper than {max_depth} levels") from None
+    if not isinstance(value, dict):
+        raise JsonError("it must be an object: { … }")
+    _check(value, max_depth)
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object; refuse duplicate keys, since a reader would see only one."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        raise JsonError("duplicate key in an object", key=counts.most_common(1)[0][0])
+    return made
+
+
+def _constant(name: str) -> float:
+    raise JsonError(f"{name.lstrip('-')} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value) or len(text) > MAX_DIGITS:
+        raise JsonError(_OUT_OF_RANGE)
+    return value
+
+
+def _integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise JsonError(_OUT_OF_RANGE)
+    return int(text)
+
+
+def _check(top: object, max_depth: int) -> None:
+    """Refuse deep nesting and lone surrogates, without recursion."""
+    level: list[object] = [top]
+    for _ in range(max_depth + 1):
+        deeper: list[object] = []
+        for value in level:
+            if isinstance(value, str):
+                _check_text(value)
+            elif isinstance(value, dict):
+                deeper += value.keys()
+                deeper += value.values()
+            elif isinstance(value, list):
+                deeper += value
+        if not deeper:
+            return
+        level = deeper
+    raise JsonError(f"nested deeper than {max_depth} levels")
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.isascii() or text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise JsonError("lone surrogate in a string") from None
+
+
+def read_value(text: bytes, count: int | None = None) -> object:
+    """Parse one JSON value from a server at a bounded cost.
+
+    Invalid UTF-8 and lone surrogates become U+FFFD, ``NaN`` and ``Infinity`` become strings, and
+    a number too large for a float becomes infinite.
+
+    Args:
+        text: The JSON text.
+        count: Its number of structural characters, if known.
+
+    Raises:
+        JsonError: If it is not JSON, nested too deeply, or has too many values.
+    """
+    from pydantic_core import from_json  # noqa: PLC0415 - not needed for the first frame
+
+    count = structure(text) if count is None else count
+    if count > MAX_STRUCTURE:
+        raise JsonError("is too complex to be read")
+    if count > EASY_STRUCTURE:
+        # The fast parser holds the GIL until it is done: seconds for millions of values. The
+        # standard library's pure Python parser lets other threads run.
+        return _parse_in_steps(text)
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        if _TOO_DEEP in str(error):
+            raise JsonError(_UNREADABLE) from error
+        return _parse_in_steps(text)
+
+
+def structure(text: bytes) -> int:
+    """Count the structural characters of a JSON text outside its strings.
+
+    If there are few, those in strings are counted too. The count may stop above `MAX_STRUCTURE`.
+    It is an estimate for invalid JSON.
+    """
+    count = _count(text)
+    if count <= FEW:
+        return count
+    rest = text.replace(rb"\\", b"").replace(rb"\"", b"")
+    if rest.count(b'"') > 2 * (MAX_STRUCTURE + 1):  # at least one between two strings
+        return MAX_STRUCTURE + 1
+    count = 0
+    while rest and count <= MAX_STRUCTURE:
+        pieces = rest.split(b'"', 2 * _STRINGS_AT_A_TIME)
+        rest = pieces.pop() if len(pieces) > 2 * _STRINGS_AT_A_TIME else b""
+        count += _count(b"".join(pieces[::2]))
+    return count
+
+
+def _count(text: bytes) -> int:
+    return sum(text.count(character) for character in _STRUCTURAL)
+
+
+def _parse_in_steps(text: bytes) -> object:
+    decoded = text.decode("utf-8", "replace")
+    if _SURROGATE in text.lower():
+        decoded = _ESCAPE.sub(_replace_lone, decoded)
+    try:
+        return _SteppingDecoder().decode(decoded)
+    except (ValueError, RecursionError) as error:
+        raise JsonError(_UNREADABLE) from error
+
+
+def _replace_lone(escape: re.Match[str]) -> str:
+    return escape[0] if escape["lone"] is None else "\ufffd"
+
+
+class _SteppingDecoder(json.JSONDecoder):
+    """The standard library's pure Python decoder with a depth limit."""
+
+    def __init__(self) -> None:
+        super().__init__(parse_constant=str)
+        self._depth = 0
+        self.parse_object = self._object
+        self.parse_array = self._array
+        self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # not in typeshed
+
+    def _object(self, *arguments: Any) -> tuple[object, int]:  # noqa: ANN401 - as the library's
+        return self._descend(decoder.JSONObject, arguments)  # type: ignore[attr-defined]  # ditto
+
+    def _array(self, *arguments: Any) -> tuple[object, int]:  # noqa: ANN401 - as the library's
+        return self._descend(decoder.JSONArray, arguments)  # type: ignore[attr-defined]  # ditto
+
+    def _descend(self, parse_one: Any, arguments: Any) -> tuple[object, int]:  # noqa: ANN401
+        self._depth += 1
+        if self._depth > MAX_REPLY_DEPTH:
+            raise JsonError(_UNREADABLE)
+        found: tuple[object, int] = parse_one(*arguments)
+        self._depth -= 1
+        return found

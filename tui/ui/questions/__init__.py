@@ -1,0 +1,1 @@
+"""Questions to the user: modal screens whose answers count only when armed."""

@@ -1,0 +1,131 @@
+"""The answers to a question, as data, and the buttons that show them.
+
+No answer has an action name, so that none can be given by the name of an action.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Button
+
+from tui.model.consent import Choice, Decision
+from tui.model.requests import Reply, ReplyAction
+from tui.model.trust import ToolChangeAnswer, TrustAnswer
+from tui.ui.widgets.text.plain import PlainText
+
+Sent = Decision | TrustAnswer | ToolChangeAnswer | Reply
+"""What is sent as the answer to a question."""
+
+Value = TrustAnswer | ToolChangeAnswer | Reply | Choice | ReplyAction | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One of the answers to a question, or a step towards one.
+
+    Attributes:
+        name: The id of its button, and the end of the id of its binding.
+        keys: Textual's names of its keys; the first one stands on the button.
+        label: The words on the button; without any there is none.
+        words: What it does, in help and hints.
+        value: What is sent, or what that is made of; None for a step that sends nothing yet.
+        short: The words on the button where columns are few.
+        brief: What it does, in hints where columns are few.
+        allows: Whether something may run with it.
+        twice: Whether its key has to be pressed again.
+        scoped: Whether how far it reaches is chosen beside it.
+        key_display: How its key is written, where that is not its name.
+        priority: Whether its keys come before those of fields.
+    """
+
+    name: str
+    keys: str
+    label: str
+    words: str
+    value: Value = None
+    short: str = ""
+    brief: str = ""
+    allows: bool = False
+    twice: bool = False
+    scoped: bool = False
+    key_display: str = ""
+    priority: bool = False
+
+    def binding(self, prefix: str) -> Binding:
+        """Give the binding of its keys; it names no action, so that only a key here answers."""
+        return Binding(
+            self.keys,
+            "none",
+            self.words,
+            id=f"{prefix}.{self.name}",
+            tooltip=self.words,
+            priority=self.priority,
+        )
+
+    def held_words(self, key: str, *, short: bool) -> str:
+        """Say that it is about to count, and how to stop it."""
+        if short:
+            return f"{key}: {self.brief or self.words} · another letter stops it"
+        return f"{key}: {self.words} · any other letter stops it"
+
+
+Rows = tuple[tuple[str, tuple[Answer, ...]], ...]
+"""Rows of answers in the order of their buttons, each behind a label of gemdeck's or nothing."""
+
+
+class AnswerRows(Vertical):
+    """The buttons of all answers; none moves when another one changes.
+
+    Args:
+        rows: The answers.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        super().__init__(classes="rows")
+        self._rows = rows
+        self._answers = [answer for _, row in rows for answer in row if answer.label]
+        self._buttons = {one.name: Button(id=one.name, compact=True) for one in self._answers}
+        self._notes = [PlainText(classes="row-note") for _ in rows]
+
+    def compose(self) -> ComposeResult:
+        """Compose the rows."""
+        for (label, row), note in zip(self._rows, self._notes, strict=True):
+            with Horizontal(classes="row"):
+                if label:
+                    yield PlainText(label, classes="row-label")
+                yield from (self._buttons[one.name] for one in row if one.label)
+                yield note
+
+    def show(
+        self, caption: Callable[[Answer], str], offers: Callable[[Answer], bool], *, short: bool
+    ) -> None:
+        """Show which answers there are now, in words that fit.
+
+        Args:
+            caption: Gives the words on a button.
+            offers: Tells whether there is an answer.
+            short: Whether there are few columns.
+        """
+        for answer in self._answers:
+            button = self.button(answer)
+            key = answer.key_display or answer.keys[0]
+            label = Content.assemble((key, "bold underline"), f" {caption(answer)}")
+            button.display = offers(answer)
+            if button.label != label:
+                button.label = label
+                button.refresh(layout=True)
+            # A style sheet takes no padding of 0, and a width of its own counts padding in.
+            button.styles.line_pad = 0 if short else 1
+            button.styles.width = label.cell_length if short else None
+
+    def note(self, row: int, words: str) -> None:
+        """Say something in place of the answers of a row, or nothing."""
+        self._notes[row].update(Content(words))
+        self._notes[row].display = bool(words)
+
+    def button(self, answer: Answer) -> Button:
+        return self._buttons[answer.name]

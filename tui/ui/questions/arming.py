@@ -1,0 +1,305 @@
+"""When an answer counts: all rules on keys that were meant for something else.
+
+A question takes answers once it has been on the screen for `ARMING_SECONDS` and nobody is typing.
+What is typed as text holds answers back; keys that scroll or move the focus do not. An answer that
+allows something is held for a moment and dropped if another key follows, since then it was part of
+a word, a paste or a held key. A wide answer wants its key twice.
+"""
+
+from collections.abc import Callable
+from math import inf
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from textual import events
+from textual.app import App
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widgets import Input, TextArea
+
+from tui.ui.bridge import MIN_WAIT
+from tui.ui.widgets.chat.composer import Composer
+
+if TYPE_CHECKING:
+    from tui.ui.questions.answers import Answer
+
+T = TypeVar("T")
+
+ARMING_SECONDS: Final = 0.5
+"""Seconds for which a question has been on the screen before it takes an answer, and within which
+one answer after another is typing."""
+
+PAUSE_SECONDS: Final = 1.0
+"""Seconds without a key after which nobody is typing."""
+
+HOLD_SECONDS: Final = 0.08
+"""Seconds after an allowing answer within which another key shows that it was none. A letter may
+begin a word, or be held down: it waits for `ARMING_SECONDS`, and the last line says so."""
+
+KEY_REPEAT_SECONDS: Final = 0.15
+"""Seconds below which the same key again is a held key; terminals repeat every 30 to 95 ms."""
+
+REPEAT_SECONDS: Final = 3.0
+"""Seconds within which a key has to be pressed for the second time."""
+
+LOOK_SECONDS: Final = 0.1
+"""Longest wait until it is looked again whether answers count."""
+
+UNARMED: Final = (
+    "One moment: keys count once you stop typing.",
+    "One moment: stop typing first.",
+)
+EARLY: Final = (
+    "That key came too early. Keys count once you stop typing.",
+    "Too early: stop typing first.",
+)
+WRITING: Final = (
+    "What you type goes into your message. Pause to answer.",
+    "Typing goes into your message.",
+)
+
+
+class Keyboard:
+    """What was typed lately, wherever it went.
+
+    Args:
+        clock: Gives seconds that never run backwards.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self.clock = clock
+        self.text_at = -inf
+        """When text was typed last."""
+        self._key_at = self._draft_at = -inf
+        self._composer: Composer | None = None
+
+    @property
+    def pause_left(self) -> float:
+        """Seconds until no key has come for `PAUSE_SECONDS`; 0 once it is so."""
+        return max(0.0, self._key_at + PAUSE_SECONDS - self.clock())
+
+    @property
+    def is_drafting(self) -> bool:
+        return self._composer is not None and self.clock() < self._draft_at + PAUSE_SECONDS
+
+    def hear(self, event: events.Event, app: App[Any]) -> None:
+        """Take note of what was typed, before anything acts on it."""
+        if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
+            return
+        now = self._key_at = self.clock()
+        is_text = isinstance(event, events.Paste) or event.is_printable
+        if isinstance(app.focused, Composer):
+            self._composer = app.focused
+            if isinstance(event, events.Key) and self._sends(event.key, app):
+                self.text_at = self._draft_at = -inf  # a message that was sent is no typing
+            elif is_text:
+                self.text_at = self._draft_at = now
+        elif is_text and isinstance(app.focused, Input | TextArea):
+            self.text_at = now
+        elif len(app.screen_stack) == 1:
+            self._composer = None
+
+    def continue_draft(self, event: events.Key | events.Paste) -> bool:
+        """Give what is typed to the composer where the user is in the middle of a message."""
+        takes = isinstance(event, events.Paste) or event.is_printable or event.key == "backspace"
+        if self._composer is None or not takes or not self.is_drafting:
+            return False
+        self._draft_at = self.clock()
+        self._composer.continue_draft(event)
+        return True
+
+    def _sends(self, key: str, app: App[Any]) -> bool:
+        active = app.screen.active_bindings.get(key)
+        return active is not None and active.binding.id == "composer.send"
+
+
+class SecondPress(Generic[T]):
+    """Remembers what was asked for once, for `REPEAT_SECONDS`.
+
+    Args:
+        clock: Gives seconds that never run backwards.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._first: tuple[T, float] | None = None
+
+    @property
+    def awaited(self) -> T | None:
+        """What would be done if it were asked for again now; None where nothing is."""
+        if self._first is None or self._clock() - self._first[1] >= REPEAT_SECONDS:
+            return None
+        return self._first[0]
+
+    def expect(self, what: T) -> None:
+        self._first = (what, self._clock())
+
+    def forget(self) -> None:
+        self._first = None
+
+    def take(self, what: T) -> bool:
+        """Tell whether this is the second press of the same; whatever it is, wait no longer."""
+        awaited, self._first = self.awaited, None
+        return awaited is not None and awaited == what
+
+
+class Arming:
+    """Decides when the answers of one question count.
+
+    Args:
+        screen: The question, whose timers are used.
+        keyboard: What was typed before.
+        changed: Called when answers begin or cease to count.
+        give: Takes an answer that counts.
+    """
+
+    def __init__(
+        self,
+        screen: Screen[Any],
+        keyboard: Keyboard,
+        changed: Callable[[], None],
+        give: "Callable[[Answer], None]",
+    ) -> None:
+        self._screen = screen
+        self._keyboard = keyboard
+        self._clock = keyboard.clock
+        self._changed = changed
+        self._give = give
+        self._counts_at = inf
+        self._last: tuple[str, float] = ("", -inf)
+        self._second: SecondPress[Answer] = SecondPress(self._clock)
+        self._held: tuple[Answer, float] | None = None
+        self._was_early = False
+        self._timer: Timer | None = None
+
+    @property
+    def is_begun(self) -> bool:
+        return self._counts_at < inf
+
+    @property
+    def armed(self) -> bool:
+        return self._clock() >= self._counts_at
+
+    @property
+    def held(self) -> "Answer | None":
+        return self._held[0] if self._held is not None else None
+
+    @property
+    def awaited(self) -> "Answer | None":
+        return self._second.awaited
+
+    @property
+    def hint(self) -> tuple[str, str]:
+        """Why no answer counts, in many words and in few."""
+        if self._keyboard.is_drafting:
+            return WRITING
+        return EARLY if self._was_early else UNARMED
+
+    def begin(self) -> None:
+        """Begin to wait: the question has just been drawn."""
+        text_until = self._keyboard.text_at + PAUSE_SECONDS
+        self._counts_at = max(self._clock() + ARMING_SECONDS, text_until)
+        self._look()
+
+    def end(self) -> None:
+        """Take no answer: the question is covered, changed or answered."""
+        self._counts_at = inf
+        self._was_early = False
+        self._drop()
+        self._stop_looking()
+        self._changed()
+
+    def text(self, event: events.Key | events.Paste) -> None:
+        """Take note of what is no answer but text; it holds answers back, and goes nowhere."""
+        self._look()
+        self._last = (event.key if isinstance(event, events.Key) else "", self._clock())
+        if isinstance(event, events.Paste) or event.is_printable:
+            self._keyboard.text_at = self._clock()
+        self._drop_early()
+
+    def goes_into_draft(self, event: events.Key | events.Paste) -> bool:
+        """Let the user finish what was being written as the question came."""
+        if not self._keyboard.continue_draft(event):
+            return False
+        self._postpone(self._clock() + PAUSE_SECONDS)
+        self._look()
+        return True
+
+    def forget(self) -> None:
+        """Wait for no second press, since another key came; scrolling holds nothing back."""
+        self._second.forget()
+
+    def press(self, event: events.Key, answer: "Answer", *, allows: bool, twice: bool) -> None:
+        """Take note of the key of an answer; give the answer now or later, or drop it.
+
+        Args:
+            event: The key.
+            answer: Its answer.
+            allows: Whether it lets something run.
+            twice: Whether it has to be pressed again.
+        """
+        self._look()
+        self._held = None
+        if not self.armed or self._is_typing(event, allows=allows):
+            self._drop_early()
+        elif twice and not self._second.take(answer):
+            self._second.expect(answer)
+            self._screen.set_timer(REPEAT_SECONDS, self._changed)
+        elif allows:
+            self._second.forget()
+            seconds = ARMING_SECONDS if event.is_printable else HOLD_SECONDS
+            self._held = (answer, self._clock() + seconds)
+            self._look()
+        else:
+            self._second.forget()
+            self._give(answer)
+
+    def _is_typing(self, event: events.Key, *, allows: bool) -> bool:
+        """Tell whether a key follows the one before it too fast to be an answer of its own."""
+        if not event.is_printable and event.key != "enter":
+            return False  # Esc and ^S are part of no text
+        now, (last, last_at) = self._clock(), self._last
+        self._last = (event.key, now)
+        if event.key != last:
+            return now - last_at < ARMING_SECONDS
+        return allows and now - last_at < KEY_REPEAT_SECONDS
+
+    def _drop_early(self) -> None:
+        now = self._clock()
+        if now < self._keyboard.text_at + PAUSE_SECONDS:
+            self._keyboard.text_at = now  # the keys of answers are letters of a word, too
+            self._postpone(now + PAUSE_SECONDS)
+        self._postpone(now + ARMING_SECONDS)
+        self._was_early = True
+        self._drop()
+        self._look()
+
+    def _drop(self) -> None:
+        self._second.forget()
+        self._held = None
+
+    def _postpone(self, until: float) -> None:
+        if self.is_begun:
+            self._counts_at = max(self._counts_at, until)
+
+    def _look(self) -> None:
+        """Give what was held long enough, tell whether answers count, and come back for the rest.
+
+        A key looks too, before it counts: the timer of a busy machine is late.
+        """
+        self._stop_looking()
+        if self._held is not None and self._clock() >= self._held[1]:
+            answer, self._held = self._held[0], None
+            if self.armed:
+                self._give(answer)
+        left = (self._held[1] if self._held is not None else self._counts_at) - self._clock()
+        if left <= 0:
+            self._was_early = False
+        elif self.is_begun:
+            wait = min(max(left, MIN_WAIT), LOOK_SECONDS)
+            self._timer = self._screen.set_timer(wait, self._look)
+        self._changed()
+
+    def _stop_looking(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()

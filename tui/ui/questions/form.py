@@ -1,0 +1,197 @@
+"""What a server asks the user to fill in, and what forms have in common with other requests."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeVar
+
+from textual import on
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.getters import query_one
+from textual.widget import Widget
+from textual.widgets import Input, Select, SelectionList
+
+from tui.model.requests import FormRequest, Reply, ReplyAction, SamplingRequest, SamplingReview
+from tui.text import clip
+from tui.ui.questions.answers import Answer
+from tui.ui.questions.question import Question
+from tui.ui.widgets.forms.form_fields import FieldRow, make_row
+from tui.ui.widgets.text.folded_text import FoldedText
+from tui.ui.widgets.text.plain import PlainText, one_line
+
+R = TypeVar("R", bound=FormRequest | SamplingRequest | SamplingReview)
+
+MAX_FACT: Final = 100
+"""Characters of a fact, such as a server's name, and of a problem."""
+
+LABEL_WIDTH: Final = 10
+"""Cells for gemdeck's own labels."""
+
+MAX_UNSCROLLED: Final = 200
+"""Characters of a server's words that surely need no scrolling."""
+
+INCOMPLETE: Final = "Not sent yet: look at the fields marked below or above."
+"""Stands over the answers while a field does not hold what it has to."""
+
+ACCEPT: Final = Answer(
+    "accept",
+    "ctrl+s",
+    "Accept",
+    "accept",
+    ReplyAction.ACCEPT,
+    allows=True,
+    key_display="^S",
+    priority=True,
+)
+DECLINE: Final = Answer(
+    "decline", "ctrl+d", "Decline", "decline", ReplyAction.DECLINE, key_display="^D", priority=True
+)
+CANCEL: Final = Answer(
+    "cancel", "escape", "Cancel", "cancel", ReplyAction.CANCEL, key_display="Esc"
+)
+
+
+class ServerQuestion(Question[R]):
+    """A question with fields or texts that can be edited between its facts and its answers."""
+
+    BINDING_GROUP_TITLE = "Request of a server"
+
+    body = query_one(".body", VerticalScroll)
+
+    @abstractmethod
+    def facts(self) -> Iterable[tuple[str, str]]:
+        """Name what the request is about: pairs of gemdeck's label and a text of one line."""
+
+    @abstractmethod
+    def compose_body(self) -> Iterable[Widget]:
+        """Compose what can be scrolled: texts to read and fields to fill in."""
+
+    @abstractmethod
+    def reply(self, action: ReplyAction) -> Reply | None:
+        """Make the answer, or complain on the screen and give None."""
+
+    @property
+    def text(self) -> None:
+        """Nothing has to be read to its end."""
+
+    def compose_text(self) -> Iterable[Widget]:
+        """Compose facts, body and the line for what is wrong."""
+        facts = (
+            Content.assemble(
+                (label.ljust(LABEL_WIDTH), "$foreground 60%"),
+                (clip(one_line(words), MAX_FACT), "bold" if label == "server" else ""),
+            )
+            for label, words in self.facts()
+        )
+        yield PlainText(Content("\n").join(facts), classes="facts")
+        yield VerticalScroll(*self.compose_body(), classes="body -fits", can_focus=False)
+        problem = PlainText(classes="problem")
+        problem.display = False
+        yield problem
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._keep_focus_in_sight)
+
+    def choose(self, answer: Answer) -> None:
+        """Send what was filled in, if it can be sent."""
+        assert isinstance(answer.value, ReplyAction)  # noqa: S101 - so are all of these answers
+        reply = self.reply(answer.value)
+        if reply is not None:
+            self.send(reply)
+
+    def complain(self, text: str) -> None:
+        """Show why an answer is not taken, or nothing."""
+        line = self.query_one(".problem", PlainText)
+        line.update(Content(clip(one_line(text), 2 * MAX_FACT)))
+        line.display = bool(text)
+
+    def _keep_focus_in_sight(self) -> None:
+        focused = self.focused
+        if focused is not None and self.body in focused.ancestors:
+            focused.scroll_visible(animate=False)
+
+
+class FormQuestion(ServerQuestion[FormRequest]):
+    """Shows the form, checks what can be checked here, and sends it when told to."""
+
+    HELP = "A server asks you to fill in a form. Nothing is sent until you accept."
+    TITLE = "A server asks for input"
+    PREFIX = "form"
+    ROWS = (("", (ACCEPT, DECLINE, CANCEL)),)
+    SAFE = DECLINE
+    ARMED = ("Tab moves · ↵ next field · Enter opens a choice, Space ticks",) * 2
+
+    _rows: Sequence[FieldRow] = ()
+
+    def facts(self) -> Iterable[tuple[str, str]]:
+        yield "server", self._request.server
+
+    def compose_body(self) -> Iterable[Widget]:
+        """Compose the message and the fields."""
+        message = self._request.message or "The server does not say what it is for."
+        view = FoldedText(message, wrap=True, classes="server-words")
+        view.can_focus = message.count("\n") > 1 or len(message) > MAX_UNSCROLLED
+        yield view
+        self._rows = [make_row(field) for field in self._request.fields]
+        yield from self._rows
+
+    def on_mount(self) -> None:
+        self.complain(self._request.problem)
+
+    def accepts(self, request: object) -> bool:
+        """Take the same form again; one with other fields is another form."""
+        return (
+            isinstance(request, FormRequest)
+            and super().accepts(request)
+            and request.fields == self._request.fields
+        )
+
+    def changed(self) -> None:
+        """Show why the answer was not taken, and let it be given again."""
+        problem = self._request.problem
+        self.complain(problem)
+        for row in self._rows:
+            if problem.startswith(f"{row.field.title}: "):
+                row.complain(problem.partition(": ")[2])
+                row.control.focus()
+                break
+        self.ask_again()
+
+    def first_focus(self) -> Widget | None:
+        """Begin in the first field; with none, on the safe answer."""
+        return self._rows[0].control if self._rows else super().first_focus()
+
+    def reply(self, action: ReplyAction) -> Reply | None:
+        """Give what was filled in, or point at what is wrong.
+
+        An accepted form can be accepted again after a pause: what the engine finds wrong with it
+        may be the same as the time before, of which no change of the state would tell.
+        """
+        if action is not ReplyAction.ACCEPT:
+            return Reply(action)
+        wrong = [row for row in self._rows if row.check()]
+        if wrong:
+            self.complain(INCOMPLETE)
+            wrong[0].control.focus()
+            self.call_after_refresh(wrong[0].scroll_visible, animate=False)
+            return None
+        self.call_later(self.ask_again)
+        return Reply(action, content={row.field.key: row.value() for row in self._rows})
+
+    @on(Input.Changed)
+    @on(Select.Changed)
+    @on(SelectionList.SelectedChanged)
+    def _look_again(
+        self, event: Input.Changed | Select.Changed | SelectionList.SelectedChanged[int]
+    ) -> None:
+        """Take a complaint back once what it was about is mended."""
+        event.stop()
+        rows = [row for row in self._rows if row.has_class("-wrong")]
+        if any(row.control is event.control and not row.check() for row in rows) and len(rows) == 1:
+            self.complain("")
+
+    @on(Input.Submitted)
+    def _next_field(self, event: Input.Submitted) -> None:
+        """Enter goes on to the next field; it never accepts the form."""
+        event.stop()
+        self.focus_next()

@@ -1,0 +1,397 @@
+"""The screen of every question: a frame, a text, the answers, and a hint.
+
+Only a key pressed here, or a button pressed here, can give an answer. The frame, its title and its
+labels are gemdeck's own.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, Final, Generic, TypeVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.getters import query_one
+from textual.reactive import var
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Button
+
+from tui.model.requests import PendingRequest, Reply
+from tui.model.trust import ToolChangeAnswer, TrustAnswer
+from tui.store.commands import Commands
+from tui.ui import keymap
+from tui.ui.questions.answers import Answer, AnswerRows, Rows, Sent
+from tui.ui.questions.arming import Arming, Keyboard
+from tui.ui.widgets.frame import WORDY, Frame, Heading, fit
+from tui.ui.widgets.text.folded_text import FoldedText, Position
+from tui.ui.widgets.text.labelled_text import LabelledLine, LabelledText
+from tui.ui.widgets.text.plain import PlainText
+
+R = TypeVar("R", bound=PendingRequest)
+
+QUESTION_STYLES: Final = Path(__file__).parent.parent / "styles" / "questions.tcss"
+"""Read when the first question is asked, so that the first frame does not wait for it."""
+
+SCROLL_KEYS: Final = {
+    "up": (-1, 0),
+    "down": (1, 0),
+    "pageup": (0, -1),
+    "pagedown": (0, 1),
+    "home": (0, -1_000_000),
+    "end": (0, 1_000_000),
+}
+"""Keys that scroll, each by rows and pages; they work before an answer counts."""
+
+
+class Question(ModalScreen[None], Generic[R]):
+    """A modal that asks one question and takes one answer.
+
+    A kind of question gives its title, its lines or other widgets, its answers as data, and what
+    is sent. An answer that allows counts only once the end of `text` was in sight.
+
+    Args:
+        request: What is asked.
+        commands: Where the answer goes.
+        keyboard: What was typed before.
+    """
+
+    TITLE: ClassVar[str]
+    """What is asked, in gemdeck's own words."""
+
+    PREFIX: ClassVar[str]
+    """The beginning of the binding ids of the answers."""
+
+    ROWS: ClassVar[Rows]
+    """The answers."""
+
+    SAFE: ClassVar[Answer]
+    """The answer that changes nothing; its button has the focus first."""
+
+    ARMED: ClassVar[tuple[str, str]] = (
+        "↑↓ PageUp PageDown scroll · ← → Tab move · ↵ presses",
+        "↑↓ scroll · ← → move · ↵ presses",
+    )
+    """What the last line says while answers count, in many words and in few."""
+
+    COMPLETE: ClassVar[str] = "nothing left out"
+    """What is said beside the number of lines."""
+
+    AUTO_FOCUS = ""
+    CSS_PATH = QUESTION_STYLES
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *keymap.bindings(only=("app.help",)),
+        *(Binding(key, f"scroll{by}", show=False) for key, by in SCROLL_KEYS.items()),
+        Binding("left", "app.focus_previous", "Button before", show=False),
+        Binding("right", "app.focus_next", "Button after", show=False),
+    ]
+
+    armed: var[bool] = var(False, toggle_class="-armed")  # answers count now
+
+    frame = query_one(Frame)
+    hint = query_one(".hint", PlainText)
+
+    def __init_subclass__(cls) -> None:
+        if "ROWS" in cls.__dict__:
+            bindings = [one.binding(cls.PREFIX) for _, row in cls.ROWS for one in row]
+            cls.BINDINGS = [*bindings, *cls.__dict__.get("BINDINGS", ())]
+        super().__init_subclass__()
+
+    def __init__(self, request: R, commands: Commands, *, keyboard: Keyboard | None = None) -> None:
+        super().__init__()
+        self._request = self._shown = request
+        self._commands = commands
+        self._keyboard = keyboard or Keyboard()
+        self._arming = Arming(self, self._keyboard, self._look_at_arming, self._take)
+        self._answers = {one.name: one for _, row in self.ROWS for one in row}
+        self._is_answered = self._obsolete = self._covered = self._end_seen = False
+        self._waiting = 1
+        self.rows = AnswerRows(self.ROWS)
+        self._said = ""
+
+    # What a kind of question gives.
+
+    def title_words(self) -> str:
+        return self.TITLE
+
+    def lines(self) -> Sequence[LabelledLine]:
+        return ()
+
+    def compose_text(self) -> Iterable[Widget]:
+        """Compose what is above the answers: by itself the lines."""
+        yield Heading(self.heading_words)
+        yield LabelledText(classes="-fits")
+
+    @property
+    def text(self) -> FoldedText | None:
+        return self.query_one(LabelledText)
+
+    def offers(self, answer: Answer) -> bool:  # noqa: ARG002 - for those that do not
+        return True
+
+    def caption(self, answer: Answer, *, short: bool) -> str:
+        return answer.short if short and answer.short else answer.label
+
+    def refusal(self, answer: Answer, *, short: bool) -> str:
+        """Say why an answer cannot be given yet, or nothing."""
+        self._end_seen = self._end_seen or self.position.shows_end
+        unread = answer.allows and not self._end_seen and self.text is not None
+        return self.end_words(short=short) if unread else ""
+
+    def again_words(self, answer: Answer, key: str, *, short: bool) -> str:
+        return f"{key} again: {answer.brief}" if short else f"Press {key} again: {answer.words}"
+
+    def first_focus(self) -> Widget | None:
+        return self.rows.button(self.SAFE)
+
+    def choose(self, answer: Answer) -> None:
+        """Take an answer that counts; by itself its value is sent."""
+        assert isinstance(answer.value, TrustAnswer | ToolChangeAnswer | Reply)  # noqa: S101
+        self.send(answer.value)
+
+    def changed(self) -> None:
+        """Ask anew: what changed while it was on the screen is shown from its beginning."""
+        self.frame.border_title = Content(self.title_words())
+        self.show_text()
+        self.show_answers()
+        self.set_focus(None)
+        self.ask_again()
+
+    # What all kinds share.
+
+    @property
+    def request(self) -> R:
+        return self._request
+
+    @property
+    def asks(self) -> bool:
+        return not (self._is_answered or self._obsolete)
+
+    @property
+    def is_short(self) -> bool:
+        return self.app.size.width < WORDY
+
+    def accepts(self, request: object) -> bool:
+        return isinstance(request, type(self._request)) and request.id == self._request.id
+
+    def show(self, request: R, waiting: int) -> None:
+        """Take note of how the request stands now, and of how many wait, this one included."""
+        self._request, self._waiting = request, waiting
+        if self.is_mounted:
+            self._show_request()
+
+    def compose(self) -> ComposeResult:
+        """Lay out the text, the answers and the hint, complete before they are drawn."""
+        self._shown = self._request
+        fit(self)
+        self.show_answers()
+        with Frame(classes=f"question -{self.PREFIX}") as frame:
+            frame.border_title = Content(self.title_words())
+            frame.border_subtitle = self._waiting_words()
+            yield from self.compose_text()
+            yield self.rows
+            yield PlainText(self._arming.hint[self.is_short], classes="hint")
+
+    def on_mount(self) -> None:
+        """Begin to arm once all of it has been drawn."""
+        self.show_text()
+        if self.text is not None:
+            self.watch(self.text, "scroll_y", self._look, init=False)
+        self._show_request()
+        self.arm_after_drawing()
+
+    def on_resize(self) -> None:
+        fit(self)
+        self.show_answers()
+        self.call_after_refresh(self._look)
+
+    def show_text(self) -> None:
+        self._end_seen = False
+        for view in self.query(LabelledText):
+            view.show_lines(self.lines())
+
+    def show_answers(self) -> None:
+        short = self.is_short
+        self.rows.show(partial(self.caption, short=short), self.offers, short=short)
+
+    def send(self, value: Sent) -> None:
+        """Give the one answer; the question goes when the state says that it is settled."""
+        self._is_answered = True
+        self._arming.end()
+        self._commands.answer(self._request.id, value)
+
+    def ask_again(self) -> None:
+        self._is_answered = False
+        if self.is_mounted:
+            self.arm_after_drawing()
+
+    def say(self, words: str) -> None:
+        self._said = words
+        self.show_hint()
+
+    def close(self) -> None:
+        """Go away; from under another dialog, as soon as that is closed."""
+        self._obsolete = True
+        self._arming.end()
+        if self.is_active:
+            self.dismiss()
+
+    def on_screen_suspend(self) -> None:
+        self._covered = True
+        self._arming.end()
+
+    def on_screen_resume(self) -> None:
+        """Go away where that was asked while another dialog stood above, else begin anew."""
+        if not self.is_active:
+            return
+        was_covered, self._covered = self._covered, False
+        if self._obsolete:
+            self.dismiss()
+        elif was_covered:
+            self.arm_after_drawing()
+
+    def arm_after_drawing(self) -> None:
+        """Take no answer until the question has been drawn and the delay is over."""
+        self._arming.end()
+        if not self._covered:
+            self.call_after_refresh(self.begin)
+
+    def begin(self) -> None:
+        if self.asks and self.is_active:
+            self._arming.begin()
+            self._look()
+
+    def on_key(self, event: events.Key) -> None:
+        """Swallow keys until answers count; take an answer from then on."""
+        self._said = ""
+        answer = self._answer_of(event)
+        is_typed = event.is_printable or event.key == "enter"
+        is_text = is_typed and isinstance(self.focused, Button | FoldedText | None)
+        goes_on = False
+        if self._arming.goes_into_draft(event):
+            pass
+        elif answer is not None:
+            is_refused = bool(self.refusal(answer, short=True))
+            twice = answer.twice and not is_refused and event.key != "enter"
+            allows = answer.allows and not is_refused
+            self._arming.press(event, answer, allows=allows, twice=twice)
+        elif is_text:
+            self._arming.text(event)
+        else:
+            goes_on = self.armed or event.key in SCROLL_KEYS
+            self._arming.forget()
+        if not goes_on:
+            event.stop()
+            event.prevent_default()
+        self.show_hint()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Drop text that is pasted here; it counts as typing."""
+        event.stop()
+        if not self._arming.goes_into_draft(event):
+            self._arming.text(event)
+
+    @on(Button.Pressed)
+    def _on_pressed(self, event: Button.Pressed) -> None:
+        event.stop()
+        if self._arming.armed:
+            self._take(self._answers[event.button.id or ""])
+
+    def action_scroll(self, rows: int, pages: int) -> None:
+        # The text with the focus, else the one that fits the frame.
+        focused = self.focused
+        view = focused if isinstance(focused, FoldedText) else self.query_one(".-fits")
+        by = rows + pages * view.size.height
+        view.scroll_relative(y=by, animate=False, immediate=True)
+
+    def watch_armed(self) -> None:
+        if not self.is_mounted:
+            return
+        self._look()
+        if self.armed and self.focused is None:
+            widget = self.first_focus()
+            if widget is not None:
+                widget.focus()
+        self.show_hint()
+
+    def show_hint(self) -> None:
+        words = Content(self.hint_words()) if self.is_mounted else None
+        if words is not None and words != self.hint.content:
+            self.hint.update(words)
+
+    def hint_words(self) -> str:
+        short = self.is_short
+        if not self.armed:
+            return self._arming.hint[short]
+        if self._said:
+            return self._said
+        held = self._arming.held
+        if held is not None:
+            return held.held_words(self._key_of(held), short=short)
+        awaited = self._arming.awaited
+        if awaited is not None:
+            return self.again_words(awaited, self._key_of(awaited), short=short)
+        may_allow = any(one.allows and self.offers(one) for one in self._answers.values())
+        unread = self.text is not None and not self._end_seen and may_allow
+        return self.end_words(short=short) if unread else self.ARMED[short]
+
+    def heading_words(self) -> Content:
+        return Content(f"{self.position.words}, {self.COMPLETE}")
+
+    def end_words(self, *, short: bool) -> str:
+        place = self.position
+        where = f"{place.first:,}/{place.rows:,}" if short else f"· {place.words}"
+        return f"Scroll to the end first: End {where}"
+
+    @property
+    def position(self) -> Position:
+        return self.text.position if self.text is not None else Position(1, 1, 1)
+
+    def _take(self, answer: Answer) -> None:
+        if not self.asks or not self.offers(answer):
+            return
+        refusal = self.refusal(answer, short=self.is_short)
+        if refusal:
+            self.say(refusal)
+        else:
+            self.choose(answer)
+
+    def _answer_of(self, event: events.Key) -> Answer | None:
+        """Give the answer of a key, if any; Enter is that of the button with the focus."""
+        if event.key == "enter" and isinstance(self.focused, Button):
+            return self._answers.get(self.focused.id or "")
+        active = self.active_bindings.get(event.key)
+        if active is None or active.node is not self:
+            return None
+        answer = self._answers.get((active.binding.id or "").removeprefix(f"{self.PREFIX}."))
+        return answer if answer is not None and self.offers(answer) else None
+
+    def _key_of(self, answer: Answer) -> str:
+        """Write the key of an answer as it is mapped now."""
+        bindings = (active.binding for active in self.active_bindings.values())
+        wanted = f"{self.PREFIX}.{answer.name}"
+        keys = (self.app.get_key_display(one) for one in bindings if one.id == wanted)
+        return next(keys, answer.keys[0])
+
+    def _show_request(self) -> None:
+        self.frame.border_subtitle = self._waiting_words()
+        if self._request != self._shown:
+            self._shown = self._request
+            self.changed()
+
+    def _waiting_words(self) -> Content:
+        return Content(f"1 of {self._waiting}" if self._waiting > 1 else "")
+
+    def _look(self) -> None:
+        if self._obsolete or not self._arming.is_begun:
+            return
+        self._end_seen = self._end_seen or self.position.shows_end
+        for heading in self.query(Heading):
+            heading.refresh()
+        self.show_hint()
+
+    def _look_at_arming(self) -> None:
+        self.armed = self._arming.armed
+        self.show_hint()

@@ -1,0 +1,1 @@
+"""Lists, trees and logs that draw only the visible rows."""

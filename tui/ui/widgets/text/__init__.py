@@ -1,0 +1,1 @@
+"""Text: blocks, Markdown, folded and labelled text."""
