@@ -10,7 +10,8 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
 from tests.support.measures import Measure
-from tests.unit.engine.mcp.support import FOLDER, call, running, script
+from tests.unit.engine.mcp.processes import reapers, zygotes
+from tests.unit.engine.mcp.support import FOLDER, call, running, script, server_processes
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import Origin, ServerId, Transport
 from tui.model.servers import ServerStatus as S
@@ -32,6 +33,9 @@ CALLS: Final = 100
 
 MOST_MILLISECONDS: Final = 3.0
 """What a call through the engine may take longer than one through the bare SDK."""
+
+MOST_MEGABYTES: Final = 20
+"""What the processes in front of `MANY` servers may take together, as proportional set size."""
 
 PATIENCE: Final = 30.0
 """Seconds that all servers together may take until a test gives up."""
@@ -71,6 +75,22 @@ async def test_many_servers_are_ready_when_the_slowest_one_is(measure: Measure) 
         if ratios[-1] <= MOST_TO_SLOWEST:
             break
     assert min(ratios) <= MOST_TO_SLOWEST
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has reapers")
+async def test_the_reapers_of_many_servers_share_their_memory(measure: Measure) -> None:
+    async with running(*(slow(f"slow{number}") for number in range(MANY))) as (manager, _):
+        await manager.wait_discovered(PATIENCE)
+        assert len(reapers()) == MANY
+        guards, servers = (
+            sum(process.memory_full_info().pss for process in processes) / 1e6
+            for processes in ([*zygotes(), *reapers()], server_processes())
+        )
+    measure(
+        f"{MANY} reapers and their zygote: {guards:.1f} MB (budget {MOST_MEGABYTES}),"
+        f" beside {servers:.1f} MB of servers that are shell scripts"
+    )
+    assert guards < MOST_MEGABYTES
 
 
 async def test_a_call_costs_little_more_than_one_of_the_bare_sdk(measure: Measure) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 import psutil
 import pytest
 
-from tests.support.terminal import PROCESSES_PER_SERVER, Terminal
+from tests.support.terminal import Terminal, processes_of
 
 MODES: Final = (b"1049", b"1000", b"1003", b"1006", b"1004", b"2004")
 """Private modes that the app switches on and must switch off again."""
@@ -82,7 +82,7 @@ def test_the_demo_shows_both_of_its_servers_ready(deck: Deck) -> None:
         assert re.search(r"● slow .*ready", screen)
         assert "gemdeck" in screen.splitlines()[0]
         assert "demo" in screen.splitlines()[0]
-        assert len(terminal.descendants()) == 2 * PROCESSES_PER_SERVER
+        assert len(terminal.descendants()) == processes_of(2)
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(120, 36), (80, 24)])
@@ -192,7 +192,7 @@ def test_a_signal_ends_everything_and_restores_the_terminal(
     with deck() as terminal:
         wait_until_ready(terminal)
         servers = terminal.descendants()
-        assert len(servers) == 2 * PROCESSES_PER_SERVER
+        assert len(servers) == processes_of(2)
         terminal.send_signal(number)
         assert terminal.wait_for_exit() == 128 + number
         assert_gone(servers)
@@ -203,7 +203,7 @@ def test_ctrl_q_ends_everything_and_restores_the_terminal(deck: Deck) -> None:
     with deck() as terminal:
         wait_until_ready(terminal)
         servers = terminal.descendants()
-        assert len(servers) == 2 * PROCESSES_PER_SERVER
+        assert len(servers) == processes_of(2)
         terminal.press("ctrl+q")
         assert terminal.wait_for_exit() == 0
         assert_gone(servers)

@@ -14,7 +14,7 @@ import pytest
 from tests import servers
 from tests.conftest import World
 from tests.support.slow_keyring import SLOW_KEYRING
-from tests.support.terminal import PROCESSES_PER_SERVER, Terminal
+from tests.support.terminal import Terminal, processes_of
 
 STUBBORN: Final = Path(servers.__file__).with_name("raw.py")
 
@@ -34,7 +34,7 @@ def test_a_second_signal_leaves_no_stubborn_server(
     with Terminal([sys.executable, "-m", "tui", "--demo"], cwd=tmp_path) as terminal:
         terminal.wait_for("servers 3/3")
         found = terminal.descendants()
-        assert len(found) == 3 * PROCESSES_PER_SERVER
+        assert len(found) == processes_of(3)
         terminal.send_signal(signal.SIGTERM)
         while len([process for process in found if process.is_running()]) == len(found):
             time.sleep(0.01)  # until the servers are being closed, which takes this one seconds

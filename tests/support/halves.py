@@ -39,6 +39,7 @@ SLOW: Final = tuple(
         "unit/engine/mcp/test_real_servers.py",
         "unit/engine/mcp/test_reaper.py",
         "unit/engine/mcp/test_secrets.py",
+        "unit/engine/mcp/test_zygote.py",
         "unit/engine/mcp/test_call_timeout.py",
         "unit/engine/settings/test_reload.py",
         "unit/engine/test_browser.py",

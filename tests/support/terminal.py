@@ -66,8 +66,9 @@ _POLL: Final = 0.02
 _QUIET: Final = 0.1
 
 
-PROCESSES_PER_SERVER: Final = 2 if sys.platform == "linux" else 1
-"""Processes of one stdio server: on Linux a reaper stands in front of it."""
+def processes_of(servers: int) -> int:
+    """Count the processes of stdio servers: on Linux with a reaper each, and the zygote."""
+    return 2 * servers + 1 if sys.platform == "linux" else servers
 
 
 class Terminal:

@@ -19,6 +19,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.catalog.registry import ToolVisibility
 from tui.engine.mcp.session.era import EraCache
+from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.events import Event
 from tui.model.servers import ServerId
@@ -159,6 +160,7 @@ class ClientContext:
         visibility: Decides which of their tools the model must not see.
         client_version: Our version, as servers are told it.
         eras: Remembers which servers speak which era of the protocol.
+        zygote: Forks the parents of stdio servers; the manager of the servers closes it.
         max_result_size: Characters of text in one result that go to the model.
         takes_call: Returns whether a call with exactly these arguments was allowed, and uses
             that permission up. By default no call runs.
@@ -176,5 +178,6 @@ class ClientContext:
     visibility: ToolVisibility = field(default_factory=ToolVisibility)
     client_version: str = ""
     eras: EraCache = field(default_factory=EraCache)
+    zygote: Zygote = field(default_factory=Zygote)
     max_result_size: int = DEFAULT_RESULT_SIZE
     takes_call: Callable[[OfferedTool, JsonObject], bool] = lambda _tool, _arguments: False

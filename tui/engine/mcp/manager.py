@@ -5,7 +5,7 @@ This module does not import the MCP SDK; a thread does, before the first server 
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -110,17 +110,18 @@ class ServerManager:
         self._closed = True
         for supervisor in self._running:
             supervisor.close()
-        try:
-            await self._tasks.wait(SHUTDOWN_TIMEOUT)
-        finally:
-            for supervisor in self._running:
-                supervisor.kill()
-            self._tasks.cancel()
-            if self._importing is not None:
-                self._importing.cancel()
-            await self._tasks.wait(KILL_TIMEOUT)
-            await self._saving.wait(SAVE_TIMEOUT)
-            self._saving.cancel()
+        with closing(self._context.zygote):
+            try:
+                await self._tasks.wait(SHUTDOWN_TIMEOUT)
+            finally:
+                for supervisor in self._running:
+                    supervisor.kill()
+                self._tasks.cancel()
+                if self._importing is not None:
+                    self._importing.cancel()
+                await self._tasks.wait(KILL_TIMEOUT)
+                await self._saving.wait(SAVE_TIMEOUT)
+                self._saving.cancel()
 
     def configure(self, definitions: Sequence[ServerDefinition]) -> None:
         """Set the servers, in settings order.

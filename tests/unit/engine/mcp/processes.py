@@ -1,11 +1,66 @@
-"""Finds the processes of test servers."""
+"""Starts server processes, and finds them and what stands before them."""
 
-from tests.unit.engine.mcp.support import (
-    children,
-)
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from tests.unit.engine.mcp.support import FOLDER, children, is_alive
+from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
+from tui.engine.mcp.transports.stdio.zygote import Zygote
+
+
+async def started(
+    zygote: Zygote, *arguments: str, env: Mapping[str, str] | None = None, folder: Path = Path("/")
+) -> ServerProcess:
+    """Start a Python program as a server."""
+    launch = Launch((sys.executable, *arguments), env or {}, folder)
+    return await ServerProcess.start(launch, lambda _: None, zygote)
+
+
+@contextmanager
+def host(folder: Path, mark: str, *servers: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a gemdeck of its own; give it once its servers are ready."""
+    arguments = [sys.executable, str(FOLDER / "host.py"), str(folder), mark, *servers]
+    root = str(FOLDER.parents[1])
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": root}
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
 
 
 def pid_of(server: str) -> int:
     """Find the process of a test server by its script and behaviours."""
-    [found] = [c for c in children() if server in " ".join(c.cmdline())]
+    [found] = children(lambda child: server in " ".join(child.cmdline()))
     return found.pid
+
+
+def reapers() -> list[psutil.Process]:
+    """List the living reapers."""
+    return children(lambda child: child.name() == "gemdeck-reaper")
+
+
+def zygotes() -> list[psutil.Process]:
+    """List the living zygotes."""
+    return children(lambda child: child.name() == "gemdeck-zygote")
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """Find all processes that carry a mark in their environment, wherever they are."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("GUARDED_BY_TEST") == mark and is_alive(process.pid):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from tui.engine.mcp.backoff import RetryPolicy
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, ToolResult
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.mcp.transports.stdio.reaper_client import REAPER
+from tui.engine.mcp.transports.stdio.zygote import REAPER
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress
@@ -93,18 +93,21 @@ class Watcher:
         return self.last(server)
 
 
-def children() -> list[psutil.Process]:
-    """List the living descendants of this process."""
-    return [
-        child
-        for child in psutil.Process().children(recursive=True)
-        if child.status() != psutil.STATUS_ZOMBIE
-    ]
+def children(
+    which: Callable[[psutil.Process], bool] = lambda _child: True,
+) -> list[psutil.Process]:
+    """List the living descendants of this process; any may end while we look."""
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if child.status() != psutil.STATUS_ZOMBIE and which(child):
+                found.append(child)
+    return found
 
 
 def server_processes() -> list[psutil.Process]:
-    """List the living server processes, without the reapers before them."""
-    return [child for child in children() if str(REAPER) not in child.cmdline()]
+    """List the living server processes, without the reapers before them and their zygote."""
+    return children(lambda child: str(REAPER) not in child.cmdline())
 
 
 def is_alive(pid: int) -> bool:

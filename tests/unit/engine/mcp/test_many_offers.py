@@ -15,7 +15,7 @@ import pytest
 from tests.support.measures import Measure
 from tests.support.stalls import LoopWatch
 from tests.support.waiting import PATIENCE
-from tests.unit.engine.mcp.processes import pid_of
+from tests.unit.engine.mcp.processes import pid_of, reapers
 from tests.unit.engine.mcp.support import (
     Watcher,
     call,
@@ -62,7 +62,7 @@ async def test_a_server_of_no_use_is_closed_with_the_reason(
         failed = await watcher.until("raw", S.STARTING, status)
         assert failed.failure is not None
         assert failed.failure.reason.startswith(reason)
-        await eventually(lambda: children() == [])
+        await eventually(lambda: server_processes() + reapers() == [])
 
 
 async def test_a_cancelled_call_is_cancelled_on_the_server(tmp_path: Path) -> None:

@@ -5,19 +5,19 @@ import errno
 import json
 import os
 import signal
+import socket
 import statistics
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.support.measures import Measure
+from tests.unit.engine.mcp.processes import host, marked, reapers, started
 from tests.unit.engine.mcp.support import (
     FOLDER,
     call,
@@ -30,51 +30,12 @@ from tests.unit.engine.mcp.support import (
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio import reaper as reaper_module
 from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
-from tui.engine.mcp.transports.stdio.reaper_client import REAPER, ReaperClient, _request
+from tui.engine.mcp.transports.stdio.reaper_client import _request
+from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux adopts orphans")
-
-
-def marked(mark: str) -> list[psutil.Process]:
-    """Find all processes that carry a mark in their environment, wherever they are."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get("GUARDED_BY_TEST") == mark and is_alive(process.pid):
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
-def reapers() -> list[psutil.Process]:
-    """Find the reapers below this process."""
-    everybody = psutil.Process().children(recursive=True)
-    return [p for p in everybody if is_alive(p.pid) and str(REAPER) in p.cmdline()]
-
-
-async def started(*arguments: str, env: Mapping[str, str] | None = None) -> ServerProcess:
-    """Start a process."""
-    launch = Launch((sys.executable, *arguments), env or {}, Path("/"))
-    return await ServerProcess.start(launch, lambda _: None)
-
-
-@contextmanager
-def host(folder: Path, mark: str, *servers: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a gemdeck of its own; give it once its servers are ready."""
-    arguments = [sys.executable, str(FOLDER / "host.py"), str(folder), mark, *servers]
-    root = str(FOLDER.parents[1])
-    with subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": root}
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            yield process
-        finally:
-            process.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
@@ -85,12 +46,15 @@ async def test_nothing_is_left_when_gemdeck_is_killed(
     kinds = ["grandchild", "daemon", "ignore_eof,ignore_term,daemon,grandchild"]
     with host(tmp_path, mark, *kinds) as process:
         await eventually(lambda: len(marked(mark)) == 7)
-        guards = [p for p in psutil.Process(process.pid).children() if str(REAPER) in p.cmdline()]
+        [zygote] = psutil.Process(process.pid).children()
+        guards = zygote.children()
         assert len(guards) == 3
         began = time.monotonic()
         process.send_signal(number)
         process.wait()
-        await eventually(lambda: marked(mark) == [] and not any(is_alive(p.pid) for p in guards))
+        await eventually(
+            lambda: marked(mark) == [] and not any(is_alive(p.pid) for p in (zygote, *guards))
+        )
         took = time.monotonic() - began
     measure(f"gemdeck ended by {number.name}: its 7 server processes were gone after {took:.2f} s")
     assert took < 3.5
@@ -142,19 +106,21 @@ async def test_a_grandchild_in_a_session_of_its_own_does_not_survive_its_server(
         ("import os; os.abort()", -6),
     ],
 )
-async def test_the_end_of_the_server_is_passed_on(code: str, exit_code: int) -> None:
-    process = await started("-c", code)
+async def test_the_end_of_the_server_is_passed_on(
+    zygote: Zygote, code: str, exit_code: int
+) -> None:
+    process = await started(zygote, "-c", code)
     await process.exited.wait()
     assert process.exit_code == exit_code
     assert process.exited_by_itself
     await process.close()
 
 
-async def test_the_streams_are_the_servers_own() -> None:
+async def test_the_streams_are_the_servers_own(zygote: Zygote) -> None:
     lines: list[bytes] = []
     code = "import sys; print(sys.stdin.readline().upper(), flush=True); sys.stderr.write('e\\n')"
     launch = Launch((sys.executable, "-c", code), {}, Path("/"))
-    process = await ServerProcess.start(launch, lines.extend)
+    process = await ServerProcess.start(launch, lines.extend, zygote)
     await process.write(b"hi\n")
     assert await process.read_line() == b"HI"
     await process.exited.wait()
@@ -162,7 +128,9 @@ async def test_the_streams_are_the_servers_own() -> None:
     await process.close()
 
 
-async def test_the_server_gets_its_environment_arguments_and_signals_as_they_are() -> None:
+async def test_the_server_gets_its_environment_arguments_and_signals_as_they_are(
+    zygote: Zygote, tmp_path: Path
+) -> None:
     code = (
         "import json, os, signal, sys; fds = os.listdir('/proc/self/fd');"
         "status = open('/proc/self/status').read();"
@@ -172,7 +140,10 @@ async def test_the_server_gets_its_environment_arguments_and_signals_as_they_are
     )
     odd = "ü\udcff\n=x"
     process = await started(
-        "-I", "-c", code, odd, "", env={"A": "1=2", "B": odd, "LC_ALL": "C.UTF-8"}
+        zygote,
+        *("-I", "-c", code, odd, ""),
+        env={"A": "1=2", "B": odd, "LC_ALL": "C.UTF-8"},
+        folder=tmp_path,
     )
     line = await process.read_line()
     assert line is not None
@@ -182,36 +153,34 @@ async def test_the_server_gets_its_environment_arguments_and_signals_as_they_are
     assert descriptors == 4  # three streams, and the listing itself
     assert int(ignored.split()[1], 16) & ~(1 << 12 | 1 << 24) == 0  # Python's own SIGPIPE, SIGXFSZ
     assert leads
-    assert folder == "/"
+    assert folder == str(tmp_path)
     await process.close()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "env", "reason"),
+    ("arguments", "env", "folder", "reason"),
     [
-        (("/",), {}, "could not be started: Permission denied"),
-        (("/no/such",), {}, "could not be started: No such file or directory"),
-        (
-            ("/bin/true", "a\0b"),
-            {},
-            "could not be started: an argument or a variable contains a NUL",
-        ),
-        (("/bin/true",), {"A=": "b"}, "could not be started: a variable has an invalid name"),
+        (("/",), {}, "/", "Permission denied"),
+        (("/no/such",), {}, "/", "No such file or directory"),
+        (("/bin/true",), {}, "/no/such", "No such file or directory"),
+        (("/bin/true",), {}, "/bin/sh", "Not a directory"),
+        (("/bin/true", "a\0b"), {}, "/", "an argument or a variable contains a NUL"),
+        (("/bin/true",), {"A=": "b"}, "/", "a variable has an invalid name"),
     ],
 )
 async def test_what_cannot_be_started_says_why_and_leaves_nothing(
-    arguments: tuple[str, ...], env: dict[str, str], reason: str
+    zygote: Zygote, arguments: tuple[str, ...], env: dict[str, str], folder: str, reason: str
 ) -> None:
     with pytest.raises(ServerError) as caught:
-        await ServerProcess.start(Launch(arguments, env, Path("/")), lambda _: None)
-    assert caught.value.reason == reason
+        await ServerProcess.start(Launch(arguments, env, Path(folder)), lambda _: None, zygote)
+    assert caught.value.reason == f"could not be started: {reason}"
     assert caught.value.permanent
     await eventually(lambda: reapers() == [])
 
 
-async def test_an_environment_beyond_a_pipes_size_reaches_the_server() -> None:
+async def test_an_environment_beyond_a_pipes_size_reaches_the_server(zygote: Zygote) -> None:
     env = {f"V{number}": "x" * 100_000 for number in range(5)}
-    process = await started("-c", "import os; print(len(os.environ['V4']))", env=env)
+    process = await started(zygote, "-c", "import os; print(len(os.environ['V4']))", env=env)
     assert await process.read_line() == b"100000"
     await process.close()
 
@@ -258,7 +227,7 @@ def test_children_are_found_with_and_without_the_kernels_list() -> None:
         assert reaper_module.search_children(child.pid) == []
 
 
-async def test_what_a_reaper_costs(measure: Measure) -> None:
+async def test_what_a_reaper_costs(zygote: Zygote, measure: Measure) -> None:
     async with running(script("raw")) as (manager, watcher):
         await watcher.until("raw", S.READY)
         [reaper] = reapers()
@@ -273,10 +242,10 @@ async def test_what_a_reaper_costs(measure: Measure) -> None:
     for _ in range(10):
         for guarded in (True, False):
             with pytest.MonkeyPatch.context() as monkeypatch:
-                monkeypatch.setattr(ReaperClient, "is_available", staticmethod(lambda g=guarded: g))
+                monkeypatch.setattr(Zygote, "is_available", staticmethod(lambda g=guarded: g))
                 began = time.perf_counter()
                 process = await ServerProcess.start(
-                    Launch(("/bin/sh", "-c", "echo; read x"), {}, Path("/")), lambda _: None
+                    Launch(("/bin/sh", "-c", "echo; read x"), {}, Path("/")), lambda _: None, zygote
                 )
                 await process.read_line()
                 times[guarded].append(time.perf_counter() - began)
@@ -290,32 +259,23 @@ async def test_what_a_reaper_costs(measure: Measure) -> None:
 
 
 async def test_nothing_is_left_when_gemdeck_goes_before_it_has_heard_of_the_start(
-    tmp_path: Path,
+    zygote: Zygote, tmp_path: Path
 ) -> None:
     mark = uuid.uuid4().hex
-    reaper = ReaperClient()
-    process = await asyncio.create_subprocess_exec(
-        *reaper.command,
-        cwd=tmp_path,
-        pass_fds=(reaper.theirs,),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.DEVNULL,
-    )
-    words = _request((sys.executable, str(FOLDER / "raw.py"), "daemon"), {"GUARDED_BY_TEST": mark})
-    reaper._ours.sendall(words)
-    await eventually(lambda: len(marked(mark)) == 2)
-    reaper.close()
-    await eventually(lambda: marked(mark) == [])
-    assert process.stdin is not None
-    process.stdin.close()
-    await process.wait()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        zygote.fork([theirs.fileno()] * 4)
+        arguments = (sys.executable, str(FOLDER / "raw.py"), "daemon", "ignore_eof")
+        ours.sendall(_request(arguments, {"GUARDED_BY_TEST": mark}, tmp_path))
+        await eventually(lambda: len(marked(mark)) == 2)
+    await eventually(lambda: marked(mark) == [] and reapers() == [])
 
 
-async def test_a_server_starts_with_no_signal_blocked() -> None:
+async def test_a_server_starts_with_no_signal_blocked(zygote: Zygote) -> None:
     code = "print(open('/proc/self/status').read().partition('SigBlk:')[2].split()[0])"
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGCHLD})
     try:
-        process = await started("-c", code)
+        process = await started(zygote, "-c", code)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     assert await process.read_line() == b"0" * 16
@@ -333,12 +293,12 @@ def test_descendants_are_not_looked_for_where_the_system_shows_none(
 
 
 async def test_a_server_for_which_there_is_no_descriptor_left_is_tried_again(
-    monkeypatch: pytest.MonkeyPatch,
+    zygote: Zygote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     monkeypatch.setattr("socket.socketpair", refuse)
     with pytest.raises(ServerError, match="could not be started: Too many open files") as caught:
-        await started("-c", "pass")
+        await started(zygote, "-c", "pass")
     assert not caught.value.permanent

@@ -43,6 +43,7 @@ from tui.engine.mcp.transports.stdio.environment import (
 )
 from tui.engine.mcp.transports.stdio.process import Launch
 from tui.engine.mcp.transports.stdio.stdio_transport import StdioTransport
+from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.programs import guarded_folders
 from tui.model.chat import Progress, Severity
@@ -137,7 +138,7 @@ class Connection:
     async def _open(self, stack: AsyncExitStack) -> None:
         context = self._context
         self._transport = transport = open_transport(
-            self._definition, self._log, context.workspaces
+            self._definition, self._log, context.zygote, context.workspaces
         )
         self.ended = transport.ended
         client = Client(
@@ -317,13 +318,14 @@ class Connection:
 
 
 def open_transport(
-    definition: ServerDefinition, log: ServerLog, workspaces: Sequence[Path] = ()
+    definition: ServerDefinition, log: ServerLog, zygote: Zygote, workspaces: Sequence[Path] = ()
 ) -> HttpTransport | StdioTransport:
     """Make the transport for a definition; it is not open yet.
 
     Args:
         definition: Which server.
         log: Takes what it writes.
+        zygote: Forks the parent of its process.
         workspaces: The opened folders, in which no program is looked up by name.
 
     Raises:
@@ -338,7 +340,8 @@ def open_transport(
         program = shown_program(definition)
     else:
         program = own_program(definition, environment, folder, avoid)
-    return StdioTransport(Launch((program, *definition.args), environment, folder), log)
+    launch = Launch((program, *definition.args), environment, folder)
+    return StdioTransport(launch, log, zygote)
 
 
 def _server_info(client: Client) -> ServerInfo:

@@ -1,1 +1,1 @@
-"""Servers as processes: their pipes, their end, and the reaper that outlives gemdeck."""
+"""Servers as processes: their pipes, their end, and the reapers that outlive gemdeck."""

@@ -22,6 +22,7 @@ import anyio
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio.pipes import LineSplitter, LineTooLongError, StderrQuota
 from tui.engine.mcp.transports.stdio.reaper_client import ReaperClient, start_error
+from tui.engine.mcp.transports.stdio.zygote import Zygote
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """Longest line of standard output, in bytes."""
@@ -76,8 +77,6 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def __init__(self, on_stderr: Callable[[list[bytes]], None]) -> None:
         self._on_stderr = on_stderr
-        self._reaper: ReaperClient | None = None
-        self._server_pid: int | None = None
         self._transport: asyncio.SubprocessTransport | None = None
         self._output = LineSplitter(MAX_MESSAGE_BYTES)
         self._errors = LineSplitter(MAX_STDERR_LINE_BYTES, cut=True)
@@ -100,55 +99,46 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     @classmethod
     async def start(
-        cls, launch: Launch, on_stderr: Callable[[list[bytes]], None]
+        cls, launch: Launch, on_stderr: Callable[[list[bytes]], None], zygote: Zygote
     ) -> "ServerProcess":
-        """Start a process.
+        """Start a process, under a reaper if available.
 
         Raises:
             ServerError: If the system refuses to start it.
         """
-        reaper: ReaperClient | None = None
         try:
-            reaper = ReaperClient() if ReaperClient.is_available() else None
-            return await cls._spawn(launch, on_stderr, reaper)
-        except BaseException as error:
-            if reaper is not None:
-                reaper.close()
-            if isinstance(error, OSError):
-                raise start_error(error.errno or errno.EIO) from error
-            if isinstance(error, ValueError):
-                raise ServerError(f"could not be started: {error}", permanent=True) from error
-            raise
+            if zygote.is_available():
+                return await cls._start_under_reaper(launch, on_stderr, zygote)
+            _, process = await asyncio.get_running_loop().subprocess_exec(
+                lambda: cls(on_stderr),
+                *launch.arguments,
+                env=dict(launch.environment),
+                cwd=launch.folder,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise start_error(error.errno or errno.EIO) from error
+        except ValueError as error:
+            raise ServerError(f"could not be started: {error}", permanent=True) from error
+        return process
 
     @classmethod
-    async def _spawn(
-        cls, launch: Launch, on_stderr: Callable[[list[bytes]], None], reaper: ReaperClient | None
+    async def _start_under_reaper(
+        cls, launch: Launch, on_stderr: Callable[[list[bytes]], None], zygote: Zygote
     ) -> "ServerProcess":
-        """Start the server, under a reaper if available."""
-        _, process = await asyncio.get_running_loop().subprocess_exec(
-            lambda: cls(on_stderr),
-            *(launch.arguments if reaper is None else reaper.command),
-            env=dict(launch.environment) if reaper is None else reaper.environment,
-            cwd=launch.folder,
-            start_new_session=True,
-            pass_fds=() if reaper is None else (reaper.theirs,),
-        )
-        if reaper is None:
-            return process
-        process._reaper = reaper
+        process = cls(on_stderr)
+        server = ReaperClient(process)
         try:
-            process._server_pid = await reaper.begin(launch.arguments, launch.environment)
+            await server.start(zygote, launch.arguments, launch.environment, launch.folder)
         except BaseException:
-            process._is_ending = True
-            reaper.close()
-            process._process().close()
-            await process._closed.wait()
+            server.close()
+            await _wait_within(process._closed, KILL_GRACE)
             raise
         return process
 
     @property
     def pid(self) -> int:
-        return self._server_pid or self._process().get_pid()
+        return self._process().get_pid()
 
     @property
     def exit_code(self) -> int | None:
@@ -229,7 +219,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         """Handle the end of the process and end its group (asyncio calls this)."""
-        self._end_survivors()
+        if not isinstance(self._transport, ReaperClient):
+            self._signal_directly(_KILL)
         self.exited_by_itself = not self._is_ending
         self.exited.set()
         loop = asyncio.get_running_loop()
@@ -308,12 +299,12 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def _signal_group(self, number: int) -> None:
         """Send SIGTERM or SIGKILL to the group, if it still exists."""
-        if self._reaper is None:
+        if not isinstance(self._transport, ReaperClient):
             self._signal_directly(number)
         elif number == _KILL:
-            self._reaper.kill()
+            self._transport.kill()
         else:
-            self._reaper.terminate()
+            self._transport.terminate()
 
     def _signal_directly(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -321,14 +312,6 @@ class ServerProcess(asyncio.SubprocessProtocol):
                 self._process().kill()
             else:
                 os.killpg(self.pid, number)
-
-    def _end_survivors(self) -> None:
-        """Kill the rest of the process group; after a clean end of the reaper there is none."""
-        reaper = self._reaper
-        if reaper is None or (self._server_pid is not None and not reaper.is_done()):
-            self._signal_directly(_KILL)
-        if reaper is not None:
-            reaper.close()
 
     def _pause_reading(self, fd: int) -> None:
         if (pipe := self._process().get_pipe_transport(fd)) is not None:

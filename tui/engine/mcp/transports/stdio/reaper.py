@@ -1,28 +1,37 @@
 """The parent process of each stdio server on Linux; it outlives gemdeck and ends the server.
 
-It runs as ``python -I -S reaper.py DESCRIPTOR`` and imports nothing of gemdeck. The descriptor is
-a stream socket to gemdeck: it receives what to start, reports the result, and when it closes,
-gemdeck is gone and the server gets a moment to exit. The server inherits the standard streams.
+The program runs once as ``python -I -S reaper.py DESCRIPTOR``, imports nothing of gemdeck, and is
+a zygote: it only forks, so that no server waits for an interpreter of its own. For each byte on
+the socket DESCRIPTOR it forks a reaper, which gets the four descriptors that come with the byte
+(``SCM_RIGHTS``): the server's standard streams and a stream socket to gemdeck. The zygote keeps
+none of them, and ends when gemdeck closes its socket. A reaper does not need it any more.
 
-The kernel makes this process the parent of every orphaned descendant of the server
-(``PR_SET_CHILD_SUBREAPER``), even outside the server's session. So when this process has no
-children left, the server and all that it started are gone; then it exits as the server did. If it
-is killed itself, the kernel kills the server.
+A reaper's socket receives what to start, reports the result, and when it closes, gemdeck is gone
+and the server gets a moment to exit.
 
-The protocol on the socket, in bytes:
-    from gemdeck: 8 hexadecimal digits, then so many bytes: the number of arguments, the
-        arguments and the ``NAME=VALUE`` variables, each after the first behind a NUL;
+The kernel makes the reaper the parent of every orphaned descendant of the server
+(``PR_SET_CHILD_SUBREAPER``), even outside the server's session. So when the reaper has no children
+left, the server and all that it started are gone; then it says how the server ended, and ends. If
+it is killed itself, the kernel kills the server.
+
+The protocol on a reaper's socket, in bytes:
+    from gemdeck: 8 hexadecimal digits, then so many bytes: the number of arguments, the working
+        folder, the arguments and the ``NAME=VALUE`` variables, each after the first behind a NUL;
         then ``T`` to end the server's group and ``K`` to kill everything.
-    to gemdeck: ``started PID`` or ``failed ERRNO``, and ``done`` at the end, a line each.
+    to gemdeck: ``started PID REAPER_PID`` or ``failed ERRNO``, and ``done EXIT_CODE`` at the end,
+        a line each. An exit code is negative for a signal.
 """
 
-import contextlib
+# The modules around those named _so would take 0.2 MB of each reaper.
+import _signal as signal  # type: ignore[import-not-found]
+import _socket as socket
 import ctypes
+import gc
 import os
 import select
-import signal
 import sys
 import time
+from _collections_abc import Callable
 
 EOF_GRACE = 1.0
 """Seconds that the server gets to exit once gemdeck is gone and its input has ended."""
@@ -37,9 +46,9 @@ KILL_POLL = 0.02
 """Seconds between searches for new children."""
 
 _PR_SET_PDEATHSIG = 1
-_PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
+_FOUR = socket.CMSG_LEN(4 * 4)  # descriptors
 _FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -50,25 +59,20 @@ class Reaper:
     """Starts one server, waits until it or gemdeck ends, and leaves no process behind.
 
     Args:
+        streams: The descriptors of the server's standard streams.
         descriptor: The descriptor of the socket to gemdeck.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, streams: list[int], descriptor: int) -> None:
+        self._streams = streams
         self._socket = descriptor
         self._server = 0
         self._status: int | None = None
-        self._signals, wake = os.pipe()
-        for end in (self._signals, wake):
-            os.set_blocking(end, False)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        for name in ("SIGCHLD", *_FORWARDED):
-            signal.signal(getattr(signal, name), lambda _number, _frame: None)
+        self._signals = open_signals()
 
-    def run(self) -> int:
-        """Run until the server has ended; return its wait status."""
-        arguments, environment = self._receive()
-        self._start(arguments, environment)
+    def run(self) -> None:
+        """Run until the server has ended."""
+        self._start(*self._receive())
         poll = select.poll()
         poll.register(self._signals, select.POLLIN)
         poll.register(self._socket, select.POLLIN)
@@ -96,15 +100,15 @@ class Reaper:
                         poll.unregister(self._socket)
                         terminate_at = time.monotonic() + EOF_GRACE  # `now` is from before poll
         self._kill_all()
-        self._send(b"done\n")
-        return self._status if self._status is not None else signal.SIGKILL
+        status = self._status if self._status is not None else signal.SIGKILL
+        self._send(b"done %d\n" % os.waitstatus_to_exitcode(status))
 
-    def _receive(self) -> tuple[list[bytes], dict[bytes, bytes]]:
-        """Read the arguments and the environment of the server."""
-        count, *words = self._read_exactly(int(self._read_exactly(8), 16)).split(b"\0")
+    def _receive(self) -> tuple[bytes, list[bytes], dict[bytes, bytes]]:
+        """Read the working folder, the arguments and the environment of the server."""
+        count, folder, *words = self._read_exactly(int(self._read_exactly(8), 16)).split(b"\0")
         arguments, variables = words[: int(count)], words[int(count) :]
         split = [variable.partition(b"=") for variable in variables]
-        return arguments, {name: value for name, _, value in split}
+        return folder, arguments, {name: value for name, _, value in split}
 
     def _read_exactly(self, size: int) -> bytes:
         data = b""
@@ -115,25 +119,22 @@ class Reaper:
             data += chunk
         return data
 
-    def _start(self, arguments: list[bytes], environment: dict[bytes, bytes]) -> None:
+    def _start(
+        self, folder: bytes, arguments: list[bytes], environment: dict[bytes, bytes]
+    ) -> None:
         """Start the server in its own session and close our copies of its streams."""
         me = os.getpid()
         outcome, report = os.pipe()
         self._server = os.fork()
         if self._server == 0:
-            _become(arguments, environment, report, me)
-        os.close(report)
+            _become(folder, arguments, environment, self._streams, report, me)
+        for descriptor in (report, *self._streams):
+            os.close(descriptor)
         failure = os.read(outcome, 16)
         os.close(outcome)
         if failure:
-            self._send(b"failed " + failure + b"\n")
-            os._exit(127)
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):
-            os.dup2(nothing, stream)
-        os.close(nothing)
-        os.chdir("/")
-        self._send(b"started %d\n" % self._server)
+            raise OSError(int(failure), "")
+        self._send(b"started %d %d\n" % (self._server, me))
 
     def _read_command(self) -> bytes:
         """Read one command of gemdeck; empty once it is gone."""
@@ -168,21 +169,36 @@ class Reaper:
         self._signal_group(signal.SIGKILL)
         while self._reap() and time.monotonic() < deadline:
             for pid in children():
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+                attempt(os.kill, pid, signal.SIGKILL)
             select.select([self._signals], [], [], KILL_POLL)
-            with contextlib.suppress(BlockingIOError):
-                os.read(self._signals, 256)
+            attempt(os.read, self._signals, 256)
 
     def _signal_group(self, number: int) -> None:
         """Send a signal to the server's group, whose id is only valid while the server lives."""
         if self._status is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._server, number)
+            attempt(os.killpg, self._server, number)
 
     def _send(self, words: bytes) -> None:
-        with contextlib.suppress(OSError):
-            os.write(self._socket, words)
+        attempt(os.write, self._socket, words)
+
+
+def open_signals() -> int:
+    """Return a new pipe that brings the numbers of the signals that arrive."""
+    signals, wake = os.pipe()
+    for end in (signals, wake):
+        os.set_blocking(end, False)
+    before = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    if before >= 0:
+        os.close(before)
+    return signals
+
+
+def attempt(call: Callable[..., object], *arguments: object) -> None:
+    """Call a function of the system, which may refuse."""
+    try:
+        call(*arguments)
+    except OSError:
+        return
 
 
 def children() -> list[int]:
@@ -213,7 +229,12 @@ def _parent(pid: str) -> int:
 
 
 def _become(
-    arguments: list[bytes], environment: dict[bytes, bytes], report: int, parent: int
+    folder: bytes,
+    arguments: list[bytes],
+    environment: dict[bytes, bytes],
+    streams: list[int],
+    report: int,
+    parent: int,
 ) -> None:
     """Become the server. Does not return; writes an errno to `report`."""
     try:
@@ -222,6 +243,9 @@ def _become(
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.setsid()
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        for standard, stream in enumerate(streams):
+            os.dup2(stream, standard)
+        os.chdir(folder)
         if os.getppid() == parent:
             os.execve(arguments[0], arguments, environment)  # noqa: S606 - as intended
     except OSError as error:
@@ -230,25 +254,80 @@ def _become(
         os._exit(127)
 
 
-def end_like(status: int) -> None:
-    """Exit as a process with this wait status did."""
-    code = os.waitstatus_to_exitcode(status)
-    if code < 0:
-        prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # one core file of a crash is enough
-        with contextlib.suppress(OSError, ValueError):  # SIGKILL takes no handler
-            signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-        code = 128 - code
-    os._exit(code)
+class Zygote:
+    """Forks reapers until gemdeck closes the socket.
+
+    What it does before, such as handling signals, no reaper has to do: whatever a reaper touches
+    takes memory of its own.
+
+    Args:
+        descriptor: The descriptor of the socket to gemdeck.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+        self._signals = open_signals()
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        for name in ("SIGCHLD", *_FORWARDED):
+            signal.signal(getattr(signal, name), lambda _number, _frame: None)
+        gc.collect()
+        gc.disable()
+
+    def run(self) -> None:
+        """Run until gemdeck is gone, or a signal asks for the end."""
+        poll = select.poll()
+        poll.register(self._signals, select.POLLIN)
+        poll.register(self._socket, select.POLLIN)
+        while True:
+            for descriptor, _ in poll.poll():
+                if descriptor != self._signals:
+                    word, control, _, _ = self._socket.recvmsg(1, _FOUR, socket.MSG_CMSG_CLOEXEC)
+                    if not word:
+                        return
+                    self._fork(list(memoryview(control[0][2]).cast("i")))
+                elif any(number != signal.SIGCHLD for number in os.read(self._signals, 256)):
+                    return
+                else:
+                    self._reap()
+
+    def _reap(self) -> None:
+        """Reap ended reapers."""
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+
+    def _fork(self, descriptors: list[int]) -> None:
+        """Fork a reaper, which does not return, and close our copies of its descriptors."""
+        pid = -1
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._become_reaper(descriptors)
+        except OSError as error:  # of this fork, or of starting the server
+            attempt(os.write, descriptors[-1], b"failed %d\n" % (error.errno or 0))
+        finally:
+            if pid == 0:
+                os._exit(0)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def _become_reaper(self, descriptors: list[int]) -> None:
+        """Run as a reaper, with nothing of the zygote's."""
+        self._socket.close()
+        os.close(self._signals)
+        os.setsid()
+        prctl(_PR_SET_NAME, b"gemdeck-reaper", 0, 0, 0)
+        prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        *streams, control = descriptors
+        Reaper(streams, control).run()
 
 
 def main() -> None:
     """Run as a program."""
-    descriptor = int(sys.argv[1])
-    os.set_inheritable(descriptor, False)
-    prctl(_PR_SET_NAME, b"gemdeck-reaper", 0, 0, 0)
-    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    end_like(Reaper(descriptor).run())
+    prctl(_PR_SET_NAME, b"gemdeck-zygote", 0, 0, 0)
+    Zygote(int(sys.argv[1])).run()
 
 
 if __name__ == "__main__":

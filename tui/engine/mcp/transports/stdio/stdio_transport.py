@@ -25,6 +25,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
     unsendable,
 )
 from tui.engine.mcp.transports.stdio.process import EXIT_DRAIN, Launch, ServerProcess
+from tui.engine.mcp.transports.stdio.zygote import Zygote
 
 DELIVERY_GRACE: Final = 0.08
 """Seconds to deliver the last messages of a dead server."""
@@ -36,14 +37,16 @@ class StdioTransport:
     Args:
         launch: What to start.
         log: Takes standard error and remarks.
+        zygote: Forks the server's reaper.
 
     Attributes:
         ended: Set when the process has ended or is unusable.
     """
 
-    def __init__(self, launch: Launch, log: ServerLog) -> None:
+    def __init__(self, launch: Launch, log: ServerLog, zygote: Zygote) -> None:
         self._launch = launch
         self._log = log
+        self._zygote = zygote
         self._process: ServerProcess | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._flow_control = FlowControl(log)
@@ -51,7 +54,9 @@ class StdioTransport:
         self.ended = asyncio.Event()
 
     async def __aenter__(self) -> Streams:
-        self._process = process = await ServerProcess.start(self._launch, self._log.write_stderr)
+        self._process = process = await ServerProcess.start(
+            self._launch, self._log.write_stderr, self._zygote
+        )
         streams, to_session, from_session = open_streams()
         reading = asyncio.create_task(self._read(process, to_session))
         writing = asyncio.create_task(self._write(process, from_session, to_session))
