@@ -273,7 +273,7 @@ async def test_A08_never_holds_without_a_screen_too(place: Place) -> None:
         await deck.answer(TrustAnswer.NEVER)
         await eventually(lambda: deck.trust() is T.NEVER)
     said = await headless(place, "--trust-folder", str(place.folder), "--yolo")
-    assert "never to be trusted" in said
+    assert "You chose never to trust" in said
     assert place.songs() == []
 
 

@@ -216,7 +216,7 @@ async def test_A08_without_a_screen_the_folder_must_be_named(place: Place) -> No
     clone(place)
     users(place, module=entry(place, *PACKAGE))
     result = await run("-p", "hello", "--demo", cwd=place.folder)
-    assert "would run code of ~/clone: module" in result.stderr
+    assert "would run code from ~/clone: module" in result.stderr
     assert f"--trust-folder {place.folder}" in result.stderr
     assert place.songs() == []
     await run("-p", "hello", "--demo", "--trust-folder", str(place.folder), cwd=place.folder)

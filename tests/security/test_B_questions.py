@@ -230,4 +230,4 @@ async def test_B16_an_answer_after_the_server_went_away_does_nothing(
         await running.idle()
         assert running.explained("shop", "buy").effect is Effect.ASK
     assert shop.calls == []
-    assert "went away" in running.calls[0].result
+    assert "disconnected" in running.calls[0].result

@@ -184,7 +184,7 @@ async def test_B08_a_tool_swapped_while_the_user_decides_is_not_run(
         assert POISON not in running.seen()
     assert [name for name, _ in turncoat.calls] == ["turn"]
     assert running.calls[0].status is ToolCallStatus.ERROR
-    assert "The tool changed or went before the answer." in running.calls[0].result
+    assert "The tool changed or was removed before you answered." in running.calls[0].result
 
 
 async def test_B02_a_grant_for_a_server_dies_with_what_it_is(

@@ -386,7 +386,7 @@ class Engine:
 
     def _say_broken(self, error: BaseException) -> None:
         text = f"A part of the engine failed unexpectedly ({type(error).__name__})."
-        advice = "The log tells more. Restart gemdeck if it does not answer."
+        advice = "See the log for details. Restart gemdeck if it stops responding."
         self._publish(NoticeRaised(Notice(Severity.ERROR, text, advice)))
 
 

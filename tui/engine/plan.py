@@ -30,8 +30,8 @@ from tui.model.settings import GemdeckSettings, ToolPattern
 from tui.model.trust import FolderTrust, TrustAnswer
 from tui.text import sanitize_line
 
-_STILL_DENIED: Final = "Rules that went from alwaysDeny in your settings hold until gemdeck ends."
-_NEVER: Final = "This folder is never to be trusted, so its own settings were not read."
+_STILL_DENIED: Final = "Rules removed from alwaysDeny in your settings hold until a restart."
+_NEVER: Final = "You chose never to trust this folder, so its own settings were not read."
 _YES: Final = frozenset({TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN})
 
 FolderKey = tuple[object, ...]
@@ -197,8 +197,8 @@ def _admitted(one: ServerDefinition, trust: Trust, answers: Answers) -> ServerDe
     if folder is None or _may_start(folder, trust, answers):
         return one
     if folder.identity is None:
-        return _untrusted(one, f"Its working folder cannot be looked at: {folder.shown}.")
-    return _untrusted(one, f"Would run code of {folder.shown}, where you have not let it start.")
+        return _untrusted(one, f"Its working folder cannot be examined: {folder.shown}.")
+    return _untrusted(one, f"Would run code from {folder.shown}, where it may not start yet.")
 
 
 def _may_start(folder: StartFolder, trust: Trust, answers: Answers) -> bool:
@@ -285,7 +285,7 @@ def _withheld_here(verdict: ProjectVerdict, starts: Sequence[StartQuestion]) -> 
         yield Notice(Severity.WARNING, sanitize_line(words), advice)
     for start in starts:
         names = ", ".join(one.id for one in start.servers)
-        words = f"Not started, because it would run code of {start.folder.shown}: {names}."
+        words = f"Not started, because it would run code from {start.folder.shown}: {names}."
         place = start.folder.identity
         advice = _trust_folder(str(place.path)) if place is not None else ""
         yield Notice(Severity.WARNING, sanitize_line(words), advice)

@@ -19,7 +19,7 @@ from tui.model.events import Notice, NoticeRaised
 from tui.model.settings import GemdeckSettings
 
 _AS_BEFORE: Final = "The servers stay as they are until the file is corrected."
-_NEXT_START: Final = "What changed under gemdeck in the settings counts from the next start on."
+_NEXT_START: Final = "Changes under “gemdeck” in the settings take effect at the next start."
 _log: Final = logging.getLogger(__name__)
 
 

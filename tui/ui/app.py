@@ -217,7 +217,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         await super().on_event(event)
 
     def action_open_question(self) -> None:
-        """Open the question that waits."""
+        """Open the waiting question."""
         if self._pending is not None:
             self._pending.open_now()
 

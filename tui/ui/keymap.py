@@ -112,7 +112,7 @@ KEYS: Final = (
         "f8",
         "app.open_question",
         "question",
-        "Open the question that waits",
+        "Open the waiting question",
         _P.EVERYWHERE,
         show=False,
         priority=True,

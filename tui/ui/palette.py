@@ -72,7 +72,7 @@ class DeckCommands(Provider):
         yield from _chat_actions(app.commands, app.state)
         if app.state.pending:
             yield PaletteAction(
-                "Question: open the one that waits",
+                "Question: open the waiting one",
                 "It opens by itself when you pause typing",
                 app.action_open_question,
             )

@@ -54,7 +54,7 @@ class PendingController:
         self._bridge.watch(self._app.screen_stack[0], lambda state: state.pending, self._show)
 
     def open_now(self) -> None:
-        """Open the question that waits without waiting for a pause."""
+        """Open the waiting question without waiting for a pause."""
         pending = self._bridge.state.pending
         if pending:
             self._wanted = pending[0].id

@@ -1,5 +1,6 @@
 """How a tool and the folder stand: in the tools pane, the details, the header and the tree."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -180,6 +181,25 @@ def test_a_narrow_header_keeps_the_warning_longer_than_the_path(trust: FolderTru
         assert text.startswith("gemdeck")
         assert text.endswith("servers 3/4   tokens 12.4k/1M   Gemini")
         assert len(text) == width
+
+
+def test_a_narrow_header_cuts_the_start_of_the_path() -> None:
+    view = HeaderView(
+        model="gemini-3.8-flash",
+        workspace="~/work/clients/north/shop-backend",
+        trust=FolderTrust.TRUSTED,
+        backend=BackendKind.DEMO,
+        ready=2,
+        meant=2,
+        discovery=Discovery.COMPLETED,
+        usage=Usage(prompt=900),
+    )
+    assert "~/work/clients/north/shop-backend (trusted)" in header_content(view, 110).plain
+    for width, trust in ((80, ""), (85, r" \(trusted\)"), (90, r" \(trusted\)")):
+        text = header_content(view, width).plain
+        assert re.search(rf"   …\S*end{trust}  ", text)
+        assert len(text) == width
+    assert "end" not in header_content(view, 70).plain
 
 
 def test_the_warning_has_a_tone_of_its_own() -> None:

@@ -78,7 +78,7 @@ async def test_the_difference_is_in_sight_first(size: tuple[int, int]) -> None:
     ("changes", "title"),
     [
         ({}, "Do you trust this folder?"),
-        ({"subject": TrustSubject.STARTED_HERE}, "Start your servers in this folder?"),
+        ({"subject": TrustSubject.STARTED_HERE}, "Do you trust the code in this folder?"),
         ({"difference": DIFFERENCE}, "The settings of this folder changed"),
         ({"refusal": "anybody may write to it"}, "This folder cannot be trusted"),
         ({"subject": TrustSubject.SETTINGS}, "Servers in your settings changed"),

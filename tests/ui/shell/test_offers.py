@@ -218,10 +218,10 @@ def test_the_era_of_a_connection_is_told_by_its_revision() -> None:
     assert era(ServerInfo("a", "1", "2026-07-28")) == "stateless"
 
 
-async def test_a_connection_of_the_newer_era_is_marked_in_the_tree_and_its_details() -> None:
+async def test_the_details_tell_the_era_of_a_connection() -> None:
     store = decks.full_store()
     async with running(store, (140, 36)) as deck:
-        assert "2026" not in deck.text
         info = ServerInfo("git", "2", "2026-07-28")
         store.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.READY, info=info))
-        await deck.until(lambda: "2026 ready" in deck.text)
+        deck.app.deck.show_server(decks.GIT)
+        await deck.until(lambda: "2026-07-28 · stateless" in deck.text)

@@ -89,7 +89,7 @@ async def test_the_hints_name_what_a_key_would_do_now() -> None:
 async def test_every_status_is_a_word_beside_a_glyph() -> None:
     async with running(decks.full_store(retry_at=monotonic() + 60)) as deck:
         for word, glyph, status in [
-            ("git", "●", "ready     6 t"),
+            ("git", "●", "ready, 6 tools"),
             ("search", "◐", "retry in"),
             ("weather", "✕", "failed"),
             ("drive", "◌", "needs sign-in"),
@@ -101,11 +101,15 @@ async def test_every_status_is_a_word_beside_a_glyph() -> None:
             assert status in row
 
 
-async def test_numbers_and_status_words_stand_in_columns() -> None:
+async def test_status_words_stand_on_the_right_and_give_way_to_the_name() -> None:
     async with running(decks.full_store()) as deck:
         git, everything = row_of(deck, " git "), row_of(deck, "everything")
-        assert git.index("ready") == everything.index("ready")
-        assert git.index(" t ") == everything.index(" t ")
+        git, everything = git.split("│")[1], everything.split("│")[1]
+        assert git.endswith("  ready, 6 tools ")
+        assert everything.endswith("everything         ready ")
+        await deck.pilot.resize_terminal(*NARROW)
+        await deck.press("f2")
+        assert "ready, 7 tools" in row_of(deck, "everything")
 
 
 async def test_a_dead_server_shows_why_with_its_last_stderr_lines() -> None:

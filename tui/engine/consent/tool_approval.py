@@ -224,9 +224,9 @@ def _why_gone(tool: OfferedTool, event: Event) -> str:
     """Return why an event makes a question about a tool obsolete; empty if it does not."""
     match event:
         case ServerStatusChanged(tool.server, status) if status is not ServerStatus.READY:
-            return "The server went away before the answer."
+            return "The server disconnected before you answered."
         case CatalogChanged(tool.server, catalog) if not _is_listed(tool, catalog):
-            return "The tool changed or went before the answer."
+            return "The tool changed or was removed before you answered."
         case _:
             return ""
 

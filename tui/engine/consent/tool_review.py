@@ -209,7 +209,7 @@ class ToolReview(ToolVisibility):
         text = (
             f"Changed tools could not be compared, so they stay withheld ({type(error).__name__})."
         )
-        self._publish(NoticeRaised(Notice(Severity.ERROR, text, "The log tells more.")))
+        self._publish(NoticeRaised(Notice(Severity.ERROR, text, "See the log for details.")))
 
     def _take(self, known: _Known, asked: tuple[Tool, ...], *, accept: bool) -> None:
         for tool in asked:

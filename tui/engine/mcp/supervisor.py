@@ -285,8 +285,8 @@ class Supervisor:
         if self._is_connected:
             return self._useless
         return ServerError(
-            f"did not get ready within {CONNECT_TIMEOUT:.0f} s",
-            "A first start that downloads something takes longer.",
+            f"was not ready within {CONNECT_TIMEOUT:.0f} s",
+            "The first start takes longer if it has to download something.",
         )
 
     def _must_stop(self) -> bool:

@@ -32,7 +32,8 @@ Add them under "mcpServers" in
 
   ~/.gemini/settings.json
 
-and start gemdeck again. The file settings.sample.json shows every key."""
+gemdeck reads the file again when you save it.
+settings.sample.json shows every key."""
 """Shown if the settings name no server."""
 
 _CATALOG_PANES: Final = {

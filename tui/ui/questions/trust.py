@@ -60,7 +60,7 @@ class TrustQuestion(Question[TrustRequest]):
             case TrustSubject.SETTINGS:
                 return "Servers in your settings changed"
             case TrustSubject.STARTED_HERE:
-                return "Start your servers in this folder?"
+                return "Do you trust the code in this folder?"
 
     def lines(self) -> Sequence[LabelledLine]:
         return trust_lines(self._request)
@@ -113,7 +113,7 @@ def _summary(request: TrustRequest) -> str:
     if request.rules:
         parts.append(counted(len(request.rules), "rule"))
     if request.subject is TrustSubject.STARTED_HERE:
-        return f"{parts[0]} of your settings would run code of this folder. " + _WAITING
+        return f"{parts[0]} of your settings would run code from this folder. " + _WAITING
     allowed = "None of it runs." if request.refusal else "None of it runs until you trust it."
     if request.standing and request.difference:
         allowed = "What changed does not run until you trust it; the rest goes on as it was."

@@ -38,8 +38,8 @@ class LinkScreen(Question[Any]):
     """
 
     BINDING_GROUP_TITLE = "Link"
-    HELP = "A link of the model. It opens only when you say so."
-    TITLE = "Open a link of the model?"
+    HELP = "A link from the model. It opens only if you say so."
+    TITLE = "Open a link from the model?"
     PREFIX = "link"
     ROWS = (("", (OPEN, COPY, CLOSE)),)
     SAFE = CLOSE

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from sys import maxsize
 from typing import Final
 
 from rich.cells import cell_len
@@ -14,7 +15,7 @@ from tui.model.trust import FolderTrust
 from tui.store.selectors import Discovery, discovery, ready_count, waiting_text
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
-from tui.ui.widgets.text.plain import count, one_line
+from tui.ui.widgets.text.plain import count, fit_end, one_line
 
 NAME: Final = "gemdeck"
 """The app's title; never text from outside."""
@@ -24,6 +25,9 @@ UNASKED: Final = "tools run without asking"
 
 GAP: Final = 3
 """Cells between two fields."""
+
+MIN_FOLDER: Final = 10
+"""Cells of the folder's path, cut on the left, below which it is dropped."""
 
 _MUTED: Final = "$foreground 60%"
 
@@ -80,32 +84,41 @@ def header_view(state: AppState) -> HeaderView:
 def header_content(view: HeaderView, width: int) -> Content:
     """Lay the header out in one line: model and folder on the left, numbers on the right.
 
-    If it is too narrow, the names of starting servers are dropped first, then the path, then the
-    model. A folder that needs attention keeps its trust longer than its path.
+    If it is too narrow, the names of starting servers are dropped first, then the start of the
+    path, then its trust, then the path, then the model. A folder that needs attention keeps its
+    trust longer than its path.
     """
     right = _right(view, one_line(view.waiting))
-    if _width(next(_lefts(view))) + _width(right) + GAP > width:
+    if _width(next(_lefts(view, maxsize))) + _width(right) + GAP > width:
         right = _right(view)
     room = width - _width(right) - GAP
-    left = next((fields for fields in _lefts(view) if _width(fields) <= room), [_NAME_FIELD])
+    left = next((fields for fields in _lefts(view, room) if _width(fields) <= room), [_NAME_FIELD])
     space = max(1, width - _width(left) - _width(right))
     return Content.assemble(_joined(left), " " * space, _joined(right))
 
 
-def _lefts(view: HeaderView) -> Iterator[list[Field]]:
-    """Yield the variants of the left side, longest first."""
-    model: list[Field] = [((one_line(view.model), ""),)] if view.model else []
-    path: Field = ((one_line(view.workspace), _MUTED),) if view.workspace else ()
+def _lefts(view: HeaderView, room: int) -> Iterator[list[Field]]:
+    """Yield the variants of the left side, longest first, with the path cut to the room."""
+    path = one_line(view.workspace)
     word = "" if view.trust in _NOT_SHOWN else view.trust.value
     tone = trust_tone(view.trust)
+    warned = view.trust in _WARNED_OF
+    named: list[Field] = [_NAME_FIELD, *([((one_line(view.model), ""),)] if view.model else [])]
+
+    def with_path(fields: list[Field], note: str) -> list[Field]:
+        left = room - _width(fields) - GAP - cell_len(note)
+        return [*fields, ((fit_end(path, max(MIN_FOLDER, left)), _MUTED), (note, tone))]
+
+    note = f" ({word})" if word else ""
     if path:
-        yield [_NAME_FIELD, *model, (*path, (f" ({word})", tone)) if word else path]
-    if view.trust in _WARNED_OF:
-        yield [_NAME_FIELD, *model, ((word, tone),)]
-        if path:
-            yield [_NAME_FIELD, (*path, (f" ({word})", tone))]
+        yield with_path(named, note)
+    if warned:
+        yield [*named, ((word, tone),)]
+    if path:
+        yield with_path([_NAME_FIELD], note) if warned else with_path(named, "")
+    if warned:
         yield [_NAME_FIELD, ((word, tone),)]
-    yield [_NAME_FIELD, *model]
+    yield named
 
 
 def _right(view: HeaderView, waiting: str = "") -> list[Field]:

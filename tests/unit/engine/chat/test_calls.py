@@ -85,7 +85,10 @@ async def test_a_tool_error_is_an_error_to_the_model_and_to_the_user() -> None:
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (ToolCallError("The server is gone.\x1b[31m"), "The server is gone."),
+        (
+            ToolCallError("The server is no longer connected.\x1b[31m"),
+            "The server is no longer connected.",
+        ),
         (KeyError("x"), "KeyError"),
     ],
 )
@@ -326,11 +329,11 @@ async def test_a_server_that_goes_away_takes_its_questions_along_and_that_is_no_
         await chat.decide(Choice.ONCE, count=2)
         await chat.conversation.wait_idle()
     assert len(chat.all(RequestSettled)) == 2
-    assert "went away" in responses(fake)[0]["error"]
+    assert "disconnected" in responses(fake)[0]["error"]
     assert responses(fake, 2) == [{"output": "go ran"}]
     withdrawn, ran = chat.calls
     assert withdrawn.status is ToolCallStatus.ERROR
-    assert "went away" in withdrawn.result
+    assert "disconnected" in withdrawn.result
     assert ran.status is ToolCallStatus.OK
 
 

@@ -72,7 +72,7 @@ async def test_a_question_that_ends_without_an_answer_is_recorded_too(
     assert found == [
         ("look", "deny", "you: deny"),
         ("look", "deny", "you: denied the same call before"),
-        ("buy", "withdrawn", "The server went away before the answer."),
+        ("buy", "withdrawn", "The server disconnected before you answered."),
     ]
 
 

@@ -166,7 +166,7 @@ async def test_questions_of_a_server_that_went_away_are_withdrawn() -> None:
     gone, _ = await asked.ask(make_tool("go"))
     stays, _ = await asked.ask(make_tool("go", server="other"))
     asked.approval.heed(ServerStatusChanged(ServerId("notes"), ServerStatus.RETRYING))
-    with pytest.raises(match="went away"):
+    with pytest.raises(match="disconnected"):
         await gone
     assert not stays.done()
     stays.cancel()
@@ -334,7 +334,7 @@ async def test_a_tool_that_changes_takes_its_question_along() -> None:
     staying, second = await asked.ask(stay)
     changed = replace(go.view, problem="it has changed", changed=True)
     asked.approval.heed(listed(replace(go, view=changed), stay))
-    with pytest.raises(match="The tool changed or went"):
+    with pytest.raises(match="The tool changed or was removed"):
         await changing
     assert asked.settled == [first]
     assert second is not None

@@ -158,7 +158,10 @@ async def test_a_subscription_given_up_while_it_begins_ends_at_once() -> None:
         subscribing = asyncio.create_task(features.subscribe(COUNTER))
         await asyncio.sleep(0)
         await features.unsubscribe(COUNTER)
-        with anyio.fail_after(PATIENCE), pytest.raises(ServerCallError, match="given up"):
+        with (
+            anyio.fail_after(PATIENCE),
+            pytest.raises(ServerCallError, match="cancelled meanwhile"),
+        ):
             await subscribing
         await features.subscribe(COUNTER)
 
@@ -203,7 +206,10 @@ async def test_a_server_that_is_not_there_cannot_be_asked() -> None:
         with pytest.raises(ServerCallError, match="not configured"):
             stage.features("nobody")
         await stage.watcher.until("asking", S.STOPPED)
-        with pytest.raises(ServerCallError, match="gone"), anyio.fail_after(PATIENCE):
+        with (
+            pytest.raises(ServerCallError, match="no longer connected"),
+            anyio.fail_after(PATIENCE),
+        ):
             await features.read_resource(COUNTER)
 
 

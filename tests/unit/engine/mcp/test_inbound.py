@@ -102,7 +102,7 @@ async def test_C09_an_address_is_opened_only_after_consent(era: ProtocolEra) -> 
         assert await result(calling) == {"action": "accept"}
         assert stage.opened == [ADDRESS]
         if era is ProtocolEra.HANDSHAKE:
-            told = "asking says that all is done at example.com."
+            told = "asking reports that you are done at example.com."
             await eventually(lambda: told in stage.notices())
         declined = start(stage, "visit")
         await stage.answer(UrlRequest, DECLINE)

@@ -87,7 +87,7 @@ async def test_a_start_that_takes_too_long_is_tried_again_with_advice(
         await stage.reach(S.RETRYING)
         failure = stage.supervisor.failure
         assert failure is not None
-        assert "did not get ready within" in failure.reason
+        assert "was not ready within" in failure.reason
         assert failure.advice
         stage.connection.may_open.set()
         stage.supervisor.restart()

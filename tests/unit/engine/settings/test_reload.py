@@ -217,7 +217,7 @@ async def test_what_is_not_applied_live_is_said(stage: Stage) -> None:
     async with stage.following():
         stage.machine.write("user", {"gemdeck": {"maxToolCalls": 7}})
         await eventually(lambda: stage.notices)
-        assert "counts from the next start on" in stage.notices[0].text
+        assert "take effect at the next start" in stage.notices[0].text
         stage.machine.write(
             "user",
             {

@@ -85,7 +85,7 @@ class Elicitation:
             return
         address, done = opened
         done.set()
-        self._notify(Severity.INFO, f"{self._server} says that all is done at {address.host}.")
+        self._notify(Severity.INFO, f"{self._server} reports that you are done at {address.host}.")
 
     async def _fill_in(self, form: Form, message: str) -> types.ElicitResult:
         answer: Answer = {}
@@ -147,7 +147,7 @@ class Elicitation:
         request = FormRequest(
             id=self._context.desk.new_id(),
             server=self._server,
-            message=f"Finish what you have opened. Accepting then calls {tool} once more.",
+            message=f"Finish in the browser first. Accepting then calls {tool} again.",
             fields=(),
         )
         is_done = False

@@ -107,7 +107,7 @@ def _warning(scheme: str, host: str, shown_host: str) -> str:
         other = f" It reads as {shown_host}" if shown_host != host else " It is not readable"
         return f"The host is written in letters that can imitate others.{other}."
     if is_loopback(host):
-        return "It leads to this very computer."
+        return "It leads to this computer."
     if _is_number(host):
         return "The host is a bare number, not a name."
     if scheme == "http":

@@ -280,8 +280,8 @@ def _claims(annotations: Mapping[str, Any]) -> tuple[str, ...]:
         ("destructiveHint", True): "destructive",
         ("destructiveHint", False): "not destructive",
         ("idempotentHint", True): "repeatable without further effect",
-        ("openWorldHint", True): "reaches out to the world",
-        ("openWorldHint", False): "stays in its own world",
+        ("openWorldHint", True): "contacts outside systems",
+        ("openWorldHint", False): "contacts no outside systems",
     }
     return tuple(word for (key, value), word in words.items() if annotations.get(key) is value)
 

@@ -253,7 +253,9 @@ class Connection:
                 "The call was not run: the server needs an address to be opened before it."
             )
         if error.code == REFUSED and self.info.is_stateless:
-            return ToolCallError("The call ended because the text it wanted was refused.")
+            return ToolCallError(
+                "The call ended because the generated text it asked for was refused."
+            )
         if error.code != types.CONNECTION_CLOSED or error.error.message != CLOSED:
             # Servers also use the code of a closed connection for errors of their own.
             text = self._clean(error.error.message)
@@ -262,7 +264,7 @@ class Connection:
         words = "\n".join(self._log.tail(5))
         return ToolCallError(
             f"The server {reason} during the call; whether it had any effect is unknown."
-            + (f" Its last words:\n{words}" if words else "")
+            + (f" Its last output:\n{words}" if words else "")
         )
 
     async def _reason_of_end(self) -> str:
@@ -290,7 +292,7 @@ class Connection:
             if isinstance(cause, MCPError) and cause.code == types.CONNECTION_CLOSED:
                 return ServerError(
                     f"{await self._reason_of_end()} before it was ready",
-                    "Its last words are in its log.",
+                    "Its last output is in its log.",
                 )
             if isinstance(cause, MCPError):
                 return ServerError(

@@ -33,7 +33,7 @@ LOCK_WAIT: Final = 2.0
 FILE_NAME: Final = "eras.json"
 
 _log: Final = logging.getLogger(__name__)
-_REFUSAL: Final = "The server wanted to ask back, which it can only over the older protocol."
+_REFUSAL: Final = "The server asked for input, which only the older protocol supports."
 _SETTING: Final = "gemdeck.protocols"
 
 

@@ -152,7 +152,7 @@ class Features:
     async def set_log_level(self, level: str) -> None:
         """Set the level from which the server logs."""
         if not takes_log_level(self._client):
-            raise ServerCallError("The server takes no log level.")
+            raise ServerCallError("The server does not support log levels.")
         if level not in LOG_LEVELS:
             raise ServerCallError(f"There is no log level {sanitize_line(level, 40)!r}.")
         async with self._requesting(QUICK_TIMEOUT):
@@ -202,7 +202,7 @@ class Features:
     async def _requesting(self, seconds: float) -> AsyncIterator[None]:
         """Limit a request, and convert SDK errors to `ServerCallError`."""
         if self._is_closed:
-            raise ServerGoneError("The server is gone.")
+            raise ServerGoneError("The server is no longer connected.")
         try:
             async with self._call_timeout.watch(seconds):
                 yield
@@ -224,11 +224,11 @@ def takes_log_level(client: Client) -> bool:
 def _call_error(error: MCPError) -> ServerCallError:
     match error.code:
         case types.CONNECTION_CLOSED:
-            return ServerGoneError("The server is gone.")
+            return ServerGoneError("The server is no longer connected.")
         case types.METHOD_NOT_FOUND:
-            return ServerCallError("The server does not know how to do that.")
+            return ServerCallError("The server does not support this request.")
         case code if code == REFUSED:
-            return ServerCallError("The server needed a generation, which was refused.")
+            return ServerCallError("The server asked for generated text, which was refused.")
         case code if code in OWN_CODES:
             return ServerGoneError(f"The server {sanitize_line(error.error.message)}.")
         case code:

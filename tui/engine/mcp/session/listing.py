@@ -166,10 +166,10 @@ class ListChanges:
             except MCPError:
                 return False
             except ServerError as error:
-                words = f"its tools changed and {error.reason}; the old ones are shown"
+                words = f"its tools changed, but {error.reason}; the old list is kept"
                 self._log.add("gemdeck", Severity.WARNING, words)
                 continue
-            self._log.add("gemdeck", Severity.INFO, f"changed, listed again: {', '.join(kinds)}")
+            self._log.add("gemdeck", Severity.INFO, f"changed; list reloaded: {', '.join(kinds)}")
             return True
 
 

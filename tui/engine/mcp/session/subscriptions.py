@@ -94,7 +94,7 @@ class Subscriptions:
 
         def give_up(_ended: "asyncio.Task[None]") -> None:
             if not accepted.done():
-                accepted.set_exception(ServerCallError("It was given up meanwhile."))
+                accepted.set_exception(ServerCallError("It was cancelled meanwhile."))
 
         task = asyncio.create_task(self._listen(uri, accepted), name=f"listen to {uri!r}")
         task.add_done_callback(give_up)
@@ -112,7 +112,7 @@ class Subscriptions:
                     elif stream.honored.resource_subscriptions:
                         accepted.set_result(None)
                     else:
-                        raise ServerCallError("The server does not announce changes of it.")
+                        raise ServerCallError("The server does not report changes to it.")
                     wait = FIRST_WAIT
                     async for event in stream:
                         if isinstance(event, ResourceUpdated):

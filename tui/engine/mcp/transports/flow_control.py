@@ -179,6 +179,6 @@ def _flood() -> FloodError:
     return FloodError(
         f"sent more than {RATE:,.0f} messages or {RATE * PIECE / 2**20:.0f} MiB a second "
         f"for {MAX_EXCESS:.0f} s",
-        "Its log may say what it is about; r restarts it.",
+        "Its log may say why; r restarts it.",
         permanent=True,
     )

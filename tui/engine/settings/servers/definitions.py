@@ -14,7 +14,7 @@ from tui.engine.settings.sources.expansion import Expansion
 from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStatus, Transport
 from tui.text import sanitize_line
 
-REVIEW_ADVICE: Final = "Press s on it to review it, or Review this folder in the palette."
+REVIEW_ADVICE: Final = "Press t to review it, or use “Review this folder” in the palette."
 """What the user can do about a server that waits for an answer."""
 
 

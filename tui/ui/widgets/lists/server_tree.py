@@ -17,21 +17,19 @@ from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
 from tui.model.servers import Failure, ServerId, ServerStatus, ServerView
+from tui.text import counted
 from tui.ui import keymap
 from tui.ui.widgets.status import GLYPHS, TONES, Tone, status_word
 from tui.ui.widgets.text.plain import count, fit, ink, one_line, plain_label
 
-STATUS_WIDTH: Final = 13
-"""Cells of the status column; the longest word, ``needs sign-in``, fills it."""
+MIN_NAME: Final = 4
+"""Cells of a server's name that are shown however narrow the tree is."""
 
 MAX_REASON_ROWS: Final = 4
 """Rows of a failure's reason, and of its advice."""
 
 MAX_STDERR_ROWS: Final = 3
 """Last lines of standard error shown below a server that failed or retries."""
-
-ERA_BADGE: Final = " 2026"
-"""Marks a stateless connection: revision 2026-07-28 of MCP or later."""
 
 UNREVIEWED: Final = Failure("Not trusted yet.", "Press t to review what it would run.")
 """Shown below an untrusted server without another reason."""
@@ -94,13 +92,6 @@ def _catalog_rows(view: ServerView) -> Iterator[TreeRow]:
     if view.status is ServerStatus.READY or any(number for _, number in numbers):
         for kind, number in numbers:
             yield TreeRow(kind, view.id, kind.value, number)
-
-
-def _era_badge(view: ServerView, width: int) -> str:
-    """Return the badge of a stateless connection if it fits beside the server's name."""
-    if view.info is None or not view.info.is_stateless:
-        return ""
-    return ERA_BADGE if cell_len(view.id) + len(ERA_BADGE) <= width else ""
 
 
 class ServerTree(Tree[TreeRow], inherit_bindings=False):
@@ -233,20 +224,20 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
         return self._child_label(row, base_style, style)
 
     def _server_label(self, view: ServerView, base_style: Style, style: Style) -> Text:
+        """Draw the name and, on the right, the status; the number of tools if there is room."""
         tone = self._tone(TONES[view.status])
+        width = self.size.width - cell_len(f"{GLYPHS[view.status]}  ")
+        name = one_line(view.id)
         word = status_word(view, monotonic())
         if view.status is ServerStatus.READY:
-            number = f"{count(len(view.catalog.tools))} t"
-            word = word + number.rjust(STATUS_WIDTH - len(word))
-        width = max(4, self.size.width - 2 - 1 - STATUS_WIDTH)
-        badge = _era_badge(view, width)
-        name = fit(one_line(view.id), width - len(badge))
+            full = f"{word}, {counted(len(view.catalog.tools), 'tool')}"
+            word = full if cell_len(name) + len(full) <= width else word
+        name = fit(name, max(MIN_NAME, width - len(word)))
         fold = Style(meta={"toggle": True})
         return Text.assemble(
             (f"{GLYPHS[view.status]} ", base_style + tone + style + tone + fold),
             (name, base_style + style + fold),
-            (f"{badge} ", base_style + style + self._tone(Tone.OFF)),
-            (fit(word, STATUS_WIDTH), base_style + style + self._tone(Tone.OFF)),
+            (f" {word}", base_style + style + self._tone(Tone.OFF)),
         )
 
     def _child_label(self, row: TreeRow, base_style: Style, style: Style) -> Text:

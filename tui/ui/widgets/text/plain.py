@@ -46,6 +46,16 @@ def fit(text: str, width: int) -> str:
     return text + " " * (width - length)
 
 
+def fit_end(text: str, width: int) -> str:
+    """Cut one line on the left to at most `width` cells, including an ellipsis."""
+    if cell_len(text) <= width:
+        return text
+    kept = text[-width:]
+    while cell_len(kept) >= width:
+        kept = kept[1:]
+    return f"…{kept}"
+
+
 def plain_label(text: str, style: str | Style = "") -> Text:
     """Return a label for `Tree` and `DataTable`, which parse bare strings as markup."""
     return Text(one_line(text), style=style, no_wrap=True, end="")

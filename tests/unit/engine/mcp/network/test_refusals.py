@@ -47,8 +47,8 @@ def refusing(handler: Handler) -> RawServer:
     [
         (400, S.RETRYING, "refused the request: HTTP 400 Bad Request", "Check `url`"),
         (404, S.RETRYING, "offers nothing at this address (HTTP 404)", "/mcp"),
-        (405, S.FAILED, "takes no messages at this address (HTTP 405)", '"sse"'),
-        (429, S.RETRYING, "asks for a pause (HTTP 429) of 30 s", "later"),
+        (405, S.FAILED, "accepts no messages at this address (HTTP 405)", '"sse"'),
+        (429, S.RETRYING, "asks to slow down (HTTP 429) of 30 s", "later"),
         (500, S.RETRYING, "failed: HTTP 500 Internal Server Error", "try again later"),
         (503, S.RETRYING, "failed: HTTP 503 Service Unavailable", "try again later"),
         (599, S.RETRYING, "failed: HTTP 599", "try again later"),
@@ -89,7 +89,7 @@ async def test_a_sign_in_is_not_looked_for_over_sse() -> None:
 async def test_credentials_turned_down_later_end_in_a_sign_in() -> None:
     async with RawServer(on={"tools/call": answer(401)}) as server:
         async with connected(server.url) as (manager, watcher):
-            with pytest.raises(ToolCallError, match=r"wants a sign-in .* had no effect"):
+            with pytest.raises(ToolCallError, match=r"requires sign-in .* had no effect"):
                 await call(manager, "echo")
             await watcher.until(WEB, S.READY, S.NEEDS_SIGN_IN)
         assert len(server.calls()) == 1

@@ -142,7 +142,7 @@ async def test_a_call_whose_fate_is_unknown_is_never_repeated() -> None:
 
     async with RawServer(sessions=set()) as server, connected(server.url) as (manager, watcher):
         server.on["tools/call"] = cut
-        with pytest.raises(ToolCallError, match=r"broke the connection off .* is unknown"):
+        with pytest.raises(ToolCallError, match=r"closed the connection .* is unknown"):
             await call(manager, "echo")
         assert len(server.calls()) == 1
         del server.on["tools/call"]
@@ -164,7 +164,7 @@ async def test_an_answer_cut_in_its_middle_fails_its_call_only() -> None:
         # An answer that began shows that the server lives, however often it breaks off.
         for handler in (cut, cut_stream) * dispatcher_module.MAX_BREAKS:
             server.on["tools/call"] = handler
-            with pytest.raises(ToolCallError, match=r"broke the connection off .* is unknown"):
+            with pytest.raises(ToolCallError, match=r"closed the connection .* is unknown"):
                 await call(manager, "echo")
         del server.on["tools/call"]
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI

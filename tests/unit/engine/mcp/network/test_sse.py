@@ -68,7 +68,7 @@ async def test_a_stream_that_ends_before_its_endpoint_is_a_failure() -> None:
         await exchange.begin(200, content_type="text/event-stream")
 
     async with SseServer(on={"GET": end}) as server:
-        assert "broke the connection off" in await reason(server.url, Transport.SSE)
+        assert "closed the connection" in await reason(server.url, Transport.SSE)
 
 
 async def test_a_page_instead_of_a_stream_is_named() -> None:
@@ -105,7 +105,7 @@ async def test_a_drop_of_the_stream_is_noticed_at_once(measure: Measure) -> None
         measure(f"idle SSE stream dropped: noticed after {seconds * 1000:.1f} ms")
         assert seconds < 1
         assert change.failure is not None
-        assert change.failure.reason == "broke off its event stream"
+        assert change.failure.reason == "closed its event stream"
 
 
 async def test_a_drop_during_a_call_leaves_its_fate_unknown() -> None:

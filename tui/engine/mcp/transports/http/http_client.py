@@ -280,7 +280,7 @@ def _too_large() -> ExchangeError:
 
 
 def _damaged() -> ExchangeError:
-    return ExchangeError(ServerError("sent an answer that is damaged"))
+    return ExchangeError(ServerError("sent a corrupted answer"))
 
 
 def _keepalive_options() -> list[tuple[int, int, int]]:

@@ -25,7 +25,7 @@ _USE_HEADERS: Final = (
     'the settings, such as "Authorization": "Bearer …".'
 )
 _CHECK_NETWORK: Final = "Check the address, the network and the proxy settings."
-_LATER: Final = "The fault lies with the server or a proxy in front of it; try again later."
+_LATER: Final = "The server or a proxy in front of it is at fault; try again later."
 
 
 class Outcome(StrEnum):
@@ -105,14 +105,14 @@ def network_error(error: Exception, url: httpx2.URL, status: int = 0) -> Exchang
                 ServerError("has too many requests under way"), Outcome.NOT_EXECUTED
             )
         case httpx2.TimeoutException():
-            return ExchangeError(ServerError("took the request too slowly", _LATER))
+            return ExchangeError(ServerError("accepted the request too slowly", _LATER))
         case _:
             return cut_error(status)
 
 
 def cut_error(status: int = 0) -> ExchangeError:
     """Return the error of a response that broke off."""
-    reason = "broke the connection off before its answer was complete"
+    reason = "closed the connection before its answer was complete"
     return ExchangeError(ServerError(reason), status=status, is_cut=True)
 
 
@@ -215,7 +215,7 @@ def _refused(response: httpx2.Response) -> ServerError:
     status = response.status_code
     match status:
         case 401:
-            return SignInError("wants a sign-in (HTTP 401)", _USE_HEADERS)
+            return SignInError("requires sign-in (HTTP 401)", _USE_HEADERS)
         case 403:
             return ServerError("refused access (HTTP 403)", _USE_HEADERS)
         case 404 | 410:
@@ -225,19 +225,21 @@ def _refused(response: httpx2.Response) -> ServerError:
             )
         case 405:
             return ServerError(
-                "takes no messages at this address (HTTP 405)",
+                "accepts no messages at this address (HTTP 405)",
                 'Check `url`, and whether `type` should be "http" or "sse".',
                 permanent=True,
             )
         case 407:
             return ServerError(
-                "could not be reached: the proxy wants a sign-in (HTTP 407)",
+                "could not be reached: the proxy requires sign-in (HTTP 407)",
                 "Check HTTP_PROXY and HTTPS_PROXY.",
             )
         case 413:
             return ServerError("refused the request because it is too large (HTTP 413)")
         case 429:
-            return ServerError(f"asks for a pause (HTTP 429){_pause(response)}", "Try again later.")
+            return ServerError(
+                f"asks to slow down (HTTP 429){_pause(response)}", "Try again later."
+            )
         case _ if status >= 500:
             return ServerError(f"failed: {_named(status)}", _LATER)
         case _:

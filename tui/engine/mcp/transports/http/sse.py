@@ -97,7 +97,7 @@ class ServerSentEvents:
             if not self._endpoint.done():
                 self._endpoint.set_exception(fault)
             elif fault.is_cut:
-                await self._dispatcher.end(ServerError("broke off its event stream"))
+                await self._dispatcher.end(ServerError("closed its event stream"))
             else:
                 await self._dispatcher.end(fault.error)
 

@@ -249,9 +249,7 @@ class StreamableHttp:
             await asyncio.sleep(position.retry or _pause(attempts))
             attempts += 1
         if was_open:
-            self._dispatcher.remark(
-                "its stream of announcements is lost; restart it to see changes"
-            )
+            self._dispatcher.remark("its stream of changes was lost; restart it to see changes")
 
     @asynccontextmanager
     async def _open_stream(self, position: StreamPosition) -> AsyncIterator[httpx2.Response]:

@@ -126,8 +126,8 @@ def own_program(
         return definition.program
     found = resolve_program(definition.command, environment, folder, avoid)
     if definition.program:
-        reason = f"its program is not where it was: {definition.program}; now there is {found}"
-        raise ServerError(reason, "Restart gemdeck if that is right.", permanent=True)
+        reason = f"its program was {definition.program} and is now {found}"
+        raise ServerError(reason, "If that is right, restart gemdeck.", permanent=True)
     return found
 
 
