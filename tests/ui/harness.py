@@ -125,7 +125,7 @@ class ChatApp(App[None]):
         self.query_one("#other").display = False
         self.bridge.start()
         self.pending.start()
-        self.chat.focus_composer()
+        self.chat.composer.focus()
 
     def on_unmount(self) -> None:
         self.bridge.stop()

@@ -17,6 +17,7 @@ from tui.model.chat import (
     TurnState,
     Usage,
 )
+from tui.model.requests import PendingRequest
 from tui.model.servers import TROUBLED, UNDECIDED, ServerId, ServerView
 from tui.store.state import (
     MAX_LOG_LINES,
@@ -39,6 +40,11 @@ _NOTICE: Final = 100
 
 def reduce(state: AppState, event: e.Event) -> AppState:
     """Return the state after `event`; the same object if nothing changed."""
+    after = _reduce(state, event)
+    return state if after == state else after
+
+
+def _reduce(state: AppState, event: e.Event) -> AppState:
     match event:
         case e.ServersConfigured():
             old = {view.id: view for view in state.servers}
@@ -47,58 +53,15 @@ def reduce(state: AppState, event: e.Event) -> AppState:
         case e.ServerStatusChanged() | e.CatalogChanged() | e.ServerLogged():
             return _reduce_server(state, event)
         case e.ModelSelected(model):
-            return replace(state, model=model) if model != state.model else state
+            return replace(state, model=model)
         case e.NoticeRaised(notice):
             notices = (*state.notices, notice)[-MAX_NOTICES:]
             return replace(state, notices=notices, notice_count=state.notice_count + 1)
-        case e.RequestRaised() | e.RequestSettled():
-            return _reduce_request(state, event)
-        case e.ResourceRead() | e.SubscriptionChanged() | e.ArgumentCompleted():
-            return _reduce_answer(state, event)
-        case e.LogLevelChanged(server, level):
-            return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
-        case e.FolderTrustChanged() | e.GrantsChanged() | e.ToolExplained():
-            return _reduce_consent(state, event)
-        case e.ToolCallDecided() | e.ToolRuleChanged():
-            return state  # for the audit log
-        case e.ConversationEvent(conversation=key):
-            before = state.conversations.get(key, ConversationState())
-            after = _reduce_conversation(before, event)
-            if after is before:
-                return state
-            return replace(
-                state, conversations=MappingProxyType({**state.conversations, key: after})
-            )
-
-
-def _reduce_request(state: AppState, event: e.RequestRaised | e.RequestSettled) -> AppState:
-    match event:
         case e.RequestRaised(request):
-            if any(other.id == request.id for other in state.pending):
-                pending = tuple(request if r.id == request.id else r for r in state.pending)
-            else:
-                pending = (*state.pending, request)
+            return replace(state, pending=_with_request(state.pending, request))
         case e.RequestSettled(request_id):
             pending = tuple(r for r in state.pending if r.id != request_id)
-    return replace(state, pending=pending) if pending != state.pending else state
-
-
-def _reduce_consent(
-    state: AppState, event: e.FolderTrustChanged | e.GrantsChanged | e.ToolExplained
-) -> AppState:
-    match event:
-        case e.FolderTrustChanged(trust):
-            return replace(state, folder_trust=trust) if trust != state.folder_trust else state
-        case e.GrantsChanged(grants):
-            return replace(state, grants=grants) if grants != state.grants else state
-        case e.ToolExplained(standing):
-            return replace(state, standing=standing)
-
-
-def _reduce_answer(
-    state: AppState, event: e.ResourceRead | e.SubscriptionChanged | e.ArgumentCompleted
-) -> AppState:
-    match event:
+            return replace(state, pending=pending)
         case e.ResourceRead():
             return replace(state, resource=event)
         case e.ArgumentCompleted():
@@ -107,6 +70,28 @@ def _reduce_answer(
             one = frozenset({(server, uri)})
             changed = state.subscriptions | one if subscribed else state.subscriptions - one
             return replace(state, subscriptions=changed)
+        case e.LogLevelChanged(server, level):
+            return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
+        case e.FolderTrustChanged(trust):
+            return replace(state, folder_trust=trust)
+        case e.GrantsChanged(grants):
+            return replace(state, grants=grants)
+        case e.ToolExplained(standing):
+            return replace(state, standing=standing)
+        case e.ToolCallDecided() | e.ToolRuleChanged():
+            return state  # for the audit log
+        case e.ConversationEvent(conversation=key):
+            before = state.conversations.get(key, ConversationState())
+            conversations = {**state.conversations, key: _reduce_conversation(before, event)}
+            return replace(state, conversations=MappingProxyType(conversations))
+
+
+def _with_request(
+    pending: tuple[PendingRequest, ...], request: PendingRequest
+) -> tuple[PendingRequest, ...]:
+    if any(other.id == request.id for other in pending):
+        return tuple(request if other.id == request.id else other for other in pending)
+    return (*pending, request)
 
 
 def _reduce_server(
@@ -144,7 +129,7 @@ def _with_server(
     state: AppState, server: ServerId, change: Callable[[ServerView], ServerView]
 ) -> AppState:
     servers = tuple(change(view) if view.id == server else view for view in state.servers)
-    return replace(state, servers=servers) if servers != state.servers else state
+    return replace(state, servers=servers)
 
 
 def _reduce_conversation(
@@ -152,15 +137,9 @@ def _reduce_conversation(
 ) -> ConversationState:
     match event:
         case e.QueueChanged(length):
-            return (
-                replace(conversation, queued=length)
-                if length != conversation.queued
-                else conversation
-            )
+            return replace(conversation, queued=length)
         case e.UsageReported(usage):
-            return (
-                replace(conversation, usage=usage) if usage != conversation.usage else conversation
-            )
+            return replace(conversation, usage=usage)
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
             return _reduce_turn(conversation, event)
         case _:
@@ -182,11 +161,7 @@ def _reduce_turn(
                 unsent=None,
             )
         case e.TurnPhaseChanged(turn, phase):
-            if (
-                conversation.turn is None
-                or conversation.turn.id != turn
-                or conversation.turn.phase is phase
-            ):
+            if conversation.turn is None or conversation.turn.id != turn:
                 return conversation
             return replace(conversation, turn=replace(conversation.turn, phase=phase))
         case e.TurnFinished(turn, _, text):
@@ -287,8 +262,6 @@ def _with_entry(
     live = tuple(
         change(entry) if entry.id == entry_id else entry for entry in conversation.transcript.live
     )
-    if live == conversation.transcript.live:
-        return conversation
     return replace(conversation, transcript=replace(conversation.transcript, live=live))
 
 

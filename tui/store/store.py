@@ -1,7 +1,7 @@
 """The store: holds the current snapshot, applies events, and notifies listeners."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from tui.store.state import AppState
 
@@ -10,17 +10,6 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 
 Listener = Callable[[AppState], None]
 Unsubscribe = Callable[[], None]
-
-
-class StateSource(Protocol):
-    """Read access to the state."""
-
-    @property
-    def state(self) -> AppState:
-        """The current snapshot."""
-
-    def listen(self, listener: Listener) -> Unsubscribe:
-        """Call `listener` with each new snapshot."""
 
 
 class Store:

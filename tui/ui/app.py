@@ -21,7 +21,7 @@ from textual.timer import Timer
 
 from tui.store.commands import Commands
 from tui.store.state import AppState
-from tui.store.store import StateSource
+from tui.store.store import Store
 from tui.ui import keymap, themes
 from tui.ui.bridge import StoreBridge
 from tui.ui.questions.arming import Keyboard
@@ -81,7 +81,6 @@ class GemdeckApp(App[int], inherit_bindings=False):
     """
 
     TITLE = NAME
-    ENABLE_COMMAND_PALETTE = True
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_deck_commands}
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.EVERYWHERE)
     CSS_PATH: ClassVar[list[str | PurePath]] = [
@@ -90,7 +89,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     def __init__(
         self,
-        store: StateSource,
+        store: Store,
         commands: Commands,
         *,
         preferences: UiPreferences,
@@ -180,9 +179,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     def _painted(self) -> None:
         self._has_painted = True
-        callback, self._on_first_paint = self._on_first_paint, None
-        if callback is not None:
-            callback()
+        if self._on_first_paint is not None:
+            self._on_first_paint()
         from tui.ui.pending import PendingController  # noqa: PLC0415 - after the first frame
 
         self._pending = PendingController(self, self.bridge, self.commands, self.keyboard)
@@ -196,11 +194,6 @@ class GemdeckApp(App[int], inherit_bindings=False):
         """Set the user's keys by binding id; all others keep their defaults."""
         self._own_keys = dict(keymap)
         super().set_keymap(keymap)
-
-    def update_keymap(self, keymap: Keymap) -> None:
-        """Add keys by binding id to those already set."""
-        self._own_keys |= keymap
-        super().update_keymap(keymap)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [*super().get_line_filters(), self._control_filter]

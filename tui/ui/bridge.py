@@ -5,6 +5,7 @@ Ten thousand events become a handful of repaints. An idle app has no timer.
 
 from collections.abc import Callable
 from contextvars import Context, copy_context
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
@@ -13,7 +14,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui.store.state import AppState
-from tui.store.store import StateSource
+from tui.store.store import Store
 
 T = TypeVar("T")
 
@@ -26,22 +27,20 @@ MIN_WAIT: Final = 0.005
 _UNSEEN: Final = object()
 
 
+@dataclass(slots=True)
 class _Watch(Generic[T]):
     """A widget's subscription to a part of the state."""
 
-    def __init__(
-        self, widget: Widget, selector: Callable[[AppState], T], callback: Callable[[T], None]
-    ) -> None:
-        self.widget = widget
-        self._selector = selector
-        self._callback = callback
-        self._last: T | object = _UNSEEN
+    widget: Widget
+    selector: Callable[[AppState], T]
+    callback: Callable[[T], None]
+    last: T | object = _UNSEEN
 
     def update(self, state: AppState) -> None:
-        value = self._selector(state)
-        if value is not self._last and value != self._last:
-            self._last = value
-            self._callback(value)
+        value = self.selector(state)
+        if value is not self.last and value != self.last:
+            self.last = value
+            self.callback(value)
 
 
 class StoreBridge:
@@ -52,7 +51,7 @@ class StoreBridge:
         source: The store; it must publish snapshots on the app's event loop.
     """
 
-    def __init__(self, app: App[Any], source: StateSource) -> None:
+    def __init__(self, app: App[Any], source: Store) -> None:
         self._app = app
         self._source = source
         self._watches: list[_Watch[Any]] = []

@@ -1,7 +1,7 @@
 """The deck's key bindings as data.
 
-A user's keymap refers to the ids (`App.set_keymap`), so they must not change. The composer, the
-transcript and the questions bind their own keys; help reads those from the widgets.
+A user's keymap refers to the ids (`App.set_keymap`), so they must not change. The questions bind
+their own keys; help reads those from the widgets.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from textual.app import App
-from textual.binding import Binding, BindingType
+from textual.binding import ActiveBinding, Binding, BindingType
 
 
 class Place(StrEnum):
@@ -27,8 +27,12 @@ class Place(StrEnum):
     RESOURCES = "Resources"
     ACTIVITY = "Activity"
     LOG = "Log"
+    CHAT = "Chat"
+    MESSAGE = "Message"
+    CONVERSATION = "Conversation"
     SIDE = "Side panes"
     DIALOG = "Dialogs"
+    VIEWER = "Viewer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +43,9 @@ class Key:
         id: The binding id.
         keys: Textual key names, separated by commas.
         action: The action of the node that binds it.
-        label: A word or two for the key bars.
+        label: A word or two for the key bars; if empty, they do not show it.
         description: One line for the help.
         place: Where it works.
-        show: Whether key bars show it.
         priority: Whether it works whatever has focus, dialogs included. The keys of `Place.DECK`
             always have priority over the focused widget.
         display: How to write the key if Textual's name would be unclear.
@@ -54,7 +57,6 @@ class Key:
     label: str
     description: str
     place: Place
-    show: bool = True
     priority: bool = False
     display: str | None = None
 
@@ -65,7 +67,7 @@ class Key:
             self.label,
             id=self.id,
             tooltip=self.description,
-            show=self.show,
+            show=bool(self.label),
             priority=self.priority or self.place is Place.DECK,
             key_display=self.display,
         )
@@ -76,18 +78,7 @@ _P = Place
 GENERAL: Final = (Place.EVERYWHERE, Place.DECK)
 """Places whose keys work in every pane."""
 
-LOCAL: Final = (
-    Place.SERVERS,
-    Place.LIST,
-    Place.TOOLS,
-    Place.GRANTS,
-    Place.INSERT,
-    Place.PROMPTS,
-    Place.RESOURCES,
-    Place.ACTIVITY,
-    Place.LOG,
-    Place.SIDE,
-)
+LOCAL: Final = tuple(place for place in Place if place not in (*GENERAL, _P.DIALOG))
 """Places whose keys work in one kind of pane."""
 
 KEYS: Final = (
@@ -111,14 +102,13 @@ KEYS: Final = (
         "app.question",
         "f8",
         "app.open_question",
-        "question",
+        "",
         "Open the waiting question",
         _P.EVERYWHERE,
-        show=False,
         priority=True,
     ),
     Key("app.quit", "ctrl+q", "quit", "quit", "Quit at once", _P.EVERYWHERE, priority=True),
-    Key("app.copy-hint", "ctrl+c", "help_quit", "", "", _P.EVERYWHERE, show=False),
+    Key("app.copy-hint", "ctrl+c", "help_quit", "", "", _P.EVERYWHERE),
     Key("servers.restart", "r", "restart", "restart", "Restart the server", _P.SERVERS),
     Key(
         "servers.start-stop",
@@ -152,39 +142,25 @@ KEYS: Final = (
     ),
     Key("servers.grants", "g", "screen.grants", "grants", "Show the rules for tools", _P.SERVERS),
     Key(
-        "servers.review",
-        "t",
-        "review_folder",
-        "",
-        "Review what this folder would run",
-        _P.SERVERS,
-        show=False,
+        "servers.review", "t", "review_folder", "", "Review what this folder would run", _P.SERVERS
     ),
-    Key("servers.up", "up", "cursor_up", "", "One row up", _P.SERVERS, show=False),
-    Key("servers.down", "down", "cursor_down", "", "One row down", _P.SERVERS, show=False),
-    Key("servers.page-up", "pageup", "page_up", "", "One page up", _P.SERVERS, show=False),
-    Key("servers.page-down", "pagedown", "page_down", "", "One page down", _P.SERVERS, show=False),
-    Key("servers.first", "home", "scroll_home", "", "First row", _P.SERVERS, show=False),
-    Key("servers.last", "end", "scroll_end", "", "Last row", _P.SERVERS, show=False),
-    Key(
-        "servers.toggle",
-        "space",
-        "toggle_fold",
-        "",
-        "Fold or unfold the server",
-        _P.SERVERS,
-        show=False,
-    ),
-    Key("servers.fold", "left", "fold", "", "Fold the server", _P.SERVERS, show=False),
-    Key("servers.unfold", "right", "unfold", "", "Unfold the server", _P.SERVERS, show=False),
+    Key("servers.up", "up", "cursor_up", "", "One row up", _P.SERVERS),
+    Key("servers.down", "down", "cursor_down", "", "One row down", _P.SERVERS),
+    Key("servers.page-up", "pageup", "page_up", "", "One page up", _P.SERVERS),
+    Key("servers.page-down", "pagedown", "page_down", "", "One page down", _P.SERVERS),
+    Key("servers.first", "home", "scroll_home", "", "First row", _P.SERVERS),
+    Key("servers.last", "end", "scroll_end", "", "Last row", _P.SERVERS),
+    Key("servers.toggle", "space", "toggle_fold", "", "Fold or unfold the server", _P.SERVERS),
+    Key("servers.fold", "left", "fold", "", "Fold the server", _P.SERVERS),
+    Key("servers.unfold", "right", "unfold", "", "Unfold the server", _P.SERVERS),
     Key("list.filter", "slash", "filter", "filter", "Filter the list", _P.LIST),
     Key("list.clear", "escape", "clear_filter", "clear", "Clear the filter", _P.LIST),
-    Key("list.up", "up", "move(-1)", "", "One row up", _P.LIST, show=False),
-    Key("list.down", "down", "move(1)", "", "One row down", _P.LIST, show=False),
-    Key("list.page-up", "pageup", "page(-1)", "", "One page up", _P.LIST, show=False),
-    Key("list.page-down", "pagedown", "page(1)", "", "One page down", _P.LIST, show=False),
-    Key("list.first", "home", "first", "", "First row", _P.LIST, show=False),
-    Key("list.last", "end", "last", "", "Last row", _P.LIST, show=False),
+    Key("list.up", "up", "move(-1)", "", "One row up", _P.LIST),
+    Key("list.down", "down", "move(1)", "", "One row down", _P.LIST),
+    Key("list.page-up", "pageup", "page(-1)", "", "One page up", _P.LIST),
+    Key("list.page-down", "pagedown", "page(1)", "", "One page down", _P.LIST),
+    Key("list.first", "home", "first", "", "First row", _P.LIST),
+    Key("list.last", "end", "last", "", "Last row", _P.LIST),
     Key("tools.details", "enter", "choose", "details", "Show details", _P.TOOLS, display="↵"),
     Key("tools.review", "v", "review", "review", "Review what the server changed", _P.TOOLS),
     Key("tools.schema", "v", "schema", "schema", "Show or hide the schema", _P.TOOLS),
@@ -218,17 +194,60 @@ KEYS: Final = (
     Key("activity.next", "right", "turn(1)", "next server", "Show the next server", _P.ACTIVITY),
     Key("activity.back", "left", "turn(-1)", "previous", "Show the previous server", _P.ACTIVITY),
     Key("activity.level", "e", "level", "log level", "Set the server's log level", _P.ACTIVITY),
-    Key("log.up", "up", "scroll_up", "", "Scroll up", _P.LOG, show=False),
-    Key("log.down", "down", "scroll_down", "", "Scroll down", _P.LOG, show=False),
-    Key("log.page-up", "pageup", "page_up", "", "One page up", _P.LOG, show=False),
-    Key("log.page-down", "pagedown", "page_down", "", "One page down", _P.LOG, show=False),
-    Key("log.first", "home", "scroll_home", "", "Go to the start", _P.LOG, show=False),
-    Key("log.last", "end", "scroll_end", "", "Go to the end and follow it", _P.LOG, show=False),
+    Key("log.up", "up", "scroll_up", "", "Scroll up", _P.LOG),
+    Key("log.down", "down", "scroll_down", "", "Scroll down", _P.LOG),
+    Key("log.page-up", "pageup", "page_up", "", "One page up", _P.LOG),
+    Key("log.page-down", "pagedown", "page_down", "", "One page down", _P.LOG),
+    Key("log.first", "home", "scroll_home", "", "Go to the start", _P.LOG),
+    Key("log.last", "end", "scroll_end", "", "Go to the end and follow it", _P.LOG),
+    Key("chat.stop", "escape", "stop", "stop", "Stop the running turn", _P.CHAT, display="esc"),
+    Key("chat.page-up", "pageup", "scroll(-1)", "", "Earlier", _P.CHAT),
+    Key("chat.page-down", "pagedown", "scroll(1)", "", "Later", _P.CHAT),
+    Key("chat.end", "ctrl+end", "to_end", "", "Go to the end", _P.CHAT),
+    Key("composer.send", "enter", "send", "send", "Send the message", _P.MESSAGE, display="↵"),
+    Key(
+        "composer.new-line",
+        "ctrl+j,shift+enter",
+        "new_line",
+        "new line",
+        "Start a new line",
+        _P.MESSAGE,
+    ),
+    Key("composer.complete", "tab", "complete", "", "Complete a prompt or resource", _P.MESSAGE),
+    Key(
+        "composer.conversation",
+        "shift+tab",
+        "app.focus_previous",
+        "",
+        "Go to the conversation",
+        _P.MESSAGE,
+    ),
+    Key("composer.up", "up", "up", "", "Previous line or message", _P.MESSAGE),
+    Key("composer.down", "down", "down", "", "Next line or message", _P.MESSAGE),
+    Key("transcript.up", "up", "move(-1)", "", "Previous entry", _P.CONVERSATION),
+    Key("transcript.down", "down", "move(1)", "", "Next entry", _P.CONVERSATION),
+    Key("transcript.page-up", "pageup", "page_up", "", "One page up", _P.CONVERSATION),
+    Key("transcript.page-down", "pagedown", "page_down", "", "One page down", _P.CONVERSATION),
+    Key("transcript.home", "home", "home", "", "Go to the start", _P.CONVERSATION),
+    Key("transcript.end", "end", "end", "", "Go to the end", _P.CONVERSATION),
+    Key(
+        "transcript.open",
+        "enter,space",
+        "activate",
+        "open",
+        "Open or close the entry, or follow its link",
+        _P.CONVERSATION,
+        display="↵",
+    ),
+    Key("transcript.view", "v", "view", "whole text", "Show the whole text", _P.CONVERSATION),
+    Key("transcript.copy", "c", "copy", "copy", "Copy the text of the entry", _P.CONVERSATION),
     Key("side.chat", "escape", "screen.go('chat')", "chat", "Back to the chat", _P.SIDE),
     Key("dialog.close", "escape,f1,q", "close", "close", "Close", _P.DIALOG, display="esc"),
     Key("arguments.send", "ctrl+s", "send", "send", "Send or read it", _P.DIALOG, priority=True),
     Key("arguments.close", "escape", "close", "cancel", "Cancel", _P.DIALOG),
     Key("welcome.back", "escape", "back", "back", "Go back, or continue with the demo", _P.DIALOG),
+    Key("viewer.close", "v", "close", "", "Close", _P.VIEWER),
+    Key("viewer.copy", "c", "copy", "copy all", "Copy the whole text", _P.VIEWER),
 )
 """All keys of the deck, in the order of the help."""
 
@@ -241,6 +260,12 @@ def bindings(*places: Place, only: tuple[str, ...] = ()) -> list[BindingType]:
 def order(binding_id: str | None) -> int:
     """Return the index of a binding in `KEYS`; other bindings come last."""
     return next((i for i, key in enumerate(KEYS) if key.id == binding_id), len(KEYS))
+
+
+def key_of(app: App[Any], bindings: Mapping[str, ActiveBinding], binding_id: str) -> str:
+    """Return the active key of an action as shown on the screen, or nothing."""
+    found = (active.binding for active in bindings.values() if active.binding.id == binding_id)
+    return next(map(app.get_key_display, found), "")
 
 
 def displayed(app: App[Any], key: Key, overrides: Mapping[str, str]) -> tuple[str, ...]:

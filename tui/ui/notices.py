@@ -4,7 +4,6 @@ Toasts wait while a question is open: they would cover it, or be gone before it 
 """
 
 from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal
 
 from textual.widget import Widget
@@ -39,51 +38,36 @@ def _board_view(state: AppState) -> "tuple[bool, int, tuple[Notice, ...]]":
     return bool(state.pending), *notices_view(state)
 
 
-class NoticeBoard:
-    """Show each new notice once.
+class Toasts:
+    """Show each new notice once as a toast.
 
     Args:
-        owner: The widget that shows the toasts; the board works as long as it is mounted.
+        owner: The mounted widget that shows the toasts, for as long as it is mounted.
         bridge: Provides the notices.
     """
 
     def __init__(self, owner: Widget, bridge: StoreBridge) -> None:
         self._owner = owner
-        self._bridge = bridge
         self._count = 0
-        self._lines: deque[LogLine] = deque(maxlen=MAX_NOTICES)
         self._held: deque[Notice] = deque(maxlen=MAX_NOTICES)
-        self._listener: Callable[[], None] | None = None
-
-    @property
-    def lines(self) -> "tuple[LogLine, ...]":
-        return tuple(self._lines)
-
-    def start(self) -> None:
-        self._bridge.watch(self._owner, _board_view, self._on_notices)
-
-    def follow(self, listener: Callable[[], None]) -> None:
-        self._listener = listener
+        bridge.watch(owner, _board_view, self._on_notices)
 
     def _on_notices(self, view: "tuple[bool, int, tuple[Notice, ...]]") -> None:
         is_asking, count, notices = view
         new = notices[max(0, len(notices) - (count - self._count)) :] if count else ()
         self._count = count
-        self._lines.extend(map(_as_line, new))
         self._held.extend(notice for notice in new if notice.severity is not Severity.INFO)
         if not is_asking:
             held = tuple(self._held)
             self._held.clear()
             self._toast(held)
-        if new and self._listener is not None:
-            self._listener()
 
     def _toast(self, notices: "tuple[Notice, ...]") -> None:
         if len(notices) > MAX_TOASTS:
-            worst = Severity.ERROR if _holds(notices, Severity.ERROR) else Severity.WARNING
+            has_error = any(notice.severity is Severity.ERROR for notice in notices)
             self._owner.notify(
                 f"{len(notices)} new notices. Press F7 to see them.",
-                severity=_TOAST[worst],
+                severity="error" if has_error else "warning",
                 markup=False,
             )
             return
@@ -92,12 +76,9 @@ class NoticeBoard:
             self._owner.notify(text, severity=_TOAST[notice.severity], markup=False)
 
 
-def _as_line(notice: "Notice") -> "LogLine":
+def as_line(notice: "Notice") -> "LogLine":
+    """Return a notice as a line of a log."""
     from tui.model.events import LogLine  # noqa: PLC0415 - there is none in the first frame
 
     text = " ".join(filter(None, (notice.text, notice.advice)))
     return LogLine(notice.time, OWNER, notice.severity, one_line(text))
-
-
-def _holds(notices: "tuple[Notice, ...]", severity: Severity) -> bool:
-    return any(notice.severity is severity for notice in notices)

@@ -1,13 +1,13 @@
 """The command palette: every action by name."""
 
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 
+from textual.app import SystemCommand
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
-from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.model.servers import ServerStatus, ServerView
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.ui.panes import PaneName
@@ -15,25 +15,6 @@ from tui.ui.screens.dialog import DIALOG_STYLES
 from tui.ui.screens.main import MainScreen
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
 from tui.ui.widgets.text.plain import one_line
-
-_S = ServerStatus
-
-Run = Callable[[], Awaitable[None] | None]
-
-
-@dataclass(frozen=True, slots=True)
-class PaletteAction:
-    """One entry of the palette.
-
-    Attributes:
-        name: Its text; may contain a server's name, so it must never be read as markup.
-        help: One line below it.
-        run: Does it.
-    """
-
-    name: str
-    help: str
-    run: Run
 
 
 class DeckPalette(CommandPalette):
@@ -43,25 +24,30 @@ class DeckPalette(CommandPalette):
 
 
 class DeckCommands(Provider):
-    """Offer the actions that are possible now, server actions once for each server."""
+    """Offer the actions that are possible now, server actions once for each server.
+
+    Their titles may contain a server's name, so they are never read as markup.
+    """
 
     async def discover(self) -> Hits:
         for action in self._actions():
-            yield DiscoveryHit(Content(action.name), action.run, text=action.name, help=action.help)
+            yield DiscoveryHit(
+                Content(action.title), action.callback, text=action.title, help=action.help
+            )
 
     async def search(self, query: str) -> Hits:
         """Yield the actions that match a query, with the matching letters marked."""
         matcher = self.matcher(query)
         for action in self._actions():
-            score, offsets = matcher.fuzzy_search.match(query, action.name)
+            score, offsets = matcher.fuzzy_search.match(query, action.title)
             if score <= 0:
                 continue
-            name = Content(action.name)
+            name = Content(action.title)
             for offset in offsets:
                 name = name.stylize(matcher.match_style, offset, offset + 1)
-            yield Hit(score, name, action.run, text=action.name, help=action.help)
+            yield Hit(score, name, action.callback, text=action.title, help=action.help)
 
-    def _actions(self) -> Iterator[PaletteAction]:
+    def _actions(self) -> Iterator[SystemCommand]:
         from tui.ui.app import GemdeckApp  # noqa: PLC0415 - the app names this module
 
         app = self.app
@@ -71,53 +57,53 @@ class DeckCommands(Provider):
         yield from _pane_actions(deck)
         yield from _chat_actions(app.commands, app.state)
         if app.state.pending:
-            yield PaletteAction(
+            yield SystemCommand(
                 "Question: open the waiting one",
                 "It opens by itself when you pause typing",
                 app.action_open_question,
             )
         yield from _consent_actions(deck, app.commands, app.state)
         yield from _server_actions(deck, app.commands, app.state)
-        yield PaletteAction("Model: choose", "The demo, Gemini or Vertex AI", deck.choose_model)
-        yield PaletteAction("Help: keys", "All keys, those that work here first", app.action_help)
-        yield PaletteAction("Theme: choose", "Dark, light and more", app.action_change_theme)
-        yield PaletteAction("Quit", "Leave gemdeck at once", app.action_quit)
+        yield SystemCommand("Model: choose", "The demo, Gemini or Vertex AI", deck.choose_model)
+        yield SystemCommand("Help: keys", "All keys, those that work here first", app.action_help)
+        yield SystemCommand("Theme: choose", "Dark, light and more", app.action_change_theme)
+        yield SystemCommand("Quit", "Leave gemdeck at once", app.action_quit)
 
 
-def _pane_actions(deck: MainScreen) -> Iterator[PaletteAction]:
+def _pane_actions(deck: MainScreen) -> Iterator[SystemCommand]:
     for name in PaneName:
-        yield PaletteAction(
+        yield SystemCommand(
             f"Go to: {name}", f"Show the {name} pane", partial(deck.show_pane, name)
         )
 
 
-def _chat_actions(commands: Commands, state: AppState) -> Iterator[PaletteAction]:
-    yield PaletteAction(
+def _chat_actions(commands: Commands, state: AppState) -> Iterator[SystemCommand]:
+    yield SystemCommand(
         "Chat: new conversation", "Start with an empty history", commands.clear_conversation
     )
     if state.conversation.turn is not None:
-        yield PaletteAction("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
+        yield SystemCommand("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
 
 
 def _consent_actions(
     deck: MainScreen, commands: Commands, state: AppState
-) -> Iterator[PaletteAction]:
-    yield PaletteAction(
+) -> Iterator[SystemCommand]:
+    yield SystemCommand(
         "Grants: rules for tools",
         "Show and revoke what may run without asking",
         deck.action_grants,
     )
-    yield PaletteAction(
+    yield SystemCommand(
         "Review this folder", "Show everything its settings would run", commands.review_folder
     )
-    yield PaletteAction(
+    yield SystemCommand(
         "Forget this folder",
         "Forget whether it is trusted and stop its servers",
         commands.forget_folder,
     )
     for view in state.servers:
         if any(tool.changed for tool in view.catalog.tools):
-            yield PaletteAction(
+            yield SystemCommand(
                 f"Review changed tools: {one_line(view.id)}",
                 "Show what the server changed",
                 partial(commands.review_tools, view.id),
@@ -126,40 +112,34 @@ def _consent_actions(
 
 def _server_actions(
     deck: MainScreen, commands: Commands, state: AppState
-) -> Iterator[PaletteAction]:
+) -> Iterator[SystemCommand]:
     if state.servers:
-        yield PaletteAction(
+        yield SystemCommand(
             "Servers: restart all", "Restart every server", commands.restart_all_servers
         )
     for view in state.servers:
         yield from _one_server(deck, commands, view)
 
 
-def _one_server(deck: MainScreen, commands: Commands, view: ServerView) -> Iterator[PaletteAction]:
-    name, server = one_line(view.id), view.id
-    if view.status in STOPPABLE:
-        yield _of(
-            name, "restart", "Stop the server and start it again", commands.restart_server, server
-        )
-        yield _of(name, "stop", "Stop the server", commands.stop_server, server)
-    elif view.status in STARTABLE:
-        yield _of(name, "start", "Start the server", commands.start_server, server)
-    if view.status is _S.DISABLED:
-        enable = partial(commands.set_server_enabled, server, enabled=True)
-        yield PaletteAction(f"{name}: enable", "Enable the server and start it", enable)
-    elif view.status is not _S.INVALID:
-        disable = partial(commands.set_server_enabled, server, enabled=False)
-        yield PaletteAction(
-            f"{name}: disable", "Stop the server and keep it from starting", disable
-        )
-    yield _of(name, "details", "Show the server's details", deck.show_server, server)
+def _one_server(deck: MainScreen, commands: Commands, view: ServerView) -> Iterator[SystemCommand]:
+    name, server, status = one_line(view.id), view.id, view.status
+
+    def entry(verb: str, help_text: str, run: Callable[..., None], **how: bool) -> SystemCommand:
+        return SystemCommand(f"{name}: {verb}", help_text, partial(run, server, **how))
+
+    if status in STOPPABLE:
+        yield entry("restart", "Stop the server and start it again", commands.restart_server)
+        yield entry("stop", "Stop the server", commands.stop_server)
+    elif status in STARTABLE:
+        yield entry("start", "Start the server", commands.start_server)
+    enable = commands.set_server_enabled
+    if status is ServerStatus.DISABLED:
+        yield entry("enable", "Enable the server and start it", enable, enabled=True)
+    elif status is not ServerStatus.INVALID:
+        words = "Stop the server and keep it from starting"
+        yield entry("disable", words, enable, enabled=False)
+    yield entry("details", "Show the server's details", deck.show_server)
     if view.info is not None and view.info.log_levels:
-        yield _of(name, "log level", "Set the server's log level", deck.choose_log_level, server)
+        yield entry("log level", "Set the server's log level", deck.choose_log_level)
     log = partial(deck.show_pane, PaneName.ACTIVITY, server)
-    yield PaletteAction(f"{name}: log", "Show the server's log in the activity pane", log)
-
-
-def _of(
-    name: str, verb: str, help_text: str, run: Callable[[ServerId], None], server: ServerId
-) -> PaletteAction:
-    return PaletteAction(f"{name}: {verb}", help_text, partial(run, server))
+    yield SystemCommand(f"{name}: log", "Show the server's log in the activity pane", log)

@@ -16,6 +16,7 @@ from tui.model.requests import (
 )
 from tui.model.trust import ToolChangeRequest, TrustRequest
 from tui.store.commands import Commands
+from tui.ui import keymap
 from tui.ui.bridge import MIN_WAIT, StoreBridge
 from tui.ui.questions.arming import LOOK_SECONDS, Keyboard
 from tui.ui.questions.question import Question
@@ -118,11 +119,8 @@ class PendingController:
         return kinds[type(request)](request, self._commands, keyboard=self._keyboard)
 
     def _waiting_line(self) -> str:
-        keys = {
-            active.binding.id: self._app.get_key_display(active.binding)
-            for active in self._app.screen_stack[0].active_bindings.values()
-        }
-        key = keys.get("app.question", "F8")
+        bindings = self._app.screen_stack[0].active_bindings
+        key = keymap.key_of(self._app, bindings, "app.question") or "F8"
         return f"A question waits: it opens when you pause typing ({key} opens it now)"
 
     def _announce(self, pending: tuple[PendingRequest, ...]) -> None:

@@ -9,6 +9,23 @@ from typing import Final
 
 from textual.theme import Theme
 
+
+def _variables(own: dict[str, str]) -> dict[str, str]:
+    """Return Textual's variables: a theme's own, and those that repeat its other colors."""
+    line, background = own["border-blurred"], own["footer-background"]
+    return {
+        **own,
+        "block-cursor-text-style": "none",
+        "block-cursor-blurred-foreground": own["input-cursor-background"],
+        "scrollbar": line,
+        "scrollbar-active": own["border"],
+        "scrollbar-background": background,
+        "scrollbar-background-hover": background,
+        "scrollbar-background-active": background,
+        "scrollbar-corner-color": background,
+    }
+
+
 DARK: Final = Theme(
     name="gemdeck-dark",
     primary="#7aa8e8",
@@ -22,26 +39,20 @@ DARK: Final = Theme(
     warning="#d6a860",
     error="#e0747d",
     dark=True,
-    variables={
-        "border": "#7aa8e8",
-        "border-blurred": "#2d323b",
-        "block-cursor-foreground": "#eef1f6",
-        "block-cursor-background": "#2b3d59",
-        "block-cursor-text-style": "none",
-        "block-cursor-blurred-foreground": "#d3d7de",
-        "block-cursor-blurred-background": "#20242b",
-        "block-hover-background": "#1c2026",
-        "input-cursor-background": "#d3d7de",
-        "input-selection-background": "#7aa8e8 35%",
-        "footer-background": "#14161a",
-        "scrollbar": "#2d323b",
-        "scrollbar-hover": "#3a414d",
-        "scrollbar-active": "#7aa8e8",
-        "scrollbar-background": "#14161a",
-        "scrollbar-background-hover": "#14161a",
-        "scrollbar-background-active": "#14161a",
-        "scrollbar-corner-color": "#14161a",
-    },
+    variables=_variables(
+        {
+            "border": "#7aa8e8",
+            "border-blurred": "#2d323b",
+            "block-cursor-foreground": "#eef1f6",
+            "block-cursor-background": "#2b3d59",
+            "block-cursor-blurred-background": "#20242b",
+            "block-hover-background": "#1c2026",
+            "input-cursor-background": "#d3d7de",
+            "input-selection-background": "#7aa8e8 35%",
+            "footer-background": "#14161a",
+            "scrollbar-hover": "#3a414d",
+        }
+    ),
 )
 
 LIGHT: Final = Theme(
@@ -57,26 +68,20 @@ LIGHT: Final = Theme(
     warning="#8f5d00",
     error="#b5303e",
     dark=False,
-    variables={
-        "border": "#2f61b5",
-        "border-blurred": "#d2cec6",
-        "block-cursor-foreground": "#1a1d23",
-        "block-cursor-background": "#cfdcf3",
-        "block-cursor-text-style": "none",
-        "block-cursor-blurred-foreground": "#2a2d34",
-        "block-cursor-blurred-background": "#ebe8e2",
-        "block-hover-background": "#f1eee9",
-        "input-cursor-background": "#2a2d34",
-        "input-selection-background": "#2f61b5 25%",
-        "footer-background": "#fbfaf8",
-        "scrollbar": "#d2cec6",
-        "scrollbar-hover": "#bdb8ae",
-        "scrollbar-active": "#2f61b5",
-        "scrollbar-background": "#fbfaf8",
-        "scrollbar-background-hover": "#fbfaf8",
-        "scrollbar-background-active": "#fbfaf8",
-        "scrollbar-corner-color": "#fbfaf8",
-    },
+    variables=_variables(
+        {
+            "border": "#2f61b5",
+            "border-blurred": "#d2cec6",
+            "block-cursor-foreground": "#1a1d23",
+            "block-cursor-background": "#cfdcf3",
+            "block-cursor-blurred-background": "#ebe8e2",
+            "block-hover-background": "#f1eee9",
+            "input-cursor-background": "#2a2d34",
+            "input-selection-background": "#2f61b5 25%",
+            "footer-background": "#fbfaf8",
+            "scrollbar-hover": "#bdb8ae",
+        }
+    ),
 )
 
 DEFAULT: Final = DARK.name

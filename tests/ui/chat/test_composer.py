@@ -174,13 +174,11 @@ async def test_esc_closes_the_completions_before_it_stops_the_turn() -> None:
         assert app.commands.calls == [("cancel_turn", ())]
 
 
-async def test_insert_puts_a_reference_at_the_cursor_and_takes_the_focus() -> None:
+async def test_a_reference_is_inserted_at_the_cursor() -> None:
     app = ChatApp()
     async with app.run_test() as pilot:
         await pilot.press(*"see")
-        app.chat.transcript.focus()
-        app.chat.insert("@notes:notes://all")
-        await until(pilot, lambda: app.focused is app.chat.composer)
+        app.chat.composer.insert_words("@notes:notes://all")
         assert app.chat.composer.text == "see @notes:notes://all "
 
 
@@ -211,6 +209,6 @@ async def test_a_draft_survives_a_resize_and_a_change_of_focus() -> None:
         app.chat.transcript.focus()
         await pilot.resize_terminal(40, 12)
         await pilot.resize_terminal(120, 36)
-        app.chat.focus_composer()
+        app.chat.composer.focus()
         await pilot.press("!")
         assert app.chat.composer.text == "draft!"

@@ -89,8 +89,8 @@ def test_history_keeps_each_new_message_once_and_the_newest_only() -> None:
         history.add(f"message {number}")
         history.add(f"message {number}")
     assert len(kept) == MAX_HISTORY + 5
-    assert len(history.messages) == MAX_HISTORY
-    assert history.messages[0] == "message 5"
+    recalled = [history.back("") for _ in range(MAX_HISTORY + 1)]
+    assert recalled[-2:] == ["message 5", None]
 
 
 TO = PromptArgument("to", required=True)

@@ -1,6 +1,6 @@
 """The activity pane: the servers' logs and gemdeck's own notices, newest last."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from heapq import merge
 from operator import attrgetter
 from typing import ClassVar
@@ -10,26 +10,20 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.getters import query_one
 
-from tui.model.events import LogLine
+from tui.model.events import LogLine, Notice
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
-from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.notices import OWNER, NoticeBoard
+from tui.ui.notices import OWNER, as_line
 from tui.ui.panes.side import SidePart
 from tui.ui.widgets.lists.log_view import MAX_LINES, LogEntry, LogView
 from tui.ui.widgets.text.plain import PlainText, one_line
 
-Logs = Mapping[ServerId, tuple[LogLine, ...]]
+Line = LogLine | Notice
 
 
-def logs(state: AppState) -> Logs:
-    """Select the servers' logs."""
-    return state.logs
-
-
-def lines_after(lines: tuple[LogLine, ...], last: LogLine | None) -> tuple[LogLine, ...]:
+def lines_after(lines: tuple[Line, ...], last: Line | None) -> tuple[Line, ...]:
     """Return the lines after `last`, found by identity, or all lines if it is gone."""
     for index in range(len(lines), 0, -1):
         if lines[index - 1] is last:
@@ -45,13 +39,11 @@ class ActivityPane(SidePart):
     view = query_one(LogView)
     title_line = query_one(".scope", PlainText)
 
-    def __init__(self, bridge: StoreBridge, board: NoticeBoard, commands: Commands) -> None:
+    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__()
         self._bridge = bridge
         self._commands = commands
-        self._board = board
-        self._logs: Logs = {}
-        self._last: dict[str, LogLine] = {}
+        self._last: dict[str, Line] = {}
         self._owner: str | None = None
 
     def compose(self) -> ComposeResult:
@@ -60,8 +52,9 @@ class ActivityPane(SidePart):
         yield PlainText("Nothing has happened yet.", classes="empty")
 
     def on_mount(self) -> None:
-        self._board.follow(self._catch_up)
-        self._bridge.watch(self, logs, self._on_logs)
+        self._bridge.watch(
+            self, lambda state: (state.logs, state.notices), lambda _: self._catch_up()
+        )
         self._bridge.watch(self, lambda state: state.log_levels, lambda _: self._show_scope())
         self._rebuild()
 
@@ -91,23 +84,18 @@ class ActivityPane(SidePart):
         if server is not None:
             from tui.ui.screens.log_level import LogLevelScreen  # noqa: PLC0415 - on first use
 
-            level = self._bridge.state.log_levels.get(server, "")
-            self.app.push_screen(LogLevelScreen(self._commands, server, level))
+            self.app.push_screen(LogLevelScreen(self._bridge, self._commands, server))
 
     def _leveled(self) -> ServerId | None:
         """Return the server in scope if it supports log levels."""
         views = (view for view in self._bridge.state.servers if view.id == self._owner)
         return next((view.id for view in views if view.info and view.info.log_levels), None)
 
-    def _on_logs(self, value: Logs) -> None:
-        self._logs = value
-        self._catch_up()
-
-    def _sources(self) -> Iterable[tuple[str, tuple[LogLine, ...]]]:
+    def _sources(self) -> Iterable[tuple[str, tuple[Line, ...]]]:
         """Yield the logs in scope by owner."""
         if self._owner in (None, OWNER):
-            yield OWNER, self._board.lines
-        for server, lines in self._logs.items():
+            yield OWNER, self._bridge.state.notices
+        for server, lines in self._bridge.state.logs.items():
             if self._owner in (None, server):
                 yield server, lines
 
@@ -120,7 +108,7 @@ class ActivityPane(SidePart):
             fresh = lines_after(lines, self._last.get(owner))
             if fresh:
                 self._last[owner] = fresh[-1]
-                new += (LogEntry(owner, line) for line in fresh)
+                new += (_entry(owner, line) for line in fresh)
         if new:
             new.sort(key=attrgetter("line.time"))
             self.view.append(new[-MAX_LINES:])
@@ -131,7 +119,7 @@ class ActivityPane(SidePart):
         sources = list(self._sources())
         self._last = {owner: lines[-1] for owner, lines in sources if lines}
         in_order = merge(
-            *([LogEntry(owner, line) for line in lines] for owner, lines in sources),
+            *([_entry(owner, line) for line in lines] for owner, lines in sources),
             key=attrgetter("line.time"),
         )
         self.view.replace(in_order)
@@ -146,3 +134,7 @@ class ActivityPane(SidePart):
         self.title_line.update(
             Content.assemble(before, scope, (level_note, "$foreground 60%"), after)
         )
+
+
+def _entry(owner: str, line: Line) -> LogEntry:
+    return LogEntry(owner, as_line(line) if isinstance(line, Notice) else line)

@@ -13,6 +13,7 @@ from textual.getters import query_one
 
 from tui.model.catalog import Catalog
 from tui.model.servers import ServerId
+from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes.side import SidePart
@@ -39,9 +40,10 @@ class BrowserPane(SidePart, Generic[T]):
     scroller = query_one(".details", VerticalScroll)
     details = query_one(".details > PlainText", PlainText)
 
-    def __init__(self, bridge: StoreBridge) -> None:
+    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__()
         self._bridge = bridge
+        self._commands = commands
         self._catalogs: Catalogs = ()
         self._built: dict[ServerId, tuple[Catalog, list[ListEntry[T]]]] = {}
         self._stale = True

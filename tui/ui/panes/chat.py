@@ -5,16 +5,16 @@ from typing import ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.getters import query_one
 from textual.widgets import Static, TextArea
 
-from tui.model.chat import ModelView, TurnState
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.state import AppState, Unsent
 from tui.store.state import Transcript as TranscriptState
+from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.widgets.chat.completion import CompletionPopup, complete
 from tui.ui.widgets.chat.composer import Composer
@@ -27,11 +27,6 @@ ABOUT_RESOURCE: Final = "What is in this resource?"
 """Sent with a resource if the composer is empty."""
 
 
-def _work(state: AppState) -> tuple[TurnState | None, int]:
-    """Select the running turn and the number of queued messages."""
-    return state.conversation.turn, state.conversation.queued
-
-
 class ChatPane(Vertical):
     """Show the conversation and send messages.
 
@@ -39,24 +34,11 @@ class ChatPane(Vertical):
         bridge: Provides the state.
         commands: Executes what the user asks for.
         history: Keeps sent messages between runs.
-        id: The widget's id.
     """
 
     BORDER_TITLE = "Chat"
     BINDING_GROUP_TITLE = "Chat"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "escape",
-            "stop",
-            "stop",
-            id="chat.stop",
-            key_display="esc",
-            tooltip="Stop the running turn, or close the completions",
-        ),
-        Binding("pageup", "scroll(-1)", "Earlier", id="chat.page-up", show=False),
-        Binding("pagedown", "scroll(1)", "Later", id="chat.page-down", show=False),
-        Binding("ctrl+end", "to_end", "Go to the end", id="chat.end", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.CHAT)
 
     transcript = query_one(Transcript)
     composer = query_one(Composer)
@@ -68,11 +50,9 @@ class ChatPane(Vertical):
         self,
         bridge: StoreBridge,
         commands: Commands,
-        *,
         history: HistoryStorage | None = None,
-        id: str | None = "chat",  # noqa: A002 - Textual's name
     ) -> None:
-        super().__init__(id=id)
+        super().__init__(id="chat")
         self._bridge = bridge
         self._commands = commands
         self._history = MessageHistory(history)
@@ -87,18 +67,14 @@ class ChatPane(Vertical):
         yield CompletionPopup()
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, lambda state: state.model, self._show_model)
+        self._bridge.watch(self, lambda state: state.model, self.welcome.show)
         self._bridge.watch(self, lambda state: state.conversation.transcript, self._show_transcript)
-        self._bridge.watch(self, _work, self._show_work)
+        self._bridge.watch(
+            self,
+            lambda state: (state.conversation.turn, state.conversation.queued),
+            lambda work: self.working.show(*work),
+        )
         self._bridge.watch(self, lambda state: state.conversation.unsent, self._show_unsent)
-
-    def focus_composer(self) -> None:
-        self.composer.focus()
-
-    def insert(self, text: str) -> None:
-        """Insert a text into the message at the cursor."""
-        self.composer.insert_words(text)
-        self.composer.focus()
 
     def action_stop(self) -> None:
         """Close the completions, else stop the running turn, else focus the composer."""
@@ -127,7 +103,6 @@ class ChatPane(Vertical):
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
         self.transcript.go_to_end()
         self._commands.send_prompt(server, prompt, arguments)
-        self.composer.focus()
 
     def send_resource(self, server: ServerId, uri: str) -> None:
         """Send a resource with the draft, or with `ABOUT_RESOURCE` if there is none."""
@@ -137,7 +112,6 @@ class ChatPane(Vertical):
             self.composer.clear()
         self.transcript.go_to_end()
         self._commands.send_resource(server, uri, draft or ABOUT_RESOURCE)
-        self.composer.focus()
 
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)
@@ -153,7 +127,7 @@ class ChatPane(Vertical):
         event.stop()
         match event.key:
             case "tab":
-                self.popup.choose()
+                self.popup.choose(self.popup.highlighted or 0)
             case "up":
                 self.popup.move(-1)
             case _:
@@ -166,15 +140,12 @@ class ChatPane(Vertical):
         self.composer.replace_before_cursor(event.start, f"{event.completion.text} ")
         self.composer.focus()
 
-    @on(EntryView.LinkClicked)
-    def _ask_for_link(self, event: EntryView.LinkClicked) -> None:
+    @on(EntryView.LinksRequested)
+    def _offer_links(self, event: EntryView.LinksRequested) -> None:
         event.stop()
-        self._offer_links([event.href])
+        from tui.ui.screens.link import LinkScreen  # noqa: PLC0415 - on first use
 
-    @on(Transcript.LinksRequested)
-    def _ask_for_links(self, event: Transcript.LinksRequested) -> None:
-        event.stop()
-        self._offer_links(event.links)
+        self.app.push_screen(LinkScreen(event.links, self._commands))
 
     @on(Transcript.ViewRequested)
     def _view(self, event: Transcript.ViewRequested) -> None:
@@ -182,11 +153,6 @@ class ChatPane(Vertical):
         from tui.ui.screens.dialog import ViewerScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(ViewerScreen(event.title, event.text))
-
-    def _offer_links(self, links: list[str]) -> None:
-        from tui.ui.screens.link import LinkScreen  # noqa: PLC0415 - on first use
-
-        self.app.push_screen(LinkScreen(links, self._commands))
 
     def _offer_completions(self, state: AppState | None) -> None:
         offered = None
@@ -196,17 +162,11 @@ class ChatPane(Vertical):
         self.popup.styles.margin = (0, 0, self.composer.outer_size.height + 1, 0)
         self.composer.completing = offered is not None
 
-    def _show_model(self, model: ModelView) -> None:
-        self.welcome.show(model)
-
     def _show_transcript(self, transcript: TranscriptState) -> None:
         is_empty = not transcript.settled and not transcript.live
         self.welcome.display = is_empty
         self.transcript.display = not is_empty
         self.transcript.show(transcript)
-
-    def _show_work(self, work: tuple[TurnState | None, int]) -> None:
-        self.working.show(*work)
 
     def _show_unsent(self, unsent: Unsent | None) -> None:
         """Restore a message that was not sent without overwriting the draft."""

@@ -1,6 +1,6 @@
 """The prompts pane: the prompts of all servers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import ClassVar
 
@@ -9,10 +9,7 @@ from textual.content import Content
 
 from tui.model.catalog import Catalog, PromptView
 from tui.model.servers import ServerId
-from tui.store.commands import Commands
-from tui.store.selectors import server as find_server
 from tui.ui import keymap
-from tui.ui.bridge import StoreBridge
 from tui.ui.panes import InsertText, SendPrompt
 from tui.ui.panes.browser import BrowserPane
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, ListEntry
@@ -30,10 +27,6 @@ class PromptsPane(BrowserPane[OwnedPrompt]):
     )
     NOUN = "prompt"
     EMPTY = "No prompts.\n\nPrompt templates of your servers appear here. F2 shows the servers."
-
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__(bridge)
-        self._commands = commands
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedPrompt]]:
         for prompt in catalog.prompts:
@@ -60,19 +53,15 @@ class PromptsPane(BrowserPane[OwnedPrompt]):
         if prompt.problem:
             self.notify(f"The prompt cannot be sent: {prompt.problem}.", markup=False)
             return
-        view = find_server(self._bridge.state, server)
-        completes = view is not None and view.info is not None and view.info.completions
-
-        def ask(token: str, argument: str, value: str, context: Mapping[str, str]) -> None:
-            self._commands.complete_argument(token, server, prompt.name, argument, value, context)
-
         screen = ArgumentsScreen(
             self._bridge,
-            f"{server} · /{prompt.name}",
-            describe_prompt(server, prompt, arguments=False),
-            prompt.arguments,
+            self._commands,
+            server,
+            prompt.name,
+            title=f"/{prompt.name}",
+            about=describe_prompt(server, prompt, arguments=False),
+            arguments=prompt.arguments,
             verb="send",
-            complete=ask if completes else None,
         )
         self.app.push_screen(screen, partial(self._send, server, prompt.name))
 

@@ -1,6 +1,6 @@
 """The resources pane: resources and resource templates of all servers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import ClassVar, Final
 
@@ -9,11 +9,10 @@ from textual.content import Content
 
 from tui.model.catalog import Catalog, PromptArgument, ResourceTemplateView, ResourceView
 from tui.model.events import ResourceRead
-from tui.model.servers import ServerId, ServerInfo
+from tui.model.servers import ServerId
 from tui.model.uri_templates import UriTemplate, UriTemplateError, parse_template
 from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
-from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import InsertText, SendResource
@@ -24,7 +23,6 @@ from tui.ui.widgets.text.describe import describe_content, describe_resource
 
 Resource = ResourceView | ResourceTemplateView
 OwnedResource = tuple[ServerId, Resource]
-Followed = frozenset[tuple[ServerId, str]]
 
 _LIST_NOTE: Final = "Several values are separated by commas."
 
@@ -42,11 +40,6 @@ def mention(server: ServerId, resource: Resource) -> str:
     return f"@{server}:{uri.partition('{')[0]}"
 
 
-def followed(state: AppState) -> Followed:
-    """Select the watched resources."""
-    return state.subscriptions
-
-
 class ResourcesPane(BrowserPane[OwnedResource]):
     """Browse resources; Enter reads one."""
 
@@ -57,14 +50,13 @@ class ResourcesPane(BrowserPane[OwnedResource]):
     EMPTY = "No resources.\n\nFiles and records of your servers appear here. F2 shows the servers."
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__(bridge)
-        self._commands = commands
+        super().__init__(bridge, commands)
         self._asked: dict[OwnedResource, str] = {}
 
     def on_mount(self) -> None:
         super().on_mount()
         self._bridge.watch(self, lambda state: state.resource, self._on_read)
-        self._bridge.watch(self, followed, self._on_followed)
+        self._bridge.watch(self, lambda state: state.subscriptions, self._on_followed)
 
     def list_entries(
         self, server: ServerId, catalog: Catalog
@@ -160,23 +152,19 @@ class ResourcesPane(BrowserPane[OwnedResource]):
             return
         from tui.ui.screens.prompt_arguments import ArgumentsScreen  # noqa: PLC0415 - on first use
 
-        server = item[0]
-        info = self._info(server)
-
-        def ask(token: str, argument: str, value: str, context: Mapping[str, str]) -> None:
-            target = resource.uri_template
-            self._commands.complete_argument(token, server, target, argument, value, context)
-
+        arguments = [
+            PromptArgument(v.name, v.required, _LIST_NOTE if v.is_list else "")
+            for v in template.variables
+        ]
         screen = ArgumentsScreen(
             self._bridge,
-            f"{server} · {resource.title or resource.name}",
-            describe_resource(server, resource),
-            [
-                PromptArgument(v.name, v.required, _LIST_NOTE if v.is_list else "")
-                for v in template.variables
-            ],
+            self._commands,
+            item[0],
+            resource.uri_template,
+            title=resource.title or resource.name,
+            about=describe_resource(*item),
+            arguments=arguments,
             verb="read",
-            complete=ask if info is not None and info.completions else None,
         )
         self.app.push_screen(screen, partial(self._read_filled_in, item, template))
 
@@ -199,7 +187,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         if self.awake:
             self.show_details()
 
-    def _on_followed(self, _followed: Followed) -> None:
+    def _on_followed(self, _: frozenset[tuple[ServerId, str]]) -> None:
         """Mark the watched resources in the list."""
         self._built = {}
         self._on_catalogs(self._catalogs)
@@ -229,9 +217,6 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         return (item[0], self._uri(item)) in self._bridge.state.subscriptions
 
     def _can_follow(self, item: OwnedResource) -> bool:
-        info = self._info(item[0])
-        return info is not None and info.subscriptions and self._uri(item) is not None
-
-    def _info(self, server: ServerId) -> ServerInfo | None:
-        view = find_server(self._bridge.state, server)
-        return view.info if view is not None else None
+        view = find_server(self._bridge.state, item[0])
+        has_subscriptions = view is not None and view.info is not None and view.info.subscriptions
+        return has_subscriptions and self._uri(item) is not None

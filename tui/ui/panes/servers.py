@@ -12,7 +12,6 @@ from textual.widgets import Tree
 
 from tui.model.servers import ServerStatus, ServerView
 from tui.store.commands import Commands
-from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import PaneName, ShowPane, ShowServer
@@ -41,11 +40,6 @@ _CATALOG_PANES: Final = {
     RowKind.PROMPTS: PaneName.PROMPTS,
     RowKind.RESOURCES: PaneName.RESOURCES,
 }
-
-
-def servers_view(state: AppState) -> tuple[bool, tuple[ServerView, ...]]:
-    """Select whether the settings were read, and the servers."""
-    return state.configured, state.servers
 
 
 class ServersTree(ServerTree):
@@ -140,10 +134,7 @@ class ServersPane(Vertical):
         yield PlainText(READING, classes="empty")
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, servers_view, self._show)
-
-    def focus_main(self) -> None:
-        self.rows.focus()
+        self._bridge.watch(self, lambda state: (state.configured, state.servers), self._show)
 
     def _show(self, view: tuple[bool, tuple[ServerView, ...]]) -> None:
         configured, servers = view

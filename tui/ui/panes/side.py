@@ -12,7 +12,6 @@ from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.notices import NoticeBoard
 from tui.ui.panes import PaneName
 
 TABS: Final = (PaneName.TOOLS, PaneName.PROMPTS, PaneName.RESOURCES, PaneName.ACTIVITY)
@@ -78,23 +77,18 @@ class SidePane(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SIDE)
 
-    def __init__(self, bridge: StoreBridge, board: NoticeBoard, commands: Commands) -> None:
+    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__(id="side")
         self._bridge = bridge
         self._commands = commands
-        self._board = board
-        self._active = PaneName.TOOLS
+        self.active = PaneName.TOOLS
         self._parts: dict[PaneName, SidePart] = {}
 
     def on_resize(self) -> None:
         self._show_tabs()
 
     def _show_tabs(self) -> None:
-        self.border_title = tabs_title(self._active, tab_gap(self.outer_size.width))
-
-    @property
-    def active(self) -> PaneName:
-        return self._active
+        self.border_title = tabs_title(self.active, tab_gap(self.outer_size.width))
 
     async def fill(self) -> SidePart | None:
         """Show the active part alone, making it first if needed.
@@ -104,14 +98,14 @@ class SidePane(Vertical):
         Returns:
             The part, or None if the app ended or another part was requested meanwhile.
         """
-        name = self._active
+        name = self.active
         part = self._parts.get(name)
         if part is None:
             if not self.is_attached:
                 return None
             part = self._parts[name] = self._make(name)
             await self.mount(part)
-        if name is not self._active:
+        if name is not self.active:
             part.display = False
             return None
         for other in self._parts.values():
@@ -121,13 +115,13 @@ class SidePane(Vertical):
 
     def wake(self) -> None:
         """Let the active part catch up after the pane was hidden."""
-        part = self._parts.get(self._active)
+        part = self._parts.get(self.active)
         if part is not None and part.is_mounted:
             part.wake()
 
     async def show(self, name: PaneName, server: ServerId | None = None) -> None:
         """Show and focus a part, narrowed to a server if one is given."""
-        self._active = name
+        self.active = name
         self._show_tabs()
         part = await self.fill()
         if part is None:
@@ -149,7 +143,7 @@ class SidePane(Vertical):
             case PaneName.ACTIVITY:
                 from tui.ui.panes.activity import ActivityPane  # noqa: PLC0415 - on first use
 
-                return ActivityPane(self._bridge, self._board, self._commands)
+                return ActivityPane(self._bridge, self._commands)
             case _:
                 from tui.ui.panes.tools import ToolsPane  # noqa: PLC0415 - after the first frame
 

@@ -10,7 +10,6 @@ from tui.model.catalog import Catalog, ToolView
 from tui.model.consent import GrantView, ToolStanding
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
-from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import ShowTool
@@ -22,16 +21,6 @@ from tui.ui.widgets.text.describe import describe_tool
 OwnedTool = tuple[ServerId, ToolView]
 
 
-def standing_view(state: AppState) -> ToolStanding | None:
-    """Select the answer to the last `explain_tool`."""
-    return state.standing
-
-
-def grants_view(state: AppState) -> tuple[GrantView, ...]:
-    """Select the rules for tools."""
-    return state.grants
-
-
 class ToolsPane(BrowserPane[OwnedTool]):
     """Browse tools: description, parameters, the server's claims, and what happens on a call."""
 
@@ -40,15 +29,14 @@ class ToolsPane(BrowserPane[OwnedTool]):
     EMPTY = "No tools yet.\n\nThey appear as soon as a server is ready. F2 shows the servers."
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__(bridge)
-        self._commands = commands
+        super().__init__(bridge, commands)
         self._with_schema = False
         self._asked: OwnedTool | None = None
 
     def on_mount(self) -> None:
         super().on_mount()
-        self._bridge.watch(self, standing_view, self._on_standing)
-        self._bridge.watch(self, grants_view, self._on_grants)
+        self._bridge.watch(self, lambda state: state.standing, self._on_standing)
+        self._bridge.watch(self, lambda state: state.grants, self._on_grants)
 
     def on_descendant_focus(self) -> None:
         self._explain()

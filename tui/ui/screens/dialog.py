@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
@@ -32,15 +32,11 @@ class Dialog(ModalScreen[None]):
         self.dismiss()
 
 
-class ViewerScreen(ModalScreen[None]):
+class ViewerScreen(Dialog):
     """Show a long text in full."""
 
     BINDING_GROUP_TITLE = "Viewer"
-    CSS_PATH = DIALOG_STYLES
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,v", "close", "close", id="viewer.close", key_display="esc"),
-        Binding("c", "copy", "copy all", id="viewer.copy"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.VIEWER)
 
     def __init__(self, title: str, text: str) -> None:
         super().__init__()
@@ -59,9 +55,6 @@ class ViewerScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self.query_one(FoldedText).focus()
-
-    def action_close(self) -> None:
-        self.dismiss()
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._text)

@@ -15,7 +15,6 @@ from textual.timer import Timer
 from tui.model.consent import GrantView
 from tui.model.trust import FolderTrust
 from tui.store.commands import Commands
-from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
@@ -50,16 +49,6 @@ GAP: Final = 2
 HEADINGS: Final = ("server", "tool", "scope", "source", "created", "last used")
 
 
-def grants_view(state: AppState) -> tuple[GrantView, ...]:
-    """Select the rules."""
-    return state.grants
-
-
-def folder_view(state: AppState) -> tuple[str, FolderTrust]:
-    """Select the folder and whether it is trusted."""
-    return state.workspace, state.folder_trust
-
-
 def column_widths(width: int) -> tuple[int, ...]:
     """Return the widths of the columns after the effect, possibly fewer than `HEADINGS`."""
     fixed: tuple[int, ...] = ()
@@ -86,6 +75,7 @@ class GrantList(FilterList[GrantView]):
 
     def __init__(self) -> None:
         super().__init__("rule", EMPTY)
+        self._grants: Sequence[GrantView] = ()
 
     def compose(self) -> ComposeResult:
         for widget in super().compose():
@@ -93,11 +83,15 @@ class GrantList(FilterList[GrantView]):
                 yield PlainText(classes="grants-columns")
             yield widget
 
-    def fill(self, grants: Sequence[GrantView]) -> None:
-        """List rules in columns that fit the width."""
+    def show(self, grants: Sequence[GrantView]) -> None:
+        self._grants = grants
+        self.lay_out()
+
+    def lay_out(self) -> None:
+        """List the rules in columns that fit the width."""
         widths = column_widths(self.rows.scrollable_content_region.width)
         self.headings.update(Content("rule".ljust(EFFECT_WIDTH + GAP) + columns(HEADINGS, widths)))
-        self.set_entries([_entry(grant, widths) for grant in grants])
+        self.set_entries([_entry(grant, widths) for grant in self._grants])
 
 
 class GrantsScreen(Dialog):
@@ -123,7 +117,6 @@ class GrantsScreen(Dialog):
         super().__init__()
         self._bridge = bridge
         self._commands = commands
-        self._views: tuple[GrantView, ...] = ()
         self._second: SecondPress[str] = SecondPress(clock)
         self._message_timer: Timer | None = None
 
@@ -136,25 +129,24 @@ class GrantsScreen(Dialog):
             yield PlainText(classes="grants-hint")
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, folder_view, self._show_folder)
-        self._bridge.watch(self, grants_view, self._show_grants)
+        self._bridge.watch(
+            self, lambda state: (state.workspace, state.folder_trust), self._show_folder
+        )
+        self._bridge.watch(self, lambda state: state.grants, self.grants.show)
         self.grants.focus_list()
         self.call_after_refresh(self._show_hint)
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self._fill)
-
-    @property
-    def current(self) -> GrantView | None:
-        return self.grants.current
+        self.call_after_refresh(self.grants.lay_out)
 
     def action_choose(self) -> None:
-        if self.current is not None:
-            self.app.push_screen(DetailsScreen("Rule", describe_grant(self.current)))
+        grant = self.grants.current
+        if grant is not None:
+            self.app.push_screen(DetailsScreen("Rule", describe_grant(grant)))
 
     def action_revoke(self) -> None:
         """Revoke the rule under the cursor on the second press."""
-        grant = self.current
+        grant = self.grants.current
         if grant is None:
             return
         if not grant.revocable:
@@ -183,7 +175,7 @@ class GrantsScreen(Dialog):
     @on(FilterList.Moved)
     def _on_moved(self, event: FilterList.Moved) -> None:
         event.stop()
-        grant = self.current
+        grant = self.grants.current
         self.details.update(Content() if grant is None else describe_grant(grant))
         self.set_class(grant is None, "-nothing")
 
@@ -203,13 +195,6 @@ class GrantsScreen(Dialog):
                 (word, trust_tone(trust)),
             )
         )
-
-    def _show_grants(self, grants: tuple[GrantView, ...]) -> None:
-        self._views = grants
-        self._fill()
-
-    def _fill(self) -> None:
-        self.grants.fill(self._views)
 
     def _is_again(self, what: str) -> bool:
         """Whether this is the second press; if not, wait for it."""
@@ -236,9 +221,7 @@ class GrantsScreen(Dialog):
         self.hint.update(Content.styled("  ".join(keys), "$foreground 60%"))
 
     def _key(self, binding_id: str) -> str:
-        """Return the key of an action as it is mapped now."""
-        bindings = (active.binding for active in self.active_bindings.values())
-        return next((self.app.get_key_display(one) for one in bindings if one.id == binding_id), "")
+        return keymap.key_of(self.app, self.active_bindings, binding_id)
 
 
 def _entry(grant: GrantView, widths: tuple[int, ...]) -> ListEntry[GrantView]:

@@ -45,17 +45,6 @@ def lines_here(app: App[Any], bindings: Mapping[str, ActiveBinding]) -> tuple[He
     )
 
 
-def lines_of(
-    app: App[Any], place: keymap.Place, overrides: Mapping[str, str]
-) -> tuple[HelpLine, ...]:
-    """List the keys of a place as they are mapped now."""
-    return tuple(
-        HelpLine(keymap.displayed(app, key, overrides), key.description)
-        for key in keymap.KEYS
-        if key.place is place and key.description
-    )
-
-
 def help_content(sections: Iterable[tuple[str, Iterable[HelpLine]]], width: int) -> Content:
     """Lay the sections out in `width` cells, keys on the left, wrapped descriptions beside them."""
     lines: list[Content] = []
@@ -105,4 +94,9 @@ class HelpScreen(Dialog):
     def _sections(self) -> Iterable[tuple[str, tuple[HelpLine, ...]]]:
         yield HERE, self._here
         for place in (*keymap.GENERAL, *keymap.LOCAL):
-            yield place.value, lines_of(self.app, place, self._overrides)
+            lines = (
+                HelpLine(keymap.displayed(self.app, key, self._overrides), key.description)
+                for key in keymap.KEYS
+                if key.place is place and key.description
+            )
+            yield place.value, tuple(lines)

@@ -11,6 +11,7 @@ from textual.widgets.option_list import Option
 
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
+from tui.ui.bridge import StoreBridge
 from tui.ui.screens.dialog import Dialog
 from tui.ui.widgets.text.plain import one_line
 
@@ -31,16 +32,16 @@ class LogLevelScreen(Dialog):
     """Let the user choose a log level.
 
     Args:
+        bridge: Provides the level that was chosen before.
         commands: Sends the level to the server.
         server: The server.
-        level: The level it was given before, or an empty string.
     """
 
-    def __init__(self, commands: Commands, server: ServerId, level: str) -> None:
+    def __init__(self, bridge: StoreBridge, commands: Commands, server: ServerId) -> None:
         super().__init__()
         self._commands = commands
         self._server = server
-        self._level = level
+        self._level = bridge.state.log_levels.get(server, "")
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog log-level") as frame:

@@ -12,10 +12,9 @@ from textual.widget import Widget
 
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
-from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.notices import NoticeBoard
+from tui.ui.notices import Toasts
 from tui.ui.panes import (
     InsertText,
     PaneName,
@@ -36,11 +35,6 @@ NARROW: Final = 110
 """Columns below which one pane is shown at a time."""
 
 
-def needs_setup(state: AppState) -> bool:
-    """Whether the user still has to choose a model service."""
-    return state.model.needs_setup
-
-
 class MainScreen(Screen[None]):
     """Lay the panes out and move between them."""
 
@@ -59,40 +53,38 @@ class MainScreen(Screen[None]):
         self._history = history
         self._bridge = bridge
         self._commands = commands
-        self._board = NoticeBoard(self, bridge)
-        self._narrow = False
         self._in_front: Widget | None = None
 
     def compose(self) -> ComposeResult:
         yield DeckHeader(self._bridge)
         with Horizontal(id="deck"):
             yield ServersPane(self._bridge, self._commands)
-            yield ChatPane(self._bridge, self._commands, history=self._history, id="chat")
-            yield SidePane(self._bridge, self._board, self._commands)
+            yield ChatPane(self._bridge, self._commands, self._history)
+            yield SidePane(self._bridge, self._commands)
         yield KeyBar()
 
     def on_mount(self) -> None:
         self._in_front = self.chat
         self._arrange(self.app.size.width)
-        self.chat.focus_composer()
-        self._board.start()
-        self._bridge.watch(self, needs_setup, self._ask_for_setup)
+        self.chat.composer.focus()
+        Toasts(self, self._bridge)
+        self._bridge.watch(self, lambda state: state.model.needs_setup, self._ask_for_setup)
         self.bindings_updated_signal.subscribe(self, lambda _: self._show_hints())
 
     def on_screen_suspend(self) -> None:
-        self.keys.follow()
+        self.keys.follow(self)
 
     def on_screen_resume(self) -> None:
-        self.keys.follow()
+        self.keys.follow(self)
 
     def on_resize(self, event: events.Resize) -> None:
         self._arrange(event.size.width)
 
     def _arrange(self, width: int) -> None:
-        self._narrow = width < NARROW
-        self.set_class(self._narrow, "-narrow")
+        narrow = width < NARROW
+        self.set_class(narrow, "-narrow")
         for pane in (self.servers, self.chat, self.side):
-            pane.display = not self._narrow or pane is self._in_front
+            pane.display = not narrow or pane is self._in_front
         if self.side.display:
             self.side.wake()
 
@@ -113,10 +105,8 @@ class MainScreen(Screen[None]):
         match name:
             case PaneName.SERVERS:
                 self._bring(self.servers, self.servers.rows)
-                self.servers.focus_main()
             case PaneName.CHAT:
                 self._bring(self.chat, self.chat.composer)
-                self.chat.focus_composer()
             case _:
                 self._bring(self.side)
                 await self.side.show(name, server)
@@ -126,11 +116,6 @@ class MainScreen(Screen[None]):
 
         self.app.push_screen(ServerDetailsScreen(self._bridge, server))
 
-    def show_tool(self, server: ServerId, tool: str) -> None:
-        from tui.ui.screens.details import ToolDetailsScreen  # noqa: PLC0415 - on first use
-
-        self.app.push_screen(ToolDetailsScreen(self._bridge, self._commands, server, tool))
-
     def action_grants(self) -> None:
         from tui.ui.screens.grants import GrantsScreen  # noqa: PLC0415 - on first use
 
@@ -139,8 +124,7 @@ class MainScreen(Screen[None]):
     def choose_log_level(self, server: ServerId) -> None:
         from tui.ui.screens.log_level import LogLevelScreen  # noqa: PLC0415 - on first use
 
-        level = self._bridge.state.log_levels.get(server, "")
-        self.app.push_screen(LogLevelScreen(self._commands, server, level))
+        self.app.push_screen(LogLevelScreen(self._bridge, self._commands, server))
 
     def choose_model(self) -> None:
         from tui.ui.screens.model_setup import WelcomeScreen  # noqa: PLC0415 - on first use
@@ -177,8 +161,7 @@ class MainScreen(Screen[None]):
     def _on_insert_text(self, event: InsertText) -> None:
         event.stop()
         self._bring(self.chat, self.chat.composer)
-        self.chat.insert(event.text)
-        self.chat.focus_composer()
+        self.chat.composer.insert_words(event.text)
 
     @on(SendPrompt)
     def _on_send_prompt(self, event: SendPrompt) -> None:
@@ -205,4 +188,7 @@ class MainScreen(Screen[None]):
     @on(ShowTool)
     def _on_show_tool(self, event: ShowTool) -> None:
         event.stop()
-        self.show_tool(event.server, event.tool)
+        from tui.ui.screens.details import ToolDetailsScreen  # noqa: PLC0415 - on first use
+
+        screen = ToolDetailsScreen(self._bridge, self._commands, event.server, event.tool)
+        self.app.push_screen(screen)

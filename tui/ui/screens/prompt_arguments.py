@@ -1,7 +1,7 @@
 """The form for the arguments of a prompt or the variables of a resource template."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, Final, Protocol
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,6 +15,9 @@ from textual.widgets.option_list import Option
 
 from tui.model.catalog import PromptArgument
 from tui.model.events import ArgumentCompleted
+from tui.model.servers import ServerId
+from tui.store.commands import Commands
+from tui.store.selectors import server as find_server
 from tui.text import clip
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
@@ -38,13 +41,6 @@ COMPLETE_AFTER: Final = 0.15
 """Seconds without a key before the server is asked for completions."""
 
 HINT: Final = "↵ next field · ↑↓ choose a completion · ^S {} · Esc cancel"
-
-
-class Completer(Protocol):
-    """Asks a server to complete an argument; the answer in the state carries the token."""
-
-    def __call__(self, token: str, argument: str, value: str, context: Mapping[str, str]) -> None:
-        """Request completions of `argument`, with the other arguments as context."""
 
 
 class ArgumentRow(Vertical):
@@ -123,11 +119,13 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
 
     Args:
         bridge: Provides the state, with the completions.
-        title: The title of the frame.
+        commands: Asks the server for completions, if it has any.
+        server: The server.
+        target: What takes the arguments: a prompt's name or a URI template.
+        title: The title of the frame, after the server.
         about: The description of the prompt or template.
         arguments: What can be filled in.
         verb: The label of the button, and of Ctrl+S.
-        complete: Asks the server for completions; None if it has none.
     """
 
     AUTO_FOCUS = "Input, Button"
@@ -141,20 +139,26 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
     def __init__(
         self,
         bridge: StoreBridge,
+        commands: Commands,
+        server: ServerId,
+        target: str,
+        *,
         title: str,
         about: Content,
         arguments: Sequence[PromptArgument],
-        *,
         verb: str,
-        complete: Completer | None = None,
     ) -> None:
         super().__init__()
         self._bridge = bridge
-        self._title = title
+        self._commands = commands
+        self._server = server
+        self._target = target
+        self._title = f"{server} · {title}"
         self._about = about
         self._rows = [ArgumentRow(argument) for argument in arguments[:MAX_ARGUMENTS]]
         self._verb = verb
-        self._complete = complete
+        view = find_server(bridge.state, server)
+        self._completes = view is not None and view.info is not None and view.info.completions
         self._timer: Timer | None = None
         self._requested: tuple[str, ArgumentRow] | None = None
         self._serial = 0
@@ -232,17 +236,19 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         row = self._row_of(event.input)
         if self._timer is not None:
             self._timer.stop()
-        if row is not None and self._complete is not None and row.line.has_focus:
+        if row is not None and self._completes and row.line.has_focus:
             self._timer = self.set_timer(COMPLETE_AFTER, lambda: self._request(row))
 
     def _request(self, row: ArgumentRow) -> None:
-        if self._complete is None or not row.line.has_focus:
+        if not row.line.has_focus:
             return
         self._serial += 1
         token = f"{id(self)}-{self._serial}"
         self._requested = token, row
         others = self._filled_in(other for other in self._rows if other is not row)
-        self._complete(token, row.argument.name, row.value, dict(others))
+        self._commands.complete_argument(
+            token, self._server, self._target, row.argument.name, row.value, dict(others)
+        )
 
     def _on_completed(self, completed: ArgumentCompleted | None) -> None:
         if completed is None or self._requested is None or completed.token != self._requested[0]:

@@ -106,14 +106,11 @@ class KeyBar(Widget):
         self._hints: tuple[Hint, ...] = ()
 
     def on_mount(self) -> None:
-        self.screen.bindings_updated_signal.subscribe(self, self._update)
-        self._update(self.screen)
+        self.screen.bindings_updated_signal.subscribe(self, self.follow)
+        self.follow(self.screen)
 
-    def follow(self) -> None:
-        """Update the keys; called when the screen is covered and uncovered."""
-        self._update(self.screen)
-
-    def _update(self, screen: Screen[Any]) -> None:
+    def follow(self, screen: Screen[Any]) -> None:
+        """Update the keys; also called when the screen is covered and uncovered."""
         if not self.is_attached:
             return
         found = hints(self.app, screen.active_bindings, (screen, self.app))

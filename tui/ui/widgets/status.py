@@ -19,32 +19,19 @@ class Tone(StrEnum):
     BAD = "bad"
 
 
-GLYPHS: Final[Mapping[ServerStatus, str]] = {
-    _S.READY: "●",
-    _S.STARTING: "◐",
-    _S.RETRYING: "◐",
-    _S.STOPPING: "◐",
-    _S.DISABLED: "○",
-    _S.STOPPED: "○",
-    _S.FAILED: "✕",
-    _S.INVALID: "✕",
-    _S.UNTRUSTED: "◌",
-    _S.NEEDS_SIGN_IN: "◌",
+LOOKS: Final[Mapping[ServerStatus, tuple[str, Tone]]] = {
+    _S.READY: ("●", Tone.GOOD),
+    _S.STARTING: ("◐", Tone.BUSY),
+    _S.RETRYING: ("◐", Tone.BUSY),
+    _S.STOPPING: ("◐", Tone.BUSY),
+    _S.DISABLED: ("○", Tone.OFF),
+    _S.STOPPED: ("○", Tone.OFF),
+    _S.FAILED: ("✕", Tone.BAD),
+    _S.INVALID: ("✕", Tone.BAD),
+    _S.UNTRUSTED: ("◌", Tone.BUSY),
+    _S.NEEDS_SIGN_IN: ("◌", Tone.BUSY),
 }
-"""One cell each, in every terminal."""
-
-TONES: Final[Mapping[ServerStatus, Tone]] = {
-    _S.READY: Tone.GOOD,
-    _S.STARTING: Tone.BUSY,
-    _S.RETRYING: Tone.BUSY,
-    _S.STOPPING: Tone.BUSY,
-    _S.DISABLED: Tone.OFF,
-    _S.STOPPED: Tone.OFF,
-    _S.FAILED: Tone.BAD,
-    _S.INVALID: Tone.BAD,
-    _S.UNTRUSTED: Tone.BUSY,
-    _S.NEEDS_SIGN_IN: Tone.BUSY,
-}
+"""The glyph, one cell wide in every terminal, and the tone of each status."""
 
 STOPPABLE: Final = frozenset({_S.READY, _S.STARTING, _S.RETRYING, _S.NEEDS_SIGN_IN})
 """Statuses in which a server can be stopped."""

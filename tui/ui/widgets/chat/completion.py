@@ -127,8 +127,8 @@ class CompletionPopup(OptionList, can_focus=False):
             self.start = start
             self.completion = completion
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id, markup=False, compact=True)
+    def __init__(self) -> None:
+        super().__init__(markup=False, compact=True)
         self._offered: CompletionList | None = None
         self.display = False
 
@@ -161,14 +161,12 @@ class CompletionPopup(OptionList, can_focus=False):
             count = len(self._offered.completions)
             self.highlighted = ((self.highlighted or 0) + step) % count
 
-    def choose(self) -> None:
-        self._choose(self.highlighted or 0)
-
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self._choose(event.option_index)
+        self.choose(event.option_index)
 
-    def _choose(self, index: int) -> None:
+    def choose(self, index: int) -> None:
+        """Accept a completion and close."""
         if self._offered is not None:
             offered, completion = self._offered, self._offered.completions[index]
             self.offer(None)

@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
+from tui.ui import keymap
 from tui.ui.paste import clean_paste
 from tui.ui.widgets.chat.history import MessageHistory
 
@@ -45,32 +46,7 @@ class Composer(TextArea, inherit_bindings=False):
     BINDING_GROUP_TITLE = "Message"
     HELP = "Write a message. `/` completes prompts and `@` resources, with Tab."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "enter",
-            "send",
-            "send",
-            id="composer.send",
-            key_display="↵",
-            tooltip="Send the message",
-        ),
-        Binding(
-            "ctrl+j,shift+enter",
-            "new_line",
-            "new line",
-            id="composer.new-line",
-            tooltip="Start a new line",
-        ),
-        Binding("tab", "complete", "complete", id="composer.complete", show=False),
-        Binding(
-            "shift+tab",
-            "app.focus_previous",
-            "conversation",
-            id="composer.conversation",
-            tooltip="Go to the conversation: ↑ ↓ select, ↵ opens, v shows all of it, c copies",
-            show=False,
-        ),
-        Binding("up", "up", "Previous line or message", id="composer.up", show=False),
-        Binding("down", "down", "Next line or message", id="composer.down", show=False),
+        *keymap.bindings(keymap.Place.MESSAGE),
         *(
             binding
             for binding in TEXT_KEYS
@@ -92,9 +68,8 @@ class Composer(TextArea, inherit_bindings=False):
             super().__init__()
             self.key = key
 
-    def __init__(self, history: MessageHistory, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, history: MessageHistory) -> None:
         super().__init__(
-            id=id,
             placeholder=PLACEHOLDER,
             highlight_cursor_line=False,
             show_line_numbers=False,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import Final
+from typing import ClassVar, Final
 
 from textual import events
 from textual.content import Content
@@ -41,12 +41,12 @@ class EntryView(BlockView):
     expandable = False
     """Whether it can be opened."""
 
-    class LinkClicked(Message):
-        """A link in the text was clicked."""
+    class LinksRequested(Message):
+        """A link in the text was clicked, or all are requested."""
 
-        def __init__(self, href: str) -> None:
+        def __init__(self, links: list[str]) -> None:
             super().__init__()
-            self.href = href
+            self.links = links
 
     class Toggled(Message):
         """The line that opens and closes the entry was clicked."""
@@ -75,7 +75,7 @@ class EntryView(BlockView):
         """Draw pending changes at once."""
 
     def title(self) -> str:
-        return "message"
+        return ""
 
     def full_text(self) -> str:
         return ""
@@ -87,10 +87,23 @@ class EntryView(BlockView):
         href = event.style.meta.get(LINK)
         if isinstance(href, str):
             event.stop()
-            self.post_message(self.LinkClicked(href))
+            self.post_message(self.LinksRequested([href]))
         elif self.expandable and event.y == self.gutter.top:
             event.stop()
             self.post_message(self.Toggled(self))
+
+
+class TextEntry(EntryView):
+    """An entry with nothing but a text."""
+
+    TITLE: ClassVar[str]
+    entry: UserMessage | ModelText | Thought
+
+    def title(self) -> str:
+        return self.TITLE
+
+    def full_text(self) -> str:
+        return self.entry.text
 
 
 def more_hint(left_out: int) -> list[Block]:
@@ -107,26 +120,22 @@ def clipped_text(text: str, style: str = "") -> list[Block]:
     return [TextBlock(styled(shown, style) if style else Content(shown)), *more_hint(left_out)]
 
 
-class UserEntry(EntryView):
+class UserEntry(TextEntry):
     """A message of the user."""
 
     entry: UserMessage
+    TITLE = "Your message"
 
     def blocks(self) -> Sequence[Block]:
         label = styled("You  ", ".entry-label")
         return [IndentBlock(label, Content(" " * 5), clipped_text(self.entry.text))]
 
-    def title(self) -> str:
-        return "Your message"
 
-    def full_text(self) -> str:
-        return self.entry.text
-
-
-class ModelEntry(EntryView):
+class ModelEntry(TextEntry):
     """A part of the model's answer as Markdown, which grows while it streams."""
 
     entry: ModelText
+    TITLE = "Answer"
 
     def __init__(self, entry: ModelText) -> None:
         super().__init__(entry)
@@ -163,20 +172,15 @@ class ModelEntry(EntryView):
         self._drawn_at = monotonic()
         self._cost = self._drawn_at - began
 
-    def title(self) -> str:
-        return "Answer"
-
-    def full_text(self) -> str:
-        return self.entry.text
-
     def links(self) -> list[str]:
         return links_in(self.lines(self.size.width))
 
 
-class ThoughtEntry(EntryView):
+class ThoughtEntry(TextEntry):
     """A summary of the model's thoughts: one line until it is opened."""
 
     entry: Thought
+    TITLE = "Thought"
     expandable = True
 
     def blocks(self) -> Sequence[Block]:
@@ -198,12 +202,6 @@ class ThoughtEntry(EntryView):
                 self.changed()
             return
         super().show(entry)
-
-    def title(self) -> str:
-        return "Thought"
-
-    def full_text(self) -> str:
-        return self.entry.text
 
 
 _NOTICE_STYLES: Final = {

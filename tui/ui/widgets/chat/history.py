@@ -38,10 +38,6 @@ class MessageHistory:
         self._position = len(self._messages)
         self._draft = ""
 
-    @property
-    def messages(self) -> Sequence[str]:
-        return tuple(self._messages)
-
     def add(self, text: str) -> None:
         """Append a message unless it repeats the last one, and go back to the end."""
         if text and (not self._messages or self._messages[-1] != text):

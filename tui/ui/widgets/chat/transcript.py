@@ -6,11 +6,12 @@ Once the user scrolls up the visible text stays in place: entries inserted above
 scroll position by exactly their rows.
 """
 
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
@@ -21,6 +22,7 @@ from textual.widgets import Static
 
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, UserMessage
 from tui.store.state import Transcript as TranscriptState
+from tui.ui import keymap
 from tui.ui.widgets.chat.entries import (
     EntryView,
     ModelEntry,
@@ -31,6 +33,14 @@ from tui.ui.widgets.chat.entries import (
 from tui.ui.widgets.chat.tool_call import ToolCallEntry
 from tui.ui.widgets.chat.window import Window, estimate_rows
 from tui.ui.widgets.text.block_view import TEXT_STYLES
+
+_VIEWS: Final[Mapping[type[Entry], Callable[[Any], EntryView]]] = {
+    UserMessage: UserEntry,
+    ModelText: ModelEntry,
+    Thought: ThoughtEntry,
+    ToolCall: ToolCallEntry,
+    ChatNotice: NoticeEntry,
+}
 
 
 class MoreRow(Static):
@@ -59,24 +69,7 @@ class Transcript(VerticalScroll, inherit_bindings=False):
     COMPONENT_CLASSES: ClassVar[set[str]] = set(TEXT_STYLES)
     BINDING_GROUP_TITLE = "Conversation"
     HELP = "Up and Down select an entry; Enter opens it; `v` shows all of it; `c` copies it."
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "Previous entry", id="transcript.up", show=False),
-        Binding("down", "move(1)", "Next entry", id="transcript.down", show=False),
-        Binding("pageup", "page_up", "Page up", id="transcript.page-up", show=False),
-        Binding("pagedown", "page_down", "Page down", id="transcript.page-down", show=False),
-        Binding("home", "home", "Go to the top", id="transcript.home", show=False),
-        Binding("end", "end", "Go to the end", id="transcript.end", show=False),
-        Binding(
-            "enter,space",
-            "activate",
-            "open",
-            id="transcript.open",
-            key_display="↵",
-            tooltip="Open or close the entry, or follow its link",
-        ),
-        Binding("v", "view", "whole text", id="transcript.view", tooltip="Show the whole text"),
-        Binding("c", "copy", "copy", id="transcript.copy", tooltip="Copy the text of the entry"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.CONVERSATION)
 
     cursor: var[EntryView | None] = var(None)
     """The entry that keys act on while the transcript has focus."""
@@ -92,15 +85,8 @@ class Transcript(VerticalScroll, inherit_bindings=False):
             self.title = title
             self.text = text
 
-    class LinksRequested(Message):
-        """The links of an entry are requested."""
-
-        def __init__(self, links: list[str]) -> None:
-            super().__init__()
-            self.links = links
-
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self._state = TranscriptState()
         self._window = Window()
         self._views: list[EntryView] = []
@@ -117,12 +103,8 @@ class Transcript(VerticalScroll, inherit_bindings=False):
     def views(self) -> tuple[EntryView, ...]:
         return tuple(self._views)
 
-    @property
-    def follows(self) -> bool:
-        return self._window.last >= self._total and self.scroll_y >= self.max_scroll_y
-
     def show(self, state: TranscriptState) -> None:
-        before, follows = self._state, self.follows
+        before, follows = self._state, self._is_at_end
         self._state = state
         if state.epoch != before.epoch or not self._continues():
             self.go_to_end(rebuild=True)
@@ -228,7 +210,7 @@ class Transcript(VerticalScroll, inherit_bindings=False):
         if view.expandable:
             self.toggle(view)
         elif links := view.links():
-            self.post_message(self.LinksRequested(links))
+            self.post_message(view.LinksRequested(links))
 
     def action_view(self) -> None:
         if self.cursor is not None:
@@ -270,6 +252,10 @@ class Transcript(VerticalScroll, inherit_bindings=False):
             before.remove_class("-cursor")
         if now is not None:
             now.add_class("-cursor")
+
+    @property
+    def _is_at_end(self) -> bool:
+        return self._window.last >= self._total and self.scroll_y >= self.max_scroll_y
 
     @property
     def _total(self) -> int:
@@ -348,7 +334,7 @@ class Transcript(VerticalScroll, inherit_bindings=False):
         self.later.show(f"↓ {after:,} later · End goes there" if after else "")
 
     def _follow_if_at_end(self) -> None:
-        if self._window.last >= self._total and self.scroll_y >= self.max_scroll_y:
+        if self._is_at_end:
             self.anchor()
 
     def _put_cursor_in_view(self) -> None:
@@ -359,14 +345,4 @@ class Transcript(VerticalScroll, inherit_bindings=False):
 
 def entry_view(entry: Entry) -> EntryView:
     """Return the widget for an entry."""
-    match entry:
-        case UserMessage():
-            return UserEntry(entry)
-        case ModelText():
-            return ModelEntry(entry)
-        case Thought():
-            return ThoughtEntry(entry)
-        case ToolCall():
-            return ToolCallEntry(entry)
-        case ChatNotice():
-            return NoticeEntry(entry)
+    return _VIEWS[type(entry)](entry)

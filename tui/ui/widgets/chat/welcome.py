@@ -1,6 +1,5 @@
 """The welcome in an empty conversation, and the line that shows the running turn."""
 
-from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
@@ -13,10 +12,8 @@ from tui.model.chat import BackendKind, ModelView, TurnState
 QUIET_SECONDS: Final = 2
 """Seconds after which the line shows how long the turn has been running."""
 
-_EXAMPLES: Final = {
-    BackendKind.DEMO: ("add a note: buy milk", "list my notes"),
-}
-_DEFAULT_EXAMPLES: Final = ("what can your tools do?", "list the open branches")
+_DEMO_EXAMPLES: Final = ("add a note: buy milk", "list my notes")
+_EXAMPLES: Final = ("what can your tools do?", "list the open branches")
 
 _KEYS: Final = (
     ("↵", "sends"),
@@ -31,11 +28,11 @@ _KEYS: Final = (
 class Welcome(Static):
     """What to try, and the most important keys, in an empty conversation."""
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__("", markup=False, id=id)
+    def __init__(self) -> None:
+        super().__init__(markup=False)
 
     def show(self, model: ModelView) -> None:
-        examples = _EXAMPLES.get(model.backend, _DEFAULT_EXAMPLES)
+        examples = _DEMO_EXAMPLES if model.backend is BackendKind.DEMO else _EXAMPLES
         lines = [
             Content.styled("What would you like to do?", "bold"),
             Content(""),
@@ -49,20 +46,10 @@ class Welcome(Static):
 
 
 class WorkingLine(Static):
-    """What the running turn is doing, or that a question waits; an empty row otherwise.
+    """What the running turn is doing, or that a question waits; an empty row otherwise."""
 
-    Args:
-        clock: Time in seconds, on the clock of `TurnState.started_at`.
-    """
-
-    def __init__(
-        self,
-        *,
-        clock: Callable[[], float] = monotonic,
-        id: str | None = None,  # noqa: A002 - Textual's name
-    ) -> None:
-        super().__init__("", markup=False, id=id)
-        self._clock = clock
+    def __init__(self) -> None:
+        super().__init__(markup=False)
         self._turn: TurnState | None = None
         self._queued = 0
         self._waiting = ""
@@ -92,7 +79,7 @@ class WorkingLine(Static):
         if self._turn is None:
             self.update("")
             return
-        seconds = int(self._clock() - self._turn.started_at)
+        seconds = int(monotonic() - self._turn.started_at)
         parts = [Content.styled(f"◐ {self._turn.phase.value}", "$text-primary")]
         if seconds >= QUIET_SECONDS:
             parts.append(Content.styled(f"{seconds} s", "$foreground 60%"))

@@ -92,7 +92,7 @@ class FilterList(Vertical, Generic[T]):
         self._noun = noun
         self._empty = empty
         self._entries: Sequence[ListEntry[T]] = ()
-        self._shown: Sequence[ListEntry[T]] = ()
+        self.shown: Sequence[ListEntry[T]] = ()
 
     def compose(self) -> ComposeResult:
         yield FilterLine(f"/ filter {self._noun}s")
@@ -105,11 +105,7 @@ class FilterList(Vertical, Generic[T]):
 
     @property
     def current(self) -> T | None:
-        return self._shown[self.rows.cursor].item if self._shown else None
-
-    @property
-    def shown(self) -> Sequence[ListEntry[T]]:
-        return self._shown
+        return self.shown[self.rows.cursor].item if self.shown else None
 
     def set_entries(self, entries: Sequence[ListEntry[T]]) -> None:
         """Replace the entries; the cursor stays on the same name if the user has moved it."""
@@ -140,7 +136,7 @@ class FilterList(Vertical, Generic[T]):
         self.rows.cursor = 0
 
     def action_last(self) -> None:
-        self.rows.cursor = len(self._shown) - 1
+        self.rows.cursor = len(self.shown) - 1
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """Enable only the keys that have an effect now."""
@@ -161,7 +157,7 @@ class FilterList(Vertical, Generic[T]):
     @on(FilterLine.Submitted)
     def _on_filter_submitted(self, event: FilterLine.Submitted) -> None:
         event.stop()
-        if self._shown:
+        if self.shown:
             self.post_message(self.Chosen())
 
     @on(RowList.Chosen)
@@ -176,18 +172,18 @@ class FilterList(Vertical, Generic[T]):
 
     def _show(self, *, keep: bool = False) -> None:
         """Apply the filter and draw the matches."""
-        keep = keep and bool(self._shown) and (self.has_focus_within or self.rows.cursor > 0)
-        label = self._shown[self.rows.cursor].label if keep else None
-        self._shown = matching(self._entries, self.line.value)
+        keep = keep and bool(self.shown) and (self.has_focus_within or self.rows.cursor > 0)
+        label = self.shown[self.rows.cursor].label if keep else None
+        self.shown = matching(self._entries, self.line.value)
         cursor = 0
         if label is not None:
-            cursor = next((i for i, e in enumerate(self._shown) if e.label == label), 0)
-        self.rows.set_rows([entry.row for entry in self._shown], cursor)
+            cursor = next((i for i, e in enumerate(self.shown) if e.label == label), 0)
+        self.rows.set_rows([entry.row for entry in self.shown], cursor)
         self.set_class(not self._entries, "-empty")
         self.query_one(".count", PlainText).update(self._count_line())
 
     def _count_line(self) -> str:
-        shown, total = len(self._shown), len(self._entries)
+        shown, total = len(self.shown), len(self._entries)
         if shown == total:
             return counted(total, self._noun)
         return f"{shown:,} of {counted(total, self._noun)}"

@@ -40,11 +40,8 @@ class LogEntry:
     line: LogLine
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """One row on the screen: pairs of text and component class."""
-
-    parts: tuple[tuple[str, str], ...]
+_Row = tuple[tuple[str, str], ...]
+"""One row on the screen: pairs of text and component class."""
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -142,17 +139,17 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         if before is None or (before.owner, before.line.source) != (entry.owner, line.source):
             same = entry.owner == line.source
             if before is not None:
-                yield _Row(())
+                yield ()
             heading = entry.owner if same else f"{entry.owner} · {line.source}"
-            yield _Row(((one_line(heading), "log-view--heading"),))
+            yield ((one_line(heading), "log-view--heading"),)
         stamp = strftime("%H:%M:%S ", localtime(line.time)) if line.time else INDENT
         style = f"log-view--{line.severity.value}"
         word = "" if line.severity is Severity.INFO else f"{line.severity.value}: "
         text = clip(word + one_line(line.text), MAX_CHARACTERS)
         chunks = wrapped(text, max(8, self._width - len(INDENT)))
-        yield _Row(((stamp, "log-view--time"), (chunks[0] if chunks else "", style)))
+        yield (stamp, "log-view--time"), (chunks[0] if chunks else "", style)
         for chunk in islice(chunks, 1, None):
-            yield _Row(((INDENT, "log-view--time"), (chunk, style)))
+            yield (INDENT, "log-view--time"), (chunk, style)
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
@@ -162,7 +159,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
             return Strip.blank(width, base)
         segments: list[Segment] = []
         left = width
-        for text, name in self._rows[index].parts:
+        for text, name in self._rows[index]:
             shown = text if cell_len(text) <= left else fit(text, left)
             left -= cell_len(shown)
             style = base + ink(self, name)

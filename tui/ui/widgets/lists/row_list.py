@@ -61,14 +61,6 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     class Moved(Message):
         """The cursor is on another row, or its row changed."""
 
-        def __init__(self, row_list: "RowList") -> None:
-            super().__init__()
-            self.row_list = row_list
-
-        @property
-        def control(self) -> "RowList":
-            return self.row_list
-
     class Chosen(Message):
         """The row under the cursor was double-clicked."""
 
@@ -90,7 +82,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self.set_reactive(RowList.cursor, self.validate_cursor(cursor))
         self._scroll_to_cursor()
         self.refresh()
-        self.post_message(self.Moved(self))
+        self.post_message(self.Moved())
 
     def validate_cursor(self, cursor: int) -> int:
         return max(0, min(cursor, len(self._rows) - 1))
@@ -98,7 +90,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     def watch_cursor(self, before: int, now: int) -> None:
         self._refresh_rows(before, now)
         self._scroll_to_cursor()
-        self.post_message(self.Moved(self))
+        self.post_message(self.Moved())
 
     def watch_hovered(self, before: int, now: int) -> None:
         self._refresh_rows(before, now)

@@ -19,7 +19,7 @@ from textual.widgets.tree import TreeNode
 from tui.model.servers import Failure, ServerId, ServerStatus, ServerView
 from tui.text import counted
 from tui.ui import keymap
-from tui.ui.widgets.status import GLYPHS, TONES, Tone, status_word
+from tui.ui.widgets.status import LOOKS, Tone, status_word
 from tui.ui.widgets.text.plain import count, fit, ink, one_line, plain_label
 
 MIN_NAME: Final = 4
@@ -225,8 +225,8 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
 
     def _server_label(self, view: ServerView, base_style: Style, style: Style) -> Text:
         """Draw the name and, on the right, the status; the number of tools if there is room."""
-        tone = self._tone(TONES[view.status])
-        width = self.size.width - cell_len(f"{GLYPHS[view.status]}  ")
+        glyph, tone = LOOKS[view.status]
+        width = self.size.width - cell_len(f"{glyph}  ")
         name = one_line(view.id)
         word = status_word(view, monotonic())
         if view.status is ServerStatus.READY:
@@ -234,8 +234,9 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
             word = full if cell_len(name) + len(full) <= width else word
         name = fit(name, max(MIN_NAME, width - len(word)))
         fold = Style(meta={"toggle": True})
+        mark = self._tone(tone)
         return Text.assemble(
-            (f"{GLYPHS[view.status]} ", base_style + tone + style + tone + fold),
+            (f"{glyph} ", base_style + mark + style + mark + fold),
             (name, base_style + style + fold),
             (f" {word}", base_style + style + self._tone(Tone.OFF)),
         )

@@ -51,8 +51,8 @@ class BlockView(Widget):
     BlockView { width: 1fr; height: auto; }
     """
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id, classes=classes)
+    def __init__(self) -> None:
+        super().__init__()
         self._laid_out: tuple[int, list[Content]] | None = None
         self._strips: dict[int, tuple[Content, Style, Strip]] = {}
         self._styles_by_name: dict[str, Style] = {}

@@ -21,7 +21,7 @@ from tui.model.consent import GrantView, ToolStanding
 from tui.model.events import ResourceRead
 from tui.model.servers import ServerId, ServerInfo, ServerView
 from tui.text import counted
-from tui.ui.widgets.status import GLYPHS, status_word
+from tui.ui.widgets.status import LOOKS, status_word
 from tui.ui.widgets.text.plain import block, fit, one_line
 
 MAX_PARAMETERS: Final = 100
@@ -147,7 +147,7 @@ def describe_server(view: ServerView, now: float) -> Content:
         now: The time in seconds of `time.monotonic`.
     """
     parts = [
-        _field("status", f"{GLYPHS[view.status]} {status_word(view, now)}"),
+        _field("status", f"{LOOKS[view.status][0]} {status_word(view, now)}"),
         _field("defined by", view.origin.value),
         _field("transport", view.transport.value),
         _field("target", view.target),

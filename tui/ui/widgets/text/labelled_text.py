@@ -49,20 +49,11 @@ class LabelledText(FoldedText):
     """Show lines in full, folded.
 
     Texts never enter the column of labels, so none can pass for a label.
-
-    Args:
-        id: The widget's id.
-        classes: The widget's classes.
     """
 
-    def __init__(
-        self,
-        *,
-        id: str | None = None,  # noqa: A002 - Textual's name
-        classes: str | None = None,
-    ) -> None:
+    def __init__(self, *, classes: str | None = None) -> None:
         self._source: Sequence[LabelledLine] = ()
-        super().__init__(id=id, classes=classes)
+        super().__init__(classes=classes)
 
     def show_lines(self, lines: Sequence[LabelledLine]) -> None:
         """Replace the lines and scroll to the first."""
