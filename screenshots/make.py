@@ -112,7 +112,7 @@ async def ask(pilot: Pilot[Any], deck: Deck) -> None:
 async def allow(pilot: Pilot[Any], deck: Deck) -> None:
     """Allow the call and wait for the end of the answer."""
     await pilot.press("o")
-    await until(pilot, deck, lambda state: state.turn is None and not state.pending)
+    await until(pilot, deck, lambda state: state.conversation.turn is None and not state.pending)
 
 
 async def show_tools(pilot: Pilot[Any], _deck: Deck) -> None:

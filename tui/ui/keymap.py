@@ -219,7 +219,7 @@ KEYS: Final = (
         "shift+tab",
         "app.focus_previous",
         "",
-        "Go to the conversation",
+        "Go to the conversation: ↑ ↓ select, v shows all of it",
         _P.MESSAGE,
     ),
     Key("composer.up", "up", "up", "", "Previous line or message", _P.MESSAGE),

@@ -1,9 +1,9 @@
 """The command palette: every action by name."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from typing import NamedTuple
 
-from textual.app import SystemCommand
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
@@ -17,6 +17,14 @@ from tui.ui.widgets.status import STARTABLE, STOPPABLE
 from tui.ui.widgets.text.plain import one_line
 
 
+class PaletteAction(NamedTuple):
+    """One entry of the palette: its name, one line below it, and what it does."""
+
+    name: str
+    help: str
+    run: Callable[[], Awaitable[None] | None]
+
+
 class DeckPalette(CommandPalette):
     """Textual's palette with gemdeck's dialog style."""
 
@@ -26,28 +34,26 @@ class DeckPalette(CommandPalette):
 class DeckCommands(Provider):
     """Offer the actions that are possible now, server actions once for each server.
 
-    Their titles may contain a server's name, so they are never read as markup.
+    Their names may contain a server's name, so they are never read as markup.
     """
 
     async def discover(self) -> Hits:
         for action in self._actions():
-            yield DiscoveryHit(
-                Content(action.title), action.callback, text=action.title, help=action.help
-            )
+            yield DiscoveryHit(Content(action.name), action.run, text=action.name, help=action.help)
 
     async def search(self, query: str) -> Hits:
         """Yield the actions that match a query, with the matching letters marked."""
         matcher = self.matcher(query)
         for action in self._actions():
-            score, offsets = matcher.fuzzy_search.match(query, action.title)
+            score, offsets = matcher.fuzzy_search.match(query, action.name)
             if score <= 0:
                 continue
-            name = Content(action.title)
+            name = Content(action.name)
             for offset in offsets:
                 name = name.stylize(matcher.match_style, offset, offset + 1)
-            yield Hit(score, name, action.callback, text=action.title, help=action.help)
+            yield Hit(score, name, action.run, text=action.name, help=action.help)
 
-    def _actions(self) -> Iterator[SystemCommand]:
+    def _actions(self) -> Iterator[PaletteAction]:
         from tui.ui.app import GemdeckApp  # noqa: PLC0415 - the app names this module
 
         app = self.app
@@ -57,53 +63,53 @@ class DeckCommands(Provider):
         yield from _pane_actions(deck)
         yield from _chat_actions(app.commands, app.state)
         if app.state.pending:
-            yield SystemCommand(
+            yield PaletteAction(
                 "Question: open the waiting one",
                 "It opens by itself when you pause typing",
                 app.action_open_question,
             )
         yield from _consent_actions(deck, app.commands, app.state)
         yield from _server_actions(deck, app.commands, app.state)
-        yield SystemCommand("Model: choose", "The demo, Gemini or Vertex AI", deck.choose_model)
-        yield SystemCommand("Help: keys", "All keys, those that work here first", app.action_help)
-        yield SystemCommand("Theme: choose", "Dark, light and more", app.action_change_theme)
-        yield SystemCommand("Quit", "Leave gemdeck at once", app.action_quit)
+        yield PaletteAction("Model: choose", "The demo, Gemini or Vertex AI", deck.choose_model)
+        yield PaletteAction("Help: keys", "All keys, those that work here first", app.action_help)
+        yield PaletteAction("Theme: choose", "Dark, light and more", app.action_change_theme)
+        yield PaletteAction("Quit", "Leave gemdeck at once", app.action_quit)
 
 
-def _pane_actions(deck: MainScreen) -> Iterator[SystemCommand]:
+def _pane_actions(deck: MainScreen) -> Iterator[PaletteAction]:
     for name in PaneName:
-        yield SystemCommand(
+        yield PaletteAction(
             f"Go to: {name}", f"Show the {name} pane", partial(deck.show_pane, name)
         )
 
 
-def _chat_actions(commands: Commands, state: AppState) -> Iterator[SystemCommand]:
-    yield SystemCommand(
+def _chat_actions(commands: Commands, state: AppState) -> Iterator[PaletteAction]:
+    yield PaletteAction(
         "Chat: new conversation", "Start with an empty history", commands.clear_conversation
     )
     if state.conversation.turn is not None:
-        yield SystemCommand("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
+        yield PaletteAction("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
 
 
 def _consent_actions(
     deck: MainScreen, commands: Commands, state: AppState
-) -> Iterator[SystemCommand]:
-    yield SystemCommand(
+) -> Iterator[PaletteAction]:
+    yield PaletteAction(
         "Grants: rules for tools",
         "Show and revoke what may run without asking",
         deck.action_grants,
     )
-    yield SystemCommand(
+    yield PaletteAction(
         "Review this folder", "Show everything its settings would run", commands.review_folder
     )
-    yield SystemCommand(
+    yield PaletteAction(
         "Forget this folder",
         "Forget whether it is trusted and stop its servers",
         commands.forget_folder,
     )
     for view in state.servers:
         if any(tool.changed for tool in view.catalog.tools):
-            yield SystemCommand(
+            yield PaletteAction(
                 f"Review changed tools: {one_line(view.id)}",
                 "Show what the server changed",
                 partial(commands.review_tools, view.id),
@@ -112,20 +118,20 @@ def _consent_actions(
 
 def _server_actions(
     deck: MainScreen, commands: Commands, state: AppState
-) -> Iterator[SystemCommand]:
+) -> Iterator[PaletteAction]:
     if state.servers:
-        yield SystemCommand(
+        yield PaletteAction(
             "Servers: restart all", "Restart every server", commands.restart_all_servers
         )
     for view in state.servers:
         yield from _one_server(deck, commands, view)
 
 
-def _one_server(deck: MainScreen, commands: Commands, view: ServerView) -> Iterator[SystemCommand]:
+def _one_server(deck: MainScreen, commands: Commands, view: ServerView) -> Iterator[PaletteAction]:
     name, server, status = one_line(view.id), view.id, view.status
 
-    def entry(verb: str, help_text: str, run: Callable[..., None], **how: bool) -> SystemCommand:
-        return SystemCommand(f"{name}: {verb}", help_text, partial(run, server, **how))
+    def entry(verb: str, help_text: str, run: Callable[..., None], **how: bool) -> PaletteAction:
+        return PaletteAction(f"{name}: {verb}", help_text, partial(run, server, **how))
 
     if status in STOPPABLE:
         yield entry("restart", "Stop the server and start it again", commands.restart_server)
@@ -142,4 +148,4 @@ def _one_server(deck: MainScreen, commands: Commands, view: ServerView) -> Itera
     if view.info is not None and view.info.log_levels:
         yield entry("log level", "Set the server's log level", deck.choose_log_level)
     log = partial(deck.show_pane, PaneName.ACTIVITY, server)
-    yield SystemCommand(f"{name}: log", "Show the server's log in the activity pane", log)
+    yield PaletteAction(f"{name}: log", "Show the server's log in the activity pane", log)

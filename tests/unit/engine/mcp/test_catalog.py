@@ -56,7 +56,7 @@ def test_a_tool_is_shown_with_its_parameters_claims_and_schema() -> None:
         Parameter("mode", "a | b", required=False),
         Parameter("limit", "integer | null", required=False),
     )
-    assert tool.view.claims == ("destructive", "contacts no outside systems")
+    assert tool.view.claims == ("destructive", "no outside access")
     assert tool.view.schema.startswith('{\n  "type": "object",\n  "properties": {')
     assert tool.view.problem == ""
 

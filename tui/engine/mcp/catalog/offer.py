@@ -280,8 +280,8 @@ def _claims(annotations: Mapping[str, Any]) -> tuple[str, ...]:
         ("destructiveHint", True): "destructive",
         ("destructiveHint", False): "not destructive",
         ("idempotentHint", True): "repeatable without further effect",
-        ("openWorldHint", True): "contacts outside systems",
-        ("openWorldHint", False): "contacts no outside systems",
+        ("openWorldHint", True): "accesses outside systems",
+        ("openWorldHint", False): "no outside access",
     }
     return tuple(word for (key, value), word in words.items() if annotations.get(key) is value)
 
