@@ -77,6 +77,15 @@ async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
             await pilot.pause(INTERVAL)
 
 
+async def click(pilot: Pilot[Any], selector: str) -> None:
+    """Click as a terminal does; a click of the pilot's passes the app by."""
+    region = pilot.app.screen.query_one(selector).region
+    x, y = region.x + region.width // 2, region.y + region.height // 2
+    for kind in (events.MouseDown, events.MouseUp):
+        pilot.app.post_message(kind(None, x, y, 0, 0, 1, False, False, False))
+        await pilot.pause()
+
+
 def holds(app: App[Any]) -> bool:
     """Tell whether an answer on the screen waits for what follows it."""
     return isinstance(app.screen, Question) and app.screen._arming.held is not None
@@ -108,7 +117,8 @@ class ChatApp(App[None]):
         self.store = Store(initial)
         self.commands = RecordingCommands()
         self.bridge = StoreBridge(self, self.store)
-        self.keyboard = Keyboard(clock)
+        # By a clock that is moved by hand, a key is typed when its turn comes.
+        self.keyboard = Keyboard() if clock is monotonic else Keyboard(clock, lambda _: clock())
         self.pending = PendingController(self, self.bridge, self.commands, self.keyboard)
         self.leaks = 0
         self.bells = 0

@@ -8,7 +8,7 @@ from textual import events
 
 from tests.ui.chat.confirming import arm, ask, decisions, hint, modal, press
 from tests.ui.chat.samples import request
-from tests.ui.harness import ChatApp, Clock, until
+from tests.ui.harness import ChatApp, Clock, click, until
 from tui.model.consent import Choice, Decision, RequestId
 from tui.ui.questions.arming import PAUSE_SECONDS, REPEAT_SECONDS
 from tui.ui.questions.confirmation import DENY
@@ -160,8 +160,8 @@ async def test_arguments_that_do_not_fit_can_be_allowed_only_after_their_end() -
         for keys in (["o"], ["t", "t"], ["s", "s"]):
             clock.advance(1)
             await pilot.press(*keys)
-        await pilot.click("#once")
-        await pilot.click("#always-tool")
+        await click(pilot, "#once")
+        await click(pilot, "#always-tool")
         assert decisions(app) == []
         assert modal(app).arguments.show_vertical_scrollbar
         await arm(app, pilot, clock)
@@ -189,11 +189,11 @@ async def test_a_button_answers_by_mouse_only_once_it_is_armed() -> None:
     app = ChatApp(clock=clock)
     async with app.run_test() as pilot:
         await ask(app, pilot)
-        await pilot.click("#once")
+        await click(pilot, "#deny")
         assert decisions(app) == []
         await arm(app, pilot, clock)
-        await pilot.click("#always-tool")
-        assert decisions(app) == [(RequestId("r0"), Decision(Choice.ALWAYS_TOOL))]
+        await click(pilot, "#once")
+        assert decisions(app) == [(RequestId("r0"), Decision(Choice.ONCE))]
 
 
 async def test_a_paste_answers_nothing() -> None:

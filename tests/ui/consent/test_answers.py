@@ -83,20 +83,6 @@ async def test_no_key_does_anything_before_the_question_is_armed(key: str) -> No
         assert "m this session" in hands.text
 
 
-async def test_buttons_do_the_same_as_their_keys() -> None:
-    async with confirming(size=(120, 36)) as hands:
-        await hands.pilot.click("#scope")
-        assert "m this session" in hands.text, "not armed yet"
-        await hands.arm()
-        scope = hands.modal.query_one("#scope")
-        await hands.until(lambda: not scope.has_class("-active"))  # a button rests when pressed
-        await hands.pilot.click("#scope")
-        await hands.until(lambda: GrantScope.FOLDER in hands.text)
-        await hands.pilot.click("#always-server")
-        await hands.until(lambda: bool(hands.decisions))
-        assert hands.decisions == [Decision(Choice.ALWAYS_SERVER, scope=GrantScope.FOLDER)]
-
-
 async def test_allowing_the_rest_of_the_turn_needs_its_key_twice_and_soon() -> None:
     async with confirming() as hands:
         await hands.arm()

@@ -6,7 +6,7 @@ import pytest
 from textual import events
 from textual.widgets import Button, Input, Select, SelectionList, TextArea
 
-from tests.ui.harness import Asking, asking, holds, until
+from tests.ui.harness import Asking, asking, click, holds, until
 from tests.ui.requests.samples import COLOURS, FIELDS, FORM_ID, form
 from tui.model import events as e
 from tui.model.consent import RequestId
@@ -192,12 +192,12 @@ async def test_escape_closes_an_open_choice_before_it_cancels_the_form() -> None
 
 async def test_buttons_answer_by_mouse_once_armed() -> None:
     async with asking(form()) as hands:
-        await hands.pilot.click("#decline")
+        await click(hands.pilot, "#decline")
         assert hands.replies == []
         await hands.arm()
         pressed = hands.one(Button, "#decline")
         await until(hands.pilot, lambda: not pressed.has_class("-active"))
-        await hands.pilot.click("#decline")
+        await click(hands.pilot, "#decline")
         await until(hands.pilot, lambda: bool(hands.replies))
         assert hands.replies == [Reply(ReplyAction.DECLINE)]
 

@@ -3,11 +3,16 @@
 A question takes answers once it has been on the screen for `ARMING_SECONDS` and nobody is typing.
 What is typed as text holds answers back; keys that scroll or move the focus do not. An answer that
 allows something is held for a moment and dropped if another key follows, since then it was part of
-a word, a paste or a held key. A wide answer wants its key twice.
+a word, a paste or a held key. A wide answer wants its key, or its click, twice.
+
+What counts is when a key was typed, not when its turn came: a busy event loop handles a word all
+at once, and late. So nothing that is held is given right after the loop stood still.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf
+from operator import attrgetter
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -35,6 +40,9 @@ PAUSE_SECONDS: Final = 1.0
 HOLD_SECONDS: Final = 0.08
 """Seconds after an allowing answer within which another key shows that it was none. A letter may
 begin a word, or be held down: it waits for `ARMING_SECONDS`, and the last line says so."""
+
+CLICK_SECONDS: Final = 0.5
+"""Seconds below which a click and the next one are a double click, not two answers."""
 
 KEY_REPEAT_SECONDS: Final = 0.15
 """Seconds below which the same key again is a held key; terminals repeat every 30 to 95 ms."""
@@ -64,12 +72,23 @@ class Keyboard:
 
     Args:
         clock: Gives seconds that never run backwards.
+        typed_at: Gives the moment of an event by that clock; Textual stamps what the terminal
+            sends as it is read, in a thread that does not wait for the event loop.
     """
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = monotonic,
+        typed_at: Callable[[events.Event], float] = attrgetter("time"),
+    ) -> None:
         self.clock = clock
+        self.typed_at = typed_at
         self.text_at = -inf
         """When text was typed last."""
+        self.letter_at = -inf
+        """When something was typed last that is neither for a field nor for the message."""
+        self.pointed_at = -inf
+        """When a button of the mouse went down last."""
         self._key_at = self._draft_at = -inf
         self._composer: Composer | None = None
 
@@ -84,9 +103,11 @@ class Keyboard:
 
     def hear(self, event: events.Event, app: App[Any]) -> None:
         """Take note of what was typed, before anything acts on it."""
+        if isinstance(event, events.MouseDown):
+            self.pointed_at = self.typed_at(event)
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             return
-        now = self._key_at = self.clock()
+        now = self._key_at = self.typed_at(event)
         is_text = isinstance(event, events.Paste) or event.is_printable
         if isinstance(app.focused, Composer):
             self._composer = app.focused
@@ -98,13 +119,16 @@ class Keyboard:
             self.text_at = now
         elif len(app.screen_stack) == 1:
             self._composer = None
+        elif is_text:
+            self.letter_at = now
 
     def continue_draft(self, event: events.Key | events.Paste) -> bool:
         """Give what is typed to the composer where the user is in the middle of a message."""
         takes = isinstance(event, events.Paste) or event.is_printable or event.key == "backspace"
-        if self._composer is None or not takes or not self.is_drafting:
+        at = self.typed_at(event)
+        if self._composer is None or not takes or at >= self._draft_at + PAUSE_SECONDS:
             return False
-        self._draft_at = self.clock()
+        self._draft_at = at
         self._composer.continue_draft(event)
         return True
 
@@ -143,6 +167,15 @@ class SecondPress(Generic[T]):
         return awaited is not None and awaited == what
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """An answer that is given at a moment if nothing else was typed since its key."""
+
+    answer: "Answer"
+    at: float
+    until: float
+
+
 class Arming:
     """Decides when the answers of one question count.
 
@@ -167,10 +200,12 @@ class Arming:
         self._give = give
         self._counts_at = inf
         self._last: tuple[str, float] = ("", -inf)
+        self._clicked_at = -inf
         self._second: SecondPress[Answer] = SecondPress(self._clock)
-        self._held: tuple[Answer, float] | None = None
+        self._held: _Held | None = None
         self._was_early = False
         self._timer: Timer | None = None
+        self._timer_due = inf
 
     @property
     def is_begun(self) -> bool:
@@ -178,11 +213,11 @@ class Arming:
 
     @property
     def armed(self) -> bool:
-        return self._clock() >= self._counts_at
+        return self._counts(self._clock())
 
     @property
     def held(self) -> "Answer | None":
-        return self._held[0] if self._held is not None else None
+        return self._held.answer if self._held is not None else None
 
     @property
     def awaited(self) -> "Answer | None":
@@ -211,17 +246,17 @@ class Arming:
 
     def text(self, event: events.Key | events.Paste) -> None:
         """Take note of what is no answer but text; it holds answers back, and goes nowhere."""
-        self._look()
-        self._last = (event.key if isinstance(event, events.Key) else "", self._clock())
+        at = self._keyboard.typed_at(event)
+        self._last = (event.key if isinstance(event, events.Key) else "", at)
         if isinstance(event, events.Paste) or event.is_printable:
-            self._keyboard.text_at = self._clock()
-        self._drop_early()
+            self._keyboard.text_at = at
+        self._drop_early(at)
 
     def goes_into_draft(self, event: events.Key | events.Paste) -> bool:
         """Let the user finish what was being written as the question came."""
         if not self._keyboard.continue_draft(event):
             return False
-        self._postpone(self._clock() + PAUSE_SECONDS)
+        self._postpone(self._keyboard.typed_at(event) + PAUSE_SECONDS)
         self._look()
         return True
 
@@ -229,47 +264,64 @@ class Arming:
         """Wait for no second press, since another key came; scrolling holds nothing back."""
         self._second.forget()
 
-    def press(self, event: events.Key, answer: "Answer", *, allows: bool, twice: bool) -> None:
+    def press(self, event: events.Key, answer: "Answer", *, refused: bool) -> None:
         """Take note of the key of an answer; give the answer now or later, or drop it.
 
         Args:
             event: The key.
             answer: Its answer.
-            allows: Whether it lets something run.
-            twice: Whether it has to be pressed again.
+            refused: Whether it can only be told why it is not taken yet.
         """
-        self._look()
+        at = self._keyboard.typed_at(event)
+        allows = answer.allows and not refused
         self._held = None
-        if not self.armed or self._is_typing(event, allows=allows):
-            self._drop_early()
-        elif twice and not self._second.take(answer):
-            self._second.expect(answer)
-            self._screen.set_timer(REPEAT_SECONDS, self._changed)
-        elif allows:
+        if not self._counts(at) or self._is_typing(event, at, allows=allows):
+            self._drop_early(at)
+        elif refused or not self._waits_for_second(answer):
             self._second.forget()
-            seconds = ARMING_SECONDS if event.is_printable else HOLD_SECONDS
-            self._held = (answer, self._clock() + seconds)
-            self._look()
-        else:
+            if allows:
+                seconds = ARMING_SECONDS if event.is_printable else HOLD_SECONDS
+                self._held = _Held(answer, at, at + seconds)
+                self._look()
+            else:
+                self._give(answer)
+
+    def click(self, answer: "Answer", *, refused: bool) -> None:
+        """Take note of a click on an answer: no typing, it is given at once or on the second."""
+        at = self._keyboard.pointed_at
+        is_double, self._clicked_at = at < self._clicked_at + CLICK_SECONDS, at
+        if not self._counts(at) or (is_double and self.awaited is answer):
+            return
+        self._held = None
+        if refused or not self._waits_for_second(answer):
             self._second.forget()
             self._give(answer)
 
-    def _is_typing(self, event: events.Key, *, allows: bool) -> bool:
+    def _counts(self, at: float) -> bool:
+        return at >= self._counts_at
+
+    def _waits_for_second(self, answer: "Answer") -> bool:
+        """Tell whether this was only the first of two presses."""
+        if not answer.twice or self._second.take(answer):
+            return False
+        self._second.expect(answer)
+        self._screen.set_timer(REPEAT_SECONDS, self._changed)
+        return True
+
+    def _is_typing(self, event: events.Key, at: float, *, allows: bool) -> bool:
         """Tell whether a key follows the one before it too fast to be an answer of its own."""
         if not event.is_printable and event.key != "enter":
             return False  # Esc and ^S are part of no text
-        now, (last, last_at) = self._clock(), self._last
-        self._last = (event.key, now)
+        (last, last_at), self._last = self._last, (event.key, at)
         if event.key != last:
-            return now - last_at < ARMING_SECONDS
-        return allows and now - last_at < KEY_REPEAT_SECONDS
+            return at - last_at < ARMING_SECONDS
+        return allows and at - last_at < KEY_REPEAT_SECONDS
 
-    def _drop_early(self) -> None:
-        now = self._clock()
-        if now < self._keyboard.text_at + PAUSE_SECONDS:
-            self._keyboard.text_at = now  # the keys of answers are letters of a word, too
-            self._postpone(now + PAUSE_SECONDS)
-        self._postpone(now + ARMING_SECONDS)
+    def _drop_early(self, at: float) -> None:
+        if at < self._keyboard.text_at + PAUSE_SECONDS:
+            self._keyboard.text_at = at  # the keys of answers are letters of a word, too
+            self._postpone(at + PAUSE_SECONDS)
+        self._postpone(at + ARMING_SECONDS)
         self._was_early = True
         self._drop()
         self._look()
@@ -283,22 +335,29 @@ class Arming:
             self._counts_at = max(self._counts_at, until)
 
     def _look(self) -> None:
-        """Give what was held long enough, tell whether answers count, and come back for the rest.
-
-        A key looks too, before it counts: the timer of a busy machine is late.
-        """
+        """Tell whether answers count, and come back until they do and nothing is held."""
         self._stop_looking()
-        if self._held is not None and self._clock() >= self._held[1]:
-            answer, self._held = self._held[0], None
-            if self.armed:
-                self._give(answer)
-        left = (self._held[1] if self._held is not None else self._counts_at) - self._clock()
-        if left <= 0:
+        held = self._held
+        left = (held.until if held is not None else self._counts_at) - self._clock()
+        if held is None and left <= 0:
             self._was_early = False
         elif self.is_begun:
-            wait = min(max(left, MIN_WAIT), LOOK_SECONDS)
-            self._timer = self._screen.set_timer(wait, self._look)
+            wait = min(max(left, MIN_WAIT if held is None else HOLD_SECONDS), LOOK_SECONDS)
+            self._timer_due = monotonic() + wait
+            self._timer = self._screen.set_timer(wait, self._look_again)
         self._changed()
+
+    def _look_again(self) -> None:
+        """Give what was held long enough, where no key may wait that was typed meanwhile."""
+        held, is_late = self._held, monotonic() > self._timer_due + HOLD_SECONDS
+        if held is not None and self._keyboard.letter_at > held.at:
+            self._drop_early(self._keyboard.letter_at)
+            return
+        if held is not None and not is_late and self._clock() >= held.until:
+            self._held = None
+            if self.armed:
+                self._give(held.answer)
+        self._look()
 
     def _stop_looking(self) -> None:
         if self._timer is not None:

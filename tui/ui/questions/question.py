@@ -273,10 +273,7 @@ class Question(ModalScreen[None], Generic[R]):
         if self._arming.goes_into_draft(event):
             pass
         elif answer is not None:
-            is_refused = bool(self.refusal(answer, short=True))
-            twice = answer.twice and not is_refused and event.key != "enter"
-            allows = answer.allows and not is_refused
-            self._arming.press(event, answer, allows=allows, twice=twice)
+            self._arming.press(event, answer, refused=bool(self.refusal(answer, short=True)))
         elif is_text:
             self._arming.text(event)
         else:
@@ -296,8 +293,10 @@ class Question(ModalScreen[None], Generic[R]):
     @on(Button.Pressed)
     def _on_pressed(self, event: Button.Pressed) -> None:
         event.stop()
-        if self._arming.armed:
-            self._take(self._answers[event.button.id or ""])
+        self._said = ""
+        answer = self._answers[event.button.id or ""]
+        self._arming.click(answer, refused=bool(self.refusal(answer, short=True)))
+        self.show_hint()
 
     def action_scroll(self, rows: int, pages: int) -> None:
         # The text with the focus, else the one that fits the frame.

@@ -1,0 +1,121 @@
+"""Buttons, by mouse and by Enter: they hold to the same rules as the keys of their answers."""
+
+import pytest
+from textual import events
+
+from tests.ui.consent.samples import trust
+from tests.ui.harness import WIDE, Confirming, click, confirming, disclosing, holds
+from tui.model.consent import Choice, Decision, GrantScope
+from tui.model.trust import TrustAnswer
+from tui.ui.questions.arming import ARMING_SECONDS, CLICK_SECONDS, HOLD_SECONDS, REPEAT_SECONDS
+
+TWICE = {
+    "allow-rest": Decision(Choice.REST_OF_TURN),
+    "always-tool": Decision(Choice.ALWAYS_TOOL),
+    "always-server": Decision(Choice.ALWAYS_SERVER),
+}
+
+
+async def rest(hands: Confirming, name: str) -> None:
+    """Wait until a button can be pressed again."""
+    button = hands.modal.query_one(f"#{name}")
+    await hands.until(lambda: not button.has_class("-active"))
+
+
+async def click_and_wait(hands: Confirming, name: str, seconds: float = CLICK_SECONDS) -> None:
+    await click(hands.pilot, f"#{name}")
+    await rest(hands, name)
+    hands.clock.advance(seconds)
+
+
+@pytest.mark.parametrize("name", TWICE)
+async def test_a_click_on_a_wide_answer_takes_a_second_one(name: str) -> None:
+    async with confirming(size=WIDE) as hands:
+        await hands.arm()
+        await click_and_wait(hands, name)
+        assert hands.decisions == []
+        assert "again: " in hands.hint
+        await click(hands.pilot, f"#{name}")
+        await hands.until(lambda: hands.decisions == [TWICE[name]])
+
+
+async def test_a_double_click_is_one_click() -> None:
+    async with confirming(size=WIDE) as hands:
+        await hands.arm()
+        await click_and_wait(hands, "allow-rest", CLICK_SECONDS - 0.01)
+        await click_and_wait(hands, "allow-rest")
+        assert hands.decisions == []
+        await click(hands.pilot, "#allow-rest")
+        await hands.until(lambda: hands.decisions == [TWICE["allow-rest"]])
+
+
+async def test_a_click_elsewhere_or_too_late_is_no_second_one() -> None:
+    async with confirming(size=WIDE) as hands:
+        await hands.arm()
+        await click_and_wait(hands, "allow-rest")
+        await click_and_wait(hands, "always-tool")
+        await click_and_wait(hands, "allow-rest", REPEAT_SECONDS)
+        await click_and_wait(hands, "allow-rest")
+        assert hands.decisions == []
+
+
+async def test_clicks_switch_the_scope_that_an_answer_takes() -> None:
+    async with confirming(size=WIDE) as hands:
+        await hands.arm()
+        await click_and_wait(hands, "scope", 0.2)
+        assert GrantScope.FOLDER in hands.text
+        await click_and_wait(hands, "always-server")
+        await click(hands.pilot, "#always-server")
+        expected = Decision(Choice.ALWAYS_SERVER, scope=GrantScope.FOLDER)
+        await hands.until(lambda: hands.decisions == [expected])
+
+
+async def test_a_click_on_the_trust_of_all_folders_takes_a_second_one() -> None:
+    async with disclosing(trust(), WIDE) as hands:
+        await hands.arm()
+        await hands.pilot.press("end")
+        await click(hands.pilot, "#children")
+        assert hands.answers == []
+        button = hands.modal.query_one("#children")
+        await hands.until(lambda: not button.has_class("-active"))
+        hands.clock.advance(CLICK_SECONDS)
+        await click(hands.pilot, "#children")
+        await hands.until(lambda: hands.answers == [TrustAnswer.TRUST_WITH_CHILDREN])
+
+
+async def test_a_mouse_button_that_went_down_before_the_question_was_armed_answers_nothing() -> (
+    None
+):
+    async with confirming(size=WIDE) as hands:
+        x, y, *_ = hands.modal.query_one("#deny").region
+        down, up = (
+            kind(None, x + 1, y, 0, 0, 1, False, False, False)
+            for kind in (events.MouseDown, events.MouseUp)
+        )
+        hands.app.post_message(down)
+        await hands.pilot.pause()
+        await hands.arm()
+        hands.app.post_message(up)
+        await hands.pilot.pause()
+        assert hands.modal.query_one("#deny").has_class("-active"), "it was pressed"
+        assert hands.answers == []
+        await rest(hands, "deny")
+        await click(hands.pilot, "#deny")
+        await hands.until(lambda: hands.decisions == [Decision(Choice.DENY)])
+
+
+@pytest.mark.parametrize("name", TWICE)
+async def test_enter_on_a_wide_answer_has_to_be_pressed_again(name: str) -> None:
+    async with confirming(size=WIDE) as hands:
+        await hands.arm()
+        while hands.focused != name:
+            await hands.pilot.press("tab")
+        hands.clock.advance(ARMING_SECONDS)
+        await hands.pilot.press("enter")
+        assert "again: " in hands.hint
+        assert not holds(hands.app)
+        hands.clock.advance(ARMING_SECONDS)
+        assert hands.decisions == []
+        await hands.pilot.press("enter")
+        hands.clock.advance(HOLD_SECONDS)
+        await hands.until(lambda: hands.decisions == [TWICE[name]])
