@@ -150,7 +150,7 @@ class Desk:
             answer = await question.answer
             if isinstance(answer, WithdrawnError):
                 raise answer
-            if check is None or not _accepts(answer):
+            if check is None or not answer.allows:
                 return answer
             question.answer = asyncio.get_running_loop().create_future()
             problem = await check(answer)
@@ -190,18 +190,6 @@ def _refused(request: PendingRequest, reason: str) -> Answer:
     if isinstance(request, ServerRequest):
         return Reply(ReplyAction.DECLINE)
     raise WithdrawnError(reason)
-
-
-def _accepts(answer: Answer) -> bool:
-    match answer:
-        case Decision():
-            return answer.choice.allows
-        case Reply():
-            return answer.action in {ReplyAction.ACCEPT, ReplyAction.ACCEPT_ALWAYS}
-        case ToolChangeAnswer():
-            return answer is ToolChangeAnswer.ACCEPT
-        case TrustAnswer():
-            return answer in {TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN}
 
 
 def _answer_type(request: PendingRequest) -> type[Answer]:

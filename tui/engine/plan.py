@@ -32,7 +32,6 @@ from tui.text import sanitize_line
 
 _STILL_DENIED: Final = "Rules removed from alwaysDeny in your settings hold until a restart."
 _NEVER: Final = "You chose never to trust this folder, so its own settings were not read."
-_YES: Final = frozenset({TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN})
 
 FolderKey = tuple[object, ...]
 """What tells a folder from another one at the same place."""
@@ -92,7 +91,6 @@ class Answers:
 
     def answered(self, question: Question, answer: TrustAnswer) -> "Answers":
         """Take the user's answer to a question. What it says about a folder is kept elsewhere."""
-        is_yes = answer in _YES
         match question:
             case FolderQuestion(content=content):
                 now = replace(self, declined=self.declined | {content}, review=None)
@@ -100,11 +98,11 @@ class Answers:
                 return now.withdrawn(content, question.folder) if is_never else now
             case NewServersQuestion(servers):
                 known = frozenset(map(known_server, servers))
-                if is_yes:
+                if answer.allows:
                     return replace(self, accepted=(self.accepted or frozenset()) | known)
                 return replace(self, put_off=self.put_off | known)
             case StartQuestion(folder=folder):
-                if is_yes:
+                if answer.allows:
                     return replace(self, folders_allowed=self.folders_allowed | {folder.key})
                 return replace(self, folders_put_off=self.folders_put_off | {folder.key})
 

@@ -54,6 +54,10 @@ class Decision:
     scope: GrantScope = GrantScope.SESSION
     arguments: str | None = None
 
+    @property
+    def allows(self) -> bool:
+        return self.choice.allows
+
 
 class Effect(StrEnum):
     """The effect of a rule. Deny wins over ask, ask over allow."""

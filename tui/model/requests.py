@@ -202,6 +202,10 @@ class ReplyAction(StrEnum):
     DECLINE = "decline"
     CANCEL = "cancel"
 
+    @property
+    def allows(self) -> bool:
+        return self in {ReplyAction.ACCEPT, ReplyAction.ACCEPT_ALWAYS}
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -221,6 +225,10 @@ class Reply:
     system: str | None = None
     messages: tuple[str, ...] | None = None
     text: str | None = None
+
+    @property
+    def allows(self) -> bool:
+        return self.action.allows
 
 
 Answer = Decision | TrustAnswer | ToolChangeAnswer | Reply

@@ -29,6 +29,10 @@ class TrustAnswer(StrEnum):
     TRUST_WITH_CHILDREN = "trust with all folders in it"
     NEVER = "never"
 
+    @property
+    def allows(self) -> bool:
+        return self in {TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN}
+
 
 class TrustSubject(StrEnum):
     """The subject of a trust question.
@@ -133,6 +137,10 @@ class ToolChangeAnswer(StrEnum):
 
     ACCEPT = "accept"
     KEEP_AWAY = "keep away"
+
+    @property
+    def allows(self) -> bool:
+        return self is ToolChangeAnswer.ACCEPT
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from tui.engine.threads import OrderedWorker
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised, ToolRuleChanged
 from tui.model.servers import Origin, ServerId
-from tui.model.trust import ToolChange, ToolChangeAnswer, ToolChangeRequest
+from tui.model.trust import ToolChange, ToolChangeRequest
 
 MAX_CHANGES: Final = 50
 """Changed tools in one question; of more, the next are asked about after it."""
@@ -203,7 +203,7 @@ class ToolReview(ToolVisibility):
         elif changes:
             answer = await self._desk.ask(ToolChangeRequest(self._desk.new_id(), server, changes))
             asked, known.asked, known.asking = known.asked, (), None
-            self._take(known, asked, accept=answer is ToolChangeAnswer.ACCEPT)
+            self._take(known, asked, accept=answer.allows)
 
     def _say_failed(self, error: BaseException) -> None:
         text = (

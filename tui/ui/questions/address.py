@@ -10,7 +10,7 @@ from tui.ui.questions.question import Question
 from tui.ui.questions.trust import warning_line
 from tui.ui.widgets.text.labelled_text import LabelledLine
 
-OPEN: Final = Answer("open", "o", "Open", "open it", Reply(ReplyAction.ACCEPT), allows=True)
+OPEN: Final = Answer("open", "o", "Open", "open it", Reply(ReplyAction.ACCEPT))
 DECLINE: Final = Answer("decline", "d", "Decline", "decline", Reply(ReplyAction.DECLINE))
 CANCEL: Final = Answer(
     "cancel", "escape", "Cancel", "cancel", Reply(ReplyAction.CANCEL), key_display="Esc"

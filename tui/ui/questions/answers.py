@@ -12,13 +12,10 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Button
 
-from tui.model.consent import Choice, Decision
+from tui.model.consent import Choice
 from tui.model.requests import Reply, ReplyAction
 from tui.model.trust import ToolChangeAnswer, TrustAnswer
 from tui.ui.widgets.text.plain import PlainText
-
-Sent = Decision | TrustAnswer | ToolChangeAnswer | Reply
-"""What is sent as the answer to a question."""
 
 Value = TrustAnswer | ToolChangeAnswer | Reply | Choice | ReplyAction | None
 
@@ -35,7 +32,6 @@ class Answer:
         value: What is sent, or what that is made of; None for a step that sends nothing yet.
         short: The words on the button where columns are few.
         brief: What it does, in hints where columns are few.
-        allows: Whether something may run with it.
         twice: Whether its key has to be pressed again.
         scoped: Whether how far it reaches is chosen beside it.
         key_display: How its key is written, where that is not its name.
@@ -49,11 +45,14 @@ class Answer:
     value: Value = None
     short: str = ""
     brief: str = ""
-    allows: bool = False
     twice: bool = False
     scoped: bool = False
     key_display: str = ""
     priority: bool = False
+
+    @property
+    def allows(self) -> bool:
+        return self.value is not None and self.value.allows
 
     def binding(self, prefix: str) -> Binding:
         """Give the binding of its keys; it names no action, so that only a key here answers."""

@@ -47,7 +47,7 @@ SHORT_SCOPES: Final = {
     GrantScope.EVERYWHERE: "everywhere",
 }
 
-ONCE: Final = Answer("once", "o", "Once", "allow this call", Choice.ONCE, allows=True)
+ONCE: Final = Answer("once", "o", "Once", "allow this call", Choice.ONCE)
 EDIT: Final = Answer("edit", "e", "Edit", "edit the arguments first")
 DENY: Final = Answer("deny", "d,escape", "Deny", "deny this call", Choice.DENY)
 WITH_REASON: Final = Answer(
@@ -75,7 +75,6 @@ def _always(kind: str, key: str, choice: Choice) -> Answer:
         choice,
         short=kind.title(),
         brief=f"always {kind}",
-        allows=True,
         twice=True,
         scoped=True,
     )
@@ -94,7 +93,6 @@ ALLOW_REST: Final = Answer(
     Choice.REST_OF_TURN,
     short="Allow rest",
     brief="allow rest of turn",
-    allows=True,
     twice=True,
 )
 DENY_REST: Final = Answer(

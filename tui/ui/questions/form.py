@@ -39,7 +39,6 @@ ACCEPT: Final = Answer(
     "Accept",
     "accept",
     ReplyAction.ACCEPT,
-    allows=True,
     key_display="^S",
     priority=True,
 )
@@ -49,6 +48,14 @@ DECLINE: Final = Answer(
 CANCEL: Final = Answer(
     "cancel", "escape", "Cancel", "cancel", ReplyAction.CANCEL, key_display="Esc"
 )
+
+
+class _Body(VerticalScroll, can_focus=False):
+    """Keeps a complaint in sight: it makes its field higher, and the room for all of them less."""
+
+    def on_resize(self) -> None:
+        for row in self.query(".field.-wrong:focus-within"):
+            row.scroll_visible(animate=False)
 
 
 class ServerQuestion(Question[R]):
@@ -84,7 +91,7 @@ class ServerQuestion(Question[R]):
             for label, words in self.facts()
         )
         yield PlainText(Content("\n").join(facts), classes="facts")
-        yield VerticalScroll(*self.compose_body(), classes="body -fits", can_focus=False)
+        yield _Body(*self.compose_body(), classes="body -fits")
         problem = PlainText(classes="problem")
         problem.display = False
         yield problem
@@ -167,13 +174,13 @@ class FormQuestion(ServerQuestion[FormRequest]):
         An accepted form can be accepted again after a pause: what the engine finds wrong with it
         may be the same as the time before, of which no change of the state would tell.
         """
-        if action is not ReplyAction.ACCEPT:
+        if not action.allows:
             return Reply(action)
         wrong = [row for row in self._rows if row.check()]
         if wrong:
             self.complain(INCOMPLETE)
             wrong[0].control.focus()
-            self.call_after_refresh(wrong[0].scroll_visible, animate=False)
+            wrong[0].scroll_visible(animate=False)
             return None
         self.call_later(self.ask_again)
         return Reply(action, content={row.field.key: row.value() for row in self._rows})

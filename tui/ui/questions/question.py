@@ -19,11 +19,12 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button
 
+from tui.model import requests
 from tui.model.requests import PendingRequest, Reply
 from tui.model.trust import ToolChangeAnswer, TrustAnswer
 from tui.store.commands import Commands
 from tui.ui import keymap
-from tui.ui.questions.answers import Answer, AnswerRows, Rows, Sent
+from tui.ui.questions.answers import Answer, AnswerRows, Rows
 from tui.ui.questions.arming import Arming, Keyboard
 from tui.ui.widgets.frame import WORDY, Frame, Heading, fit
 from tui.ui.widgets.text.folded_text import FoldedText, Position
@@ -216,7 +217,7 @@ class Question(ModalScreen[None], Generic[R]):
         short = self.is_short
         self.rows.show(partial(self.caption, short=short), self.offers, short=short)
 
-    def send(self, value: Sent) -> None:
+    def send(self, value: requests.Answer) -> None:
         """Give the one answer; the question goes when the state says that it is settled."""
         self._is_answered = True
         self._arming.end()

@@ -27,9 +27,7 @@ MAX_EDITORS: Final = 20
 MAX_TITLE: Final = 100
 """Characters of the heading of a text."""
 
-ONCE: Final = Answer(
-    "once", "o", "Allow once", "allow once", ReplyAction.ACCEPT, short="Once", allows=True
-)
+ONCE: Final = Answer("once", "o", "Allow once", "allow once", ReplyAction.ACCEPT, short="Once")
 ALWAYS: Final = Answer(
     "always",
     "s",
@@ -38,11 +36,10 @@ ALWAYS: Final = Answer(
     ReplyAction.ACCEPT_ALWAYS,
     short="Always",
     brief="always this server",
-    allows=True,
     twice=True,
 )
 REFUSE: Final = Answer("refuse", "d,escape", "Refuse", "refuse", ReplyAction.DECLINE)
-SEND: Final = Answer("send", "s", "Send", "send", ReplyAction.ACCEPT, allows=True)
+SEND: Final = Answer("send", "s", "Send", "send", ReplyAction.ACCEPT)
 
 
 def from_text(answer: Answer) -> Answer:
@@ -121,7 +118,7 @@ class SamplingQuestion(ServerQuestion[SamplingRequest]):
 
     def reply(self, action: ReplyAction) -> Reply:
         """Give the texts as they stand."""
-        if action is ReplyAction.DECLINE:
+        if not action.allows:
             return Reply(action)
         system, *messages = (edited.text for edited in self.query(EditedText))
         return Reply(action, system=system, messages=tuple(messages))
@@ -147,6 +144,6 @@ class ReviewQuestion(ServerQuestion[SamplingReview]):
 
     def reply(self, action: ReplyAction) -> Reply:
         """Give the answer as it stands."""
-        if action is ReplyAction.DECLINE:
+        if not action.allows:
             return Reply(action)
         return Reply(action, text=self.query_one(EditedText).text)

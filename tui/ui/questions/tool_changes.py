@@ -23,7 +23,6 @@ ACCEPT: Final = Answer(
     "Accept",
     "let the model use them as they are now",
     ToolChangeAnswer.ACCEPT,
-    allows=True,
 )
 
 

@@ -12,7 +12,7 @@ from tui.ui.widgets.text.labelled_text import LABEL_WIDTH, LabelledLine
 NOT_NOW: Final = Answer(
     "not-now", "n,d,escape", "Not now", "run none of it now, and ask next time", TrustAnswer.NOT_NOW
 )
-TRUST: Final = Answer("trust", "t", "Trust", "trust exactly this", TrustAnswer.TRUST, allows=True)
+TRUST: Final = Answer("trust", "t", "Trust", "trust exactly this", TrustAnswer.TRUST)
 WITH_CHILDREN: Final = Answer(
     "children",
     "c",
@@ -21,7 +21,6 @@ WITH_CHILDREN: Final = Answer(
     TrustAnswer.TRUST_WITH_CHILDREN,
     short="With folders",
     brief="trust all folders in it",
-    allows=True,
     twice=True,
 )
 NEVER: Final = Answer(

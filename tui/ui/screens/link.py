@@ -9,6 +9,7 @@ from textual.widget import Widget
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from tui.model.requests import ReplyAction
 from tui.store.commands import Commands
 from tui.text import clip
 from tui.ui.questions.answers import Answer
@@ -23,7 +24,7 @@ MAX_LINKS: Final = 50
 MAX_LABEL: Final = 200
 """Characters of an address in the list of links; below, the chosen one is shown whole."""
 
-OPEN: Final = Answer("open", "o", "Open", "open it", allows=True)
+OPEN: Final = Answer("open", "o", "Open", "open it", ReplyAction.ACCEPT)
 COPY: Final = Answer("copy", "c", "Copy", "copy the address")
 CLOSE: Final = Answer("close", "escape", "Close", "close", key_display="Esc")
 

@@ -220,12 +220,13 @@ class OpenedFolder:
         if identity is None:
             return StartFolder(None, shown_path(place, self.home), is_opened=is_opened)
         answer = self._starts.answer(identity)
-        yes = {TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN}
         is_named = identity.path in self._named
         return StartFolder(
             identity,
             shown_path(identity.path, self.home),
-            allowed=is_named or answer in yes or self._trusts(identity, is_opened=is_opened),
+            allowed=is_named
+            or (answer is not None and answer.allows)
+            or self._trusts(identity, is_opened=is_opened),
             never=answer is TrustAnswer.NEVER,
             may_include_children=may_cover_children(identity.path, self.home),
             caution=reason_to_refuse(identity.path),

@@ -129,8 +129,6 @@ CLOSE_PATIENCE: Final = 5.0
 _YOU: Final = "you"
 """What an answer rests on, in records."""
 
-_YES: Final = frozenset({TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN})
-
 
 class TrustQuestions:
     """Asks the questions and stores the answers.
@@ -174,9 +172,8 @@ class TrustQuestions:
                 for source in dict.fromkeys(one.source for one in servers):
                     known = tuple(one for one in servers if one.source == source)
                     self.record(source, content_of(known), answer.value)
-                is_yes = answer in _YES
-                keys = question.entry_keys if is_yes else question.refusal_keys
-                word = "" if is_yes else answer.value
+                keys = question.entry_keys if answer.allows else question.refusal_keys
+                word = "" if answer.allows else answer.value
                 self._writer.submit(partial(self._opened.store.refuse, keys, word))
             case StartQuestion(folder=folder):
                 self.record(folder.shown, "", f"start here: {answer.value}")
@@ -196,7 +193,7 @@ class TrustQuestions:
         await asyncio.to_thread(self._writer.close, CLOSE_PATIENCE)
 
     def _keep_folder(self, question: FolderQuestion, answer: TrustAnswer) -> "Future[None] | None":
-        refusal = question.request.refusal if answer in _YES else ""
+        refusal = question.request.refusal if answer.allows else ""
         decision = "refused" if refusal else answer.value
         self.record(str(self._opened.folder), question.content, decision, refusal or _YOU)
         if refusal or answer is TrustAnswer.NOT_NOW:

@@ -28,8 +28,6 @@ MAX_OPENED: Final = 32
 MAX_REQUIRED: Final = 4
 """Addresses that one call may require the user to open."""
 
-_ACCEPTING: Final = frozenset({ReplyAction.ACCEPT, ReplyAction.ACCEPT_ALWAYS})
-
 
 class Elicitation:
     """Answers the elicitations of one connection.
@@ -105,7 +103,7 @@ class Elicitation:
             fields=form.fields,
         )
         reply = await self._context.desk.ask(request, check)
-        if reply.action not in _ACCEPTING:
+        if not reply.allows:
             return _result(reply.action.value)
         return types.ElicitResult(action="accept", content=answer)
 
@@ -126,7 +124,7 @@ class Elicitation:
             warning=address.warning,
         )
         reply = await self._context.desk.ask(request)
-        if reply.action not in _ACCEPTING:
+        if not reply.allows:
             return reply.action.value
         if params.elicitation_id:
             while len(self._opened) >= MAX_OPENED:
@@ -162,7 +160,7 @@ class Elicitation:
 
             group.start_soon(wait_for_server)
             reply = await self._context.desk.ask(request)
-            is_done = is_done or reply.action in _ACCEPTING
+            is_done = is_done or reply.allows
             group.cancel_scope.cancel()
         return is_done
 

@@ -24,7 +24,6 @@ REFUSED: Final = -1
 """Error code of a refusal by the user, from the protocol's example."""
 
 _REFUSAL: Final = types.ErrorData(code=REFUSED, message="User rejected sampling request")
-_ACCEPTING: Final = frozenset({ReplyAction.ACCEPT, ReplyAction.ACCEPT_ALWAYS})
 
 
 class Sampling:
@@ -55,7 +54,7 @@ class Sampling:
         except UnusablePromptError as error:
             return types.ErrorData(code=types.INVALID_PARAMS, message=f"Not usable: {error}")
         reply = await self._admit(prompt, model)
-        if reply.action not in _ACCEPTING:
+        if not reply.allows:
             return _REFUSAL
         try:
             generation = await generator.generate(prompt.request(reply.system, reply.messages))
@@ -103,7 +102,7 @@ class Sampling:
             editable=not generation.calls,
         )
         reply = await self._context.desk.ask(request)
-        if reply.action not in _ACCEPTING:
+        if not reply.allows:
             return None
         if reply.text is not None and request.editable:
             return sanitize(reply.text)
