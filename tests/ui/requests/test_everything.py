@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Button, Input
+from textual.widgets import Input
 
 from tests.support.node import node_server
 from tests.support.waiting import PATIENCE
-from tests.ui.harness import until
+from tests.ui.harness import click, until
 from tests.unit.engine.mcp.support import find_tool
 from tui.engine.bus import EventBus
 from tui.engine.engine import Engine, EngineOptions
@@ -27,6 +27,7 @@ from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.app import GemdeckApp
 from tui.ui.questions.question import Question
+from tui.ui.questions.sampling import ReviewQuestion
 from tui.ui.themes import UiPreferences
 
 SERVER = ServerId("everything")
@@ -104,9 +105,9 @@ async def test_a_form_is_filled_in_and_reaches_the_server(tmp_path: Path) -> Non
 async def test_an_address_is_shown_and_opened_only_after_consent(tmp_path: Path) -> None:
     async with everything(tmp_path) as deck:
         call = deck.call("trigger-url-elicitation", url="https://example.org/sign?x=1")
-        screen = await deck.question()
+        await deck.question()
         assert deck.opened == []
-        screen.query_one("#open", Button).press()
+        await click(deck.pilot, "#open")
         await deck.until(lambda: deck.opened)
         assert deck.opened == ["https://example.org/sign?x=1"]
         call.cancel()
@@ -117,12 +118,11 @@ async def test_an_address_is_shown_and_opened_only_after_consent(tmp_path: Path)
 async def test_a_prompt_for_the_model_is_shown_and_so_is_its_answer(tmp_path: Path) -> None:
     async with everything(tmp_path) as deck:
         call = deck.call("trigger-sampling-request", prompt="Say something.", maxTokens=50)
-        (await deck.question()).query_one("#once", Button).press()
-        await deck.until(lambda: deck.store.state.pending)
-        review = await deck.question()
-        await deck.until(lambda: type(deck.pilot.app.screen).__name__ == "ReviewQuestion")
-        review = await deck.question()
-        review.query_one("#send", Button).press()
+        await deck.question()
+        await click(deck.pilot, "#once")
+        await deck.until(lambda: isinstance(deck.pilot.app.screen, ReviewQuestion))
+        await deck.question()
+        await click(deck.pilot, "#send")
         result = await asyncio.wait_for(call, PATIENCE)
         assert not result.is_error
         assert "demo" in result.display
