@@ -70,7 +70,7 @@ async def test_A09_mcpoison_an_edit_of_what_was_trusted_asks_again(place: Place)
 
 
 async def test_A11_curxecute_own_settings_edited_meanwhile_start_nothing(place: Place) -> None:
-    place.user({"mcpServers": {"git": place.canary("git"), "old": place.canary("old")}})
+    place.user({"mcpServers": {"git": place.canary("known"), "old": place.canary("old")}})
     async with opened(place) as deck:
         await deck.reach("git", ServerStatus.READY)
         assert deck.questions() == []
@@ -94,11 +94,11 @@ async def test_A11_curxecute_own_settings_edited_meanwhile_start_nothing(place: 
         place.user({"mcpServers": {"git": place.canary("evil"), "mine": place.canary("mine")}})
         question = await deck.question()
         assert {server.server for server in question.servers} == {"git", "mine"}
-        assert sorted(place.words()) == ["git", "old"]
+        assert sorted(place.words()) == ["known", "old"]
         await deck.answer(TrustAnswer.TRUST)
         await deck.reach("mine", ServerStatus.READY)
         await deck.reach("git", ServerStatus.READY)
-        assert sorted(place.words()) == ["evil", "git", "mine", "old"]
+        assert sorted(place.words()) == ["evil", "known", "mine", "old"]
 
 
 async def test_A11_a_new_server_that_was_put_off_is_asked_about_on_review(place: Place) -> None:

@@ -117,8 +117,11 @@ async def test_A14_neither_a_place_elsewhere_nor_a_variable_nor_a_wrapper_hides_
         assert {name for name, status in deck.statuses().items() if status is S.UNTRUSTED} == held
         assert place.words() == ["mine"]
         await deck.answer(TrustAnswer.TRUST)
-        for name in held - {"found"}:
+        for name in held - {"found", "climbing"}:
             await deck.reach(name, S.READY)
+        assert deck.statuses()["climbing"] is S.UNTRUSTED, "a relative path starts elsewhere"
+        assert (await deck.answer(TrustAnswer.TRUST)).place == "~/elsewhere"
+        await deck.reach("climbing", S.READY)
 
 
 async def test_A14_a_yes_to_the_opened_folder_is_none_to_the_place_elsewhere(

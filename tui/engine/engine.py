@@ -292,7 +292,7 @@ class Engine:
         if self._reading is None:
             return
         content = self._reading.settings.project.hash
-        folders = [folder.key for folder in self._reading.trust.starts.values()]
+        folders = [one.key for folders in self._reading.trust.starts.values() for one in folders]
         kept = self._trust.forget(content)
         self._plan_again(self._answers.withdrawn(content, *folders))
         self._tasks.start(self._read_after(kept))

@@ -191,12 +191,18 @@ def _admitted(one: ServerDefinition, trust: Trust, answers: Answers) -> ServerDe
         return one
     if new_servers.is_new(one, accepted):
         return new_servers.hold(one, accepted, trust.refused, trust.salt)
-    folder = trust.starts.get(one.id)
-    if folder is None or _may_start(folder, trust, answers):
+    folder = _held_by(one, trust, answers)
+    if folder is None:
         return one
     if folder.identity is None:
         return _untrusted(one, f"Its working folder cannot be examined: {folder.shown}.")
     return _untrusted(one, f"Would run code from {folder.shown}, where it may not start yet.")
+
+
+def _held_by(one: ServerDefinition, trust: Trust, answers: Answers) -> StartFolder | None:
+    """Give the first folder whose code a server would run and may not."""
+    folders = trust.starts.get(one.id, ())
+    return next((place for place in folders if not _may_start(place, trust, answers)), None)
 
 
 def _may_start(folder: StartFolder, trust: Trust, answers: Answers) -> bool:
@@ -222,10 +228,8 @@ def _waiting_to_start(
     """Give the folders in which servers would start that are not held for another reason."""
     waiting: dict[StartFolder, list[ServerDefinition]] = {}
     for one in sources.servers:
-        folder = trust.starts.get(one.id)
-        if folder is None or _may_start(folder, trust, answers):
-            continue
-        if not new_servers.is_new(one, answers.accepted or frozenset()):
+        folder = _held_by(one, trust, answers)
+        if folder is not None and not new_servers.is_new(one, answers.accepted or frozenset()):
             waiting.setdefault(folder, []).append(one)
     return [StartQuestion(tuple(servers), folder) for folder, servers in waiting.items()]
 

@@ -124,7 +124,7 @@ def test_a_content_that_was_answered_about_is_asked_about_only_on_review() -> No
 
 
 def test_a_start_in_a_folder_waits_for_its_yes_after_the_one_about_its_content() -> None:
-    trust = Trust(starts={ServerId("npx"): HERE})
+    trust = Trust(starts={ServerId("npx"): (HERE,)})
     found = sources(server("npx"), server("own"))
     answers = first(found, trust)
     now = plan(found, trust, answers)
@@ -138,21 +138,36 @@ def test_a_start_in_a_folder_waits_for_its_yes_after_the_one_about_its_content()
     assert withheld(plan(found, trust, yes)) == {"npx": None, "own": None}
     assert withheld(plan(found, trust, yes.withdrawn("", HERE.key))) == withheld(now)
     elsewhere = replace(HERE, identity=replace(PLACE, inode=9))
-    swapped = Trust(starts={ServerId("npx"): elsewhere})
+    swapped = Trust(starts={ServerId("npx"): (elsewhere,)})
     assert withheld(plan(found, swapped, yes)) == withheld(now)
+
+
+def test_a_yes_to_one_folder_is_none_to_another_one() -> None:
+    there = replace(HERE, identity=replace(PLACE, inode=9), shown="~/there")
+    trust = Trust(starts={ServerId("npx"): (HERE, there)})
+    found = sources(server("npx"))
+    answers = first(found, trust)
+    for folder in (HERE, there):
+        now = plan(found, trust, answers)
+        assert withheld(now) == {"npx": WAITS}
+        [question] = now.questions
+        assert isinstance(question, StartQuestion)
+        assert question.folder == folder
+        answers = answers.answered(question, YES)
+    assert withheld(plan(found, trust, answers)) == {"npx": None}
 
 
 def test_a_start_that_was_allowed_or_forbidden_before_is_not_asked_about() -> None:
     found = sources(server("npx"))
     for folder, status in ((replace(HERE, allowed=True), None), (replace(HERE, never=True), WAITS)):
-        trust = Trust(starts={ServerId("npx"): folder})
+        trust = Trust(starts={ServerId("npx"): (folder,)})
         now = plan(found, trust, first(found, trust))
         assert withheld(now) == {"npx": status}
         assert now.questions == ()
 
 
 def test_without_a_user_notices_stand_in_for_questions() -> None:
-    trust = Trust(attended=False, starts={ServerId("npx"): HERE})
+    trust = Trust(attended=False, starts={ServerId("npx"): (HERE,)})
     found = sources(server("npx"), verdict=brought())
     now = plan(found, trust, first(found, trust))
     assert now.questions == ()

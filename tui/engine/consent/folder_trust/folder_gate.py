@@ -55,14 +55,15 @@ class Trust:
         attended: Whether there is a user to ask.
         refused: Servers of the user's settings that were refused, with the answer; see
             `new_servers.entry_keys`.
-        starts: The user's servers that would run code of the folder they start in.
+        starts: Of the user's servers that would run code of folders, all of those. A yes to one
+            folder is none to the others.
         withdrawals: How often trust in the opened folder had been taken back in this run.
         salt: The salt of this installation.
     """
 
     attended: bool = True
     refused: Mapping[str, str] = field(default_factory=dict)
-    starts: Mapping[ServerId, StartFolder] = field(default_factory=dict)
+    starts: Mapping[ServerId, tuple[StartFolder, ...]] = field(default_factory=dict)
     withdrawals: int = 0
     salt: bytes = field(default=b"", repr=False)
 
@@ -187,12 +188,14 @@ class OpenedFolder:
         if folder.identity is not None:
             self._starts.keep(folder.identity, answer)
 
-    def starts(self, servers: Sequence[ServerDefinition]) -> dict[ServerId, StartFolder]:
-        """Find the user's servers that would run code of the folder they start in."""
+    def starts(
+        self, servers: Sequence[ServerDefinition]
+    ) -> dict[ServerId, tuple[StartFolder, ...]]:
+        """Find the user's servers that would run code of the folders they start in or reach."""
         opened = identify(self.folder)
         own_code = extensions_folder(self.home)
         places: dict[Path, StartFolder] = {}
-        found: dict[ServerId, StartFolder] = {}
+        found: dict[ServerId, tuple[StartFolder, ...]] = {}
         for one in servers:
             if one.transport is not Transport.STDIO or not is_users(one):
                 continue
@@ -207,12 +210,10 @@ class OpenedFolder:
             place = opened.path if inside and opened is not None else start
             if runs_code_of(place, start, one.command, one.args, one.program, one.env):
                 asked.append(place)
-            for place in asked:
-                if place not in places:
-                    is_opened = opened is not None and place == opened.path
-                    places[place] = self._start_folder(place, is_opened=is_opened)
-                if one.id not in found or found[one.id].allowed:
-                    found[one.id] = places[place]
+            for place in set(asked) - places.keys():
+                is_opened = opened is not None and place == opened.path
+                places[place] = self._start_folder(place, is_opened=is_opened)
+            found[one.id] = tuple(places[place] for place in asked)
         return found
 
     def _start_folder(self, place: Path, *, is_opened: bool) -> StartFolder:
