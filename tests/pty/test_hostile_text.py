@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Action, Call, Fail, Say, Think
 from tests.pty.hostile_server import HOSTILE
 from tests.support.terminal import Terminal, escape_kinds
+from tui.ui.questions.arming import KEY_REPEAT_SECONDS
 
 HOSTILE_SERVER: Final = Path(__file__).with_name("hostile_server.py")
 TURNCOAT: Final = Path(__file__).parent.parent / "servers" / "turncoat.py"
@@ -26,6 +28,10 @@ INVISIBLE: Final = "\u202e\u2066\u200b\U000e0041"
 
 HINT: Final = "↵ presses"
 """Stands in the last line of a question that takes answers."""
+
+
+HELD: Final = "any other letter stops it"
+"""Stands there while an answer waits for what follows it."""
 
 
 @dataclass
@@ -65,6 +71,20 @@ def insist(terminal: Terminal, key: str, title: str) -> None:
         terminal.press(key)
         with suppress(AssertionError):
             terminal.wait_gone(title, timeout=2)
+            return
+    raise AssertionError(terminal.screen)
+
+
+def insist_twice(terminal: Terminal, key: str, again: str) -> None:
+    """Press the key of a wide answer twice, as nobody does who holds it down."""
+    for _ in range(5):
+        terminal.wait_for(HINT)
+        terminal.press(key)
+        terminal.wait_for(again)
+        time.sleep(2 * KEY_REPEAT_SECONDS)  # what is asked for is the time between the two
+        terminal.press(key)
+        terminal.wait_gone(again)
+        if HELD in terminal.screen:
             return
     raise AssertionError(terminal.screen)
 
@@ -194,9 +214,7 @@ class Scene:
         terminal.press("escape")
         terminal.wait_gone("Edit the arguments")
         terminal.wait_for(HINT)
-        terminal.press("t")
-        terminal.wait_for("again: always")
-        insist(terminal, "t", "again: always")
+        insist_twice(terminal, "t", "again: always")
         terminal.wait_for(lambda screen: "tool     turn" in screen and HINT in screen)
         self.offer("second")
         terminal.press("o")
@@ -207,9 +225,9 @@ class Scene:
 
     def _look_at_rules(self, terminal: Terminal) -> None:
         terminal.press("f2", "g")
-        terminal.wait_for("Grants: what may run")
+        terminal.wait_for("Grants: rules for tools")
         terminal.press("escape")
-        terminal.wait_gone("Grants: what may run")
+        terminal.wait_gone("Grants: rules for tools")
         terminal.press("f3")
         terminal.wait_for("details  v")
         terminal.press("enter")
