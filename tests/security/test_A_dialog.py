@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.ui.consent.samples import GIT, SEARCH, trust
-from tests.ui.harness import Disclosing, disclosing
+from tests.ui.hands import Disclosing, disclosing
 from tui.model.servers import ServerId
 from tui.model.trust import TrustAnswer
 from tui.ui.widgets.text.labelled_text import LABEL_WIDTH

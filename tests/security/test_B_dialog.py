@@ -8,7 +8,7 @@ import pytest
 from textual import events
 
 from tests.ui.consent.samples import asked
-from tests.ui.harness import Confirming, confirming
+from tests.ui.hands import Confirming, confirming
 from tui.model import events as e
 from tui.model.arguments import canonical_json
 from tui.model.consent import Choice, Decision

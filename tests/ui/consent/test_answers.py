@@ -8,7 +8,7 @@ from textual.widgets import Input
 
 from tests.ui.chat.samples import request
 from tests.ui.consent.samples import asked
-from tests.ui.harness import confirming
+from tests.ui.hands import confirming
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.servers import ServerId

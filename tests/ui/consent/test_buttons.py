@@ -4,7 +4,8 @@ import pytest
 from textual import events
 
 from tests.ui.consent.samples import trust
-from tests.ui.harness import WIDE, Confirming, click, confirming, disclosing, holds
+from tests.ui.hands import Confirming, confirming, disclosing
+from tests.ui.harness import WIDE, click, holds
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.trust import TrustAnswer
 from tui.ui.questions.arming import ARMING_SECONDS, CLICK_SECONDS, HOLD_SECONDS, REPEAT_SECONDS

@@ -9,7 +9,7 @@ from textual.widgets import Input, Select
 
 from tests.ui.chat.samples import request
 from tests.ui.consent.samples import VALUES, asked
-from tests.ui.harness import confirming
+from tests.ui.hands import confirming
 from tui.model import events as e
 from tui.model.arguments import canonical_json
 from tui.model.consent import Choice, Decision, GrantScope

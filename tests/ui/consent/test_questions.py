@@ -6,7 +6,8 @@ import pytest
 from textual.widgets._toast import Toast
 
 from tests.ui.consent.samples import GIT, asked, changed_tools, trust
-from tests.ui.harness import ChatApp, Disclosing, confirming, disclosing, until
+from tests.ui.hands import Disclosing, confirming, disclosing
+from tests.ui.harness import ChatApp, until
 from tests.ui.requests.samples import form
 from tui.model import events as e
 from tui.model.requests import PendingRequest

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.ui.consent.samples import changed_tools
-from tests.ui.harness import disclosing, until
+from tests.ui.hands import disclosing
+from tests.ui.harness import until
 from tui.model import events as e
 from tui.model.consent import RequestId
 from tui.model.trust import DifferenceLine, ToolChange, ToolChangeAnswer

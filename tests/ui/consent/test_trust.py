@@ -9,7 +9,8 @@ from textual.widgets import Button
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.chat.samples import request as confirmation
 from tests.ui.consent.samples import DIFFERENCE, GIT, SEARCH, trust
-from tests.ui.harness import Disclosing, disclosing, until
+from tests.ui.hands import Disclosing, disclosing
+from tests.ui.harness import until
 from tui.model import events as e
 from tui.model.consent import RequestId
 from tui.model.servers import ServerId

@@ -3,7 +3,8 @@
 from textual import events
 
 from tests.ui.consent.samples import asked, trust
-from tests.ui.harness import ChatApp, Clock, asking, confirming, disclosing, holds, until
+from tests.ui.hands import asking, confirming, disclosing
+from tests.ui.harness import ChatApp, Clock, holds, until
 from tests.ui.requests.samples import address
 from tui.model import events as e
 from tui.model.consent import Choice, Decision

@@ -5,7 +5,8 @@ from textual.widgets import Button
 
 from tests.ui.chat.samples import request as confirmation
 from tests.ui.chat.samples import rows_of
-from tests.ui.harness import asking, until
+from tests.ui.hands import asking
+from tests.ui.harness import until
 from tests.ui.requests.samples import address, form
 from tui.model import events as e
 from tui.model.requests import Reply, ReplyAction

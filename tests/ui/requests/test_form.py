@@ -6,7 +6,8 @@ import pytest
 from textual import events
 from textual.widgets import Button, Input, Select, SelectionList, TextArea
 
-from tests.ui.harness import Asking, asking, click, holds, until
+from tests.ui.hands import Asking, asking
+from tests.ui.harness import click, holds, until
 from tests.ui.requests.samples import COLOURS, FIELDS, FORM_ID, form
 from tui.model import events as e
 from tui.model.consent import RequestId

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
-from tests.ui.harness import asking
+from tests.ui.hands import asking
 from tests.ui.requests.samples import review
 from tui.model.consent import RequestId
 from tui.model.requests import (

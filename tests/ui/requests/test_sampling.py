@@ -3,7 +3,8 @@
 import pytest
 from textual.widgets import Button, TextArea
 
-from tests.ui.harness import asking, until
+from tests.ui.hands import asking
+from tests.ui.harness import until
 from tests.ui.requests.samples import review, sampling
 from tui.model.requests import Reply, ReplyAction, SamplingMessage
 from tui.ui.questions.arming import REPEAT_SECONDS

@@ -2,88 +2,24 @@
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.unit.engine.chat.support import make_inquiry, make_tool
+from tests.unit.engine.consent.asked import CALL, Asked, settle
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.consent.consent import Answer, Edit, TurnRecord
-from tui.engine.consent.grant_store import GrantBook
-from tui.engine.consent.policy import Policy
-from tui.engine.consent.tool_approval import ToolApproval
 from tui.engine.consent.tool_patterns import Pattern
-from tui.engine.desk import MAX_PENDING, Desk, WithdrawnError
-from tui.engine.files.state_file import StateFile
-from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
-from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.model.catalog import Catalog, ToolId
-from tui.model.chat import EntryId, ToolCallStatus
-from tui.model.consent import Choice, Decision, GrantScope, RequestId
+from tui.engine.desk import MAX_PENDING
+from tui.model.chat import ToolCallStatus
+from tui.model.consent import Choice, Decision, RequestId
 from tui.model.events import (
-    CatalogChanged,
-    Event,
-    RequestRaised,
-    RequestSettled,
     ServerStatusChanged,
     ToolCallChanged,
     ToolCallDecided,
 )
 from tui.model.requests import ConfirmationRequest
-from tui.model.servers import Origin, ServerId, ServerStatus, Transport
-
-CALL = EntryId("e1")
-
-
-class Asked:
-    """An approval, its events, and the questions that are open."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.policy = Policy()
-        self.desk = Desk(self.events.append)
-        self.approval = ToolApproval(self.desk, self.events.append, self.policy)
-
-    async def ask(
-        self,
-        tool: OfferedTool,
-        *others: OfferedTool,
-        arguments: JsonObject | None = None,
-        turn: TurnRecord | None = None,
-    ) -> tuple["asyncio.Task[Answer]", RequestId | None]:
-        """Ask in a task; give it and the question, or None where nobody is asked."""
-        before = len(self.requests)
-        inquiry = make_inquiry(tool, *others, arguments=arguments, turn=turn)
-        task = asyncio.create_task(self.approval.confirm(inquiry))
-        await asyncio.sleep(0)
-        new = self.requests[before:]
-        return task, new[0].request.id if new else None
-
-    @property
-    def questions(self) -> list[ConfirmationRequest]:
-        found = (event.request for event in self.requests)
-        return [request for request in found if isinstance(request, ConfirmationRequest)]
-
-    @property
-    def requests(self) -> list[RequestRaised]:
-        return [event for event in self.events if isinstance(event, RequestRaised)]
-
-    @property
-    def settled(self) -> list[RequestId]:
-        return [event.request for event in self.events if isinstance(event, RequestSettled)]
-
-    async def answer(self, tool: OfferedTool, choice: Choice, *others: OfferedTool) -> Answer:
-        task, request = await self.ask(tool, *others)
-        assert request is not None
-        self.desk.answer(request, Decision(choice))
-        return await task
-
-    async def passes(self, tool: OfferedTool) -> bool:
-        """Tell whether a call passes unasked; a question is withdrawn again."""
-        task, request = await self.ask(tool)
-        task.cancel()
-        await asyncio.wait({task})
-        return request is None
+from tui.model.servers import ServerId, ServerStatus
 
 
 async def test_a_question_shows_server_tool_arguments_and_ends_with_its_answer() -> None:
@@ -95,12 +31,6 @@ async def test_a_question_shows_server_tool_arguments_and_ends_with_its_answer()
     assert request.description == "Does go."
     assert asked.settled == [request.id]
     assert asked.events[0] == ToolCallChanged(CALL, ToolCallStatus.ASKING)
-
-
-async def settle() -> None:
-    """Let every task that can go on do so."""
-    for _ in range(10):
-        await asyncio.sleep(0)
 
 
 async def test_once_is_for_one_call_only() -> None:
@@ -323,72 +253,6 @@ async def test_a_server_without_a_fingerprint_gets_no_lasting_answer() -> None:
     assert not await asked.passes(tool)
 
 
-def listed(*tools: OfferedTool) -> CatalogChanged:
-    return CatalogChanged(ServerId("notes"), Catalog(tuple(tool.view for tool in tools)))
-
-
-async def test_a_tool_that_changes_takes_its_question_along() -> None:
-    asked = Asked()
-    go, stay = make_tool("go"), make_tool("stay")
-    changing, first = await asked.ask(go)
-    staying, second = await asked.ask(stay)
-    changed = replace(go.view, problem="it has changed", changed=True)
-    asked.approval.heed(listed(replace(go, view=changed), stay))
-    with pytest.raises(match="The tool changed or was removed"):
-        await changing
-    assert asked.settled == [first]
-    assert second is not None
-    asked.desk.answer(second, Decision(Choice.ONCE))
-    assert (await staying).allows
-
-
-async def test_a_tool_that_goes_takes_its_question_along() -> None:
-    asked = Asked()
-    task, _ = await asked.ask(make_tool("go"))
-    asked.approval.heed(CatalogChanged(ServerId("other"), Catalog()))
-    await settle()
-    assert not task.done()
-    assert asked.settled == []
-    asked.approval.heed(listed())
-    with pytest.raises(WithdrawnError):
-        await task
-
-
-async def test_another_name_towards_the_model_leaves_the_question() -> None:
-    asked = Asked()
-    go = make_tool("go")
-    task, request = await asked.ask(go)
-    asked.approval.heed(listed(replace(go, view=replace(go.view, id=ToolId("notes__go")))))
-    assert asked.settled == []
-    assert request is not None
-    asked.desk.answer(request, Decision(Choice.ONCE))
-    assert (await task).allows
-
-
-@pytest.fixture
-def private(tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    return tmp_path
-
-
-async def test_what_another_gemdeck_revoked_counts_before_the_next_call(private: Path) -> None:
-    asked, other = Asked(), Policy()
-    for policy in (asked.policy, other):
-        file = StateFile(private / "grants.json", version=1, on_problem=pytest.fail)
-        policy.attach(GrantBook(file), "/work", lambda _: None)
-        await policy.open()
-    asked.policy.allow((make_tool("go"),), GrantScope.EVERYWHERE, "always this tool")
-    await asked.policy.aclose()
-    assert (await asked.approval.confirm(make_inquiry(make_tool("go")))).allows
-    await other.refresh()
-    other.revoke(other.views()[0].id)
-    await other.aclose()
-    task = asyncio.create_task(asked.approval.confirm(make_inquiry(make_tool("go"))))
-    await eventually(lambda: task.done() or asked.questions)
-    assert asked.questions
-    await ended(task)
-
-
 async def test_only_the_very_call_that_was_allowed_is_taken_and_once() -> None:
     asked = Asked()
     tool, arguments = make_tool("go"), {"text": "a"}
@@ -425,47 +289,3 @@ async def test_a_call_that_the_user_composed_is_not_asked_about_unless_a_rule_de
     assert not (await asked.approval.confirm(composed)).allows
     told = [event for event in asked.events if isinstance(event, ToolCallDecided)]
     assert [event.decision for event in told] == ["allow", "withdrawn", "deny"]
-
-
-async def ended(*tasks: "asyncio.Task[Answer]") -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
-
-
-def defined(name: str, origin: Origin) -> ServerDefinition:
-    return ServerDefinition(ServerId(name), origin, Transport.STDIO, command=name)
-
-
-async def test_a_server_whose_name_looks_like_another_one_is_remarked() -> None:
-    asked = Asked()
-    fake = "min\u0435"
-    known = (defined("mine", Origin.USER), defined(fake, Origin.PROJECT))
-    asked.policy.configure((), (), known)
-    tasks = [(await asked.ask(make_tool("go", server)))[0] for server in (fake, "mine")]
-    first, second = asked.questions
-    await ended(*tasks)
-    assert first.origin == "this folder"
-    assert first.notes == ("The server's name looks like another server's: mine.",)
-    assert second.origin == "your settings"
-    assert second.notes == (f"The server's name looks like another server's: {fake}.",)
-
-
-async def test_a_question_says_where_nothing_can_be_saved(tmp_path: Path) -> None:
-    problems: list[str] = []
-    file = StateFile(tmp_path / "missing" / "grants.json", version=1, on_problem=problems.append)
-    asked = Asked()
-    asked.policy.attach(GrantBook(file), "/work", asked.events.append)
-    first_call, _ = await asked.ask(make_tool("go"))
-    await eventually(lambda: len(asked.questions) == 1)
-    asked.policy.allow((make_tool("stay"),), GrantScope.EVERYWHERE, "always this tool")
-    await asked.policy.aclose()
-    second_call, _ = await asked.ask(make_tool("go"))
-    await eventually(lambda: len(asked.questions) == 2)
-    first, second = asked.questions
-    await ended(first_call, second_call)
-    assert first.notes == ()
-    assert second.notes == (
-        "Rules cannot be saved now: what you always allow lasts until you quit.",
-    )
-    assert len(problems) == 1

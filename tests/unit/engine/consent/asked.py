@@ -1,0 +1,83 @@
+"""An approval with a desk before it, and what it asks."""
+
+import asyncio
+
+from tests.unit.engine.chat.support import make_inquiry
+from tui.engine.consent.consent import Answer, TurnRecord
+from tui.engine.consent.policy import Policy
+from tui.engine.consent.tool_approval import ToolApproval
+from tui.engine.desk import Desk
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
+from tui.model.chat import EntryId
+from tui.model.consent import Choice, Decision, RequestId
+from tui.model.events import (
+    Event,
+    RequestRaised,
+    RequestSettled,
+)
+from tui.model.requests import ConfirmationRequest
+
+CALL = EntryId("e1")
+
+
+class Asked:
+    """An approval, its events, and the questions that are open."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.policy = Policy()
+        self.desk = Desk(self.events.append)
+        self.approval = ToolApproval(self.desk, self.events.append, self.policy)
+
+    async def ask(
+        self,
+        tool: OfferedTool,
+        *others: OfferedTool,
+        arguments: JsonObject | None = None,
+        turn: TurnRecord | None = None,
+    ) -> tuple["asyncio.Task[Answer]", RequestId | None]:
+        """Ask in a task; give it and the question, or None where nobody is asked."""
+        before = len(self.requests)
+        inquiry = make_inquiry(tool, *others, arguments=arguments, turn=turn)
+        task = asyncio.create_task(self.approval.confirm(inquiry))
+        await asyncio.sleep(0)
+        new = self.requests[before:]
+        return task, new[0].request.id if new else None
+
+    @property
+    def questions(self) -> list[ConfirmationRequest]:
+        found = (event.request for event in self.requests)
+        return [request for request in found if isinstance(request, ConfirmationRequest)]
+
+    @property
+    def requests(self) -> list[RequestRaised]:
+        return [event for event in self.events if isinstance(event, RequestRaised)]
+
+    @property
+    def settled(self) -> list[RequestId]:
+        return [event.request for event in self.events if isinstance(event, RequestSettled)]
+
+    async def answer(self, tool: OfferedTool, choice: Choice, *others: OfferedTool) -> Answer:
+        task, request = await self.ask(tool, *others)
+        assert request is not None
+        self.desk.answer(request, Decision(choice))
+        return await task
+
+    async def passes(self, tool: OfferedTool) -> bool:
+        """Tell whether a call passes unasked; a question is withdrawn again."""
+        task, request = await self.ask(tool)
+        task.cancel()
+        await asyncio.wait({task})
+        return request is None
+
+
+async def settle() -> None:
+    """Let every task that can go on do so."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def ended(*tasks: "asyncio.Task[Answer]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
