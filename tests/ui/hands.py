@@ -35,7 +35,8 @@ def is_about(screen: Screen[Any], request: str) -> bool:
     """Tell whether a screen still asks a question, or is a step towards its answer."""
     if not isinstance(screen, Question | Step) or screen._request.id != request:
         return False
-    return screen is screen.app.screen or not getattr(screen, "_obsolete", False)
+    goes = screen._obsolete if isinstance(screen, Question) else screen._withdrawn
+    return screen is screen.app.screen or not goes  # under another dialog it waits for that
 
 
 @dataclass
