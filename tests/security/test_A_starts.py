@@ -60,7 +60,7 @@ async def test_A14_what_runs_code_of_a_clone_waits_for_a_yes_that_is_kept(place:
         assert {name for name, status in deck.statuses().items() if status is S.UNTRUSTED} == held
         failure = deck.server("module").failure
         assert failure is not None
-        assert "code of ~/clone" in failure.reason
+        assert "code from ~/clone" in failure.reason
         assert "Review this folder" in failure.advice
         deck.engine.servers.start(deck.server("module").id)
         deck.engine.servers.restart_all()
