@@ -13,6 +13,7 @@ from tui.model.chat import (
     ModelText,
     Thought,
     ToolCall,
+    ToolCallStatus,
     TurnPhase,
     TurnState,
     Usage,
@@ -33,6 +34,8 @@ MAX_RESULTS: Final = 16 * 1024 * 1024
 
 MAX_OLD_RESULT: Final = 2_000
 """Characters kept of an older result."""
+
+_RUNNING: Final = frozenset({ToolCallStatus.WAITING, ToolCallStatus.ASKING, ToolCallStatus.RUNNING})
 
 _NOTICE: Final = 100
 """Longest notice about a cut, in characters; a text within this margin is not cut again."""
@@ -153,11 +156,11 @@ def _reduce_turn(
     transcript = conversation.transcript
     match event:
         case e.TurnStarted(turn, message, time):
-            settled = (*transcript.settled, *map(_completed, transcript.live))
+            settled = _settled(transcript)
             return replace(
                 conversation,
                 turn=TurnState(turn, TurnPhase.WAITING, time),
-                transcript=replace(transcript, settled=settled, live=(message,)),
+                transcript=replace(settled, live=(*settled.live, message)),
                 unsent=None,
             )
         case e.TurnPhaseChanged(turn, phase):
@@ -167,18 +170,32 @@ def _reduce_turn(
         case e.TurnFinished(turn, _, text):
             if turn != NO_TURN and (conversation.turn is None or conversation.turn.id != turn):
                 return conversation
-            settled = (*transcript.settled, *map(_completed, transcript.live))
-            serial = conversation.unsent.serial + 1 if conversation.unsent else len(settled)
+            settled = _settled(transcript)
+            before = conversation.unsent
+            serial = before.serial + 1 if before else len(settled.settled + settled.live)
             return replace(
                 conversation,
                 turn=None,
-                transcript=replace(transcript, settled=settled, live=()),
+                transcript=settled,
                 unsent=Unsent(serial, text) if text else None,
             )
         case e.ConversationCleared():
             cleared = replace(transcript, settled=(), live=(), epoch=transcript.epoch + 1)
             usage = Usage(context_limit=conversation.usage.context_limit)
             return replace(conversation, transcript=cleared, turn=None, unsent=None, usage=usage)
+
+
+def _settled(transcript: Transcript) -> Transcript:
+    """Settle all entries before the first call that still runs, outside any turn."""
+    live = tuple(map(_completed, transcript.live))
+    running = (i for i, entry in enumerate(live) if _is_running(entry))
+    count = next(running, len(live))
+    settled = (*transcript.settled, *live[:count])
+    return replace(transcript, settled=settled, live=live[count:])
+
+
+def _is_running(entry: Entry) -> bool:
+    return isinstance(entry, ToolCall) and entry.status in _RUNNING
 
 
 def _completed(entry: Entry) -> Entry:
@@ -210,8 +227,10 @@ def _reduce_entry(
             return _appended(conversation, notice)
         case e.ToolCallChanged(call_id, result=result):
             changed = _with_entry(conversation, call_id, lambda entry: _moved_on(entry, event))
-            kept = clip_old_results(changed.transcript) if result else changed.transcript
-            return changed if kept is changed.transcript else replace(changed, transcript=kept)
+            if changed is conversation:
+                return conversation
+            kept = changed.transcript if changed.turn is not None else _settled(changed.transcript)
+            return replace(changed, transcript=clip_old_results(kept) if result else kept)
         case e.ToolCallProgressed(call_id, progress):
             return _with_entry(
                 conversation,

@@ -259,7 +259,7 @@ def test_a_call_keeps_its_progress_until_it_moves_on() -> None:
 
 
 def test_a_finished_turn_settles_and_completes_its_entries() -> None:
-    before = populated_state()
+    before = after(populated_state(), one_of_each()[e.ToolCallChanged])
     state = after(before, e.TurnFinished(TURN, TurnOutcome.COMPLETED))
     assert state.conversation.turn is None
     assert state.conversation.transcript.live == ()
@@ -271,7 +271,8 @@ def test_a_finished_turn_settles_and_completes_its_entries() -> None:
 
 
 def test_a_turn_that_follows_without_an_end_settles_the_one_before() -> None:
-    state = after(populated_state(), one_of_each()[e.TurnStarted])
+    ended = one_of_each()[e.ToolCallChanged]
+    state = after(populated_state(), ended, one_of_each()[e.TurnStarted])
     assert state.conversation.turn is not None
     assert state.conversation.turn.id == TurnId("turn-2")
     assert state.conversation.transcript.live == (UserMessage(EntryId("user-2"), "again"),)

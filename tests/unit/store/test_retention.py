@@ -81,3 +81,23 @@ def test_a_long_conversation_of_large_results_is_bounded_and_cheap() -> None:
     held = sum(len(entry.result) for entry in kept.settled if isinstance(entry, ToolCall))
     assert held < reducer.MAX_RESULTS + 5_000 * 2_100
     assert [entry.id for entry in kept.settled] == [entry.id for entry in transcript.settled]
+
+
+def test_calls_outside_a_turn_settle_as_they_end() -> None:
+    state = AppState()
+    for number in range(3):
+        state = after(state, *called(number, "a"))
+        transcript = state.conversation.transcript
+        assert (len(transcript.settled), transcript.live) == (number + 1, ())
+
+
+def test_a_call_outside_a_turn_shows_its_end_although_turns_came_and_went() -> None:
+    asked, ended = called(1, "a")
+    state = after(AppState(), asked, turn(1), *called(2, "b"))
+    state = after(state, e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED, ""), turn(2))
+    assert results(state) == ["", "b"]
+    state = after(state, ended, e.TurnFinished(TurnId("t2"), TurnOutcome.COMPLETED, ""))
+    assert results(state) == ["a", "b"]
+    assert state.conversation.transcript.live == ()
+    ids = [entry.id for entry in state.conversation.transcript.settled]
+    assert ids == ["e1", "u1", "e2", "u2"]
