@@ -48,6 +48,7 @@ from tui.engine.settings.servers.definitions import secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
 from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
+from tui.model.consent import GrantId, GrantView
 from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
 from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust
@@ -71,9 +72,7 @@ class Engine:
         servers: The servers; theirs are the commands to start and stop them.
         features: The commands on what servers offer beside tools.
         desk: Takes the user's answers.
-        policy: The rules on tools; takes them back.
         models: Takes the user's choice of a model.
-        tool_review: Takes the answers on tools that servers changed.
     """
 
     def __init__(
@@ -96,8 +95,6 @@ class Engine:
         self._access = ToolAccess(
             bus, self.desk, options, state, problems=problems, redactor=self._redactor
         )
-        self.policy = self._access.policy
-        self.tool_review = self._access.review
         self._opened = OpenedFolder(
             options.folder,
             Path.home(),
@@ -202,7 +199,7 @@ class Engine:
 
     # What runs: settings and answers become a plan, and the plan is applied.
 
-    def apply(self, now: Plan) -> None:
+    def _apply(self, now: Plan) -> None:
         """Let servers, rules and questions be those of a plan; what did not change goes on."""
         before, self._plan = self._plan, now
         self._redactor.register(*secrets_of(now.definitions))
@@ -237,7 +234,7 @@ class Engine:
         """Go by what was answered."""
         self._answers = answers
         if self._reading is not None:
-            self.apply(plan(self._reading.settings, self._reading.trust, answers))
+            self._apply(plan(self._reading.settings, self._reading.trust, answers))
 
     def _ask_all(self, questions: Sequence[Question]) -> None:
         """Ask these questions and no other; one that stands as it is goes on."""
@@ -296,6 +293,17 @@ class Engine:
         kept = self._trust.forget(content)
         self._plan_again(self._answers.withdrawn(content, *folders))
         self._tasks.start(self._read_after(kept))
+
+    def grants(self) -> tuple[GrantView, ...]:
+        """List all rules on tools, newest first."""
+        return self._access.policy.views()
+
+    def revoke_grant(self, grant: GrantId) -> None:
+        self._access.policy.revoke(grant)
+
+    def review_tools(self, server: ServerId) -> None:
+        """Ask anew about the tools that a server changed."""
+        self._access.review.review(server)
 
     def explain_tool(self, server: ServerId, tool: str) -> None:
         """Tell how a tool stands, by its name as shown; it arrives as `ToolExplained`."""

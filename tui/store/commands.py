@@ -82,7 +82,7 @@ class Commands:
         self._do(lambda engine: engine.forget_folder())
 
     def review_tools(self, server: ServerId) -> None:
-        self._do(lambda engine: engine.tool_review.review(server))
+        self._do(lambda engine: engine.review_tools(server))
 
     def explain_tool(self, server: ServerId, tool: str) -> None:
         """Request the explanation of a tool's permission; it arrives as `ToolExplained`.
@@ -95,7 +95,7 @@ class Commands:
 
     def revoke_grant(self, grant: GrantId) -> None:
         """Revoke a rule; the tools it covered are asked about again."""
-        self._do(lambda engine: engine.policy.revoke(grant))
+        self._do(lambda engine: engine.revoke_grant(grant))
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
         self._do(lambda engine: engine.features.send_prompt(server, prompt, arguments))

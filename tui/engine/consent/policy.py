@@ -238,9 +238,9 @@ class Policy:
         return (*everything, *records, *patterns, *trusted)
 
     def _is_trusted(self, tool: OfferedTool) -> bool:
-        """Return whether a server's tools run without asking; revoked trust does not count."""
+        """Return whether a server's tools run without asking, by the settings in force."""
         definition = self._definitions.get(tool.server)
-        return tool.trusted and (definition is None or definition.trust)
+        return tool.trusted and definition is not None and definition.trust
 
     def _is_allowed(self, server: ServerId, tool: str) -> bool:
         """Return whether the settings allow a tool; a project's never, since it picks its names."""

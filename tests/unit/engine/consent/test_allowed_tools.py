@@ -13,7 +13,9 @@ from tui.engine.consent.policy import Policy
 from tui.engine.consent.tool_approval import ToolApproval
 from tui.engine.consent.tool_patterns import Pattern, unmatched
 from tui.engine.desk import Desk
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.consent import Effect, GrantScope
+from tui.model.servers import Origin, Transport
 
 Pair = tuple[str, str]
 
@@ -75,8 +77,10 @@ async def test_a_clear_pattern_still_counts_beside_an_unclear_one() -> None:
 
 
 async def test_a_trusted_server_needs_no_pattern() -> None:
-    tool = make_tool("go", trusted=True)
-    assert (await headless([]).confirm(make_inquiry(tool))).allows
+    tool, policy = make_tool("go", trusted=True), Policy()
+    origin, transport = Origin.USER, Transport.STDIO
+    policy.configure((), (), [ServerDefinition(tool.server, origin, transport, trust=True)])
+    assert (await headless([], policy).confirm(make_inquiry(tool))).allows
 
 
 async def test_a_rule_that_denies_wins_over_the_list_and_over_yolo() -> None:

@@ -17,10 +17,11 @@ from tui.engine.chat.calls import CallRunner
 from tui.engine.consent.consent import Answer, Inquiry, TurnRecord
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import Choice
 from tui.model.requests import ConfirmationRequest
-from tui.model.servers import ServerId
+from tui.model.servers import Origin, ServerId, Transport
 
 SHOP = ServerId("shop")
 
@@ -62,6 +63,31 @@ async def test_a_call_that_nobody_allowed_does_not_reach_the_server_by_the_serve
         with pytest.raises(ToolCallError, match="Nobody has allowed"):
             await running.engine.servers.call_tool(look, {"text": "a"}, lambda _: None)
     assert shop.calls == []
+
+
+async def test_a_server_handed_in_by_a_library_is_not_trusted_by_its_own_word(
+    shop: Turncoat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command, arguments = shop.entry["command"], tuple(shop.entry["args"])
+    own = ServerDefinition(SHOP, Origin.USER, Transport.STDIO, command, arguments, trust=True)
+    async with FakeGemini() as fake, deck(fake, monkeypatch, servers=[]) as running:
+        running.engine.servers.configure((own,))
+        await eventually(lambda: find_tool(running.engine.servers, "look"))
+        calling = asyncio.create_task(running.engine.call_tool(SHOP, "look", {"text": "a"}))
+        await running.decide(Choice.DENY)
+        with pytest.raises(ToolCallError, match="Denied"):
+            await calling
+    assert shop.calls == []
+
+
+def test_nothing_public_of_the_engine_leads_to_what_gives_permissions(tmp_path: Path) -> None:
+    found: list[object] = [Engine(EngineOptions(tmp_path))]
+    for thing in found:
+        values = [getattr(thing, name) for name in dir(thing) if not name.startswith("_")]
+        own = [value for value in values if type(value).__module__.startswith("tui.engine")]
+        assert [value for value in own if "consent" in type(value).__module__] == []
+        found += [value for value in own if value not in found]
+    assert len(found) > 3
 
 
 async def test_without_a_user_a_call_of_a_library_is_denied(

@@ -40,7 +40,12 @@ async def test_once_is_for_one_call_only() -> None:
 
 
 async def test_a_trusted_server_is_not_asked_about() -> None:
-    assert await Asked().passes(make_tool("go", trusted=True))
+    asked, tool = Asked(), make_tool("go", trusted=True)
+    known = ServerDefinition(tool.server, Origin.USER, Transport.STDIO, trust=True)
+    asked.policy.configure((), (), [known])
+    assert await asked.passes(tool)
+    asked.policy.configure((), (), [replace(known, trust=False)])
+    assert not await asked.passes(tool)
 
 
 async def test_always_this_tool_is_bound_to_server_name_and_definition() -> None:
