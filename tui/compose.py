@@ -153,6 +153,7 @@ async def _run_engine(
     async with Engine(
         engine_options, store.dispatch, open_url=open_in_browser, redactor=redactor
     ) as engine:
+        commands.attach(engine, is_ready=False)  # questions are asked before the model is open
         if await _ends_before(closing, engine.start()):
             commands.attach(engine)
             await closing.wait()

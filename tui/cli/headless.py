@@ -101,8 +101,7 @@ class _Session:
         )
         async with Engine(options, self._watch, redactor=self.redactor) as engine:
             self._stop_on_signals(engine)
-            configuration = await engine.load()
-            for problem in configuration.settings.problems:
+            for problem in (await engine.load()).problems:
                 if problem.fatal:
                     advice = "Correct the file and try again."
                     return self._end_early(Notice(_E, str(problem), advice), ExitCode.BAD_SETTINGS)

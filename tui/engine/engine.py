@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -19,7 +18,6 @@ from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.message import Message
 from tui.engine.chat.turn import TurnLimits
-from tui.engine.configuration import Configuration, load_configuration
 from tui.engine.consent.consent import TurnRecord
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.consent.folder_trust.trust_questions import (
@@ -28,7 +26,7 @@ from tui.engine.consent.folder_trust.trust_questions import (
     TrustQuestions,
 )
 from tui.engine.consent.tool_access import ToolAccess
-from tui.engine.desk import Desk, WithdrawnError
+from tui.engine.desk import Desk
 from tui.engine.feature_commands import FeatureCommands
 from tui.engine.files.paths import state_dir
 from tui.engine.logs.problems import Problems
@@ -43,15 +41,16 @@ from tui.engine.mcp.supervisor import CONNECT_TIMEOUT
 from tui.engine.model_choice import ModelChoice
 from tui.engine.options import EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
-from tui.engine.reload import Reading, SettingsReader, read_settings
+from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
+from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.servers.definitions import secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
-from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
+from tui.model.chat import BackendKind, EntryId, Severity
 from tui.model.consent import GrantId, GrantView
 from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
 from tui.model.servers import ServerId
-from tui.model.trust import FolderTrust
+from tui.model.trust import FolderTrust, TrustAnswer
 
 __all__ = ["Engine", "EngineOptions"]
 
@@ -103,23 +102,24 @@ class Engine:
             problems,
             attended=options.attended,
         )
-        self._trust = TrustQuestions(self.desk, self._opened, self._access.audit, problems)
+        self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
+        self._trust = TrustQuestions(
+            self.desk, self._opened, self._access.audit, problems, self._tasks, self._take_answer
+        )
         self._enablement = Enablement(state and state / enablement.FILE_NAME, problems)
         self._context = self._make_context(open_url)
         self.servers = self._make_servers(state)
         self.features = FeatureCommands(self.servers, self._context, publish, self._send_message)
-        self._configuration: Configuration | None = None
+        self._first: Reading | None = None
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
         self._answers = Answers()
         self._written = frozenset[str]()  # contents with an answer that no reading goes by yet
         self._plan: Plan | None = None
-        self._asked: dict[Hashable, tuple[Question, asyncio.Task[None]]] = {}
-        self._conversations: dict[ConversationId, Conversation] = {}
+        self._conversation: Conversation | None = None
         self._numbers = itertools.count(1)
         self._waiting_ends = 0.0
-        self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
-        self.models = ModelChoice(publish, self._redactor, self._tasks, self._answer_with)
+        self.models = ModelChoice(publish, self._redactor, self._tasks, self._answer_with, options)
         self._stack = contextlib.AsyncExitStack()
 
     def _make_context(self, open_url: OpenUrl) -> ClientContext:
@@ -146,6 +146,7 @@ class Engine:
 
     async def __aenter__(self) -> Self:
         self._problems.attach()
+        self._stack.push_async_callback(self.models.aclose)
         self._stack.push_async_callback(self._access.aclose)
         self._stack.push_async_callback(self._trust.aclose)
         await self._stack.enter_async_context(self.servers)
@@ -166,36 +167,42 @@ class Engine:
     async def wait_ready(self, patience: float = CONNECT_TIMEOUT) -> None:
         await self.servers.wait_discovered(patience)
 
-    async def load(self) -> Configuration:
-        """Read the settings and find the model, once; nothing is started.
+    async def load(self) -> LoadedSettings:
+        """Read the settings and open the model, once; nothing is started.
 
         Returns:
             What was read, problems included. Nothing in the settings makes this fail.
         """
-        if self._configuration is not None:
-            return self._configuration
-        found = await in_daemon_thread(partial(load_configuration, self._opened, self._options))
-        self._configuration = found
-        settings = found.settings.gemdeck
-        self._context.max_result_size = settings.max_result_size
-        await asyncio.to_thread(self._enablement.load)
-        await self._access.open(self.servers)
-        for notice in found.notices:
-            self._publish(NoticeRaised(notice))
-        await self.models.begin(found, self._options)
-        return found
+        settings = (await self._read_first()).settings
+        await self.models.begin(settings.gemdeck)
+        return settings
 
-    async def start(self) -> Configuration:
-        """Read the settings, open the model, start the servers; see `load`."""
-        found = await self.load()
+    async def start(self) -> None:
+        """Read the settings, start the servers, and open the model meanwhile; see `load`."""
+        first = await self._read_first()
         read = partial(read_settings, self._opened, self._options.model)
-        self._reader = SettingsReader(self._options.folder, read, found.reading, self._publish)
+        self._reader = SettingsReader(self._options.folder, read, first, self._publish)
         self._waiting_ends = asyncio.get_running_loop().time() + self._options.server_patience
-        self._take(found.reading)
+        self._take(first)
         if self._options.follow_settings:
             self._tasks.start(self._reader.watch())
         self._tasks.start(self._follow(self._reader))
-        return found
+        await self.models.begin(first.settings.gemdeck)
+
+    async def _read_first(self) -> Reading:
+        """Read the settings, and what is kept of earlier runs, once."""
+        if self._first is not None:
+            return self._first
+        read = partial(read_settings, self._opened, self._options.model)
+        self._first = first = await in_daemon_thread(read)
+        self._context.max_result_size = first.settings.gemdeck.max_result_size
+        await asyncio.to_thread(self._enablement.load)
+        await self._access.open(self.servers)
+        for problem in first.settings.problems:
+            self._publish(NoticeRaised(problem_notice(problem)))
+        if self._options.demo:
+            self.models.use_demo()
+        return first
 
     # What runs: settings and answers become a plan, and the plan is applied.
 
@@ -211,7 +218,7 @@ class Engine:
                 self._publish(NoticeRaised(notice))
         if now.trust is not (before.trust if before is not None else FolderTrust.UNKNOWN):
             self._publish(FolderTrustChanged(now.trust))
-        self._ask_all(now.questions)
+        self._trust.ask_all(now.questions)
 
     async def _follow(self, reader: SettingsReader) -> None:
         while True:
@@ -236,31 +243,11 @@ class Engine:
         if self._reading is not None:
             self._apply(plan(self._reading.settings, self._reading.trust, answers))
 
-    def _ask_all(self, questions: Sequence[Question]) -> None:
-        """Ask these questions and no other; one that stands as it is goes on."""
-        wanted = {question.key: question for question in questions}
-        for key, (question, task) in tuple(self._asked.items()):
-            if wanted.get(key) != question:
-                task.cancel()
-                del self._asked[key]
-        for key in wanted.keys() - self._asked.keys():
-            self._asked[key] = wanted[key], self._tasks.start(self._ask(wanted[key]))
-
-    async def _ask(self, question: Question) -> None:
-        try:
-            answer = await self._trust.ask(question)
-        except WithdrawnError:
-            return
-        finally:
-            self._forget_asked(question)
+    def _take_answer(self, question: Question, answer: TrustAnswer) -> None:
         kept = self._trust.keep(question, answer)
         self._plan_again(self._answers.answered(question, answer))
         if kept is not None:
-            await self._read_after(kept, question)
-
-    def _forget_asked(self, question: Question) -> None:
-        if self._asked.get(question.key, (None,))[0] is question:
-            del self._asked[question.key]
+            self._tasks.start(self._read_after(kept, question))
 
     async def _read_after(self, kept: "Future[None]", question: Question | None = None) -> None:
         """Read the settings again once the writing of an answer ended, well or not."""
@@ -335,34 +322,34 @@ class Engine:
 
     # Conversations.
 
-    def send(self, text: str, conversation: ConversationId = MAIN) -> None:
+    def send(self, text: str) -> None:
         """Send a message; it waits while a turn runs, and fails at once without a model."""
-        if (found := self._conversations.get(conversation)) is not None:
-            found.send(text)
+        if self._conversation is not None:
+            self._conversation.send(text)
         else:
-            self.models.return_unsent(text, conversation)
+            self.models.return_unsent(text)
 
     def _send_message(self, message: Message) -> None:
         """Send a message whose form for the model differs from the shown one."""
-        if (found := self._conversations.get(MAIN)) is not None:
-            found.send_message(message)
+        if self._conversation is not None:
+            self._conversation.send_message(message)
         else:
-            self.models.return_unsent(message.unsent, MAIN)
+            self.models.return_unsent(message.unsent)
 
-    def cancel_turn(self, conversation: ConversationId = MAIN) -> None:
+    def cancel_turn(self) -> None:
         """Stop the running turn, down to the wire."""
-        if (found := self._conversations.get(conversation)) is not None:
-            found.cancel()
+        if self._conversation is not None:
+            self._conversation.cancel()
 
-    def clear_conversation(self, conversation: ConversationId = MAIN) -> None:
+    def clear_conversation(self) -> None:
         """Begin a new conversation."""
-        if (found := self._conversations.get(conversation)) is not None:
-            found.clear()
+        if self._conversation is not None:
+            self._conversation.clear()
 
-    async def wait_idle(self, conversation: ConversationId = MAIN) -> None:
+    async def wait_idle(self) -> None:
         """Wait until every message sent has been answered."""
-        if (found := self._conversations.get(conversation)) is not None:
-            await found.wait_idle()
+        if self._conversation is not None:
+            await self._conversation.wait_idle()
 
     async def _wait_for_servers(self) -> None:
         patience = self._waiting_ends - asyncio.get_running_loop().time()
@@ -371,16 +358,15 @@ class Engine:
 
     def _backend(self) -> ModelBackend | None:
         """Give the model that answers now."""
-        main = self._conversations.get(MAIN)
-        return main.backend if main is not None else None
+        return self._conversation.backend if self._conversation is not None else None
 
     def _answer_with(self, backend: ModelBackend) -> None:
         """Let a model answer from now on; the demo brings its servers along."""
-        for conversation in self._conversations.values():
-            conversation.use_backend(backend)
-        if not self._conversations and self._configuration is not None:
-            settings = self._configuration.settings.gemdeck
-            self._conversations[MAIN] = conversation = Conversation(
+        if self._conversation is not None:
+            self._conversation.use_backend(backend)
+        elif self._first is not None:
+            settings = self._first.settings.gemdeck
+            self._conversation = Conversation(
                 backend,
                 self.servers,
                 self._access.approval.confirm,
@@ -389,7 +375,7 @@ class Engine:
                 system_instruction=settings.system_instruction,
                 prepare=self._wait_for_servers,
             )
-            self._tasks.start(conversation.run())
+            self._tasks.start(self._conversation.run())
         self._plan_again(replace(self._answers, demo=backend.kind is BackendKind.DEMO))
 
     def _say_broken(self, error: BaseException) -> None:

@@ -20,8 +20,8 @@ MAX_EARLY_MESSAGES: Final = 20
 class Commands:
     """The UI's only way to the engine. A command that does not apply does nothing.
 
-    Before `attach`, the last choice of a model and the messages are kept; other commands have
-    nothing to apply to yet.
+    Until there is a model to choose instead of, the last choice and the messages are kept; other
+    commands have nothing to apply to before `attach`.
 
     Args:
         publish: Publishes a notice for a message that cannot be kept.
@@ -30,12 +30,15 @@ class Commands:
     def __init__(self, publish: "Callable[[Event], None]") -> None:
         self._publish = publish
         self._engine: Engine | None = None
+        self._is_ready = False
         self._early_choice: Callable[[Engine], None] | None = None
         self._early_messages: list[str] = []
 
-    def attach(self, engine: "Engine") -> None:
-        """Run the kept commands and all later ones with this engine."""
-        self._engine = engine
+    def attach(self, engine: "Engine", *, is_ready: bool = True) -> None:
+        """Run commands with this engine, those that were kept once it `is_ready` to chat."""
+        self._engine, self._is_ready = engine, is_ready
+        if not is_ready:
+            return
         if self._early_choice is not None:
             self._early_choice(engine)
         for text in self._early_messages:
@@ -45,7 +48,7 @@ class Commands:
 
     def send(self, text: str) -> None:
         """Send a message to the model; queued while a turn runs."""
-        if self._engine is not None:
+        if self._engine is not None and self._is_ready:
             self._engine.send(text)
         elif len(self._early_messages) < MAX_EARLY_MESSAGES:
             self._early_messages.append(text)
@@ -169,7 +172,7 @@ class Commands:
             command(self._engine)
 
     def _choose(self, choice: "Callable[[Engine], None]") -> None:
-        if self._engine is None:
-            self._early_choice = choice
-        else:
+        if self._engine is not None and self._is_ready:
             choice(self._engine)
+        else:
+            self._early_choice = choice

@@ -28,11 +28,10 @@ from tui.engine.auth.key_store import (
     KeyStore,
     checked_key,
 )
-from tui.engine.configuration import load_configuration
-from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
+from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.atomic import write_private
-from tui.engine.options import EngineOptions
 from tui.model.chat import BackendKind
+from tui.model.events import Event, ModelSelected, NoticeRaised
 
 KEY = "AIzaSyExampleExampleExample"
 
@@ -369,15 +368,16 @@ async def test_a_keyring_that_does_not_answer_counts_as_absent_with_a_notice(
     monkeypatch.delenv("GEMDECK_HOME")
     monkeypatch.setattr(key_store, "KEYRING_LIMIT", 0.05)
     monkeypatch.setattr(ring, "_check", lambda: gate.wait(20))
+    events: list[Event] = []
     try:
-        opened = OpenedFolder(tmp_path, tmp_path, None, (), print, attended=True)
-        found = load_configuration(opened, EngineOptions(tmp_path))
+        async with Engine(EngineOptions(tmp_path), events.append) as engine:
+            await engine.load()
     finally:
         gate.set()
-    assert found.access is None
-    (notice,) = found.notices
+    (notice,) = [event.notice for event in events if isinstance(event, NoticeRaised)]
     assert "did not answer" in notice.text
     assert "GEMINI_API_KEY" in notice.advice
+    assert [e.model.backend for e in events if isinstance(e, ModelSelected)] == ["demo"]
 
 
 def test_a_keyring_whose_choice_hangs_is_no_reason_for_a_file(

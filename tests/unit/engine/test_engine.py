@@ -4,16 +4,20 @@ import asyncio
 import json
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import keyring
 import pytest
+from keyring.backend import KeyringBackend
 
 from tests.fakes.gemini import KEY
 from tests.support.waiting import PATIENCE
-from tests.unit.engine.mcp.support import eventually
+from tests.unit.engine.mcp.support import eventually, find_tool
+from tui.engine import model_choice
+from tui.engine.auth import key_store
 from tui.engine.auth.key_store import KeyStore
 from tui.engine.demo import notes_server
 from tui.engine.demo.model import DemoBackend
@@ -38,6 +42,12 @@ async def started(folder: Path) -> AsyncIterator[tuple[Engine, list[Event]]]:
     async with Engine(options, events.append) as engine:
         await engine.start()
         yield engine, events
+
+
+def write_notes_server(home: Path) -> None:
+    entry = {"command": sys.executable, "args": ["-P", notes_server.__file__]}
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text(json.dumps({"mcpServers": {"notes": entry}}))
 
 
 async def test_the_demo_answers_again_with_its_servers_after_a_key(
@@ -66,9 +76,7 @@ async def test_staying_with_the_demo_leaves_its_servers_alone(tmp_path: Path) ->
 
 
 async def test_servers_start_although_there_is_no_model(home: Path, tmp_path: Path) -> None:
-    entry = {"command": sys.executable, "args": ["-P", notes_server.__file__]}
-    (home / ".gemini").mkdir()
-    (home / ".gemini" / "settings.json").write_text(json.dumps({"mcpServers": {"notes": entry}}))
+    write_notes_server(home)
     options = EngineOptions(tmp_path, demo_without_key=False, follow_settings=False)
     async with Engine(options) as engine:
         await engine.start()
@@ -126,6 +134,82 @@ async def test_the_key_that_was_pasted_last_is_kept(
         engine.models.use_api_key(KEY)
         await eventually(lambda: len(written) == 2)
     assert written == [other, KEY]
+
+
+class StubbornKeyring(KeyringBackend):
+    """A keyring that does not answer until its gate is opened."""
+
+    priority = 5
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.gate, self.asked = threading.Event(), threading.Event()
+        self.written: list[str] = []
+
+    def get_password(self, service: str, username: str) -> str | None:
+        del service, username
+        self.asked.set()
+        self.gate.wait(PATIENCE)
+        return None
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.get_password(service, username)
+        self.written.append(password)
+
+    def delete_password(self, service: str, username: str) -> None:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def stubborn(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubbornKeyring]:
+    monkeypatch.delenv("GEMDECK_HOME")  # it would put a file in the keyring's place
+    before, ring = keyring.get_keyring(), StubbornKeyring()
+    keyring.set_keyring(ring)
+    yield ring
+    ring.gate.set()
+    keyring.set_keyring(before)
+
+
+async def test_a_key_that_a_keyring_holds_up_does_not_replace_a_later_one(
+    stubborn: StubbornKeyring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_store, "KEYRING_LIMIT", 0.05)
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    first, second = "A" * len(KEY), "B" * len(KEY)
+    async with started(tmp_path) as (engine, events):
+        engine.models.use_api_key(first)
+        await eventually(lambda: "did not answer" in str(events))
+        engine.models.use_api_key(second)
+        await eventually(lambda: str(events).count("did not answer") == 2)
+        assert stubborn.written == []
+        stubborn.gate.set()
+    assert stubborn.written == [first, second]  # it waited for them when it was left
+
+
+async def test_a_key_that_is_never_stored_does_not_keep_the_engine(
+    stubborn: StubbornKeyring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_choice, "CLOSE_PATIENCE", 0.05)
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    async with started(tmp_path) as (engine, _):
+        engine.models.use_api_key("A" * len(KEY))
+        await asyncio.to_thread(stubborn.asked.wait)
+    assert not stubborn.gate.is_set()
+    assert stubborn.written == []
+
+
+async def test_servers_start_while_the_keyring_has_not_answered(
+    stubborn: StubbornKeyring, home: Path, tmp_path: Path
+) -> None:
+    write_notes_server(home)
+    options = EngineOptions(tmp_path, follow_settings=False)
+    async with Engine(options) as engine:
+        starting = asyncio.create_task(engine.start())
+        await eventually(lambda: find_tool(engine.servers, "add_note"))
+        assert stubborn.asked.is_set()
+        assert not starting.done()
+        stubborn.gate.set()
+        await starting
 
 
 @pytest.mark.writes_secrets("credentials.json")

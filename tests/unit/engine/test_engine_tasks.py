@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from tests.support.waiting import PATIENCE
+from tui.engine.auth.key_store import KeyStore
 from tui.engine.engine import Engine, EngineOptions
 from tui.model.chat import Severity
 from tui.model.events import Event, NoticeRaised
@@ -14,7 +15,7 @@ from tui.model.events import Event, NoticeRaised
 async def test_a_task_that_breaks_down_is_logged_and_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(_key: str) -> None:
+    def broken(_store: KeyStore, _key: str) -> None:
         raise ZeroDivisionError("a bug")
 
     said = anyio.Event()
@@ -25,7 +26,7 @@ async def test_a_task_that_breaks_down_is_logged_and_said(
             notices.append(event)
             said.set()
 
-    monkeypatch.setattr("tui.engine.model_choice.remember_api_key", broken)
+    monkeypatch.setattr(KeyStore, "set", broken)
     options = EngineOptions(tmp_path, demo=True)
     async with Engine(options, hear) as engine:
         await engine.start()

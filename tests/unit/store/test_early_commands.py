@@ -81,6 +81,16 @@ def test_the_last_choice_of_a_model_is_kept_and_comes_first(early: Early) -> Non
     assert early.attached() == [("use_vertex", "p", "l"), ("send", "hello")]
 
 
+def test_until_the_model_is_open_only_messages_and_choices_wait(early: Early) -> None:
+    engine = Recorder()
+    early.commands.attach(cast("Engine", engine), is_ready=False)
+    early.commands.send("hello")
+    early.commands.use_demo()
+    early.commands.review_folder()
+    assert engine.calls == [("review_folder",)]
+    assert early.attached() == [("use_demo",), ("send", "hello")]
+
+
 def test_what_was_typed_early_comes_back_when_it_is_stopped() -> None:
     store = Store()
     commands = Commands(store.dispatch)

@@ -2,9 +2,8 @@
 
 import logging
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 import keyring
 from pydantic import SecretStr
@@ -27,8 +26,6 @@ MAX_KEY: Final = 256
 
 KEYRING_LIMIT: Final = 10.0
 """Keyring timeout in seconds; it may be waiting for a password prompt."""
-
-Result = TypeVar("Result")
 
 _log: Final = logging.getLogger(__name__)
 
@@ -132,15 +129,19 @@ class KeyringPlace:
         return "the system keyring"
 
     def get(self) -> str | None:
-        return _call_keyring(
-            lambda: keyring.get_password(SERVICE, USER), "The keyring cannot be read."
-        )
+        try:
+            return within(KEYRING_LIMIT, lambda: keyring.get_password(SERVICE, USER))
+        except TimeoutError as error:
+            raise keyring_timeout() from error
+        except Exception as error:  # backends are plugins and raise errors of their own
+            raise _keyring_failure("The keyring cannot be read.") from error
 
     def set(self, key: str) -> None:
-        _call_keyring(
-            lambda: keyring.set_password(SERVICE, USER, key),
-            "The keyring did not store the key.",
-        )
+        """Store a key. Waits without a limit: one given up could overwrite a later one."""
+        try:
+            keyring.set_password(SERVICE, USER, key)
+        except Exception as error:  # backends are plugins and raise errors of their own
+            raise _keyring_failure("The keyring did not store the key.") from error
 
 
 class FilePlace:
@@ -182,27 +183,17 @@ def _has_keyring() -> bool:
     try:
         return within(KEYRING_LIMIT, lambda: keyring.get_keyring().priority > 0)
     except TimeoutError as error:
-        raise _keyring_timeout() from error
+        raise keyring_timeout() from error
     except Exception:  # noqa: BLE001  (backends are plugins and raise errors of their own)
         return False
 
 
-def _call_keyring(ask: Callable[[], Result], message: str) -> Result:
-    """Call the keyring.
-
-    Raises:
-        CredentialError: If its backend raises, or does not answer.
-    """
-    try:
-        return within(KEYRING_LIMIT, ask)
-    except TimeoutError as error:
-        raise _keyring_timeout() from error
-    except Exception as error:  # backends are plugins and raise errors of their own
-        advice = "Unlock the keyring, or set GEMINI_API_KEY."
-        raise CredentialError(message, advice=advice) from error
+def _keyring_failure(message: str) -> CredentialError:
+    return CredentialError(message, advice="Unlock the keyring, or set GEMINI_API_KEY.")
 
 
-def _keyring_timeout() -> CredentialError:
+def keyring_timeout() -> CredentialError:
+    """Return the error for a keyring that may be waiting for a password."""
     return CredentialError(
         f"The keyring did not answer within {KEYRING_LIMIT:.0f} s.",
         advice="Unlock the keyring and restart gemdeck, or set GEMINI_API_KEY.",

@@ -188,7 +188,7 @@ class ToolReview(ToolVisibility):
         before = [known.pins[pin_key(tool.name)].definition for tool in tools]
         try:
             changes, unreadable = await asyncio.to_thread(_changes, tools, before)
-        except Exception:
+        except Exception:  # whatever it is: what cannot be compared stays withheld, and is logged
             known.asked, known.asking = (), None
             known.answered.update(tool.definition_hash for tool in tools)  # until asked to review
             raise

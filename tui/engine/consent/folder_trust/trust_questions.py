@@ -13,9 +13,10 @@ from tui.engine.consent.audit import AuditLog
 from tui.engine.consent.folder_trust.disclosure import disclose
 from tui.engine.consent.folder_trust.folder_gate import NO_ID, OpenedFolder
 from tui.engine.consent.folder_trust.start_folders import StartFolder
-from tui.engine.desk import Desk
+from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.settings.project import ProjectOffer
 from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.tasks import TaskSet
 from tui.engine.threads import OrderedWorker
 from tui.model.servers import ServerId
 from tui.model.trust import Disclosure, TrustAnswer, TrustRequest, TrustSubject
@@ -138,6 +139,8 @@ class TrustQuestions:
         opened: Keeps what was said of the opened folder.
         audit: Records every answer.
         on_problem: Takes what is wrong, in any thread.
+        tasks: Ask the questions.
+        take: Takes each answer.
     """
 
     def __init__(
@@ -146,18 +149,39 @@ class TrustQuestions:
         opened: OpenedFolder,
         audit: AuditLog,
         on_problem: Callable[[str], None],
+        tasks: TaskSet,
+        take: Callable[[Question, TrustAnswer], None],
     ) -> None:
         self._desk = desk
+        self._tasks = tasks
+        self._take = take
+        self._asked: dict[Hashable, tuple[Question, asyncio.Task[None]]] = {}
         self._opened = opened
         self._audit = audit
         self._writer = OrderedWorker(
             lambda error: on_problem(f"Your answer could not be saved ({type(error).__name__}).")
         )
 
-    async def ask(self, question: Question) -> TrustAnswer:
-        """Ask, and wait for the answer; canceling this withdraws the question."""
-        request = await asyncio.to_thread(request_of, question, self._opened.folder)
-        return await self._desk.ask(replace(request, id=self._desk.new_id()))
+    def ask_all(self, questions: Sequence[Question]) -> None:
+        """Ask these questions and no other; one that stands as it is goes on."""
+        wanted = {question.key: question for question in questions}
+        for key, (question, task) in tuple(self._asked.items()):
+            if wanted.get(key) != question:
+                task.cancel()
+                del self._asked[key]
+        for key in wanted.keys() - self._asked.keys():
+            self._asked[key] = wanted[key], self._tasks.start(self._ask(wanted[key]))
+
+    async def _ask(self, question: Question) -> None:
+        try:
+            request = await asyncio.to_thread(request_of, question, self._opened.folder)
+            answer = await self._desk.ask(replace(request, id=self._desk.new_id()))
+        except WithdrawnError:
+            return
+        finally:
+            if self._asked.get(question.key, (None,))[0] is question:
+                del self._asked[question.key]
+        self._take(question, answer)
 
     def keep(self, question: Question, answer: TrustAnswer) -> "Future[None] | None":
         """Record an answer and begin to write it.
