@@ -8,10 +8,15 @@ from typing import Final
 
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
+from tests.servers.sample import server as sample
+from tests.servers.web import serving
 from tests.support.measures import Measure
+from tests.unit.engine.mcp.network.support import connected
 from tests.unit.engine.mcp.processes import reapers, zygotes
 from tests.unit.engine.mcp.support import FOLDER, call, running, script, server_processes
+from tui.engine.mcp.manager import ServerManager
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import Origin, ServerId, Transport
 from tui.model.servers import ServerStatus as S
@@ -26,13 +31,13 @@ MOST_TO_SLOWEST: Final = 1.25
 """How much longer all of them may take than one of them alone."""
 
 ATTEMPTS: Final = 5
-"""Times that connecting is measured; what else the machine does shows in single ones."""
+"""Times that a ratio is measured; what else the machine does shows in single ones."""
 
 CALLS: Final = 100
 """Calls of each kind whose median is taken."""
 
-MOST_MILLISECONDS: Final = 3.0
-"""What a call through the engine may take longer than one through the bare SDK."""
+MOST_TO_BARE: Final = 2.0
+"""How much longer a call through the engine may take than one through the bare SDK."""
 
 MOST_MEGABYTES: Final = 20
 """What the processes in front of `MANY` servers may take together, as proportional set size."""
@@ -93,14 +98,11 @@ async def test_the_reapers_of_many_servers_share_their_memory(measure: Measure) 
     assert guards < MOST_MEGABYTES
 
 
-async def test_a_call_costs_little_more_than_one_of_the_bare_sdk(measure: Measure) -> None:
-    program = StdioServerParameters(command=sys.executable, args=[str(FOLDER / "sample.py")])
-    bare, ours = [], []
-    async with (
-        Client(stdio_client(program)) as client,
-        running(script("sample")) as (manager, watcher),
-    ):
-        await watcher.until("sample", S.STARTING, S.READY)
+async def check_calls(kind: str, client: Client, manager: ServerManager, measure: Measure) -> None:
+    """Compare calls of the sample server through the bare SDK and through the engine in turn."""
+    ratios = []
+    for _ in range(ATTEMPTS):
+        bare, ours = [], []
         for number in range(CALLS):
             began = time.perf_counter()
             await client.call_tool("add", {"a": number})
@@ -108,9 +110,35 @@ async def test_a_call_costs_little_more_than_one_of_the_bare_sdk(measure: Measur
             await call(manager, "add", {"a": number})
             bare.append(between - began)
             ours.append(time.perf_counter() - between)
-    sdk, engine = statistics.median(bare) * 1000, statistics.median(ours) * 1000
-    measure(
-        f"a call over stdio: SDK {sdk:.2f} ms, engine {engine:.2f} ms,"
-        f" difference {engine - sdk:+.2f} ms (budget {MOST_MILLISECONDS:.0f} ms)"
-    )
-    assert engine - sdk < MOST_MILLISECONDS
+        sdk, engine = statistics.median(bare), statistics.median(ours)
+        ratios.append(engine / sdk)
+        measure(
+            f"a call over {kind}: SDK {sdk * 1000:.2f} ms, engine {engine * 1000:.2f} ms,"
+            f" ratio {ratios[-1]:.2f} (budget {MOST_TO_BARE})"
+        )
+        if ratios[-1] <= MOST_TO_BARE:
+            break
+    assert min(ratios) <= MOST_TO_BARE
+
+
+async def test_a_call_over_stdio_costs_little_more_than_one_of_the_bare_sdk(
+    measure: Measure,
+) -> None:
+    program = StdioServerParameters(command=sys.executable, args=[str(FOLDER / "sample.py")])
+    async with (
+        Client(stdio_client(program)) as client,
+        running(script("sample")) as (manager, watcher),
+    ):
+        await watcher.until("sample", S.STARTING, S.READY)
+        await check_calls("stdio", client, manager, measure)
+
+
+async def test_a_call_over_http_costs_little_more_than_one_of_the_bare_sdk(
+    measure: Measure,
+) -> None:
+    async with (
+        serving(sample.streamable_http_app(json_response=True)) as base,
+        Client(streamable_http_client(f"{base}/mcp")) as client,
+        connected(f"{base}/mcp") as (manager, _),
+    ):
+        await check_calls("HTTP", client, manager, measure)

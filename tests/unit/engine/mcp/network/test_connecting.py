@@ -1,19 +1,15 @@
 """Servers of the SDK and from npm over HTTP and SSE: connected, listed and called."""
 
 import asyncio
-import statistics
 import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from tests.servers.sample import server as sample
 from tests.servers.web import Exchange, RawServer, free_port, process, serving
-from tests.support.measures import Measure
 from tests.support.node import node_server
 from tests.unit.engine.mcp.network.support import WEB, connected, define, outcome
 from tests.unit.engine.mcp.support import FOLDER, HASTY, call, eventually, running
@@ -192,23 +188,3 @@ async def test_the_reference_server_may_be_restarted_under_a_session() -> None:
             manager.start(WEB)
         await watcher.until(WEB, S.STARTING, S.READY)
         assert (await call(manager, "echo", {"message": "hi"})).parts == (TextPart("Echo: hi"),)
-
-
-async def test_a_call_costs_little_more_than_one_of_the_sdk(measure: Measure) -> None:
-    calls = 60
-    async with serving(sample.streamable_http_app(json_response=True)) as base:
-        raw, ours = [], []
-        async with (
-            Client(streamable_http_client(f"{base}/mcp")) as client,
-            connected(f"{base}/mcp") as (manager, _),
-        ):
-            for number in range(calls):
-                began = time.perf_counter()
-                await client.call_tool("add", {"a": number})
-                between = time.perf_counter()
-                await call(manager, "add", {"a": number})
-                raw.append(between - began)
-                ours.append(time.perf_counter() - between)
-    sdk, deck = statistics.median(raw) * 1000, statistics.median(ours) * 1000
-    measure(f"a call over HTTP: SDK {sdk:.2f} ms, gemdeck {deck:.2f} ms (budget: 3 ms more)")
-    assert deck < sdk + 3
