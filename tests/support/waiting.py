@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 import anyio
+import anyio.lowlevel
 
 PATIENCE: Final = 30.0
 """Seconds after which what has not come is missing; a busy machine may need many of them."""
@@ -11,9 +12,21 @@ PATIENCE: Final = 30.0
 INTERVAL: Final = 0.01
 """Seconds between two looks."""
 
+STEPS: Final = 500
+"""Steps of the event loop that what comes at once may take."""
+
 
 async def eventually(check: Callable[[], object], patience: float = PATIENCE) -> None:
     """Wait until something holds."""
     with anyio.fail_after(patience):
         while not check():  # noqa: ASYNC110 - nothing tells of it
             await anyio.sleep(INTERVAL)
+
+
+async def at_once(condition: Callable[[], object]) -> None:
+    """Wait for what needs no time, only steps of the event loop; a timer would come too late."""
+    for _ in range(STEPS):
+        if condition():
+            return
+        await anyio.lowlevel.checkpoint()
+    raise AssertionError("it did not come at once")

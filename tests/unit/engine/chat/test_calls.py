@@ -3,11 +3,13 @@
 import asyncio
 import threading
 
+import anyio
 import pytest
 
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_rules import Json
 from tests.fakes.gemini_script import Action, Call, Say
+from tests.support.waiting import PATIENCE
 from tests.unit.engine.chat.support import Chat, Run, chatting, make_tool, text_result
 from tui.engine.chat import calls as module
 from tui.engine.chat.call_arguments import ArgumentRules
@@ -251,6 +253,32 @@ async def test_a_slow_check_does_not_hold_up_the_loop() -> None:
         may_end.set()
         await chat.conversation.wait_idle()
     assert [call.status for call in chat.calls] == [ToolCallStatus.OK]
+
+
+async def test_stopping_while_arguments_are_prepared_leaves_no_row_that_waits() -> None:
+    entered, may_end = threading.Event(), threading.Event()
+
+    def coerce(_schema: JsonObject, arguments: JsonObject) -> JsonObject:
+        entered.set()
+        may_end.wait(PATIENCE)
+        return arguments
+
+    rules = ArgumentRules(coerce, lambda _schema, _arguments: [])
+    async with (
+        FakeGemini(one_step(("go", {}))) as fake,
+        chatting(fake, make_tool("go"), rules=rules) as chat,
+    ):
+        chat.conversation.send("x")
+        await asyncio.to_thread(entered.wait, PATIENCE)
+        chat.conversation.cancel()
+        with anyio.fail_after(PATIENCE):
+            await chat.conversation.wait_idle()
+        may_end.set()
+        assert chat.calls == []
+        await chat.say("y")
+        assert chat.tools.called == []
+    assert fake.violations == []
+    assert chat.answer == "done"
 
 
 async def test_what_is_shown_is_what_is_sent() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tui.engine.mcp.schema.safe_regex import find
 
-MAX_SECONDS = 0.5
-"""Longest time of one try; 20 ms are allowed, the rest is for a busy machine."""
+MAX_SECONDS = 0.2
+"""Longest processor time of one try; 20 ms are allowed, the rest is for a slow machine."""
 
 TRY_ALL = """
 import json, sys, time
@@ -88,6 +88,9 @@ def test_a_search_with_countless_ways_has_no_result() -> None:
         "(?:[[:alpha:])]a{900}b){900}",
         "(?R)",
         "(?:){1000000000}" * 9,
+        "(()){700}",
+        "(?:(){900}){1,8}",
+        "((((((a|b){3}){3}){3}){3}){3}){3}",
         "(",
         "a" * 300,
     ],
@@ -117,6 +120,10 @@ def test_what_would_need_much_memory_or_is_unknown_is_not_compiled(pattern: str)
         (r"^(?i)(get|put)$", "GET", True),
         (r"^\p{Lu}\p{L}+$", "Ärger", True),
         (r"^[a-z]{64}$", "a" * 64, True),
+        (r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.){1,8}[a-z]{2,63}$", "www.example.org", True),
+        (r"^(?:[A-Za-z0-9+/]{4}){0,200}(?:[A-Za-z0-9+/]{2}==)?$", "QUJD" * 50, True),
+        (r"^(([01]?\d\d?|2[0-4]\d|25[0-5])\.){3}([01]?\d\d?|2[0-4]\d|25[0-5])$", "127.0.0.1", True),
+        (r"^[0-9A-F]{128}( [0-9A-F]{128}){3}$", " ".join(["A" * 128] * 4), True),
         (r"^[]()]{2}$", "()", True),
     ],
 )
