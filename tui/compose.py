@@ -13,13 +13,14 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from tui.engine.files.paths import log_dir, state_dir
 from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
+from tui.engine.options import EngineOptions
 from tui.engine.threads import OrderedWorker
 from tui.store.commands import Commands
 from tui.store.state import AppState
@@ -38,29 +39,17 @@ WRITE_PATIENCE: Final = 2.0
 """Seconds that the last message and the theme get to be written at the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeckOptions:
-    """What the command line says about a run with a screen."""
-
-    folder: Path
-    demo: bool = False
-    model: str | None = None
-    debug: bool = False
-    yolo: bool = False
-    trusted_folders: tuple[Path, ...] = ()
-
-
-def run_deck(options: DeckOptions) -> int:
+def run_deck(options: EngineOptions, *, debug: bool = False) -> int:
     """Run the deck until the user quits; give the exit code."""
     logging.getLogger().addHandler(logging.NullHandler())  # nothing may be written on the screen
     writer = OrderedWorker()
     try:
-        return asyncio.run(_run(options, writer))
+        return asyncio.run(_run(replace(options, attended=True), writer, debug=debug))
     finally:
         writer.close(WRITE_PATIENCE)
 
 
-async def _run(options: DeckOptions, writer: OrderedWorker) -> int:
+async def _run(options: EngineOptions, writer: OrderedWorker, *, debug: bool) -> int:
     store = Store(AppState(workspace=shown_folder(options.folder)))
     commands = Commands(store.dispatch)
     painted, closing = asyncio.Event(), asyncio.Event()
@@ -79,7 +68,9 @@ async def _run(options: DeckOptions, writer: OrderedWorker) -> int:
 
     async def run_engine() -> None:
         try:
-            await _run_engine(options, store, commands, painted, closing)
+            await painted.wait()
+            if not closing.is_set():
+                await _run_engine(options, store, commands, closing, debug=debug)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end in raw frames
             _log.exception("the engine failed")
             if closing.is_set():
@@ -126,32 +117,22 @@ def _on_first_paint(painted: asyncio.Event) -> None:
 
 
 async def _run_engine(
-    options: DeckOptions,
+    options: EngineOptions,
     store: Store,
     commands: Commands,
-    painted: asyncio.Event,
     closing: asyncio.Event,
+    *,
+    debug: bool,
 ) -> None:
-    """Run the engine from the first frame until the app has ended."""
-    await painted.wait()
-    if closing.is_set():
-        return
+    """Run the engine until the app has ended."""
     await asyncio.to_thread(importlib.import_module, "tui.engine.engine")
     from tui.engine.browser import open_in_browser  # noqa: PLC0415
-    from tui.engine.engine import Engine, EngineOptions  # noqa: PLC0415
+    from tui.engine.engine import Engine  # noqa: PLC0415
     from tui.engine.startup import prepare_process  # noqa: PLC0415
 
-    redactor = prepare_process(verbose=options.debug)
-    engine_options = EngineOptions(
-        options.folder,
-        demo=options.demo,
-        model=options.model,
-        trusted_folders=options.trusted_folders,
-        attended=True,
-        allows_all=options.yolo,
-    )
+    redactor = prepare_process(verbose=debug)
     async with Engine(
-        engine_options, store.dispatch, open_url=open_in_browser, redactor=redactor
+        options, store.dispatch, open_url=open_in_browser, redactor=redactor
     ) as engine:
         commands.attach(engine, is_ready=False)  # questions are asked before the model is open
         if await _ends_before(closing, engine.start()):

@@ -9,7 +9,7 @@ from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Script, Turncoat, deck, tool
 from tests.unit.engine.chat.support import chatting, make_inquiry, make_tool
 from tests.unit.engine.mcp.support import eventually
-from tui.engine.chat.message import Message
+from tui.engine.chat.turn import Message
 from tui.engine.consent.call_question import call_notes
 from tui.engine.consent.consent import Answer, Inquiry, TurnRecord
 from tui.engine.mcp.catalog.offered_tool import TextPart

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tui import compose
+from tui.engine.options import EngineOptions
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.history import HistoryStorage
 
@@ -42,5 +43,5 @@ def test_what_is_remembered_is_written_in_order_beside_the_loop_and_before_the_e
     patch("append_message", note)
     patch("save_theme", note)
     monkeypatch.setattr(compose, "GemdeckApp", Sender)
-    assert compose.run_deck(compose.DeckOptions(tmp_path, demo=True)) == 0
+    assert compose.run_deck(EngineOptions(tmp_path, demo=True)) == 0
     assert written == [("one", False), ("two", False), ("dark", False)]

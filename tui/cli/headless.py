@@ -7,8 +7,7 @@ import asyncio
 import json
 import signal
 import sys
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tui.cli.exit_codes import ExitCode
@@ -35,39 +34,21 @@ from tui.text import sanitize_line
 _E: Final = Severity.ERROR
 
 
-@dataclass(frozen=True, slots=True)
-class HeadlessRun:
-    """The options of a run.
+def run_headless(
+    options: EngineOptions, prompt: str, *, as_json: bool = False, debug: bool = False
+) -> int:
+    """Run one turn, print its result, and return the exit code.
 
-    Attributes:
+    Args:
+        options: What the command line says.
         prompt: The user's message; standard input is placed before it.
-        folder: The workspace.
         as_json: Whether to print one JSON object instead of the answer's text.
-        allowed_tools: ``server.tool`` or ``server`` patterns of the tools that may run.
-        model: The requested model, or None.
-        demo: Whether to use the offline demo.
         debug: Whether to write verbose logs.
-        yolo: Whether all tools may run that no rule denies.
-        trusted_folders: Real paths of folders whose settings apply in this run.
     """
-
-    prompt: str
-    folder: Path
-    as_json: bool = False
-    allowed_tools: tuple[str, ...] = ()
-    model: str | None = None
-    demo: bool = False
-    debug: bool = False
-    yolo: bool = False
-    trusted_folders: tuple[Path, ...] = ()
-
-
-def run_headless(run: HeadlessRun) -> int:
-    """Run one turn, print its result, and return the exit code."""
-    session = _Session(run, prepare_process(verbose=run.debug))
+    session = _Session(options, prepare_process(verbose=debug), as_json)
     try:
         piped = read_piped_input(session.warn)
-        prompt = "\n\n".join(part for part in (piped, run.prompt.strip()) if part)
+        prompt = "\n\n".join(part for part in (piped, prompt.strip()) if part)
         if not prompt:
             return session.refuse("no prompt given", "Use -p TEXT.", ExitCode.NO_INPUT)
         return asyncio.run(session.answer(prompt))
@@ -80,24 +61,20 @@ def run_headless(run: HeadlessRun) -> int:
 class _Session:
     """The engine and the store that collects its events."""
 
-    run: HeadlessRun
+    options: EngineOptions
     redactor: Redactor
+    as_json: bool
     store: Store = field(default_factory=Store)
     warnings: list[str] = field(default_factory=list)
     outcome: TurnOutcome | None = None
     error: Notice | None = None
 
     async def answer(self, prompt: str) -> int:
-        options = EngineOptions(
-            self.run.folder,
-            demo=self.run.demo,
-            model=self.run.model,
+        options = replace(
+            self.options,
             demo_without_key=False,
             follow_settings=False,
             server_patience=CONNECT_TIMEOUT,
-            trusted_folders=self.run.trusted_folders,
-            allowed_tools=self.run.allowed_tools,
-            allows_all=self.run.yolo,
         )
         async with Engine(options, self._watch, redactor=self.redactor) as engine:
             self._stop_on_signals(engine)
@@ -119,7 +96,7 @@ class _Session:
 
     def _name_unmatched(self, engine: Engine) -> None:
         """Warn about names in --allowed-tools that match nothing, usually typing errors."""
-        for name in unmatched(self.run.allowed_tools, engine.servers.offered_tools()):
+        for name in unmatched(self.options.allowed_tools, engine.servers.offered_tools()):
             self.warn(sanitize_line(f"--allowed-tools: {name} matches no tool or server"))
 
     def _stop_on_signals(self, engine: Engine) -> None:
@@ -163,7 +140,7 @@ class _Session:
 
     def _end_early(self, error: Notice, code: ExitCode) -> ExitCode:
         """Print the result of a run without a turn."""
-        if self.run.as_json:
+        if self.as_json:
             _print_json(self._result("", error, []))
         return code
 
@@ -171,7 +148,7 @@ class _Session:
         transcript = entries(self.store.state)
         answer = "\n\n".join(e.text.strip() for e in transcript if isinstance(e, ModelText))
         errors = [e for e in transcript if isinstance(e, ChatNotice) and e.severity is _E]
-        if self.run.as_json:
+        if self.as_json:
             calls = [e for e in transcript if isinstance(e, ToolCall)]
             _print_json(self._result(answer, self._error(errors), calls))
             return

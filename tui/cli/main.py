@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ import click
 from tui import __version__
 from tui.cli.exit_codes import ExitCode
 from tui.engine.files.paths import log_dir, state_dir
+from tui.engine.options import EngineOptions
 from tui.model.settings_rules import check_model_name
 from tui.text import sanitize_line
 
@@ -114,32 +116,18 @@ def main(
     in GEMINI_API_KEY, GOOGLE_API_KEY or the keyring it starts an offline demo.
     """
     _check_state_folder()
+    options = EngineOptions(
+        Path.cwd(), demo=demo, model=model, trusted_folders=trusted_folders, allows_all=yolo
+    )
     # each branch imports what it needs: a headless run must not load Textual
     if prompt is not None:
-        from tui.cli.headless import HeadlessRun, run_headless  # noqa: PLC0415
+        from tui.cli.headless import run_headless  # noqa: PLC0415
 
         allowed = tuple(name.strip() for name in allowed_tools.split(",") if name.strip())
-        run = HeadlessRun(
-            prompt=prompt,
-            folder=Path.cwd(),
-            as_json=output_format == "json",
-            allowed_tools=allowed,
-            model=model,
-            demo=demo,
-            debug=debug,
-            yolo=yolo,
-            trusted_folders=trusted_folders,
-        )
-        sys.exit(run_headless(run))
+        options = replace(options, allowed_tools=allowed)
+        as_json = output_format == "json"
+        sys.exit(run_headless(options, prompt, as_json=as_json, debug=debug))
     _prepare_terminal()
-    from tui.compose import DeckOptions, run_deck  # noqa: PLC0415
+    from tui.compose import run_deck  # noqa: PLC0415
 
-    options = DeckOptions(
-        folder=Path.cwd(),
-        demo=demo,
-        model=model,
-        debug=debug,
-        yolo=yolo,
-        trusted_folders=trusted_folders,
-    )
-    sys.exit(run_deck(options))
+    sys.exit(run_deck(options, debug=debug))

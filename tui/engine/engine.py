@@ -16,8 +16,8 @@ from tui.engine.chat.backends.backend import ModelBackend
 from tui.engine.chat.calls import CallRunner
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.generation import backend_generator
-from tui.engine.chat.message import Message
-from tui.engine.chat.turn import TurnLimits
+from tui.engine.chat.history import History
+from tui.engine.chat.turn import Message, TurnContext
 from tui.engine.consent.consent import TurnRecord
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.consent.folder_trust.trust_questions import (
@@ -366,15 +366,17 @@ class Engine:
             self._conversation.use_backend(backend)
         elif self._first is not None:
             settings = self._first.settings.gemdeck
-            self._conversation = Conversation(
+            context = TurnContext(
                 backend,
                 self.servers,
                 self._access.approval.confirm,
                 self._publish,
-                limits=TurnLimits(settings.max_tool_calls, settings.max_result_size),
-                system_instruction=settings.system_instruction,
+                settings.max_tool_calls,
+                settings.system_instruction,
                 prepare=self._wait_for_servers,
+                history=History(settings.max_result_size),
             )
+            self._conversation = Conversation(context)
             self._tasks.start(self._conversation.run())
         self._plan_again(replace(self._answers, demo=backend.kind is BackendKind.DEMO))
 

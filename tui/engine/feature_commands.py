@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from tui.engine.bus import Publish
-from tui.engine.chat.message import Message
+from tui.engine.chat.turn import Message
 from tui.engine.mcp.catalog.offered_tool import Completion, TextPart
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError

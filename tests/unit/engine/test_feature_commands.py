@@ -10,7 +10,7 @@ import pytest
 from tests.unit.engine.mcp.asking import ERAS, Stage, asking
 from tests.unit.engine.mcp.support import call, eventually
 from tui.engine import feature_commands as module
-from tui.engine.chat.message import Message
+from tui.engine.chat.turn import Message
 from tui.engine.feature_commands import FeatureCommands
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.catalog import ResourceContent

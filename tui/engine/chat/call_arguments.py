@@ -2,13 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Final
 
 from tui.engine.consent.consent import Edit, UnusableEditError
 from tui.engine.mcp.catalog.offered_tool import JsonObject
-from tui.engine.mcp.schema.validate import check_arguments, coerce
+from tui.engine.mcp.schema import validate
 from tui.model.arguments import canonical_json, read_arguments
 from tui.text import clip, sanitize_line
 
@@ -25,35 +24,17 @@ MAX_TOLD_CHANGES: Final = 20
 """Changed arguments reported to the model one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentRules:
-    """The checks for arguments.
-
-    Attributes:
-        coerce: Takes a schema and arguments; returns the arguments as the server expects them.
-        check: Takes a schema and arguments; returns the errors, one line each.
-    """
-
-    coerce: Callable[[JsonObject, JsonObject], JsonObject]
-    check: Callable[[JsonObject, JsonObject], list[str]]
-
-
-SERVER_RULES: Final = ArgumentRules(coerce, check_arguments)
-"""The checks against the server's schema."""
-
-
-async def read_edit(text: str, schema: JsonObject, rules: ArgumentRules) -> Edit:
+async def read_edit(text: str, schema: JsonObject) -> Edit:
     """Read edited arguments in a thread, because checking a schema may be slow.
 
     Args:
         text: The arguments as JSON.
         schema: The tool's input schema.
-        rules: The checks, the same as for the model's arguments.
 
     Raises:
         UnusableEditError: If they cannot be sent; the message says why.
     """
-    return await asyncio.to_thread(_read, text, schema, rules)
+    return await asyncio.to_thread(_read, text, schema)
 
 
 def told_changes(before: JsonObject, after: JsonObject) -> str:
@@ -64,13 +45,13 @@ def told_changes(before: JsonObject, after: JsonObject) -> str:
     return f"The user changed the arguments before the call: {listed}."
 
 
-def _read(text: str, schema: JsonObject, rules: ArgumentRules) -> Edit:
+def _read(text: str, schema: JsonObject) -> Edit:
     if len(text) > MAX_EDIT:
         raise UnusableEditError(f"the arguments are longer than {MAX_EDIT} characters")
     try:
-        arguments = rules.coerce(schema, read_arguments(text))
+        arguments = validate.coerce(schema, read_arguments(text))
         shown = canonical_json(arguments)
-        faults = rules.check(schema, arguments)
+        faults = validate.check_arguments(schema, arguments)
     except (ValueError, RecursionError) as error:
         raise UnusableEditError(sanitize_line(str(error)) or "nested too deeply") from error
     if faults:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tui.engine.bus import Publish
-from tui.engine.chat.call_arguments import SERVER_RULES, ArgumentRules, read_edit, told_changes
+from tui.engine.chat.call_arguments import read_edit, told_changes
 from tui.engine.chat.history import FunctionResponse
 from tui.engine.consent.consent import Answer, Confirm, Inquiry, TurnRecord, decided
 from tui.engine.desk import WithdrawnError
@@ -24,6 +24,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolResult,
 )
 from tui.engine.mcp.catalog.tool_names import without_model_prefix
+from tui.engine.mcp.schema import validate
 from tui.model.arguments import canonical_json
 from tui.model.chat import EntryId, Progress, ToolCall, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
@@ -137,10 +138,7 @@ class CallRunner:
         self._turn = turn
 
     async def announce(
-        self,
-        step_calls: Sequence[StepCall],
-        offered: Mapping[str, OfferedTool],
-        rules: ArgumentRules,
+        self, step_calls: Sequence[StepCall], offered: Mapping[str, OfferedTool]
     ) -> None:
         """Add a row for each call to the transcript, with the arguments to send.
 
@@ -148,7 +146,7 @@ class CallRunner:
         """
 
         def prepare() -> list[_Prepared]:
-            return [_prepare(step_call.call, offered, rules) for step_call in step_calls]
+            return [_prepare(step_call.call, offered) for step_call in step_calls]
 
         for step_call, prepared in zip(step_calls, await asyncio.to_thread(prepare), strict=True):
             step_call.prepared = prepared
@@ -161,12 +159,7 @@ class CallRunner:
             )
             self._publish(ToolCallRequested(row))
 
-    async def run(
-        self,
-        step_calls: Sequence[StepCall],
-        offered: Mapping[str, OfferedTool],
-        rules: ArgumentRules,
-    ) -> None:
+    async def run(self, step_calls: Sequence[StepCall], offered: Mapping[str, OfferedTool]) -> None:
         """Ask about all announced calls in order, and run each once it is allowed.
 
         However this ends, each call has a response afterwards and each row shows an end.
@@ -175,14 +168,13 @@ class CallRunner:
         try:
             async with asyncio.TaskGroup() as group:
                 for step_call in step_calls:
-                    match await _check(step_call.prepared, rules):
+                    match await _check(step_call.prepared):
                         case _Refusal() as refusal:
                             call = step_call.call
                             self.record_withheld(step_call.entry, call.name, call.arguments)
                             self._refuse(step_call, refusal)
                         case admitted:
-                            decide = self._decide(step_call, admitted, offered, rules)
-                            group.create_task(decide)
+                            group.create_task(self._decide(step_call, admitted, offered))
         finally:
             for step_call in step_calls:
                 self._end(step_call, ToolCallStatus.CANCELLED, CANCELLED)
@@ -198,8 +190,8 @@ class CallRunner:
         call = FunctionCall(tool.id, dict(arguments))
         step_call = StepCall(call, entry, by_user=by_user)
         offered: dict[str, OfferedTool] = {t.id: t for t in self._tools.offered_tools()}
-        await self.announce([step_call], offered, SERVER_RULES)
-        await self.run([step_call], offered, SERVER_RULES)
+        await self.announce([step_call], offered)
+        await self.run([step_call], offered)
         if step_call.result is None:
             raise ToolCallError(step_call.refusal)
         return step_call.result
@@ -215,11 +207,7 @@ class CallRunner:
             self._publish(decided(entry, tool, shown, "deny", reason))
 
     async def _decide(
-        self,
-        step_call: StepCall,
-        admitted: _Admitted,
-        offered: Mapping[str, OfferedTool],
-        rules: ArgumentRules,
+        self, step_call: StepCall, admitted: _Admitted, offered: Mapping[str, OfferedTool]
     ) -> None:
         """Ask for consent, and run the call or refuse it."""
         inquiry = Inquiry(
@@ -229,7 +217,7 @@ class CallRunner:
             shown=admitted.shown,
             offered=[*offered.values()],
             turn=self._turn,
-            read_edit=lambda text: read_edit(text, admitted.tool.schema, rules),
+            read_edit=lambda text: read_edit(text, admitted.tool.schema),
             by_user=step_call.by_user,
         )
         async with self._asking:
@@ -300,29 +288,27 @@ class CallRunner:
             self._publish(ToolCallChanged(step_call.entry, status, seconds, result))
 
 
-def _prepare(
-    call: FunctionCall, offered: Mapping[str, OfferedTool], rules: ArgumentRules
-) -> _Prepared:
+def _prepare(call: FunctionCall, offered: Mapping[str, OfferedTool]) -> _Prepared:
     """Look up the tool of a call and coerce the arguments."""
     tool = offered.get(call.name) or offered.get(without_model_prefix(call.name))
     if tool is None:
         shown = _shown_arguments(call.arguments)
         return _Prepared(None, call.arguments, shown, _unknown_tool(call.name, offered))
     try:
-        arguments = rules.coerce(tool.schema, deepcopy(call.arguments))
+        arguments = validate.coerce(tool.schema, deepcopy(call.arguments))
         return _Prepared(tool, arguments, canonical_json(arguments))
     except (ValueError, RecursionError) as error:
         fault = f"The call cannot be made: {sanitize_line(str(error))}"
         return _Prepared(tool, call.arguments, _shown_arguments(call.arguments), fault)
 
 
-async def _check(prepared: _Prepared | None, rules: ArgumentRules) -> _Admitted | _Refusal:
+async def _check(prepared: _Prepared | None) -> _Admitted | _Refusal:
     """Check the arguments in a thread, because a schema may make that slow."""
     if prepared is None or prepared.tool is None or prepared.fault:
         return _Refusal(prepared.fault if prepared else CANCELLED)
     tool, arguments = prepared.tool, prepared.arguments
     try:
-        faults = await asyncio.to_thread(rules.check, tool.schema, arguments)
+        faults = await asyncio.to_thread(validate.check_arguments, tool.schema, arguments)
     except (ValueError, RecursionError) as error:
         return _Refusal(f"The call cannot be made: {sanitize_line(str(error))}")
     if faults:

@@ -3,17 +3,11 @@
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Awaitable, Callable
 from typing import Final
 
-from tui.engine.bus import Publish
 from tui.engine.chat.backends.backend import ModelBackend
-from tui.engine.chat.call_arguments import SERVER_RULES, ArgumentRules
-from tui.engine.chat.history import History
-from tui.engine.chat.message import Message
-from tui.engine.chat.turn import Turn, TurnContext, TurnLimits
-from tui.engine.consent.consent import Confirm
-from tui.engine.mcp.catalog.offered_tool import ToolHost
+from tui.engine.chat.turn import Message, Turn, TurnContext
+from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.chat import Severity
 from tui.model.events import ConversationCleared, Notice, NoticeRaised, QueueChanged
 from tui.text import clip, sanitize
@@ -31,40 +25,12 @@ class Conversation:
     Call all methods on the event loop of `run`.
 
     Args:
-        backend: The model; closed when it is replaced or `run` ends.
-        tools: What the model may call.
-        confirm: Decides on each call before it runs.
-        publish: Publishes events.
-        limits: The limits of one turn.
-        system_instruction: The system instruction, or an empty string.
-        prepare: Awaited at the start of each turn, so that servers can finish starting.
-        rules: Argument checks; the default ones unless given.
+        context: What its turns share; the backend is closed when it is replaced or `run` ends.
     """
 
-    def __init__(
-        self,
-        backend: ModelBackend,
-        tools: ToolHost,
-        confirm: Confirm,
-        publish: Publish,
-        *,
-        limits: TurnLimits,
-        system_instruction: str = "",
-        prepare: Callable[[], Awaitable[None]] | None = None,
-        rules: ArgumentRules = SERVER_RULES,
-    ) -> None:
-        self._publish = publish
-        self._context = TurnContext(
-            backend=backend,
-            tools=tools,
-            confirm=confirm,
-            publish=publish,
-            max_tool_calls=limits.tool_calls,
-            system_instruction=system_instruction,
-            prepare=prepare,
-            rules=rules,
-            history=History(limits.result_size),
-        )
+    def __init__(self, context: TurnContext) -> None:
+        self._context = context
+        self._publish = context.publish
         self._queue: deque[Message] = deque()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
@@ -107,7 +73,7 @@ class Conversation:
         """Send a message. While a turn runs, up to `MAX_QUEUED` messages wait."""
         clean = sanitize(text)
         if clean.strip():
-            self.send_message(Message.of_text(clean))
+            self.send_message(Message(clean, (TextPart(clean),), clean))
 
     def send_message(self, message: Message) -> None:
         """Send a message whose content for the model differs from what is shown; see `send`."""

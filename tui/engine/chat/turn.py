@@ -11,14 +11,18 @@ from typing import Final
 from tui.engine.bus import Publish
 from tui.engine.chat.backends.backend import ModelBackend, ModelError, ModelRequest
 from tui.engine.chat.backends.known_models import signs_calls, takes_media_in_responses
-from tui.engine.chat.call_arguments import SERVER_RULES, ArgumentRules
 from tui.engine.chat.calls import CallRunner, StepCall
 from tui.engine.chat.finish import Finish, malformed_call
 from tui.engine.chat.history import FunctionResponse, History
-from tui.engine.chat.message import Message
 from tui.engine.chat.step import ModelStep
 from tui.engine.consent.consent import Confirm, TurnRecord
-from tui.engine.mcp.catalog.offered_tool import FunctionCall, OfferedTool, ToolHost
+from tui.engine.mcp.catalog.offered_tool import (
+    FunctionCall,
+    MediaPart,
+    OfferedTool,
+    TextPart,
+    ToolHost,
+)
 from tui.model.chat import (
     ChatNotice,
     EntryId,
@@ -29,7 +33,7 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.events import ChatNoticeAdded, TurnFinished, TurnPhaseChanged, TurnStarted
-from tui.model.settings_rules import DEFAULT_RESULT_SIZE
+from tui.model.servers import ServerId
 
 MAX_MALFORMED_CALLS: Final = 2
 """How often a step is repeated because its tool call was malformed.
@@ -50,16 +54,20 @@ RefusedTool = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class TurnLimits:
-    """The limits of one turn.
+class Message:
+    """The message that starts a turn. All text is sanitized.
 
     Attributes:
-        tool_calls: Most tool calls.
-        result_size: Characters of one tool result that the model gets.
+        shown: What the transcript shows.
+        parts: What the model gets; at least one part.
+        unsent: What returns to the composer if the model never answers.
+        server: The server whose data the parts contain, or None.
     """
 
-    tool_calls: int
-    result_size: int = DEFAULT_RESULT_SIZE
+    shown: str
+    parts: tuple[TextPart | MediaPart, ...]
+    unsent: str
+    server: ServerId | None = None
 
 
 @dataclass
@@ -74,7 +82,6 @@ class TurnContext:
         max_tool_calls: Most tool calls in one turn.
         system_instruction: The system instruction, or an empty string.
         prepare: Awaited at the start of each turn, so that servers can finish starting.
-        rules: Argument checks.
         history: The conversation so far.
         refused: Tools this model refused.
         numbers: Source of turn and entry numbers.
@@ -85,9 +92,8 @@ class TurnContext:
     confirm: Confirm
     publish: Publish
     max_tool_calls: int
-    system_instruction: str
+    system_instruction: str = ""
     prepare: Callable[[], Awaitable[None]] | None = None
-    rules: ArgumentRules = SERVER_RULES
     history: History = field(default_factory=History)
     refused: set[RefusedTool] = field(default_factory=set)
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
@@ -275,11 +281,10 @@ class Turn:
         self, step_calls: Sequence[StepCall], offered: Mapping[str, OfferedTool], left_out: int
     ) -> None:
         """Show and run the calls."""
-        rules = self._context.rules
-        await self._calls.announce(step_calls, offered, rules)
+        await self._calls.announce(step_calls, offered)
         if left_out and not self._limit_reported:
             self._report_limit(left_out)
-        await self._calls.run(step_calls, offered, rules)
+        await self._calls.run(step_calls, offered)
 
     def _report_limit(self, left_out: int) -> None:
         self._limit_reported = True

@@ -1,10 +1,10 @@
 """A conversation over real HTTP, with tools that run in this process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import anyio
 from pydantic import SecretStr
@@ -14,9 +14,9 @@ from tests.support.waiting import PATIENCE
 from tui.engine.auth.credentials import ModelAccess
 from tui.engine.bus import EventBus
 from tui.engine.chat.backends.gemini import GeminiBackend, create_gemini_backend
-from tui.engine.chat.call_arguments import ArgumentRules
 from tui.engine.chat.conversation import Conversation
-from tui.engine.chat.turn import TurnLimits
+from tui.engine.chat.history import History
+from tui.engine.chat.turn import TurnContext
 from tui.engine.consent.consent import (
     Answer,
     Confirm,
@@ -80,7 +80,7 @@ def make_tool(
         name=name,
         view=ToolView(ToolId(name), name, description=f"Does {name}.", claims=("read-only",)),
         declaration={"name": name, "description": "d", "parametersJsonSchema": schema},
-        schema=schema,
+        schema={**schema, "additionalProperties": False},
         definition_hash=definition_hash or f"hash-of-{name}",
         trusted=trusted,
         fingerprint=f"what {server} is" if fingerprint is None else fingerprint,
@@ -147,16 +147,6 @@ class InProcessTools:
         on_progress(Progress(1.0, 2.0))
         run = self.runs.get(tool.name)
         return await run(arguments) if run else text_result(f"{tool.name} ran")
-
-
-def simple_rules() -> ArgumentRules:
-    """Rules that coerce nothing and know only which parameters there are."""
-
-    def check(schema: Mapping[str, Any], arguments: JsonObject) -> list[str]:
-        unknown = arguments.keys() - schema["properties"].keys()
-        return [f"{name} is not a parameter" for name in sorted(unknown)]
-
-    return ArgumentRules(lambda _, arguments: arguments, check)
 
 
 @dataclass
@@ -243,7 +233,6 @@ async def chatting(
     max_tool_calls: int = 20,
     max_result_size: int = DEFAULT_RESULT_SIZE,
     prepare: Callable[[], Awaitable[None]] | None = None,
-    rules: ArgumentRules | None = None,
 ) -> AsyncIterator[Chat]:
     """Run a conversation against the fake; `asks` puts questions instead of allowing all."""
     bus = EventBus()
@@ -251,15 +240,16 @@ async def chatting(
     desk = Desk(bus.publish)
     approval = ToolApproval(desk, bus.publish, Policy())
     bus.subscribe(approval.heed)
-    conversation = Conversation(
+    context = TurnContext(
         await open_backend(fake.url, model=model, idle_timeout=idle_timeout),
         host,
         approval.confirm if asks else confirm,
         bus.publish,
-        rules=rules or simple_rules(),
-        limits=TurnLimits(max_tool_calls, max_result_size),
+        max_tool_calls,
         prepare=prepare,
+        history=History(max_result_size),
     )
+    conversation = Conversation(context)
     chat = Chat(conversation, host, bus, desk=desk)
     runner = asyncio.create_task(conversation.run())
     try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -12,11 +13,11 @@ from tests.fakes.gemini_script import Action, Call, Say
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.chat.support import Chat, Run, chatting, make_tool, text_result
 from tui.engine.chat import calls as module
-from tui.engine.chat.call_arguments import ArgumentRules
 from tui.engine.consent.policy import Policy
 from tui.engine.consent.tool_approval import ToolApproval
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, ToolCallError, ToolResult
+from tui.engine.mcp.schema import validate
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice
 from tui.model.events import (
@@ -63,7 +64,7 @@ async def test_invalid_arguments_are_told_to_the_model_before_anyone_is_asked() 
     script = one_step(("go", {"wrong": 1}))
     async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
         await chat.say("x")
-    assert "wrong is not a parameter" in responses(fake)[0]["error"]
+    assert "'wrong' was unexpected" in responses(fake)[0]["error"]
     assert chat.all(RequestRaised) == []
     assert chat.tools.called == []
 
@@ -216,15 +217,10 @@ async def test_more_calls_than_anyone_is_asked_about_at_once_wait_and_are_not_lo
 
 
 async def test_the_row_the_question_and_the_server_get_the_same_arguments() -> None:
-    def coerce(_: JsonObject, arguments: JsonObject) -> JsonObject:
-        return {name: int(value) for name, value in arguments.items()}
-
-    rules = ArgumentRules(coerce, lambda _schema, _arguments: [])
+    schema = {"type": "object", "properties": {"text": {"type": "integer"}}}
+    tool = replace(make_tool("go"), schema=schema)
     script = one_step(("go", {"text": 3.0}))
-    async with (
-        FakeGemini(script) as fake,
-        chatting(fake, make_tool("go"), asks=True, rules=rules) as chat,
-    ):
+    async with FakeGemini(script) as fake, chatting(fake, tool, asks=True) as chat:
         chat.conversation.send("x")
         asked = await chat.wait_for(RequestRaised)
         await chat.decide(Choice.ONCE)
@@ -234,7 +230,7 @@ async def test_the_row_the_question_and_the_server_get_the_same_arguments() -> N
     assert isinstance(chat.tools.called[0][1]["text"], int)
 
 
-async def test_a_slow_check_does_not_hold_up_the_loop() -> None:
+async def test_a_slow_check_does_not_hold_up_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     entered, may_end = threading.Event(), threading.Event()
 
     def check(_schema: JsonObject, _arguments: JsonObject) -> list[str]:
@@ -242,11 +238,8 @@ async def test_a_slow_check_does_not_hold_up_the_loop() -> None:
         may_end.wait(5)
         return []
 
-    rules = ArgumentRules(lambda _, arguments: arguments, check)
-    async with (
-        FakeGemini(one_step(("go", {}))) as fake,
-        chatting(fake, make_tool("go"), rules=rules) as chat,
-    ):
+    monkeypatch.setattr(validate, "check_arguments", check)
+    async with FakeGemini(one_step(("go", {}))) as fake, chatting(fake, make_tool("go")) as chat:
         chat.conversation.send("x")
         await asyncio.to_thread(entered.wait, 5)
         assert [call.status for call in chat.calls] == [ToolCallStatus.WAITING]
@@ -255,7 +248,9 @@ async def test_a_slow_check_does_not_hold_up_the_loop() -> None:
     assert [call.status for call in chat.calls] == [ToolCallStatus.OK]
 
 
-async def test_stopping_while_arguments_are_prepared_leaves_no_row_that_waits() -> None:
+async def test_stopping_while_arguments_are_prepared_leaves_no_row_that_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     entered, may_end = threading.Event(), threading.Event()
 
     def coerce(_schema: JsonObject, arguments: JsonObject) -> JsonObject:
@@ -263,11 +258,8 @@ async def test_stopping_while_arguments_are_prepared_leaves_no_row_that_waits() 
         may_end.wait(PATIENCE)
         return arguments
 
-    rules = ArgumentRules(coerce, lambda _schema, _arguments: [])
-    async with (
-        FakeGemini(one_step(("go", {}))) as fake,
-        chatting(fake, make_tool("go"), rules=rules) as chat,
-    ):
+    monkeypatch.setattr(validate, "coerce", coerce)
+    async with FakeGemini(one_step(("go", {}))) as fake, chatting(fake, make_tool("go")) as chat:
         chat.conversation.send("x")
         await asyncio.to_thread(entered.wait, PATIENCE)
         chat.conversation.cancel()

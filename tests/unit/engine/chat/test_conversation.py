@@ -11,7 +11,7 @@ from tests.support.waiting import PATIENCE, at_once
 from tests.unit.engine.chat.support import Chat, chatting, make_tool, open_backend, text_result
 from tui.engine.chat.conversation import MAX_QUEUED
 from tui.engine.chat.history import MAX_RESPONSE_MEDIA
-from tui.engine.chat.message import Message
+from tui.engine.chat.turn import Message
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult
 from tui.model.chat import ToolCallStatus, TurnOutcome, UserMessage
 from tui.model.consent import Choice

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.engine.chat.support import make_tool, simple_rules
+from tests.unit.engine.chat.support import make_tool
 from tui.engine.chat import call_arguments as module
 from tui.engine.chat.call_arguments import read_edit, told_changes
 from tui.engine.consent.consent import UnusableEditError
@@ -11,7 +11,7 @@ SCHEMA = make_tool("go").schema
 
 
 async def test_an_edit_is_what_is_sent_and_how_it_is_shown() -> None:
-    edit = await read_edit('{"text": "a\\u202eb"}', SCHEMA, simple_rules())
+    edit = await read_edit('{"text": "a\\u202eb"}', SCHEMA)
     assert edit.arguments == {"text": "a\u202eb"}
     assert edit.shown == '{\n  "text": "a\\u202eb"\n}'
 
@@ -25,19 +25,19 @@ async def test_an_edit_is_what_is_sent_and_how_it_is_shown() -> None:
         ('{"text": NaN}', "not a JSON number"),
         ('{"text": 1e999}', "out of range"),
         ('{"text": "\\ud800"}', "surrogate"),
-        ('{"wrong": 1}', "wrong is not a parameter"),
+        ('{"wrong": 1}', "wrong. was unexpected"),
         ("[" * 100_000, "nested deeper"),
     ],
 )
 async def test_an_edit_that_says_two_things_or_none_is_refused(text: str, words: str) -> None:
     with pytest.raises(UnusableEditError, match=words):
-        await read_edit(text, SCHEMA, simple_rules())
+        await read_edit(text, SCHEMA)
 
 
 async def test_an_edit_longer_than_anyone_reads_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_EDIT", 10)
     with pytest.raises(UnusableEditError, match="longer than 10"):
-        await read_edit('{"text": "long"}', SCHEMA, simple_rules())
+        await read_edit('{"text": "long"}', SCHEMA)
 
 
 def test_the_model_is_told_each_change() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -193,7 +194,7 @@ async def test_a_changed_tool_is_not_called_for_the_user_either(
 
 
 async def test_what_a_caller_changes_while_the_user_decides_is_not_sent() -> None:
-    tools = InProcessTools([make_tool("go")])
+    tools = InProcessTools([replace(make_tool("go"), schema={"type": "object"})])
     arguments: dict[str, Any] = {"other": {"path": "/tmp"}}
 
     async def confirm(inquiry: Inquiry) -> Answer:
