@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.engine.chat.support import make_tool
+from tests.unit.engine.chat.support import make_policy, make_tool, rule
 from tui.engine.consent.grants import (
     Grant,
     GrantNote,
@@ -17,13 +17,13 @@ from tui.engine.consent.grants import (
     read_all,
     write_all,
 )
-from tui.engine.consent.policy import Policy
-from tui.engine.consent.tool_patterns import AllowingPatterns, DenyingPatterns, Pattern
+from tui.engine.consent.tool_patterns import AllowingPatterns, DenyingPatterns
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import ToolId
 from tui.model.consent import Effect, GrantScope
 from tui.model.servers import Origin, ServerId, Transport
+from tui.model.settings import ToolPattern
 
 NOTE = GrantNote("notes", "go")
 WORDS = st.text(st.sampled_from("ab._*/ "), min_size=1, max_size=4)
@@ -41,11 +41,11 @@ def definition(name: str, origin: Origin = Origin.USER, *, trust: bool = False) 
 
 def judged(
     tool: OfferedTool,
-    allow: list[Pattern] | None = None,
-    deny: list[Pattern] | None = None,
+    allow: list[ToolPattern] | None = None,
+    deny: list[ToolPattern] | None = None,
     origin: Origin = Origin.USER,
 ) -> Effect:
-    policy = Policy()
+    policy = make_policy()
     policy.configure(allow or (), deny or (), [definition(tool.server, origin)])
     return policy.judge(tool, {}).effect
 
@@ -54,7 +54,7 @@ def judged(
 def test_B01_different_tools_never_share_a_grant(
     granted: list[tuple[str, str, str]], asked: tuple[str, str, str]
 ) -> None:
-    policy = Policy()
+    policy = make_policy()
     for identity in granted:
         policy.allow([offered(identity)], GrantScope.SESSION, "always this tool")
     allowed = policy.judge(offered(asked), {}).effect is Effect.ALLOW
@@ -62,14 +62,14 @@ def test_B01_different_tools_never_share_a_grant(
 
 
 def test_B01_names_with_dots_are_never_joined() -> None:
-    policy = Policy()
+    policy = make_policy()
     policy.allow([make_tool("c", "a.b", definition_hash="h")], GrantScope.SESSION, "always")
     assert policy.judge(make_tool("c", "a.b", definition_hash="h")).effect is Effect.ALLOW
     assert policy.judge(make_tool("b.c", "a", definition_hash="h")).effect is Effect.ASK
 
 
 def test_B02_a_grant_is_about_a_definition_and_a_server_not_about_their_names() -> None:
-    policy = Policy()
+    policy = make_policy()
     policy.allow([make_tool("go")], GrantScope.SESSION, "always this tool")
     assert policy.judge(make_tool("go")).effect is Effect.ALLOW
     assert policy.judge(make_tool("go", definition_hash="other")).effect is Effect.ASK
@@ -79,7 +79,7 @@ def test_B02_a_grant_is_about_a_definition_and_a_server_not_about_their_names() 
 
 
 def test_B02_nothing_lasting_is_granted_to_what_cannot_be_recognised() -> None:
-    policy = Policy()
+    policy = make_policy()
     policy.allow([make_tool("go", fingerprint="")], GrantScope.EVERYWHERE, "always this tool")
     assert policy.judge(make_tool("go", fingerprint="")).effect is Effect.ASK
     assert policy.views() == ()
@@ -103,22 +103,22 @@ def test_B02_nothing_lasting_is_granted_to_what_cannot_be_recognised() -> None:
     ],
 )
 def test_B04_a_rule_that_denies_catches_what_looks_like_its_name(pattern: str, name: str) -> None:
-    assert DenyingPatterns([Pattern("files", pattern)]).match("FILES", name)
-    assert judged(make_tool(name, "files"), deny=[Pattern("files", pattern)]) is Effect.DENY
-    assert name == pattern or not AllowingPatterns([Pattern("files", pattern)]).match("FILES", name)
+    assert DenyingPatterns([rule("files", pattern)]).match("FILES", name)
+    assert judged(make_tool(name, "files"), deny=[rule("files", pattern)]) is Effect.DENY
+    assert name == pattern or not AllowingPatterns([rule("files", pattern)]).match("FILES", name)
 
 
 def test_B04_a_rule_that_denies_catches_the_name_that_the_model_has() -> None:
     offered = replace(make_tool("push", "files"), id=ToolId("files__push"))
-    assert judged(offered, deny=[Pattern("*", "files__*")]) is Effect.DENY
-    assert judged(offered, deny=[Pattern("*", "other__*")]) is Effect.ASK
+    assert judged(offered, deny=[rule("*", "files__*")]) is Effect.DENY
+    assert judged(offered, deny=[rule("*", "other__*")]) is Effect.ASK
 
 
 @pytest.mark.parametrize(
     "name", ["", "a" * 129, "a b", "re\u0430d", "read\n", "a/b", "⟨U+202E⟩", "read\u200b"]
 )
 def test_B04_a_rule_that_allows_takes_no_name_that_tools_may_not_have(name: str) -> None:
-    assert not AllowingPatterns([Pattern("*", "*")]).match("files", name)
+    assert not AllowingPatterns([rule("*", "*")]).match("files", name)
 
 
 def test_B05_lists_without_entries_mean_nothing() -> None:
@@ -128,22 +128,22 @@ def test_B05_lists_without_entries_mean_nothing() -> None:
 @pytest.mark.parametrize(
     ("pattern", "matches"),
     [
-        (Pattern("notes", "go"), True),
-        (Pattern("notes", "g*"), True),
-        (Pattern("n*s", "*o"), True),
-        (Pattern("*", "*"), True),
-        (Pattern("notes", "g"), False),
-        (Pattern("notes", "o"), False),
-        (Pattern("note", "*"), False),
-        (Pattern("Notes", "go"), False),
-        (Pattern("notes.go", "*"), False),
-        (Pattern("notes", "notes.go"), False),
-        (Pattern("notes", "[g]o"), False),
-        (Pattern("notes", "g.*"), False),
-        (Pattern("notes", "go*go"), False),
+        (rule("notes", "go"), True),
+        (rule("notes", "g*"), True),
+        (rule("n*s", "*o"), True),
+        (rule("*", "*"), True),
+        (rule("notes", "g"), False),
+        (rule("notes", "o"), False),
+        (rule("note", "*"), False),
+        (rule("Notes", "go"), False),
+        (rule("notes.go", "*"), False),
+        (rule("notes", "notes.go"), False),
+        (rule("notes", "[g]o"), False),
+        (rule("notes", "g.*"), False),
+        (rule("notes", "go*go"), False),
     ],
 )
-def test_B05_a_pattern_matches_whole_names_only(pattern: Pattern, *, matches: bool) -> None:
+def test_B05_a_pattern_matches_whole_names_only(pattern: ToolPattern, *, matches: bool) -> None:
     expected = Effect.ALLOW if matches else Effect.ASK
     assert judged(make_tool("go"), allow=[pattern]) is expected
 
@@ -156,11 +156,11 @@ def test_B05_a_pattern_matches_whole_names_only(pattern: Pattern, *, matches: bo
 def test_B05_denying_wins_over_every_permission(
     *, trusted: bool, allowed: bool, denied: bool, granted: bool, yolo: bool
 ) -> None:
-    policy = Policy(allows_all=yolo)
-    rule = [Pattern("notes", "go")]
+    policy = make_policy(allows_all=yolo)
+    rules = [rule("notes", "go")]
     tool = make_tool("go", trusted=trusted)
     server = replace(definition("notes"), trust=trusted)
-    policy.configure(rule if allowed else [], rule if denied else [], [server])
+    policy.configure(rules if allowed else [], rules if denied else [], [server])
     if granted:
         policy.allow([tool], GrantScope.SESSION, "always this tool")
     effect = policy.judge(tool, {}).effect
@@ -185,13 +185,13 @@ def test_B05_denying_wins_over_every_permission(
 )
 def test_B05_every_piece_of_a_pattern_counts(pattern: str, name: str, effect: Effect) -> None:
     tool = make_tool(name)
-    assert judged(tool, allow=[Pattern(tool.server, pattern)]) is effect
+    assert judged(tool, allow=[rule(tool.server, pattern)]) is effect
 
 
 def test_B05_a_project_cannot_name_its_server_into_a_permission() -> None:
-    rule = [Pattern("*", "*")]
-    assert judged(make_tool("go"), allow=rule, origin=Origin.PROJECT) is Effect.ASK
-    assert judged(make_tool("go"), deny=rule, origin=Origin.PROJECT) is Effect.DENY
+    rules = [rule("*", "*")]
+    assert judged(make_tool("go"), allow=rules, origin=Origin.PROJECT) is Effect.ASK
+    assert judged(make_tool("go"), deny=rules, origin=Origin.PROJECT) is Effect.DENY
 
 
 def conditional(name: str, value: object, effect: Effect = Effect.ALLOW) -> Grant:

@@ -237,7 +237,11 @@ def _waiting_to_start(
 def _questions(
     sources: LoadedSettings, trust: Trust, answers: Answers, starts: Sequence[StartQuestion]
 ) -> Iterator[Question]:
-    folder = _about_folder(sources.project, answers)
+    verdict, folder = sources.project, answers.review
+    if folder is None or (
+        verdict.trust is not FolderTrust.NEVER and verdict.hash != folder.content
+    ):
+        folder = None if verdict.hash in answers.declined else folder_question(verdict)
     if folder is not None:
         yield folder
     accepted = answers.accepted or frozenset()
@@ -252,20 +256,10 @@ def _questions(
     for start in starts:
         if folder is not None and start.folder.key == folder.folder:
             continue  # a yes to the folder's content says yes to this as well
-        asks_again = answers.reviews_all or not start.folder.never
         if start.folder.identity is None or start.folder.key in answers.folders_put_off:
             continue
-        if asks_again:
+        if answers.reviews_all or not start.folder.never:
             yield start
-
-
-def _about_folder(verdict: ProjectVerdict, answers: Answers) -> FolderQuestion | None:
-    review = answers.review
-    if review is not None and (
-        verdict.trust is FolderTrust.NEVER or verdict.hash == review.content
-    ):
-        return review
-    return None if verdict.hash in answers.declined else folder_question(verdict)
 
 
 def folder_question(verdict: ProjectVerdict) -> FolderQuestion | None:

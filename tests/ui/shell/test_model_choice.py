@@ -18,11 +18,13 @@ from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Say
 from tests.support.waiting import PATIENCE
 from tests.ui.harness import until
-from tui.engine import configuration, model_choice
+from tui.engine import late
 from tui.engine.auth.credentials import ModelAccess
 from tui.engine.bus import EventBus
+from tui.engine.chat.backends.backend import ModelBackend
 from tui.engine.engine import Engine, EngineOptions
 from tui.model.chat import BackendKind, ModelText
+from tui.model.settings import GemdeckSettings
 from tui.store.commands import Commands
 from tui.store.selectors import entries
 from tui.store.state import AppState
@@ -145,26 +147,29 @@ async def test_vertex_answers_with_the_credentials_of_the_environment(
     assert fake.requests[0].headers["authorization"] == "Bearer t"
 
 
+OPEN_BACKEND = late.open_backend
+
+
 @dataclass
 class Gate:
-    """Holds the thread up that looks for Vertex, and tells how far it is."""
+    """Holds the thread up that opens a model, and tells how far it is."""
 
     begun: threading.Event = field(default_factory=threading.Event)
     may_go_on: threading.Event = field(default_factory=threading.Event)
     done: threading.Event = field(default_factory=threading.Event)
 
-    def open_vertex(self, project: str, location: str) -> ModelAccess:
+    def open_backend(self, access: ModelAccess, settings: GemdeckSettings) -> ModelBackend:
         self.begun.set()
         self.may_go_on.wait(PATIENCE)
         try:
-            return configuration.open_vertex(project, location)
+            return OPEN_BACKEND(access, settings)
         finally:
             self.done.set()
 
 
 async def test_the_last_choice_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate()
-    monkeypatch.setattr(model_choice, "open_vertex", gate.open_vertex)
+    monkeypatch.setattr(late, "open_backend", gate.open_backend)
     async with (
         FakeGemini([(Say("I am Vertex"),)]) as fake,
         google_account(tmp_path, monkeypatch),

@@ -12,16 +12,6 @@ from tui.engine.auth.key_store import CredentialError, KeyStore, checked_key
 from tui.model.chat import BackendKind
 from tui.model.hosts import is_loopback
 
-__all__ = [
-    "CredentialError",
-    "KeyStore",
-    "ModelAccess",
-    "checked_base_url",
-    "find_access",
-    "key_access",
-    "vertex_access",
-]
-
 DEFAULT_LOCATION: Final = "global"
 """The default Vertex location, as in the Google SDK."""
 
@@ -75,14 +65,14 @@ def find_access(environ: Mapping[str, str], keys: KeyStore) -> ModelAccess | Non
         return _selected_vertex(environ)
     for variable in KEY_VARIABLES:
         if key := _key_in(environ, variable):
-            return _with_key(key, variable, environ)
+            return key_access(environ, key, variable)
     store_error: CredentialError | None = None
     try:
         stored = keys.get()
     except CredentialError as error:
         stored, store_error = None, error
     if stored:
-        return _with_key(stored, keys.place, environ)
+        return key_access(environ, stored, keys.place)
     project, location = _project(environ), _location(environ)
     if project and location:
         return _vertex(environ, project, location)
@@ -101,12 +91,13 @@ def vertex_access(environ: Mapping[str, str], project: str, location: str) -> Mo
 
 
 def key_access(environ: Mapping[str, str], key: SecretStr, source: str) -> ModelAccess:
-    """Return the access with a key that the user entered.
+    """Return the access with a key from somewhere.
 
     Raises:
         CredentialError: If the base URL cannot be used.
     """
-    return _with_key(key, source, environ)
+    base_url = _base_url(environ, BackendKind.GEMINI)
+    return ModelAccess(BackendKind.GEMINI, key, base_url=base_url, source=source)
 
 
 def checked_base_url(url: str, variable: str) -> str:
@@ -159,11 +150,6 @@ def _vertex(
     return ModelAccess(
         BackendKind.VERTEX, project=project, location=location, base_url=base_url, source=source
     )
-
-
-def _with_key(key: SecretStr, source: str, environ: Mapping[str, str]) -> ModelAccess:
-    base_url = _base_url(environ, BackendKind.GEMINI)
-    return ModelAccess(BackendKind.GEMINI, key, base_url=base_url, source=source)
 
 
 def _key_in(environ: Mapping[str, str], variable: str) -> SecretStr | None:

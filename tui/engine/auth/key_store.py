@@ -3,7 +3,7 @@
 import logging
 import os
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import keyring
 from pydantic import SecretStr
@@ -60,20 +60,6 @@ def checked_key(pasted: str) -> str:
     return key
 
 
-class KeyBackend(Protocol):
-    """A backend of the key store. Every method raises `CredentialError` on failure."""
-
-    @property
-    def name(self) -> str:
-        """Its name on the screen."""
-
-    def get(self) -> str | None:
-        """Return the key, or None if there is none."""
-
-    def set(self, key: str) -> None:
-        """Store a key, replacing the last one."""
-
-
 class KeyStore:
     """Stores the Gemini API key. Every method blocks: call it in a thread.
 
@@ -81,7 +67,7 @@ class KeyStore:
     backend or ``GEMDECK_HOME`` is set; then a file in the state folder.
     """
 
-    def __init__(self, place: KeyBackend | None = None) -> None:
+    def __init__(self, place: "KeyringPlace | FilePlace | None" = None) -> None:
         self._chosen = place
 
     @property
@@ -113,7 +99,7 @@ class KeyStore:
         """
         self._place().set(checked_key(key))
 
-    def _place(self) -> KeyBackend:
+    def _place(self) -> "KeyringPlace | FilePlace":
         if self._chosen is None:
             moved = bool(os.environ.get("GEMDECK_HOME"))
             in_file = moved or not _has_keyring()

@@ -17,12 +17,13 @@ from tui.engine.consent.rule_views import (
     trust_view,
     unasked_view,
 )
-from tui.engine.consent.tool_patterns import AllowingPatterns, DenyingPatterns, Pattern
+from tui.engine.consent.tool_patterns import AllowingPatterns, DenyingPatterns
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.consent import Effect, GrantId, GrantScope, GrantView
-from tui.model.events import Event, GrantsChanged, ToolRuleChanged
+from tui.model.events import GrantsChanged, ToolRuleChanged
 from tui.model.servers import Origin, ServerId
+from tui.model.settings import ToolPattern
 from tui.text import sanitize_line
 
 DENIED_BY_SETTINGS: Final = "a rule in the settings (gemdeck.alwaysDeny) denies it"
@@ -45,10 +46,6 @@ class Verdict:
         return self.words.partition(": ")[2].rstrip(".")
 
 
-def _drop(_event: Event) -> None:
-    """Drop events."""
-
-
 class Policy:
     """Judges calls by all rules there are.
 
@@ -56,33 +53,26 @@ class Policy:
     ``trust: true`` of servers. Lives on one event loop; files are used in a thread.
 
     Args:
+        book: The grants.
+        folder: The real path of the opened folder.
+        publish: Takes `GrantsChanged` and `ToolRuleChanged`.
         allows_all: Whether the command line said that all runs unasked which no rule denies.
 
     Attributes:
         on_denials: Called when other tools may be denied than before.
     """
 
-    def __init__(self, *, allows_all: bool = False) -> None:
-        self._book = GrantBook()
-        self._folder = ""
-        self._publish: Publish = _drop
+    def __init__(
+        self, book: GrantBook, folder: str, publish: Publish, *, allows_all: bool = False
+    ) -> None:
+        self._book, self._folder, self._publish = book, folder, publish
+        book.on_used = self._announce
         self._shown: tuple[GrantView, ...] = ()
         self._allow = AllowingPatterns()
         self._deny = DenyingPatterns()
         self._definitions: dict[ServerId, ServerDefinition] = {}
         self._allows_all = allows_all
         self.on_denials: Callable[[], None] = lambda: None
-
-    def attach(self, book: GrantBook, folder: str, publish: Publish) -> None:
-        """Keep grants in a book, and tell of them.
-
-        Args:
-            book: The grants.
-            folder: The real path of the opened folder.
-            publish: Takes `GrantsChanged` and `ToolRuleChanged`.
-        """
-        self._book, self._folder, self._publish = book, folder, publish
-        book.on_used = self._announce
 
     async def open(self) -> None:
         """Read the saved grants."""
@@ -103,8 +93,8 @@ class Policy:
 
     def configure(
         self,
-        allow: Iterable[Pattern],
-        deny: Iterable[Pattern],
+        allow: Iterable[ToolPattern],
+        deny: Iterable[ToolPattern],
         definitions: Iterable[ServerDefinition],
     ) -> None:
         """Take the patterns of the settings and the servers there are."""

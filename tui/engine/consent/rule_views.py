@@ -1,33 +1,19 @@
 """The texts of rules on tools, and their rows in the list of rules."""
 
+import calendar
 import time
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
 from tui.engine.consent.grants import MAX_GRANTS, Grant, GrantNote
-from tui.engine.consent.tool_patterns import Pattern
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.consent import UNASKED_GRANT, Effect, GrantId, GrantScope, GrantView
+from tui.model.settings import ToolPattern
 from tui.text import sanitize_line
 
 MAX_NAME: Final = 256
 """Characters of a name or folder that are shown."""
-
-_MONTHS: Final = [
-    "Jan",
-    "Feb",
-    "Mar",
-    "Apr",
-    "May",
-    "Jun",
-    "Jul",
-    "Aug",
-    "Sep",
-    "Oct",
-    "Nov",
-    "Dec",
-]
 
 _EFFECTS: Final = {
     Effect.ALLOW: "Allowed",
@@ -56,9 +42,8 @@ def day(moment: float) -> str:
         then, now = time.localtime(moment), time.localtime()
     except (OverflowError, ValueError, OSError):
         return "an unknown day"
-    month = _MONTHS[then.tm_mon - 1]
     year = f" {then.tm_year}" if then.tm_year != now.tm_year else ""
-    return f"{then.tm_mday} {month}{year}"
+    return f"{then.tm_mday} {calendar.month_abbr[then.tm_mon]}{year}"
 
 
 @lru_cache(maxsize=MAX_GRANTS)
@@ -82,7 +67,7 @@ def record_view(grant: Grant, note: GrantNote) -> GrantView:
     )
 
 
-def pattern_views(deny: Iterable[Pattern], allow: Iterable[Pattern]) -> list[GrantView]:
+def pattern_views(deny: Iterable[ToolPattern], allow: Iterable[ToolPattern]) -> list[GrantView]:
     """Show the patterns of the settings in the list of rules."""
     rules = [
         (Effect.DENY, "gemdeck.alwaysDeny", deny),

@@ -2,9 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tui.engine.bus import EventBus
 from tui.engine.consent.audit import FILE_NAME as AUDIT_FILE
@@ -14,7 +14,6 @@ from tui.engine.consent.grant_store import GrantBook
 from tui.engine.consent.pins import FOLDER_NAME, PinStore
 from tui.engine.consent.policy import Policy
 from tui.engine.consent.tool_approval import ToolApproval
-from tui.engine.consent.tool_patterns import Pattern
 from tui.engine.consent.tool_review import ToolReview
 from tui.engine.desk import Desk
 from tui.engine.files.state_file import private_file
@@ -24,10 +23,8 @@ from tui.engine.options import EngineOptions
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.consent import Effect, ToolStanding
 from tui.model.servers import ServerId
+from tui.model.settings import GemdeckSettings
 from tui.text import sanitize_line
-
-if TYPE_CHECKING:
-    from tui.model.settings import GemdeckSettings, ToolPattern
 
 AUDIT_PATIENCE: Final = 2.0
 """Seconds that the last records get to be written."""
@@ -65,8 +62,8 @@ class ToolAccess:
         self.audit = AuditLog(path, on_problem=problems, redactor=redactor)
         pins = PinStore(state / FOLDER_NAME if state is not None else None, problems)
         grants = private_file(state, GRANTS_FILE, problems)
-        self.policy = Policy(allows_all=options.allows_all)
-        self.policy.attach(GrantBook(grants), os.path.realpath(options.folder), bus.publish)
+        folder = os.path.realpath(options.folder)
+        self.policy = Policy(GrantBook(grants), folder, bus.publish, allows_all=options.allows_all)
         self.review = ToolReview(desk, bus.publish, pins, self.policy)
         self.approval = ToolApproval(desk, bus.publish, self.policy, options.allowed_tools)
         bus.subscribe(self.approval.heed)
@@ -84,13 +81,9 @@ class ToolAccess:
         await self.review.aclose()
         await asyncio.to_thread(self.audit.close, AUDIT_PATIENCE)
 
-    def configure(
-        self, settings: "GemdeckSettings | None", definitions: Sequence[ServerDefinition]
-    ) -> None:
+    def configure(self, settings: GemdeckSettings, definitions: Sequence[ServerDefinition]) -> None:
         """Take the rules of the settings and the servers there are."""
-        allow = _patterns(settings.always_allow) if settings is not None else ()
-        deny = _patterns(settings.always_deny) if settings is not None else ()
-        self.policy.configure(allow, deny, definitions)
+        self.policy.configure(settings.always_allow, settings.always_deny, definitions)
         self.review.keep_only({definition.id for definition in definitions})
 
     def standing(self, servers: ServerManager, server: ServerId, tool: str) -> ToolStanding:
@@ -106,7 +99,3 @@ class ToolAccess:
             return ToolStanding(server, tool, Effect.DENY, "The model is not offered it.")
         verdict = self.policy.judge(offered)
         return ToolStanding(server, tool, verdict.effect, verdict.words)
-
-
-def _patterns(rules: "Iterable[ToolPattern]") -> tuple[Pattern, ...]:
-    return tuple(Pattern(rule.server, rule.tool) for rule in rules)

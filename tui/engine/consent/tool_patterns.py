@@ -9,13 +9,13 @@ for each form of a tool's name: as its server spells it, as it is shown, and as 
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
 from tui.engine.mcp.catalog.tool_names import sanitize_name
 from tui.model.servers import ServerId
+from tui.model.settings import ToolPattern
 from tui.text import sanitize_line
 
 ANY: Final = "*"
@@ -41,21 +41,13 @@ _UNSEEN: Final = dict.fromkeys((*range(0x21), 0x7F, 0x115F, 0x1160, 0x17B4, 0x17
 _UNSEEN_CATEGORIES: Final = frozenset({"Mn", "Me", "Cf", "Cc", "Zs", "Zl", "Zp"})
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A rule's two patterns, each for one name."""
-
-    server: str
-    tool: str
-
-
 class AllowingPatterns:
     """Patterns of rules that allow: exact characters, and only names that a tool may have.
 
     None at all allow nothing.
     """
 
-    def __init__(self, patterns: Iterable[Pattern] = ()) -> None:
+    def __init__(self, patterns: Iterable[ToolPattern] = ()) -> None:
         self.patterns = tuple(patterns)
 
     def match(self, server: str, tool: str) -> bool:
@@ -71,7 +63,7 @@ class DenyingPatterns:
     Those that are about a server are sorted out once, so that a long catalog is judged fast.
     """
 
-    def __init__(self, patterns: Iterable[Pattern] = ()) -> None:
+    def __init__(self, patterns: Iterable[ToolPattern] = ()) -> None:
         self.patterns = tuple(patterns)
         self._by_server: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {}
 

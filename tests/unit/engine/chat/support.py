@@ -25,6 +25,7 @@ from tui.engine.consent.consent import (
     TurnRecord,
     UnusableEditError,
 )
+from tui.engine.consent.grant_store import GrantBook
 from tui.engine.consent.policy import Policy
 from tui.engine.consent.tool_approval import ToolApproval
 from tui.engine.desk import Desk
@@ -41,6 +42,7 @@ from tui.model.chat import BackendKind, ChatNotice, Entry, EntryId, ModelText, P
 from tui.model.consent import Choice, Decision
 from tui.model.events import Event, RequestRaised, TurnFinished
 from tui.model.servers import ServerId
+from tui.model.settings import ToolPattern
 from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 from tui.store.selectors import entries
 from tui.store.store import Store
@@ -85,6 +87,16 @@ def make_tool(
         trusted=trusted,
         fingerprint=f"what {server} is" if fingerprint is None else fingerprint,
     )
+
+
+def make_policy(book: GrantBook | None = None, *, allows_all: bool = False) -> Policy:
+    """Make a policy for ``/work`` that nobody hears."""
+    return Policy(book or GrantBook(), "/work", lambda _: None, allows_all=allows_all)
+
+
+def rule(server: str, tool: str) -> ToolPattern:
+    """Make a rule on tools as the settings have it."""
+    return ToolPattern(server=server, tool=tool)
 
 
 async def read_any_edit(text: str) -> Edit:
@@ -238,7 +250,7 @@ async def chatting(
     bus = EventBus()
     host = InProcessTools(list(tools))
     desk = Desk(bus.publish)
-    approval = ToolApproval(desk, bus.publish, Policy())
+    approval = ToolApproval(desk, bus.publish, make_policy())
     bus.subscribe(approval.heed)
     context = TurnContext(
         await open_backend(fake.url, model=model, idle_timeout=idle_timeout),

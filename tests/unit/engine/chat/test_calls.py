@@ -11,9 +11,8 @@ from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_rules import Json
 from tests.fakes.gemini_script import Action, Call, Say
 from tests.support.waiting import PATIENCE
-from tests.unit.engine.chat.support import Chat, Run, chatting, make_tool, text_result
+from tests.unit.engine.chat.support import Chat, Run, chatting, make_policy, make_tool, text_result
 from tui.engine.chat import calls as module
-from tui.engine.consent.policy import Policy
 from tui.engine.consent.tool_approval import ToolApproval
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, ToolCallError, ToolResult
@@ -361,7 +360,7 @@ async def test_without_a_screen_only_listed_tools_run() -> None:
     script = one_step(("go", {}), ("other", {}))
     tools = (make_tool("go"), make_tool("other"))
     desk = Desk(lambda _: None, attended=False)
-    approval = ToolApproval(desk, lambda _: None, Policy(), ["notes.go"])
+    approval = ToolApproval(desk, lambda _: None, make_policy(), ["notes.go"])
     confirm = approval.confirm
     async with FakeGemini(script) as fake, chatting(fake, *tools, confirm=confirm) as chat:
         await chat.say("x")

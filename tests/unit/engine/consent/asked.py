@@ -2,9 +2,9 @@
 
 import asyncio
 
-from tests.unit.engine.chat.support import make_inquiry
+from tests.unit.engine.chat.support import make_inquiry, make_policy
 from tui.engine.consent.consent import Answer, TurnRecord
-from tui.engine.consent.policy import Policy
+from tui.engine.consent.grant_store import GrantBook
 from tui.engine.consent.tool_approval import ToolApproval
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
@@ -23,9 +23,9 @@ CALL = EntryId("e1")
 class Asked:
     """An approval, its events, and the questions that are open."""
 
-    def __init__(self) -> None:
+    def __init__(self, book: GrantBook | None = None) -> None:
         self.events: list[Event] = []
-        self.policy = Policy()
+        self.policy = make_policy(book)
         self.desk = Desk(self.events.append)
         self.approval = ToolApproval(self.desk, self.events.append, self.policy)
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.engine.chat.support import make_inquiry, make_tool
+from tests.unit.engine.chat.support import make_inquiry, make_policy, make_tool, rule
 from tui.engine.consent.grant_store import GrantBook
 from tui.engine.consent.grants import Grant, GrantNote
 from tui.engine.consent.policy import Policy
 from tui.engine.consent.tool_approval import ToolApproval
-from tui.engine.consent.tool_patterns import Pattern, unmatched
+from tui.engine.consent.tool_patterns import unmatched
 from tui.engine.desk import Desk
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.consent import Effect, GrantScope
@@ -22,7 +22,7 @@ Pair = tuple[str, str]
 
 def headless(patterns: Sequence[str], policy: Policy | None = None) -> ToolApproval:
     desk = Desk(lambda _: None, attended=False)
-    return ToolApproval(desk, lambda _: None, policy or Policy(), patterns)
+    return ToolApproval(desk, lambda _: None, policy or make_policy(), patterns)
 
 
 async def allows(patterns: list[str], pair: Pair, *others: Pair) -> bool:
@@ -77,7 +77,7 @@ async def test_a_clear_pattern_still_counts_beside_an_unclear_one() -> None:
 
 
 async def test_a_trusted_server_needs_no_pattern() -> None:
-    tool, policy = make_tool("go", trusted=True), Policy()
+    tool, policy = make_tool("go", trusted=True), make_policy()
     origin, transport = Origin.USER, Transport.STDIO
     policy.configure((), (), [ServerDefinition(tool.server, origin, transport, trust=True)])
     assert (await headless([], policy).confirm(make_inquiry(tool))).allows
@@ -86,15 +86,15 @@ async def test_a_trusted_server_needs_no_pattern() -> None:
 async def test_a_rule_that_denies_wins_over_the_list_and_over_yolo() -> None:
     tool = make_tool("go", trusted=True)
     for allows_all in (False, True):
-        policy = Policy(allows_all=allows_all)
-        policy.configure((), [Pattern("notes", "g*")], ())
+        policy = make_policy(allows_all=allows_all)
+        policy.configure((), [rule("notes", "g*")], ())
         answer = await headless(["notes.go"], policy).confirm(make_inquiry(tool))
         assert not answer.allows
         assert "forbids" in answer.note
 
 
 async def test_yolo_allows_what_no_rule_denies() -> None:
-    consent = headless([], Policy(allows_all=True))
+    consent = headless([], make_policy(allows_all=True))
     assert (await consent.confirm(make_inquiry(make_tool("go")))).allows
 
 
@@ -119,9 +119,8 @@ async def test_naming_one_tool_never_allows_another(pairs: list[Pair]) -> None:
 
 async def test_a_rule_that_asks_is_a_no_where_nobody_can_be_asked() -> None:
     tool = make_tool("go", trusted=True)
-    policy, book = Policy(), GrantBook()
+    book = GrantBook()
     asking = Grant(Effect.ASK, tool.fingerprint, tool.name, "", GrantScope.SESSION, "", ())
     book.add({asking: GrantNote("notes", "go")})
-    policy.attach(book, "/work", lambda _: None)
-    answer = await headless(["notes.go"], policy).confirm(make_inquiry(tool))
+    answer = await headless(["notes.go"], make_policy(book)).confirm(make_inquiry(tool))
     assert not answer.allows

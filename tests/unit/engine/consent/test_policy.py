@@ -12,13 +12,12 @@ import anyio
 import pytest
 
 from tests.support.waiting import PATIENCE
-from tests.unit.engine.chat.support import make_tool
+from tests.unit.engine.chat.support import make_policy, make_tool, rule
 from tui.engine.consent import grant_store as module
 from tui.engine.consent import grants as grants_module
 from tui.engine.consent.grant_store import GrantBook
 from tui.engine.consent.grants import Grant, GrantNote, GrantSet, read_all, write_all
 from tui.engine.consent.policy import Policy
-from tui.engine.consent.tool_patterns import Pattern
 from tui.engine.files.atomic import locked, write_private
 from tui.engine.files.state_file import Stamp, StateFile
 from tui.engine.settings.servers.definitions import ServerDefinition
@@ -41,8 +40,7 @@ async def opened(
     """Open a policy whose grants are in a file."""
     problems: list[str] = []
     file = StateFile(path, version=1, fails_closed=True, on_problem=problems.append)
-    policy = Policy()
-    policy.attach(GrantBook(file, clock), folder, (events if events is not None else []).append)
+    policy = Policy(GrantBook(file, clock), folder, (events if events is not None else []).append)
     await policy.open()
     yield policy
     await policy.aclose()
@@ -218,8 +216,8 @@ async def test_the_use_of_a_grant_is_shown_after_a_while(
             shown.set()
 
     async with opened(path) as policy:
+        policy._publish = take
         policy.allow([make_tool("go")], GrantScope.SESSION, "always this tool")
-        policy.attach(policy._book, "/work", take)
         for _ in range(100):
             policy.used(policy.judge(make_tool("go")))
         await asyncio.wait_for(shown.wait(), PATIENCE)
@@ -228,14 +226,13 @@ async def test_the_use_of_a_grant_is_shown_after_a_while(
 
 async def test_the_list_shows_all_rules_newest_first_and_which_can_be_revoked() -> None:
     now = iter((1.0, 2.0))
-    policy = Policy(allows_all=True)
-    policy.attach(GrantBook(clock=lambda: next(now)), "/work", lambda _: None)
+    policy = make_policy(GrantBook(clock=lambda: next(now)), allows_all=True)
     policy.allow([make_tool("old")], GrantScope.SESSION, "always this tool")
     policy.allow([make_tool("new")], GrantScope.FOLDER, "always this server")
     trusted = ServerDefinition(
         ServerId("git"), Origin.USER, Transport.STDIO, trust=True, source="~/.gemini/settings.json"
     )
-    policy.configure([Pattern("a", "b*")], [Pattern("*", "rm")], [trusted])
+    policy.configure([rule("a", "b*")], [rule("*", "rm")], [trusted])
     rows = [(v.effect, v.server, v.tool, v.scope, v.origin, v.revocable) for v in policy.views()]
     settings = "while the settings say so"
     assert rows == [
@@ -263,16 +260,17 @@ async def test_hostile_text_in_a_record_is_harmless_in_the_list(path: Path) -> N
 def test_a_rule_that_asks_wins_over_permission_but_not_over_yolo() -> None:
     tool = make_tool("go", trusted=True)
     asking = Grant(Effect.ASK, tool.fingerprint, None, "", GrantScope.EVERYWHERE, "", ())
+    trusted = ServerDefinition(tool.server, Origin.USER, Transport.STDIO, trust=True)
     for allows_all, effect in ((False, Effect.ASK), (True, Effect.ALLOW)):
-        policy = Policy(allows_all=allows_all)
         book = GrantBook()
         book.grants.put(asking, GrantNote("notes", ""))
-        policy.attach(book, "/work", lambda _: None)
+        policy = make_policy(book, allows_all=allows_all)
+        policy.configure([], [], [trusted])
         assert policy.judge(tool).effect is effect
 
 
 def test_trust_that_was_taken_back_counts_no_longer_for_what_was_offered_before() -> None:
-    policy, tool = Policy(), make_tool("go", trusted=True)
+    policy, tool = make_policy(), make_tool("go", trusted=True)
     policy.configure([], [], [ServerDefinition(tool.server, Origin.USER, Transport.STDIO)])
     assert policy.judge(tool).effect is Effect.ASK
 
@@ -297,8 +295,7 @@ def test_a_denied_server_hides_all_its_tools_until_that_is_revoked() -> None:
     book = GrantBook()
     rule = Grant(Effect.DENY, "what git is", None, "", GrantScope.SESSION, "", ())
     book.grants.put(rule, GrantNote("git", ""))
-    policy = Policy()
-    policy.attach(book, "/work", lambda _: None)
+    policy = make_policy(book)
     again: list[None] = []
     policy.on_denials = lambda: again.append(None)
     assert set(policy.hidden(definition, [("a", "h"), ("b", "h")])) == {"a", "b"}

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.engine.chat.support import make_inquiry, make_tool
+from tests.unit.engine.chat.support import make_inquiry, make_tool, rule
 from tests.unit.engine.consent.asked import CALL, Asked, settle
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.consent.consent import Answer, Edit, TurnRecord
-from tui.engine.consent.tool_patterns import Pattern
 from tui.engine.desk import MAX_PENDING
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, Decision, RequestId
 from tui.model.events import (
@@ -19,7 +19,7 @@ from tui.model.events import (
     ToolCallDecided,
 )
 from tui.model.requests import ConfirmationRequest
-from tui.model.servers import ServerId, ServerStatus
+from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 
 
 async def test_a_question_shows_server_tool_arguments_and_ends_with_its_answer() -> None:
@@ -170,7 +170,7 @@ async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
 
 async def test_a_rule_that_denies_wins_over_the_rest_of_the_turn() -> None:
     asked = Asked()
-    asked.policy.configure((), [Pattern("*", "evil")], ())
+    asked.policy.configure((), [rule("*", "evil")], ())
     turn = TurnRecord(rest=Choice.REST_OF_TURN)
     denied, question = await asked.ask(make_tool("evil"), turn=turn)
     assert question is None
@@ -181,7 +181,7 @@ async def test_a_rule_that_came_up_while_the_user_decided_wins() -> None:
     asked = Asked()
     task, request = await asked.ask(make_tool("go"))
     assert request is not None
-    asked.policy.configure((), [Pattern("notes", "go")], ())
+    asked.policy.configure((), [rule("notes", "go")], ())
     asked.desk.answer(request, Decision(Choice.ONCE))
     assert not (await task).allows
 
@@ -290,7 +290,7 @@ async def test_a_call_that_the_user_composed_is_not_asked_about_unless_a_rule_de
     answer = await asked.approval.confirm(composed)
     assert (answer.allows, answer.source) == (True, "you: composed this call")
     assert not await asked.passes(make_tool("go"))
-    asked.policy.configure((), [Pattern("notes", "go")], ())
+    asked.policy.configure((), [rule("notes", "go")], ())
     assert not (await asked.approval.confirm(composed)).allows
     told = [event for event in asked.events if isinstance(event, ToolCallDecided)]
     assert [event.decision for event in told] == ["allow", "withdrawn", "deny"]

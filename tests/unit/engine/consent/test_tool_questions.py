@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.engine.chat.support import make_inquiry, make_tool
+from tests.unit.engine.chat.support import make_inquiry, make_policy, make_tool
 from tests.unit.engine.consent.asked import Asked, ended, settle
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.consent.grant_store import GrantBook
-from tui.engine.consent.policy import Policy
 from tui.engine.desk import WithdrawnError
 from tui.engine.files.state_file import StateFile
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
@@ -72,10 +71,9 @@ def private(tmp_path: Path) -> Path:
 
 
 async def test_what_another_gemdeck_revoked_counts_before_the_next_call(private: Path) -> None:
-    asked, other = Asked(), Policy()
+    files = [StateFile(private / "grants.json", version=1, on_problem=pytest.fail) for _ in "12"]
+    asked, other = Asked(GrantBook(files[0])), make_policy(GrantBook(files[1]))
     for policy in (asked.policy, other):
-        file = StateFile(private / "grants.json", version=1, on_problem=pytest.fail)
-        policy.attach(GrantBook(file), "/work", lambda _: None)
         await policy.open()
     asked.policy.allow((make_tool("go"),), GrantScope.EVERYWHERE, "always this tool")
     await asked.policy.aclose()
@@ -110,8 +108,7 @@ async def test_a_server_whose_name_looks_like_another_one_is_remarked() -> None:
 async def test_a_question_says_where_nothing_can_be_saved(tmp_path: Path) -> None:
     problems: list[str] = []
     file = StateFile(tmp_path / "missing" / "grants.json", version=1, on_problem=problems.append)
-    asked = Asked()
-    asked.policy.attach(GrantBook(file), "/work", asked.events.append)
+    asked = Asked(GrantBook(file))
     first_call, _ = await asked.ask(make_tool("go"))
     await eventually(lambda: len(asked.questions) == 1)
     asked.policy.allow((make_tool("stay"),), GrantScope.EVERYWHERE, "always this tool")

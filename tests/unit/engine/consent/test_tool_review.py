@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.measures import Measure
+from tests.unit.engine.chat.support import make_policy
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.consent import pins as pins_module
 from tui.engine.consent import tool_review as module
 from tui.engine.consent.definition_diff import UnreadableDefinitionError, difference
 from tui.engine.consent.pins import Pin, PinStore, pin_key
-from tui.engine.consent.policy import Policy
 from tui.engine.consent.tool_review import CHANGED, UNREADABLE, ToolReview
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offer import RawOffer, Tool, read_offer
@@ -51,7 +51,7 @@ class Reviewed:
     def __init__(self, store: PinStore, *, has_user: bool = True) -> None:
         self.events: list[Event] = []
         self.desk = Desk(self.events.append, attended=has_user)
-        self.review = ToolReview(self.desk, self.events.append, store, Policy())
+        self.review = ToolReview(self.desk, self.events.append, store, make_policy())
 
     @property
     def requests(self) -> list[ToolChangeRequest]:

@@ -1,13 +1,11 @@
 """What the user said about folders, kept across runs: which folder, with which content."""
 
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from urllib.parse import unquote_to_bytes
 
 from tui.engine.consent.folder_trust.content import FolderContent
 from tui.engine.consent.folder_trust.identity import FolderIdentity, reaches_down
@@ -27,8 +25,6 @@ MAX_REFUSED: Final = 2_000
 """Servers of the user's settings whose refusal is remembered; the oldest goes first."""
 
 _REFUSED: Final = "refused"
-_URI: Final = "file:"
-"""How a path begins that is no valid Unicode: it stands in the file as an URI."""
 
 
 class Word(StrEnum):
@@ -226,27 +222,13 @@ def _by_path(content: dict[str, Any]) -> dict[Path, Record]:
 def read_records(form: EntryFormat[Kept], content: dict[str, Any]) -> list[Kept]:
     """Read the records on folders in a state file, without the invalid ones."""
     entries = content.get("folders")
-    found = (_record(form, entry) for entry in (entries if isinstance(entries, list) else ()))
+    listed = entries if isinstance(entries, list) else ()
+    # what identifies the folder stands beside the rest
+    found = (form.read({**entry, "folder": entry}) for entry in listed if isinstance(entry, dict))
     return [record for record in found if record is not None]
-
-
-def _record(form: EntryFormat[Kept], entry: object) -> Kept | None:
-    # What identifies the folder stands beside the rest.
-    record = form.read({**entry, "folder": entry}) if isinstance(entry, dict) else None
-    if record is None:
-        return None
-    path = record.folder.path
-    if (uri := str(path)).startswith(_URI):
-        path = Path(os.fsdecode(unquote_to_bytes(uri.removeprefix(_URI))))
-        record = replace(record, folder=replace(record.folder, path=path))
-    return record if path.is_absolute() else None
 
 
 def write_record(form: EntryFormat[Kept], record: Kept) -> dict[str, Any]:
     """Write a record, with what identifies its folder beside the rest."""
     entry = form.write(record)
-    try:
-        entry["folder"]["path"].encode()
-    except UnicodeEncodeError:
-        entry["folder"]["path"] = record.folder.path.as_uri()
     return {**entry.pop("folder"), **entry}
