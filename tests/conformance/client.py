@@ -86,16 +86,13 @@ class Visit:
             self._desk,
             generator=Generator(lambda: STUB, stub_answer),
             takes_call=lambda _tool, _args: True,
+            client_version="0",
         )
         definition = ServerDefinition(SERVER, Origin.USER, Transport.HTTP, url=self._url)
         with tempfile.TemporaryDirectory() as folder:
+            context.workspaces = (Path(folder),)
             manager = ServerManager(
-                self._hear,
-                workspace=Path(folder),
-                client_version="0",
-                import_connect=import_connection,
-                retry=ONE_ATTEMPT,
-                context=context,
+                self._hear, context, import_connect=import_connection, retry=ONE_ATTEMPT
             )
             async with manager:
                 manager.configure([definition])

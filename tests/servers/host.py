@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from tui.engine.late import import_connection
+from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import Origin, ServerId, Transport
@@ -33,8 +34,7 @@ async def main() -> None:
     ]
     manager = ServerManager(
         lambda _: None,
-        workspace=Path(folder),
-        client_version="0",
+        ClientContext(workspaces=(Path(folder),)),
         import_connect=import_connection,
     )
     async with manager:

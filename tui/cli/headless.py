@@ -5,13 +5,16 @@ Only the result goes to stdout; all messages go to stderr.
 
 import asyncio
 import json
+import os
+import select
 import signal
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tui.cli.exit_codes import ExitCode
-from tui.cli.stdin import read_piped_input
 from tui.engine.consent.tool_patterns import unmatched
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
@@ -32,6 +35,14 @@ from tui.store.store import Store
 from tui.text import sanitize_line
 
 _E: Final = Severity.ERROR
+
+PATIENCE: Final = 0.5
+"""Seconds before a message on standard error says what the command is waiting for."""
+
+MAX_INPUT: Final = 8 * 1024 * 1024
+"""Most bytes read; the rest is ignored."""
+
+_PIECE: Final = 64 * 1024
 
 
 def run_headless(
@@ -211,6 +222,52 @@ def json_arguments(text: str) -> object:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
+
+
+def read_piped_input(warn: Callable[[str], None]) -> str:
+    """Read standard input to its end if it is a pipe or a file.
+
+    There is no timeout, since the writer may be slow; after a while a message on standard error
+    says that the command is waiting.
+
+    Args:
+        warn: Called if the input was cut.
+    """
+    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+        return ""
+    try:
+        data = _read(sys.stdin.fileno())
+    except (OSError, ValueError):  # a folder or a closed descriptor
+        return ""
+    if len(data) > MAX_INPUT:
+        warn(f"standard input was cut off at {MAX_INPUT // 1024 // 1024} MiB")
+    return data[:MAX_INPUT].decode("utf-8", errors="replace").strip()
+
+
+def _read(descriptor: int) -> bytes:
+    """Read to the end, or until `MAX_INPUT` is exceeded."""
+    data = bytearray()
+    deadline = time.monotonic() + PATIENCE
+    is_told = False
+    while len(data) <= MAX_INPUT:
+        left = None if is_told else max(0.0, deadline - time.monotonic())
+        if not _is_ready(descriptor, left):
+            is_told = True
+            _say("reading standard input; press Ctrl+C to stop")
+            continue
+        piece = os.read(descriptor, _PIECE)
+        if not piece:
+            break
+        data += piece
+    return bytes(data)
+
+
+def _is_ready(descriptor: int, seconds: float | None) -> bool:
+    """Wait until there is data or the end; None waits forever."""
+    if sys.platform == "win32":  # select supports only sockets there
+        return True
+    readable, _, _ = select.select([descriptor], [], [], seconds)
+    return bool(readable)
 
 
 def _words(notice: Notice | ChatNotice) -> str:

@@ -107,8 +107,13 @@ class Engine:
             self.desk, self._opened, self._access.audit, problems, self._tasks, self._take_answer
         )
         self._enablement = Enablement(state and state / enablement.FILE_NAME, problems)
-        self._context = self._make_context(open_url)
-        self.servers = self._make_servers(state)
+        self._context = self._make_context(open_url, state)
+        self.servers = ServerManager(
+            publish,
+            self._context,
+            import_connect=late.import_connection,
+            enablement=self._enablement,
+        )
         self.features = FeatureCommands(self.servers, self._context, publish, self._send_message)
         self._first: Reading | None = None
         self._reader: SettingsReader | None = None
@@ -122,26 +127,18 @@ class Engine:
         self.models = ModelChoice(publish, self._redactor, self._tasks, self._answer_with, options)
         self._stack = contextlib.AsyncExitStack()
 
-    def _make_context(self, open_url: OpenUrl) -> ClientContext:
+    def _make_context(self, open_url: OpenUrl, state: Path | None) -> ClientContext:
         """Say what servers may use of us; without a user nothing that has to be asked for."""
         return ClientContext(
             self._publish,
             self.desk,
             generator=backend_generator(self._backend) if self.desk.attended else None,
             open_url=open_url,
+            workspaces=(self._options.folder,),
+            client_version=__version__,
+            eras=era.EraCache(state and state / era.FILE_NAME),
             visibility=self._access.review,
             takes_call=self._access.approval.take,
-        )
-
-    def _make_servers(self, state: Path | None) -> ServerManager:
-        return ServerManager(
-            self._publish,
-            workspace=self._options.folder,
-            client_version=__version__,
-            import_connect=late.import_connection,
-            context=self._context,
-            eras=era.EraCache(state and state / era.FILE_NAME),
-            enablement=self._enablement,
         )
 
     async def __aenter__(self) -> Self:

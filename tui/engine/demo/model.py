@@ -35,14 +35,7 @@ _FENCES: Final = re.compile("`{3,}")
 
 
 class DemoBackend:
-    """A `ModelBackend` that needs no key and no network.
-
-    Args:
-        pace: Seconds between two words; 0 streams without waiting.
-    """
-
-    def __init__(self, *, pace: float = WORD_PACE) -> None:
-        self._pace = pace
+    """A `ModelBackend` that needs no key and no network."""
 
     @property
     def kind(self) -> BackendKind:
@@ -59,7 +52,7 @@ class DemoBackend:
         if request.max_output_tokens is not None:
             text = full_text[: request.max_output_tokens * CHARACTERS_PER_TOKEN]
         words = _WORDS.findall(text)
-        pause = min(self._pace, MAX_STREAM_SECONDS / max(len(words), 1))
+        pause = min(WORD_PACE, MAX_STREAM_SECONDS / max(len(words), 1))
         for word in words:
             yield ModelChunk(parts=({"text": word},))
             await asyncio.sleep(pause)

@@ -71,7 +71,7 @@ def masked_words(words: Sequence[str], secrets: Iterable[str] = ()) -> list[str]
 
 def masked_address(address: str, secrets: Iterable[str] = ()) -> str:
     """Return a URL with user info, query values and secrets masked, without its fragment."""
-    return _masked_address(_replace(address, known_secrets(secrets))[:MAX_SHOWN])
+    return _masked_address(masked_text(address, known_secrets(secrets))[:MAX_SHOWN])
 
 
 def secrets_in_address(address: str) -> list[str]:
@@ -90,7 +90,9 @@ def secrets_in_address(address: str) -> list[str]:
 
 def masked_text(text: str, known: Sequence[str]) -> str:
     """Return a text with the secrets from `secrets_in_lines` masked."""
-    return _replace(text, known)
+    for secret in known:
+        text = text.replace(secret, MASK)
+    return text
 
 
 def masked_shapes(line: str) -> str:
@@ -120,18 +122,12 @@ def known_secrets(values: Iterable[str]) -> list[str]:
 
 
 def _masked(word: str, known: Sequence[str]) -> str:
-    word = _replace(word, known)[:MAX_SHOWN]  # the patterns below are not linear
+    word = masked_text(word, known)[:MAX_SHOWN]  # the patterns below are not linear
     pair = _PAIR.fullmatch(word)
     if pair and "://" not in pair["name"] + pair["sign"] and is_secret_name(pair["name"]):
         return f"{pair['name']}{pair['sign']}{MASK}"
     word = _ADDRESS.sub(lambda match: _masked_address(match[0]), word)
     return _SECRET_SHAPE.sub(MASK, word)
-
-
-def _replace(text: str, known: Sequence[str]) -> str:
-    for secret in known:
-        text = text.replace(secret, MASK)
-    return text
 
 
 def _masked_address(address: str) -> str:

@@ -6,7 +6,6 @@ This module does not import the MCP SDK; a thread does, before the first server 
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from tui.engine.bus import Publish
@@ -24,7 +23,6 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.server_log import ServerLog
-from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.supervisor import Connect, Supervisor
 from tui.engine.settings.servers.definitions import ServerDefinition, shown_target
 from tui.engine.tasks import TaskSet
@@ -62,32 +60,23 @@ class ServerManager:
     Args:
         publish: Takes `ServersConfigured`, `ServerStatusChanged`, `CatalogChanged` and
             `ServerLogged`.
-        workspace: The folder that servers get as their root.
-        client_version: Our version, as servers are told it.
+        context: What all connections share.
         import_connect: Imports the function that makes connections; slow, run in a thread.
-        eras: Remembers which servers speak which era of the protocol.
         enablement: Remembers which servers the user has disabled.
         retry: When to start failed servers again.
-        context: What all connections share; by default only the workspace.
     """
 
     def __init__(
         self,
         publish: Publish,
+        context: ClientContext,
         *,
-        workspace: Path,
-        client_version: str,
         import_connect: Callable[[], Connect],
-        eras: EraCache | None = None,
         enablement: Enablement | None = None,
         retry: RetryPolicy = PATIENT,
-        context: ClientContext | None = None,
     ) -> None:
         self._publish = publish
-        self._context = context or ClientContext(publish)
-        self._context.workspaces = (workspace,)
-        self._context.client_version = client_version
-        self._context.eras = eras or EraCache()
+        self._context = context
         self._enablement = enablement or Enablement()
         self._saving = TaskSet("whether a server is enabled could not be saved")
         self._retry = retry
@@ -96,9 +85,7 @@ class ServerManager:
         self._supervisors: dict[ServerId, Supervisor] = {}
         self._tasks = TaskSet("a server's supervisor broke down")
         self._running: dict[Supervisor, asyncio.Task[None]] = {}
-        self._registry = Registry(
-            lambda server: self._live(server) is not None, self._context.visibility
-        )
+        self._registry = Registry(lambda server: self._live(server) is not None, context.visibility)
         self._catalogs: dict[ServerId, Catalog] = {}
         self._changed = asyncio.Event()
         self._closed = False

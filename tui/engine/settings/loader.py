@@ -115,13 +115,13 @@ def _project_offer(
     if not gate.may_read():
         return (), None
     files = [layer for layer in layers if layer.origin is Origin.PROJECT]
-    sources, file, variables = read_project(files, reader.folder, reader.home, problems)
+    sources, variables = read_project(files, reader.folder, reader.home, problems)
     entries = tuple(_not_taken(project_entries(sources, problems), taken, problems))
     sketching = reader.fork(variables)
     servers = tuple(map(sketching.read, entries))
     used = used_variables(servers, variables)
     rules = project_rules(sources, problems)
-    return entries, ProjectOffer(servers, rules, used, file if used else "")
+    return entries, ProjectOffer(servers, rules, used)
 
 
 def _own_servers(

@@ -156,13 +156,11 @@ class ProjectOffer:
         servers: Its servers, not expanded with the user's variables.
         rules: Its restrictions.
         variables: Those variables of its ``.env`` that its servers refer to.
-        variables_file: The ``.env``, as shown.
     """
 
     servers: tuple[ServerDefinition, ...] = ()
     rules: ProjectRules = ProjectRules()
     variables: Mapping[str, str] = field(default_factory=lambda: _NONE, repr=False)
-    variables_file: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -214,7 +212,7 @@ class ProjectGate(Gate, Protocol):
 
 def read_project(
     layers: Sequence[LayerFile], folder: Path, home: Path, problems: list[SettingsProblem]
-) -> tuple[tuple[Source, ...], str, Mapping[str, str]]:
+) -> tuple[tuple[Source, ...], Mapping[str, str]]:
     """Read the settings files of a folder; its ``.env`` only where one of them refers to variables.
 
     Args:
@@ -230,7 +228,7 @@ def read_project(
     ]
     sources = tuple(source for source in found if source is not None)
     refers = any(references_in(source.document.content.get("mcpServers")) for source in sources)
-    return (sources, *(read_dotenv(folder, home, problems) if refers else ("", _NONE)))
+    return sources, read_dotenv(folder, home, problems) if refers else _NONE
 
 
 def project_entries(

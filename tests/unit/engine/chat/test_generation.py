@@ -121,7 +121,7 @@ async def test_without_a_model_there_is_an_error() -> None:
 
 
 async def test_the_demo_keeps_to_the_tokens_it_is_given() -> None:
-    generator = backend_generator(lambda: DemoBackend(pace=0))
+    generator = backend_generator(DemoBackend)
     generation = await generator.generate(ASK)
     assert generation.model == generator.model() == DEMO_MODEL
     assert generation.is_cut

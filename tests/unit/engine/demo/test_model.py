@@ -8,11 +8,17 @@ import pytest
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.demo.offers import ALL, DEMO, NOTES, TEXT, Declaration, declare
 from tui.engine.chat.backends.backend import ModelBackend, ModelChunk, ModelRequest
+from tui.engine.demo import model
 from tui.engine.demo.model import MAX_MESSAGE, DemoBackend
 from tui.model.chat import BackendKind
 
 Content = dict[str, Any]
 DENIAL = "Denied: The user denied this call. Do not try to do the same in another way."
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "WORD_PACE", 0)
 
 
 class Conversation:
@@ -47,7 +53,7 @@ class Conversation:
         return [(call["name"], call["args"]) for call in self.calls]
 
     async def _step(self) -> str:
-        backend: ModelBackend = DemoBackend(pace=0)
+        backend: ModelBackend = DemoBackend()
         request = ModelRequest(self.contents, self.offered)
         self.chunks = [chunk async for chunk in backend.stream(request)]
         parts = [dict(part) for chunk in self.chunks for part in chunk.parts]
@@ -176,7 +182,7 @@ async def test_a_message_that_is_too_long_is_refused_whole() -> None:
 
 
 async def test_a_request_without_contents_is_answered() -> None:
-    chunks = [chunk async for chunk in DemoBackend(pace=0).stream(ModelRequest((), ()))]
+    chunks = [chunk async for chunk in DemoBackend().stream(ModelRequest((), ()))]
     assert chunks[-1].finish_reason == "STOP"
 
 
@@ -256,7 +262,7 @@ async def test_a_cancelled_answer_stops_at_once() -> None:
     begun = asyncio.Event()
 
     async def listen() -> None:
-        async for chunk in DemoBackend(pace=60).stream(request):
+        async for chunk in DemoBackend().stream(request):
             heard.append(chunk)
             begun.set()
 

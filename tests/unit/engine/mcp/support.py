@@ -15,7 +15,9 @@ from tui.engine.late import import_connection
 from tui.engine.mcp.backoff import RetryPolicy
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, ToolResult
 from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.transports.stdio.zygote import REAPER
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import Catalog
@@ -133,18 +135,17 @@ async def running(
     *definitions: ServerDefinition,
     workspace: Path = FOLDER,
     retry: RetryPolicy = LATER,
-    **more: Any,  # noqa: ANN401
+    context: ClientContext | None = None,
+    eras: EraCache | None = None,
+    enablement: Enablement | None = None,
 ) -> AsyncIterator[tuple[ServerManager, Watcher]]:
     """Run servers until the block ends."""
     watcher = Watcher()
-    more.setdefault("context", ClientContext(watcher, takes_call=any_call))
+    context = context or ClientContext(watcher, takes_call=any_call)
+    context.workspaces, context.client_version = (workspace,), "0.1"
+    context.eras = eras or context.eras
     manager = ServerManager(
-        watcher,
-        workspace=workspace,
-        client_version="0.1",
-        import_connect=import_connection,
-        retry=retry,
-        **more,
+        watcher, context, import_connect=import_connection, enablement=enablement, retry=retry
     )
     async with manager:
         manager.configure(definitions)

@@ -44,8 +44,7 @@ async def test_a_server_starts_again_only_once_it_has_let_go(
     connections, watcher = Connections(), Watcher()
     manager = ServerManager(
         watcher,
-        workspace=tmp_path,
-        client_version="0.1",
+        ClientContext(watcher, workspaces=(tmp_path,)),
         import_connect=lambda: connections.connect,
     )
     async with manager:
@@ -72,10 +71,8 @@ async def test_a_call_offered_by_one_server_never_runs_on_another_of_its_name(
     connections, watcher = Connections(), Watcher()
     manager = ServerManager(
         watcher,
-        workspace=tmp_path,
-        client_version="0.1",
+        ClientContext(watcher, workspaces=(tmp_path,), takes_call=any_call),
         import_connect=lambda: connections.connect,
-        context=ClientContext(watcher, takes_call=any_call),
     )
     async with manager:
         manager.configure([replace(ONE, fingerprint="a" * 64)])

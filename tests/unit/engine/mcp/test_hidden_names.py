@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.engine.mcp.support import running, script
 from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
-from tui.engine.mcp.catalog.registry import Registry
+from tui.engine.mcp.catalog.registry import Registry, ToolVisibility
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema, to_gemini
 from tui.model.servers import ServerId, ServerStatus
@@ -33,7 +33,7 @@ def test_a_tool_with_a_hidden_name_is_withheld(name: str) -> None:
     hidden, plain = offer.tools
     assert (hidden.is_usable, hidden.view.problem) == (False, NAME)
     assert plain.is_usable
-    registry = Registry(lambda _: True)
+    registry = Registry(lambda _: True, ToolVisibility())
     registry.configure([RAW])
     registry.update(RAW.id, offer)
     assert [tool.name for tool in registry.offered()] == ["greet"]
@@ -90,7 +90,7 @@ def test_a_prompt_with_a_hidden_name_cannot_be_sent_and_takes_no_other_name() ->
     assert (hidden.name, hidden.title, hidden.problem) == ("(prompt 1)", "greet", NAME)
     assert (plain.name, plain.problem) == ("greet", "")
     assert (blank.name, blank.problem) == ("(prompt 3)", NAME)
-    registry = Registry(lambda _: True)
+    registry = Registry(lambda _: True, ToolVisibility())
     registry.configure([RAW, other])
     registry.update(RAW.id, read(prompts=[{"name": "gr\x1b[1meet"}]))
     registry.update(ServerId("other"), read(prompts=[{"name": "greet"}]))

@@ -29,6 +29,7 @@ from tests.unit.engine.mcp.support import (
 )
 from tui.engine.late import import_connection
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
+from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.transports.stdio import process as process_module
 from tui.model.events import ServersConfigured
@@ -190,8 +191,7 @@ async def test_a_second_cancellation_during_the_close_leaves_nothing() -> None:
     async def run() -> None:
         async with ServerManager(
             watcher,
-            workspace=Path("/"),
-            client_version="0",
+            ClientContext(watcher, workspaces=(Path("/"),)),
             import_connect=import_connection,
         ) as manager:
             manager.configure([script("raw", "ignore_eof", "ignore_term")])

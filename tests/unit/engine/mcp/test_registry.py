@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
-from tui.engine.mcp.catalog.registry import Registry
+from tui.engine.mcp.catalog.registry import Registry, ToolVisibility
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import Origin, ServerId, Transport
 
@@ -24,7 +24,7 @@ def offer(server: ServerId, *names: object) -> ServerOffer:
 
 
 def registry(ready: set[ServerId]) -> Registry:
-    made = Registry(lambda server: server in ready)
+    made = Registry(lambda server: server in ready, ToolVisibility())
     made.configure([definition(GIT, trust=True), definition(SVN)])
     return made
 
@@ -146,7 +146,7 @@ def test_whoever_connects_first_each_name_leads_to_the_same_tool_and_prompt(
     definitions = [definition(server) for server in servers]
 
     def connected(in_order: Iterable[int]) -> Registry:
-        made = Registry(lambda _: True)
+        made = Registry(lambda _: True, ToolVisibility())
         made.configure(definitions)
         for index in in_order:
             raw: list[object] = [{"name": name, "inputSchema": {}} for name in listed[index]]

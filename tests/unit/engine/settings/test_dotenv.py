@@ -33,7 +33,7 @@ def test_it_is_bounded(tmp_path: Path) -> None:
     assert len(parse_dotenv("".join(f"V{n}=1\n" for n in range(5_000)))) == MAX_VARIABLES
     problems: list[SettingsProblem] = []
     (tmp_path / ".env").write_text("A=" + "x" * MAX_FILE)
-    assert read_dotenv(tmp_path, tmp_path, problems) == ("", {})
+    assert read_dotenv(tmp_path, tmp_path, problems) == {}
     assert "larger than 64 KiB" in str(problems[0])
 
 
@@ -49,12 +49,12 @@ def test_what_is_no_text_is_a_problem_and_no_reason_to_look_elsewhere(
     else:
         first.write_bytes(content)
     problems: list[SettingsProblem] = []
-    assert read_dotenv(tmp_path, tmp_path, problems) == ("", {})
+    assert read_dotenv(tmp_path, tmp_path, problems) == {}
     assert len(problems) == 1
 
 
 def test_it_sets_nothing_in_the_process(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("GEMDECK_TEST_VARIABLE=1")
-    _, variables = read_dotenv(tmp_path, tmp_path, [])
+    variables = read_dotenv(tmp_path, tmp_path, [])
     assert variables["GEMDECK_TEST_VARIABLE"] == "1"
     assert "GEMDECK_TEST_VARIABLE" not in os.environ

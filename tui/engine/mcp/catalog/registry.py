@@ -47,14 +47,12 @@ class Registry:
 
     Args:
         is_ready: Whether a server can be called now; if not, its tools are not offered.
-        visibility: Decides which tools are withheld from the model; none by default.
+        visibility: Decides which tools are withheld from the model.
     """
 
-    def __init__(
-        self, is_ready: Callable[[ServerId], bool], visibility: ToolVisibility | None = None
-    ) -> None:
+    def __init__(self, is_ready: Callable[[ServerId], bool], visibility: ToolVisibility) -> None:
         self._is_ready = is_ready
-        self._visibility = visibility or ToolVisibility()
+        self._visibility = visibility
         self._withheld: dict[ServerId, Mapping[str, Withheld]] = {}
         self._definitions: dict[ServerId, ServerDefinition] = {}
         self._offers: dict[ServerId, ServerOffer] = {}

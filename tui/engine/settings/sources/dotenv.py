@@ -32,33 +32,29 @@ def dotenv_files(folder: Path) -> tuple[Path, ...]:
     return (folder / FOLDER_NAME / FILE_NAME, folder / FILE_NAME)
 
 
-def read_dotenv(
-    folder: Path, home: Path, problems: list[SettingsProblem]
-) -> tuple[str, Mapping[str, str]]:
-    """Read the ``.env`` of a folder: nothing in it is expanded, and nothing of it is set.
+def read_dotenv(folder: Path, home: Path, problems: list[SettingsProblem]) -> Mapping[str, str]:
+    """Read the variables of a folder's ``.env``: nothing is expanded, and nothing of it is set.
 
-    Returns:
-        The file as shown, and its variables; nothing at all where there is no file that can be
-        used, with a problem where there is one.
+    There are none where there is no file that can be used, with a problem where there is one.
     """
     for path in dotenv_files(folder):
         file = shown_path(path, home)
         if leads_out(path, folder, home, problems):
-            return "", _NONE
+            return _NONE
         try:
             text = read_regular(path, MAX_FILE).decode("utf-8-sig")
         except (FileNotFoundError, NotADirectoryError):
             continue
         except UnicodeDecodeError:
             problems.append(SettingsProblem(file, 0, "", "not UTF-8 text; it was not used"))
-            return "", _NONE
+            return _NONE
         except (OSError, ValueError, UnfitFileError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             message = f"{sanitize_line(reason)}; it was not used"
             problems.append(SettingsProblem(file, 0, "", message))
-            return "", _NONE
-        return file, parse_dotenv(text)
-    return "", _NONE
+            return _NONE
+        return parse_dotenv(text)
+    return _NONE
 
 
 def leads_out(path: Path, folder: Path, home: Path, problems: list[SettingsProblem]) -> bool:

@@ -48,10 +48,6 @@ class Source:
     extension: str = ""
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
-    @property
-    def trusted(self) -> bool:
-        return self.origin is not Origin.PROJECT
-
     def problem(self, path: KeyPath, message: str, *, fatal: bool = False) -> SettingsProblem:
         """Make a problem with a key of this file."""
         line = self.document.line_of(path)
@@ -88,11 +84,10 @@ def read_source(
     origin: Origin, path: Path, home: Path, problems: list[SettingsProblem]
 ) -> Source | None:
     """Read a file; None, with a problem where there is one, if it is absent or cannot be used."""
-    file = shown_path(path, home)
+    file, fatal = shown_path(path, home), origin is not Origin.PROJECT
     try:
         document = read_document(path)
     except BadDocumentError as error:
-        fatal = origin is not Origin.PROJECT
         problems.append(SettingsProblem(file, error.line, error.key, str(error), fatal=fatal))
         return None
     if document is None:
@@ -101,7 +96,7 @@ def read_source(
     servers = document.content.get("mcpServers")
     if isinstance(servers, dict) and len(servers) > MAX_SERVERS:
         message = f"more than {MAX_SERVERS} servers; the file was not used"
-        problems.append(source.problem(("mcpServers",), message, fatal=source.trusted))
+        problems.append(source.problem(("mcpServers",), message, fatal=fatal))
         return None
     return source
 
