@@ -151,7 +151,7 @@ class StepParts:
             self._parts.append(dict(part))
         elif part.get("thought") or part.get("text") == "" or not part:
             return
-        elif "text" in part and self._parts and self._is_unsigned_text(self._parts[-1]):
+        elif "text" in part and self._parts and self._parts[-1].keys() == {"text"}:
             self._parts[-1] = {"text": self._parts[-1]["text"] + part["text"]}
         else:
             self._parts.append(dict(part))
@@ -162,10 +162,6 @@ class StepParts:
             if "functionCall" in part:
                 part.setdefault("thoughtSignature", UNSIGNED)
                 return
-
-    @staticmethod
-    def _is_unsigned_text(part: WirePart) -> bool:
-        return set(part) == {"text"}
 
 
 def wire_parts(parts: Iterable[TextPart | MediaPart | WirePart]) -> list[_Wire]:

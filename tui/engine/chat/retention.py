@@ -39,7 +39,8 @@ def forget_old(contents: list[_Wire]) -> None:
 
 
 def _forget_texts(contents: list[_Wire]) -> None:
-    responses = [part["functionResponse"] for part in _newest_first(contents) if _is_response(part)]
+    newest_first = (part for content in reversed(contents) for part in reversed(content["parts"]))
+    responses = [part["functionResponse"] for part in newest_first if _is_response(part)]
     if sum(len(text) for response in responses for text in _texts(response)) <= MAX_TEXT_KEPT:
         return
     room = TEXT_LEFT
@@ -77,11 +78,6 @@ def _forget_inner_media(response: _Wire, room: int) -> int:
         if not kept:
             del response["parts"]
     return taken
-
-
-def _newest_first(contents: list[_Wire]) -> Iterator[_Wire]:
-    for content in reversed(contents):
-        yield from reversed(content["parts"])
 
 
 def _is_response(part: _Wire) -> bool:

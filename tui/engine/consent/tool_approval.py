@@ -188,7 +188,8 @@ class ToolApproval:
         if choice in {Choice.ALWAYS_TOOL, Choice.ALWAYS_SERVER}:
             tools = [inquiry.tool]
             if choice is Choice.ALWAYS_SERVER:
-                tools += [tool for tool in inquiry.offered if _is_sibling(tool, inquiry.tool)]
+                own = inquiry.tool.server, inquiry.tool.fingerprint
+                tools += [t for t in inquiry.offered if (t.server, t.fingerprint) == own]
             self._policy.allow(tools, decision.scope, choice.value)
             source += f", {decision.scope.value}"
         if choice in {Choice.REST_OF_TURN, Choice.DENY_REST_OF_TURN}:
@@ -237,7 +238,3 @@ def _is_listed(tool: OfferedTool, catalog: Catalog) -> bool:
         view.name == tool.view.name and replace(view, id=tool.view.id) == tool.view
         for view in catalog.tools
     )
-
-
-def _is_sibling(tool: OfferedTool, other: OfferedTool) -> bool:
-    return (tool.server, tool.fingerprint) == (other.server, other.fingerprint)

@@ -83,6 +83,8 @@ class OpenedFolder:
         on_problem: Takes what is wrong, such as with a state file, in the thread that finds it.
 
     Attributes:
+        store: What was said about folders.
+        start_folders: Where the user's servers may start although they run code from there.
         in_force: What the folder forbade when it was trusted last in this run.
         withdrawals: How often trust was taken back in this run.
         is_withdrawn: Whether it was, and not given again: this holds even if it cannot be written.
@@ -111,7 +113,7 @@ class OpenedFolder:
         self._salt_file = private_file(state, SALT_FILE, on_problem)
         self._lock = threading.Lock()
         self.store = TrustStore(state, home, on_problem)
-        self._starts = StartFolders(state, home, on_problem)
+        self.start_folders = StartFolders(state, home, on_problem)
 
     def gate(self, *, review: bool = False) -> "FolderGate":
         """Return the gate for one reading of the settings.
@@ -168,25 +170,20 @@ class OpenedFolder:
         self._withdraw()
         if (identity := identify(self.folder)) is not None:
             self.store.never(identity)
-            self._starts.keep(identity, None)
+            self.start_folders.keep(identity, None)
 
     def forget(self) -> None:
         """Forget the user's answers about the folder."""
         self._withdraw()
         if (identity := identify(self.folder)) is not None:
             self.store.forget(identity)
-            self._starts.keep(identity, None)
+            self.start_folders.keep(identity, None)
 
     def _withdraw(self) -> None:
         self.withdrawals += 1
         self.is_withdrawn = True
         self._named = ()
         self.in_force = ProjectRules()
-
-    def let_start(self, folder: StartFolder, answer: TrustAnswer) -> None:
-        """Keep whether the user's servers may run code of a folder that they start in."""
-        if folder.identity is not None:
-            self._starts.keep(folder.identity, answer)
 
     def starts(
         self, servers: Sequence[ServerDefinition]
@@ -220,7 +217,7 @@ class OpenedFolder:
         identity = identify(place)
         if identity is None:
             return StartFolder(None, shown_path(place, self.home), is_opened=is_opened)
-        answer = self._starts.answer(identity)
+        answer = self.start_folders.answer(identity)
         is_named = identity.path in self._named
         return StartFolder(
             identity,

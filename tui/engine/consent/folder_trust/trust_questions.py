@@ -201,8 +201,9 @@ class TrustQuestions:
                 self._writer.submit(partial(self._opened.store.refuse, keys, word))
             case StartQuestion(folder=folder):
                 self.record(folder.shown, "", f"start here: {answer.value}")
-                if answer is not TrustAnswer.NOT_NOW:
-                    self._writer.submit(partial(self._opened.let_start, folder, answer))
+                if answer is not TrustAnswer.NOT_NOW and folder.identity is not None:
+                    keep = self._opened.start_folders.keep
+                    self._writer.submit(partial(keep, folder.identity, answer))
         return None
 
     def forget(self, content: str) -> "Future[None]":
