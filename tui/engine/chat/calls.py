@@ -20,10 +20,10 @@ from tui.engine.mcp.catalog.offered_tool import (
     OfferedTool,
     TextPart,
     ToolCallError,
-    ToolHost,
     ToolResult,
 )
 from tui.engine.mcp.catalog.tool_names import without_model_prefix
+from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.schema import validate
 from tui.model.arguments import canonical_json
 from tui.model.chat import EntryId, Progress, ToolCall, ToolCallStatus
@@ -129,7 +129,7 @@ class CallRunner:
     """
 
     def __init__(
-        self, tools: ToolHost, confirm: Confirm, publish: Publish, turn: TurnRecord
+        self, tools: ServerManager, confirm: Confirm, publish: Publish, turn: TurnRecord
     ) -> None:
         self._tools = tools
         self._confirm = confirm

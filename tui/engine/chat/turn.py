@@ -21,8 +21,8 @@ from tui.engine.mcp.catalog.offered_tool import (
     MediaPart,
     OfferedTool,
     TextPart,
-    ToolHost,
 )
+from tui.engine.mcp.manager import ServerManager
 from tui.model.chat import (
     ChatNotice,
     EntryId,
@@ -88,7 +88,7 @@ class TurnContext:
     """
 
     backend: ModelBackend
-    tools: ToolHost
+    tools: ServerManager
     confirm: Confirm
     publish: Publish
     max_tool_calls: int

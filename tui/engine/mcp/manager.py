@@ -51,7 +51,7 @@ _RETURNING: Final = frozenset({ServerStatus.READY, ServerStatus.RETRYING, Server
 
 
 class ServerManager:
-    """The servers of a run; a `tui.engine.mcp.catalog.offered_tool.ToolHost`.
+    """The servers of a run, and how their tools are called.
 
     Use it as an async context manager: leaving it closes all servers at the same time, within
     five seconds, and leaves no process behind. Commands return at once and do nothing if they do

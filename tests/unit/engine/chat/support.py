@@ -36,6 +36,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolCallError,
     ToolResult,
 )
+from tui.engine.mcp.manager import ServerManager
 from tui.model.arguments import canonical_json, read_arguments
 from tui.model.catalog import ToolId, ToolView
 from tui.model.chat import BackendKind, ChatNotice, Entry, EntryId, ModelText, Progress, ToolCall
@@ -133,8 +134,8 @@ def text_result(text: str, *, is_error: bool = False) -> ToolResult:
 
 
 @dataclass
-class InProcessTools:
-    """Implements `ToolHost`; `runs` says what a tool does, else it echoes its name."""
+class InProcessTools(ServerManager):
+    """Stands for servers; `runs` says what a tool does, else it echoes its name."""
 
     tools: list[OfferedTool] = field(default_factory=list)
     runs: dict[str, Run] = field(default_factory=dict)

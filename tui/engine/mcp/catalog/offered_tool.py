@@ -1,11 +1,10 @@
 """The types shared by the turn loop and the servers: offered tools, calls and results."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from tui.model.catalog import ResourceContent, ToolId, ToolView
-from tui.model.chat import Progress
 from tui.model.servers import ServerId
 
 JsonObject = Mapping[str, Any]
@@ -110,27 +109,3 @@ class Completion:
 
     values: tuple[str, ...] = ()
     has_more: bool = False
-
-
-class ToolHost(Protocol):
-    """The servers, as the turn loop sees them."""
-
-    def offered_tools(self) -> Sequence[OfferedTool]:
-        """Return the tools that the model may call now, in settings order of the servers."""
-
-    def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:
-        """Return a tool that is kept from the model, by the name it would have, and why."""
-
-    async def call_tool(
-        self,
-        tool: OfferedTool,
-        arguments: JsonObject,
-        on_progress: Callable[[Progress], None],
-    ) -> ToolResult:
-        """Run a tool, if its server has not changed it since it was offered.
-
-        Cancelling the caller cancels the call on the server.
-
-        Raises:
-            ToolCallError: If no result came back.
-        """
