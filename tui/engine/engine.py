@@ -94,13 +94,9 @@ class Engine:
         self._access = ToolAccess(
             bus, self.desk, options, state, problems=problems, redactor=self._redactor
         )
+        folder, trusted = options.folder, options.trusted_folders
         self._opened = OpenedFolder(
-            options.folder,
-            Path.home(),
-            state,
-            options.trusted_folders,
-            problems,
-            attended=options.attended,
+            folder, Path.home(), state, trusted, problems, attended=options.attended
         )
         self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
         self._trust = TrustQuestions(
