@@ -282,6 +282,9 @@ def begin() -> None:
     if "flaky" in BEHAVIOURS and not Path("tried").exists():
         Path("tried").touch()
         sys.exit("not this time")
+    if "gated" in BEHAVIOURS:
+        while not Path("gate").exists():
+            time.sleep(0.01)
     if "leaky" in BEHAVIOURS:
         print(f"starting with {TOKEN}", file=sys.stderr, flush=True)
     if "exit" in BEHAVIOURS:

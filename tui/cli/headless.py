@@ -18,9 +18,8 @@ from tui.cli.exit_codes import ExitCode
 from tui.engine.consent.tool_patterns import unmatched
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
-from tui.engine.mcp.supervisor import CONNECT_TIMEOUT
 from tui.engine.startup import prepare_process
-from tui.model.chat import ChatNotice, ModelText, Severity, ToolCall, TurnOutcome
+from tui.model.chat import ChatNotice, ModelText, Severity, ToolCall, TurnOutcome, TurnPhase
 from tui.model.events import (
     ChatNoticeAdded,
     Event,
@@ -28,9 +27,10 @@ from tui.model.events import (
     NoticeRaised,
     ServerStatusChanged,
     TurnFinished,
+    TurnPhaseChanged,
 )
 from tui.model.servers import ServerStatus
-from tui.store.selectors import entries
+from tui.store.selectors import entries, waiting_text
 from tui.store.store import Store
 from tui.text import sanitize_line
 
@@ -85,7 +85,6 @@ class _Session:
             self.options,
             demo_without_key=False,
             follow_settings=False,
-            server_patience=CONNECT_TIMEOUT,
         )
         async with Engine(options, self._watch, redactor=self.redactor) as engine:
             self._stop_on_signals(engine)
@@ -135,8 +134,16 @@ class _Session:
                 self.warn(_words(notice))
             case ServerStatusChanged(server, ServerStatus.FAILED, failure):
                 self.warn(f"server {server} failed: {failure.reason if failure else 'unknown'}")
+            case TurnPhaseChanged(phase=TurnPhase.SERVERS) if sys.stderr.isatty():
+                asyncio.get_running_loop().call_later(PATIENCE, self._say_waiting)
             case TurnFinished(_, outcome):
                 self.outcome = outcome
+
+    def _say_waiting(self) -> None:
+        """Tell whoever watches what the turn waits for; it is no warning."""
+        turn = self.store.state.conversation.turn
+        if turn is not None and turn.phase is TurnPhase.SERVERS:
+            _say(f"{waiting_text(self.store.state)}; --wait sets for how long")
 
     def warn(self, text: str) -> None:
         """Write a warning to standard error, and keep it for the result."""

@@ -12,7 +12,7 @@ from tui import __version__
 from tui.cli.exit_codes import ExitCode
 from tui.engine.files.paths import log_dir, state_dir
 from tui.engine.options import EngineOptions
-from tui.model.settings_rules import check_model_name
+from tui.model.settings_rules import MAX_WAIT, check_model_name
 from tui.text import sanitize_line
 
 ESCAPE_DELAY = "40"
@@ -95,16 +95,23 @@ def _prepare_terminal() -> None:
     is_flag=True,
     help="Run all tools without asking, except those a rule denies. Dangerous.",
 )
+@click.option(
+    "--wait",
+    metavar="SECONDS",
+    type=click.FloatRange(0, MAX_WAIT),
+    help="Most seconds that -p waits for starting servers; 30 unless the settings say.",
+)
 @click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to use.")
 @click.option("--demo", is_flag=True, help="Use the offline demo model and the bundled servers.")
 @click.option("--debug", is_flag=True, help="Write verbose logs to the log folder.")
 @click.version_option(__version__, prog_name="gemdeck")
-def main(
+def main(  # noqa: PLR0913 - one for each option
     prompt: str | None,
     output_format: str,
     allowed_tools: str,
     model: str | None,
     trusted_folders: tuple[Path, ...],
+    wait: float | None,
     *,
     yolo: bool,
     demo: bool,
@@ -117,7 +124,12 @@ def main(
     """
     _check_state_folder()
     options = EngineOptions(
-        Path.cwd(), demo=demo, model=model, trusted_folders=trusted_folders, allows_all=yolo
+        Path.cwd(),
+        demo=demo,
+        model=model,
+        server_patience=wait,
+        trusted_folders=trusted_folders,
+        allows_all=yolo,
     )
     # each branch imports what it needs: a headless run must not load Textual
     if prompt is not None:

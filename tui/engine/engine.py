@@ -35,6 +35,7 @@ from tui.engine.mcp import enablement
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.enablement import Enablement
+from tui.engine.mcp.first_starts import FirstStarts
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.session import era
 from tui.engine.mcp.supervisor import CONNECT_TIMEOUT
@@ -110,6 +111,7 @@ class Engine:
             import_connect=late.import_connection,
             enablement=self._enablement,
         )
+        self._first_starts = FirstStarts(self.servers)
         self.features = FeatureCommands(self.servers, self._context, publish, self._send_message)
         self._first: Reading | None = None
         self._reader: SettingsReader | None = None
@@ -117,9 +119,8 @@ class Engine:
         self._answers = Answers()
         self._written = frozenset[str]()  # contents with an answer that no reading goes by yet
         self._plan: Plan | None = None
-        self._conversation: Conversation | None = None
+        self._conversations: dict[ConversationId, Conversation] = {}
         self._numbers = itertools.count(1)
-        self._waiting_ends = 0.0
         self.models = ModelChoice(publish, self._redactor, self._tasks, self._answer_with, options)
         self._stack = contextlib.AsyncExitStack()
 
@@ -175,7 +176,6 @@ class Engine:
         first = await self._read_first()
         read = partial(read_settings, self._opened, self._options.model)
         self._reader = SettingsReader(self._options.folder, read, first, self._publish)
-        self._waiting_ends = asyncio.get_running_loop().time() + self._options.server_patience
         self._take(first)
         if self._options.follow_settings:
             self._tasks.start(self._reader.watch())
@@ -188,7 +188,10 @@ class Engine:
             return self._first
         read = partial(read_settings, self._opened, self._options.model)
         self._first = first = await in_daemon_thread(read)
-        self._context.max_result_size = first.settings.gemdeck.max_result_size
+        settings = first.settings.gemdeck
+        self._context.max_result_size = settings.max_result_size
+        patience = self._options.server_patience
+        self._first_starts.patience = settings.wait_for_servers if patience is None else patience
         await asyncio.to_thread(self._enablement.load)
         await self._access.open(self.servers)
         for problem in first.settings.problems:
@@ -199,7 +202,7 @@ class Engine:
 
     # What runs: settings and answers become a plan, and the plan is applied.
 
-    def _apply(self, now: Plan) -> None:
+    def apply(self, now: Plan) -> None:
         """Let servers, rules and questions be those of a plan; what did not change goes on."""
         before, self._plan = self._plan, now
         self._redactor.register(*secrets_of(now.definitions))
@@ -234,7 +237,7 @@ class Engine:
         """Go by what was answered."""
         self._answers = answers
         if self._reading is not None:
-            self._apply(plan(self._reading.settings, self._reading.trust, answers))
+            self.apply(plan(self._reading.settings, self._reading.trust, answers))
 
     def _take_answer(self, question: Question, answer: TrustAnswer) -> None:
         kept = self._trust.keep(question, answer)
@@ -315,49 +318,49 @@ class Engine:
 
     # Conversations.
 
-    def send(self, text: str) -> None:
+    def send(self, text: str, conversation: ConversationId = MAIN) -> None:
         """Send a message; it waits while a turn runs, and fails at once without a model."""
-        if self._conversation is not None:
-            self._conversation.send(text)
+        if (found := self._conversations.get(conversation)) is not None:
+            found.send(text)
         else:
-            self.models.return_unsent(text)
+            self.models.return_unsent(text, conversation)
 
     def _send_message(self, message: Message) -> None:
         """Send a message whose form for the model differs from the shown one."""
-        if self._conversation is not None:
-            self._conversation.send_message(message)
+        if (found := self._conversations.get(MAIN)) is not None:
+            found.send_message(message)
         else:
-            self.models.return_unsent(message.unsent)
+            self.models.return_unsent(message.unsent, MAIN)
 
-    def cancel_turn(self) -> None:
+    def cancel_turn(self, conversation: ConversationId = MAIN) -> None:
         """Stop the running turn, down to the wire."""
-        if self._conversation is not None:
-            self._conversation.cancel()
+        if (found := self._conversations.get(conversation)) is not None:
+            found.cancel()
 
-    def clear_conversation(self) -> None:
+    def clear_conversation(self, conversation: ConversationId = MAIN) -> None:
         """Begin a new conversation."""
-        if self._conversation is not None:
-            self._conversation.clear()
+        if (found := self._conversations.get(conversation)) is not None:
+            found.clear()
 
-    async def wait_idle(self) -> None:
+    async def wait_idle(self, conversation: ConversationId = MAIN) -> None:
         """Wait until every message sent has been answered."""
-        if self._conversation is not None:
-            await self._conversation.wait_idle()
+        if (found := self._conversations.get(conversation)) is not None:
+            await found.wait_idle()
 
-    async def _wait_for_servers(self) -> None:
-        patience = self._waiting_ends - asyncio.get_running_loop().time()
-        if patience > 0:
-            await self.servers.wait_discovered(patience)
+    def send_without_waiting(self) -> None:
+        """Let the message that waits for starting servers go out without them."""
+        self._first_starts.skip()
 
     def _backend(self) -> ModelBackend | None:
         """Give the model that answers now."""
-        return self._conversation.backend if self._conversation is not None else None
+        main = self._conversations.get(MAIN)
+        return main.backend if main is not None else None
 
     def _answer_with(self, backend: ModelBackend) -> None:
         """Let a model answer from now on; the demo brings its servers along."""
-        if self._conversation is not None:
-            self._conversation.use_backend(backend)
-        elif self._first is not None:
+        for conversation in self._conversations.values():
+            conversation.use_backend(backend)
+        if not self._conversations and self._first is not None:
             settings = self._first.settings.gemdeck
             context = TurnContext(
                 backend,
@@ -366,11 +369,11 @@ class Engine:
                 self._publish,
                 settings.max_tool_calls,
                 settings.system_instruction,
-                prepare=self._wait_for_servers,
+                prepare=self._first_starts.wait,
                 history=History(settings.max_result_size),
             )
-            self._conversation = Conversation(context)
-            self._tasks.start(self._conversation.run())
+            self._conversations[MAIN] = conversation = Conversation(context)
+            self._tasks.start(conversation.run())
         self._plan_again(replace(self._answers, demo=backend.kind is BackendKind.DEMO))
 
     def _say_broken(self, error: BaseException) -> None:

@@ -95,11 +95,14 @@ class ModelChoice:
         else:
             self._answer(DemoBackend())
 
-    def return_unsent(self, text: str) -> None:
+    def return_unsent(self, text: str, conversation: ConversationId) -> None:
         """Give a message back because no model is there to take it."""
         words = f"Not sent, because there is no model: {clip(sanitize_line(text), 200)}"
         self._publish(NoticeRaised(Notice(Severity.WARNING, words, "Choose a model first.")))
-        self._publish(TurnFinished(NO_TURN, TurnOutcome.FAILED, sanitize(text)))
+        failed = TurnFinished(
+            NO_TURN, TurnOutcome.FAILED, sanitize(text), conversation=conversation
+        )
+        self._publish(failed)
 
     async def _keep(self, key: str) -> ModelAccess:
         """Store a key after all that were pasted before, however long a keyring takes."""

@@ -2,13 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
-
-SERVER_PATIENCE: Final = 3.0
-"""Seconds after the start of the servers during which a turn waits for them.
-
-Later ones join at the next step of the model: one slow server must not hold the user up.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +14,8 @@ class EngineOptions:
         model: The model asked for, or None for the settings' choice.
         demo_without_key: Whether the demo stands in where there is no key.
         follow_settings: Whether edits of settings files take effect while the engine runs.
-        server_patience: Seconds after the start of the servers during which a turn waits for
-            those that are still starting.
+        server_patience: Seconds that a message waits for servers that start for the first time;
+            None for what the settings say.
         trusted_folders: Folders whose own settings count in this run, by their real paths.
         attended: Whether somebody sits before a screen and can be asked.
         allowed_tools: ``server.tool`` or ``server`` patterns of tools that run unasked.
@@ -34,7 +27,7 @@ class EngineOptions:
     model: str | None = None
     demo_without_key: bool = True
     follow_settings: bool = True
-    server_patience: float = SERVER_PATIENCE
+    server_patience: float | None = None
     trusted_folders: tuple[Path, ...] = ()
     attended: bool = False
     allowed_tools: tuple[str, ...] = ()

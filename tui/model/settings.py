@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic.alias_generators import to_camel
 
 from tui.model.servers import ProtocolEra
-from tui.model.settings_rules import DEFAULT_RESULT_SIZE
+from tui.model.settings_rules import DEFAULT_RESULT_SIZE, MAX_WAIT
 from tui.model.settings_types import (
     Flag,
     Headers,
@@ -275,6 +275,13 @@ class GemdeckSettings(_Section):
         "v1beta",
         pattern=r"^v[0-9]{1,2}((alpha|beta)[0-9]{0,2})?$",
         description="Version of the Gemini API.",
+    )
+    wait_for_servers: Number = Field(
+        30,
+        ge=0,
+        le=MAX_WAIT,
+        allow_inf_nan=False,
+        description="Most seconds that a message waits for servers that are starting.",
     )
     idle_timeout: Number = Field(
         120,

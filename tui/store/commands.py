@@ -69,6 +69,10 @@ class Commands:
             self._early_messages.clear()
         self._do(lambda engine: engine.cancel_turn())
 
+    def send_without_waiting(self) -> None:
+        """Send the message that waits for starting servers without them."""
+        self._do(lambda engine: engine.send_without_waiting())
+
     def clear_conversation(self) -> None:
         """Start a new conversation."""
         self._early_messages.clear()

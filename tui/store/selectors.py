@@ -34,8 +34,12 @@ def server(state: AppState, server_id: ServerId) -> ServerView | None:
 
 
 def waiting_text(state: AppState) -> str:
-    """Name the awaited servers: ``waiting for a, b, +2``; empty if there are none."""
-    awaited = [view.id for view in state.servers if view.status is ServerStatus.STARTING]
+    """Name the servers that start for the first time: ``waiting for a, b, +2``, or nothing."""
+    awaited = [
+        view.id
+        for view in state.servers
+        if view.status is ServerStatus.STARTING and view.last_failure is None
+    ]
     if not awaited:
         return ""
     named = awaited[:MAX_NAMED]

@@ -201,6 +201,7 @@ KEYS: Final = (
     Key("log.first", "home", "scroll_home", "", "Go to the start", _P.LOG),
     Key("log.last", "end", "scroll_end", "", "Go to the end and follow it", _P.LOG),
     Key("chat.stop", "escape", "stop", "stop", "Stop the running turn", _P.CHAT, display="esc"),
+    Key("chat.send-now", "ctrl+s", "send_now", "", "Send without starting servers", _P.CHAT),
     Key("chat.page-up", "pageup", "scroll(-1)", "", "Earlier", _P.CHAT),
     Key("chat.page-down", "pagedown", "scroll(1)", "", "Later", _P.CHAT),
     Key("chat.end", "ctrl+end", "to_end", "", "Go to the end", _P.CHAT),

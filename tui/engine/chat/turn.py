@@ -81,7 +81,8 @@ class TurnContext:
         publish: Publishes events.
         max_tool_calls: Most tool calls in one turn.
         system_instruction: The system instruction, or an empty string.
-        prepare: Awaited at the start of each turn, so that servers can finish starting.
+        prepare: Awaited at the start of each turn, so that servers can finish starting; returns
+            those to go without.
         history: The conversation so far.
         refused: Tools this model refused.
         numbers: Source of turn and entry numbers.
@@ -93,7 +94,7 @@ class TurnContext:
     publish: Publish
     max_tool_calls: int
     system_instruction: str = ""
-    prepare: Callable[[], Awaitable[None]] | None = None
+    prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None
     history: History = field(default_factory=History)
     refused: set[RefusedTool] = field(default_factory=set)
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
@@ -160,7 +161,7 @@ class Turn:
         try:
             if self._context.prepare is not None:
                 self._set_phase(TurnPhase.SERVERS)
-                await self._context.prepare()
+                self._name_missing(await self._context.prepare())
             outcome = await self._run_steps()
         except asyncio.CancelledError:
             self.abandon()
@@ -198,6 +199,14 @@ class Turn:
             if was_reported:
                 self._interrupt("The turn ended here: too many tool calls.")
                 return TurnOutcome.LIMITED
+
+    def _name_missing(self, servers: Sequence[ServerId]) -> None:
+        """Say which servers are not there yet."""
+        if servers:
+            verb = "is" if len(servers) == 1 else "are"
+            names = ", ".join(servers)
+            text = f"Sent without {names}, which {verb} still starting."
+            self._notify(Severity.INFO, text, "Their tools join as soon as they are ready.")
 
     def _offered(self) -> dict[str, OfferedTool]:
         return {

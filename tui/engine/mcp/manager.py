@@ -29,7 +29,7 @@ from tui.engine.tasks import TaskSet
 from tui.model.catalog import Catalog, ToolView
 from tui.model.chat import Progress
 from tui.model.events import CatalogChanged, ServersConfigured, ServerStatusChanged
-from tui.model.servers import SETTLED, ServerId, ServerStatus, ServerView
+from tui.model.servers import ServerId, ServerStatus, ServerView
 
 if TYPE_CHECKING:
     from tui.engine.mcp.session.connection import Connection
@@ -171,10 +171,11 @@ class ServerManager:
         self._saving.start(asyncio.to_thread(self._enablement.save))
 
     def waiting_for(self) -> tuple[ServerId, ...]:
-        return tuple(s.id for s in self._supervisors.values() if s.status not in SETTLED)
+        """Return the servers that are starting for the first time."""
+        return tuple(s.id for s in self._supervisors.values() if s.is_first_start)
 
     async def wait_discovered(self, patience: float) -> None:
-        await self._wait_while(lambda: bool(self.waiting_for()), patience)
+        await self.wait_while(lambda: bool(self.waiting_for()), patience)
 
     def offered_tools(self) -> Sequence[OfferedTool]:
         return self._registry.offered()
@@ -200,7 +201,7 @@ class ServerManager:
         try:
             return await self._call_once(tool, arguments, on_progress)
         except CallNotTakenError:
-            await self._wait_while(
+            await self.wait_while(
                 lambda: self._is_returning(tool.server, forgotten), RECONNECT_PATIENCE
             )
         return await self._call_once(tool, arguments, on_progress)
@@ -223,12 +224,17 @@ class ServerManager:
             raise ToolCallError(text)
         return await live.call_tool(tool.name, arguments, on_progress)
 
-    async def _wait_while(self, condition: Callable[[], bool], patience: float) -> None:
+    async def wait_while(self, condition: Callable[[], bool], patience: float) -> None:
+        """Wait until a condition, checked whenever a server's status changes, no longer holds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 while condition():
                     self._changed.clear()
                     await self._changed.wait()
+
+    def wake(self) -> None:
+        """Let whoever waits check its condition now."""
+        self._changed.set()
 
     def _is_returning(self, server: ServerId, forgotten: "Connection | None") -> bool:
         supervisor = self._supervisors.get(server)

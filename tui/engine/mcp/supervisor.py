@@ -16,7 +16,14 @@ from tui.engine.mcp.errors import ServerError, SignInError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Severity
-from tui.model.servers import TRANSITIONS, Failure, ServerId, ServerInfo, ServerStatus
+from tui.model.servers import (
+    SETTLED,
+    TRANSITIONS,
+    Failure,
+    ServerId,
+    ServerInfo,
+    ServerStatus,
+)
 from tui.text import sanitize_line
 
 if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
@@ -51,6 +58,9 @@ _S = ServerStatus
 _RUNNING: Final = frozenset({_S.STARTING, _S.READY})
 _AT_REST: Final = frozenset({_S.STOPPED, _S.FAILED, _S.RETRYING, _S.NEEDS_SIGN_IN})
 """Statuses from which a server can start."""
+
+_TRIED: Final = frozenset({_S.READY, _S.RETRYING, _S.FAILED, _S.NEEDS_SIGN_IN})
+"""Statuses that end a first start."""
 
 logger = logging.getLogger(__name__)
 
@@ -107,6 +117,7 @@ class Supervisor:
         self._deadline: asyncio.Timeout | None = None
         self._wake = asyncio.Event()
         self._wanted = False
+        self._has_settled = False
         self._enabled = enabled and not definition.may_enable
         self._closing = False
         self._is_told = False
@@ -117,12 +128,18 @@ class Supervisor:
     def id(self) -> ServerId:
         return self.definition.id
 
+    @property
+    def is_first_start(self) -> bool:
+        """Whether it starts, and has been neither ready nor failed since it was told to."""
+        return self.status not in SETTLED and not self._has_settled
+
     def start(self) -> None:
         """Start the server, unless it is withheld, disabled or already running.
 
         A server that waits for a retry starts at once; its earlier failures are forgotten.
         """
         self._backoff.reset()
+        self._has_settled = False
         if self.status in _AT_REST:
             self._wanted = True
             self._move(_S.STARTING)
@@ -143,6 +160,7 @@ class Supervisor:
         """Stop the server if it runs, and start it."""
         if self.status in _RUNNING:
             self._wanted = True
+            self._has_settled = False
             self._begin_to_stop()
         else:
             self.start()
@@ -351,6 +369,7 @@ class Supervisor:
         if failure is not None:
             severity = Severity.WARNING if status is _S.RETRYING else Severity.ERROR
             self._log.add("gemdeck", severity, sanitize_line(failure.reason))
+        self._has_settled = self._has_settled or status in _TRIED
         self._on_status(self)
 
 

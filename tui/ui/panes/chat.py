@@ -10,8 +10,10 @@ from textual.containers import Horizontal, Vertical
 from textual.getters import query_one
 from textual.widgets import Static, TextArea
 
+from tui.model.chat import TurnPhase, TurnState
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
+from tui.store.selectors import waiting_text
 from tui.store.state import AppState, Unsent
 from tui.store.state import Transcript as TranscriptState
 from tui.ui import keymap
@@ -25,6 +27,13 @@ from tui.ui.widgets.chat.welcome import Welcome, WorkingLine
 
 ABOUT_RESOURCE: Final = "What is in this resource?"
 """Sent with a resource if the composer is empty."""
+
+
+def _work(state: AppState) -> tuple[TurnState | None, int, str]:
+    """Select the running turn, the number of queued messages, and the servers waited for."""
+    turn = state.conversation.turn
+    is_held = turn is not None and turn.phase is TurnPhase.SERVERS
+    return turn, state.conversation.queued, waiting_text(state) if is_held else ""
 
 
 class ChatPane(Vertical):
@@ -69,11 +78,7 @@ class ChatPane(Vertical):
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: state.model, self.welcome.show)
         self._bridge.watch(self, lambda state: state.conversation.transcript, self._show_transcript)
-        self._bridge.watch(
-            self,
-            lambda state: (state.conversation.turn, state.conversation.queued),
-            lambda work: self.working.show(*work),
-        )
+        self._bridge.watch(self, _work, lambda work: self.working.show(*work))
         self._bridge.watch(self, lambda state: state.conversation.unsent, self._show_unsent)
 
     def action_stop(self) -> None:
@@ -84,6 +89,9 @@ class ChatPane(Vertical):
             self._commands.cancel_turn()
         else:
             self.composer.focus()
+
+    def action_send_now(self) -> None:
+        self._commands.send_without_waiting()
 
     def action_scroll(self, direction: int) -> None:
         if direction < 0:

@@ -245,7 +245,7 @@ async def chatting(
     idle_timeout: float = 5.0,
     max_tool_calls: int = 20,
     max_result_size: int = DEFAULT_RESULT_SIZE,
-    prepare: Callable[[], Awaitable[None]] | None = None,
+    prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None,
 ) -> AsyncIterator[Chat]:
     """Run a conversation against the fake; `asks` puts questions instead of allowing all."""
     bus = EventBus()

@@ -20,6 +20,7 @@ from tui.model.events import (
     TextStreamed,
     TurnStarted,
 )
+from tui.model.servers import ServerId
 
 
 async def test_an_unexpected_call_is_answered() -> None:
@@ -136,8 +137,9 @@ async def test_lone_surrogates_do_not_end_the_conversation() -> None:
 async def test_a_turn_waits_for_what_has_to_be_prepared() -> None:
     ready = asyncio.Event()
 
-    async def prepare() -> None:
+    async def prepare() -> list[ServerId]:
         await ready.wait()
+        return [] if fake.requests else [ServerId("late")]
 
     async with FakeGemini([(Say("hello"),)]) as fake, chatting(fake, prepare=prepare) as chat:
         chat.conversation.send("x")
@@ -146,10 +148,13 @@ async def test_a_turn_waits_for_what_has_to_be_prepared() -> None:
         ready.set()
         await chat.say("y")
     assert len(fake.requests) == 2
+    assert [notice.text for notice in chat.notices] == [
+        "Sent without late, which is still starting."
+    ]
 
 
 async def test_a_fault_of_our_own_ends_the_turn_and_nothing_else() -> None:
-    async def prepare() -> None:
+    async def prepare() -> list[ServerId]:
         raise RuntimeError("a bug")
 
     async with FakeGemini() as fake, chatting(fake, prepare=prepare) as chat:

@@ -52,13 +52,15 @@ class WorkingLine(Static):
         super().__init__(markup=False)
         self._turn: TurnState | None = None
         self._queued = 0
+        self._servers = ""
         self._waiting = ""
         self._timer: Timer | None = None
 
-    def show(self, turn: TurnState | None, queued: int) -> None:
-        """Show the running turn and the number of queued messages."""
+    def show(self, turn: TurnState | None, queued: int, servers: str = "") -> None:
+        """Show the running turn, the number of queued messages, and the servers waited for."""
         self._turn = turn
         self._queued = queued
+        self._servers = servers
         if turn is not None and self._timer is None:
             self._timer = self.set_interval(1, self._draw)
         elif turn is None and self._timer is not None:
@@ -80,10 +82,13 @@ class WorkingLine(Static):
             self.update("")
             return
         seconds = int(monotonic() - self._turn.started_at)
-        parts = [Content.styled(f"◐ {self._turn.phase.value}", "$text-primary")]
+        doing = self._servers or self._turn.phase.value
+        parts = [Content.styled(f"◐ {doing}", "$text-primary")]
         if seconds >= QUIET_SECONDS:
             parts.append(Content.styled(f"{seconds} s", "$foreground 60%"))
         if self._queued:
             parts.append(Content.styled(f"{self._queued} queued", "$text-warning"))
+        if self._servers:
+            parts.append(Content.styled("^S sends without", "$foreground 60%"))
         parts.append(Content.styled("Esc stops", "$foreground 60%"))
         self.update(Content("   ").join(parts))
