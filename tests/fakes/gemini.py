@@ -37,6 +37,10 @@ _ROUTE: Final = re.compile(
     r"/v\w+/(?:(?:projects/[^/]+/locations/[^/]+/)?publishers/google/)?"
     r"models/(?P<model>[^/:]+):streamGenerateContent\?alt=sse"
 )
+_LIST: Final = re.compile(r"/v\w+/models(\?|$)")
+_WRONG_KEY: Final = Fail(
+    400, "API key not valid. Please pass a valid API key.", reason="API_KEY_INVALID"
+)
 _STATUS: Final = {
     400: "INVALID_ARGUMENT",
     403: "PERMISSION_DENIED",
@@ -72,6 +76,7 @@ class FakeGemini:
     Attributes:
         steps: The steps left.
         requests: What came, oldest first.
+        checks: Requests for the list of models, by which a key is checked.
         violations: Messages of requests that broke a rule.
         gone: Times, by `time.monotonic`, at which clients went away before the end.
         url: Where it serves.
@@ -80,6 +85,7 @@ class FakeGemini:
     def __init__(self, steps: Iterable[Sequence[Action]] = ()) -> None:
         self.steps = list(steps)
         self.requests: list[Request] = []
+        self.checks: list[Request] = []
         self.violations: list[str] = []
         self.gone: list[float] = []
         self.url = ""
@@ -138,6 +144,9 @@ class FakeGemini:
             name.lower(): value.strip() for name, _, value in (h.partition(":") for h in head[1:])
         }
         body = await reader.readexactly(int(headers.get("content-length", "0")))
+        if _LIST.match(path):
+            await self._list_models(Request(path, headers, {}, ""), _Answer(reader, writer))
+            return
         route = _ROUTE.match(path)
         model = route["model"] if route else ""
         async with self._changed:
@@ -157,13 +166,19 @@ class FakeGemini:
         finally:
             await answer.close()
 
+    async def _list_models(self, request: Request, answer: "_Answer") -> None:
+        self.checks.append(request)
+        if request.headers.get("x-goog-api-key") != KEY:
+            await answer.error(_WRONG_KEY)
+        else:
+            await answer.json({"models": [{"name": "models/gemini-3.8-flash"}]})
+        await answer.close()
+
     def _refusal(self, request: Request) -> Fail | None:
         if not request.model:
             return Fail(404, f"no such path: {request.path}")
         if request.headers.get("x-goog-api-key") != KEY and "authorization" not in request.headers:
-            return Fail(
-                400, "API key not valid. Please pass a valid API key.", reason="API_KEY_INVALID"
-            )
+            return _WRONG_KEY
         try:
             needs_signatures = request.model.startswith(("gemini-3", "gemini-4"))
             check_request(request.body, self._signatures, needs_signatures=needs_signatures)
@@ -284,6 +299,12 @@ class _Answer:
     async def end(self) -> None:
         await self.start()
         self._writer.write(b"0\r\n\r\n")
+        await self._writer.drain()
+
+    async def json(self, body: Json) -> None:
+        data = json.dumps(body).encode()
+        self._head(200, "application/json", f"Content-Length: {len(data)}")
+        self._writer.write(data)
         await self._writer.drain()
 
     async def error(self, fail: Fail) -> None:

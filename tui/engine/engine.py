@@ -47,7 +47,7 @@ from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.servers.definitions import secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
-from tui.model.chat import BackendKind, EntryId, Severity
+from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
 from tui.model.consent import GrantId, GrantView
 from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
 from tui.model.servers import ServerId

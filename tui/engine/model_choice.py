@@ -1,17 +1,19 @@
 """Which model answers: as settings and environment find it, then as the user chooses."""
 
 import asyncio
+import itertools
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from pydantic import SecretStr
 
 from tui.engine import late
 from tui.engine.auth import key_store
 from tui.engine.auth.credentials import ModelAccess, find_access, key_access, vertex_access
-from tui.engine.auth.key_store import CredentialError, KeyStore
+from tui.engine.auth.key_store import CredentialError, KeyStore, checked_key
 from tui.engine.bus import Publish
 from tui.engine.chat.backends.backend import ModelBackend, ModelError
 from tui.engine.demo.model import DemoBackend
@@ -19,7 +21,7 @@ from tui.engine.logs.redaction import Redactor
 from tui.engine.options import EngineOptions
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import OrderedWorker, in_daemon_thread
-from tui.model.chat import NO_TURN, BackendKind, ModelView, Severity, TurnOutcome
+from tui.model.chat import NO_TURN, BackendKind, ConversationId, ModelView, Severity, TurnOutcome
 from tui.model.events import ModelSelected, Notice, NoticeRaised, TurnFinished
 from tui.model.settings import GemdeckSettings
 from tui.text import clip, sanitize, sanitize_line
@@ -55,6 +57,7 @@ class ModelChoice:
         self._has_begun = False
         self._settings = GemdeckSettings()
         self._current: BackendKind | None = None
+        self._choices = itertools.count()
         self._choosing: asyncio.Task[None] | None = None
         self._keys = OrderedWorker()  # the key that was pasted last is the one that stays
 
@@ -71,7 +74,7 @@ class ModelChoice:
         try:
             access = await in_daemon_thread(partial(find_access, os.environ, KeyStore()))
             if access is not None:
-                self._answer(await self._open(access))
+                self._answer(await self._open(access), access)
                 return
         except (CredentialError, ModelError) as error:
             self._complain(error)
@@ -79,13 +82,17 @@ class ModelChoice:
             self._answer(DemoBackend(), needs_setup=True)
 
     def use_api_key(self, key: str) -> None:
-        """Keep a Gemini key and let Gemini answer; the demo's servers leave."""
+        """Let Gemini answer, and keep the key, once the service has accepted it."""
         self._redactor.register(key)
-        self._choose(partial(self._keep, key))
+        self._choose(self._use_key(key))
+
+    def forget_key(self) -> None:
+        """Remove the key that is kept; what the environment names answers then, or the demo."""
+        self._choose(self._forget_key())
 
     def use_vertex(self, project: str, location: str) -> None:
         """Let Vertex answer, with the credentials of the environment; the demo's servers leave."""
-        self._choose(partial(self._vertex, project, location))
+        self._choose(self._use_vertex(project, location))
 
     def use_demo(self) -> None:
         """Stay with the offline demo model, or let it answer again with its servers."""
@@ -104,31 +111,61 @@ class ModelChoice:
         )
         self._publish(failed)
 
-    async def _keep(self, key: str) -> ModelAccess:
-        """Store a key after all that were pasted before, however long a keyring takes."""
+    async def _use_key(self, key: str) -> None:
         store = KeyStore()
-        kept = asyncio.wrap_future(self._keys.submit(partial(store.set, key)))
+        source = await in_daemon_thread(lambda: store.place)
+        access = key_access(os.environ, SecretStr(checked_key(key)), source)
+        backend = await self._open(access)
+        try:
+            await backend.check()
+        except BaseException:
+            await backend.aclose()
+            raise
+        notice = Notice(Severity.INFO, f"The service accepted the key. It is kept in {source}.")
+        try:
+            await self._in_order(partial(store.set, key))
+            access = replace(access, is_kept=True)
+        except CredentialError as error:
+            words = f"The key works until gemdeck ends, but could not be kept: {error}"
+            notice = Notice(Severity.WARNING, sanitize_line(words), error.advice)
+            access = replace(access, source="this run")
+        self._answer(backend, access)
+        self._publish(NoticeRaised(notice))
+
+    async def _forget_key(self) -> None:
+        store = KeyStore()
+        await self._in_order(store.forget)
+        access = await in_daemon_thread(partial(find_access, os.environ, store))
+        if access is None:
+            self._answer(DemoBackend(), needs_setup=True)
+        else:
+            self._answer(await self._open(access), access)
+        self._publish(NoticeRaised(Notice(Severity.INFO, "The key was removed.")))
+
+    async def _in_order(self, change: Callable[[], None]) -> None:
+        """Change the key store after all changes before, however long a keyring takes."""
+        changed = asyncio.wrap_future(self._keys.submit(change))
         try:
             async with asyncio.timeout(key_store.KEYRING_LIMIT):
-                await asyncio.shield(kept)
+                await asyncio.shield(changed)
         except TimeoutError:
             raise key_store.keyring_timeout() from None
-        return key_access(os.environ, SecretStr(key.strip()), store.place)
 
-    async def _vertex(self, project: str, location: str) -> ModelAccess:
-        return vertex_access(os.environ, project, location)
+    async def _use_vertex(self, project: str, location: str) -> None:
+        access = vertex_access(os.environ, project, location)
+        self._answer(await self._open(access), access)
 
-    def _choose(self, find: Callable[[], Awaitable[ModelAccess]]) -> None:
+    def _choose(self, choice: Coroutine[Any, Any, None]) -> None:
         self._stop_choosing()
-        self._choosing = self._tasks.start(self._switch(find))
+        self._choosing = self._tasks.start(self._carry_out(choice))
 
     def _stop_choosing(self) -> None:
         if self._choosing is not None:
             self._choosing.cancel()
 
-    async def _switch(self, find: Callable[[], Awaitable[ModelAccess]]) -> None:
+    async def _carry_out(self, choice: Coroutine[Any, Any, None]) -> None:
         try:
-            self._answer(await self._open(await find()))
+            await choice
         except (ValueError, OSError, ModelError) as error:
             self._complain(error)
 
@@ -148,13 +185,24 @@ class ModelChoice:
         if opening.exception() is None:
             self._tasks.start(opening.result().aclose())
 
-    def _answer(self, backend: ModelBackend, *, needs_setup: bool = False) -> None:
-        self._announce(backend, needs_setup=needs_setup)
+    def _answer(
+        self, backend: ModelBackend, access: ModelAccess | None = None, *, needs_setup: bool = False
+    ) -> None:
+        self._announce(backend, access, needs_setup=needs_setup)
         self._use(backend)
 
-    def _announce(self, backend: ModelBackend, *, needs_setup: bool) -> None:
+    def _announce(
+        self, backend: ModelBackend, access: ModelAccess | None = None, *, needs_setup: bool
+    ) -> None:
         self._current = backend.kind
-        model = ModelView(sanitize_line(backend.model, 64), backend.kind, needs_setup)
+        model = ModelView(
+            sanitize_line(backend.model, 64),
+            backend.kind,
+            needs_setup,
+            sanitize_line(access.source) if access is not None else "",
+            access is not None and access.is_kept,
+            next(self._choices),
+        )
         self._publish(ModelSelected(model))
 
     def _complain(self, error: Exception) -> None:

@@ -165,8 +165,20 @@ class BackendKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelView:
-    """The current model, and whether the user still has to choose one."""
+    """The current model.
+
+    Attributes:
+        name: Its name.
+        backend: The service that runs it.
+        needs_setup: Whether the demo stands in because no key was found.
+        source: Where its credentials come from; empty for the demo.
+        is_kept: Whether that is where gemdeck keeps the key, so that it can be forgotten.
+        choice: How many choices there were before, so that the same one twice is another.
+    """
 
     name: str
     backend: BackendKind
     needs_setup: bool = False
+    source: str = ""
+    is_kept: bool = False
+    choice: int = 0

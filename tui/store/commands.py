@@ -165,6 +165,10 @@ class Commands:
     def use_api_key(self, key: str) -> None:
         self._choose(lambda engine: engine.models.use_api_key(key))
 
+    def forget_key(self) -> None:
+        """Remove the Gemini key that gemdeck keeps."""
+        self._choose(lambda engine: engine.models.forget_key())
+
     def use_vertex(self, project: str, location: str) -> None:
         self._choose(lambda engine: engine.models.use_vertex(project, location))
 

@@ -107,6 +107,7 @@ KEYS: Final = (
         _P.EVERYWHERE,
         priority=True,
     ),
+    Key("deck.model", "f9", "model", "", "Choose the model, enter a key", _P.DECK),
     Key("app.quit", "ctrl+q", "quit", "quit", "Quit at once", _P.EVERYWHERE, priority=True),
     Key("app.copy-hint", "ctrl+c", "help_quit", "", "", _P.EVERYWHERE),
     Key("servers.restart", "r", "restart", "restart", "Restart the server", _P.SERVERS),
@@ -246,7 +247,7 @@ KEYS: Final = (
     Key("dialog.close", "escape,f1,q", "close", "close", "Close", _P.DIALOG, display="esc"),
     Key("arguments.send", "ctrl+s", "send", "send", "Send or read it", _P.DIALOG, priority=True),
     Key("arguments.close", "escape", "close", "cancel", "Cancel", _P.DIALOG),
-    Key("welcome.back", "escape", "back", "back", "Go back, or continue with the demo", _P.DIALOG),
+    Key("welcome.back", "escape", "back", "back", "Go back, or close", _P.DIALOG),
     Key("viewer.close", "v", "close", "", "Close", _P.VIEWER),
     Key("viewer.copy", "c", "copy", "copy all", "Copy the whole text", _P.VIEWER),
 )

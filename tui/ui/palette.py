@@ -70,7 +70,9 @@ class DeckCommands(Provider):
             )
         yield from _consent_actions(deck, app.commands, app.state)
         yield from _server_actions(deck, app.commands, app.state)
-        yield PaletteAction("Model: choose", "The demo, Gemini or Vertex AI", deck.choose_model)
+        yield PaletteAction(
+            "Model: choose, enter a key", "Gemini, Vertex AI or the demo", deck.action_model
+        )
         yield PaletteAction("Help: keys", "All keys, those that work here first", app.action_help)
         yield PaletteAction("Theme: choose", "Dark, light and more", app.action_change_theme)
         yield PaletteAction("Quit", "Leave gemdeck at once", app.action_quit)

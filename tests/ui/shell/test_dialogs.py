@@ -1,7 +1,9 @@
 """Help, palette and the welcome."""
 
+from dataclasses import replace
+
 from textual.command import CommandPalette
-from textual.widgets import Input, OptionList, TextArea
+from textual.widgets import Input, OptionList
 
 from tests.support.samples import confirmation
 from tests.ui.harness import NARROW, Running, running
@@ -16,7 +18,8 @@ from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.screens.details import ServerDetailsScreen
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.main import MainScreen
-from tui.ui.screens.model_setup import WelcomeScreen
+from tui.ui.screens.model_setup import ModelScreen
+from tui.ui.widgets.chat.composer import Composer
 
 
 async def run_from_palette(deck: Running, query: str) -> None:
@@ -138,25 +141,36 @@ async def test_stopping_is_in_the_palette_only_while_an_answer_runs() -> None:
         assert ("cancel_turn", ()) in deck.commands.calls
 
 
-async def test_a_first_start_without_a_key_offers_the_demo_first() -> None:
-    async with running(decks.new_store(needs_setup=True)) as deck:
-        assert deck.on_top(WelcomeScreen)
-        assert "No Gemini API key found" in deck.text
-        await deck.press("enter")
-        assert deck.commands.calls == [("use_demo", ())]
-        assert isinstance(deck.focus, TextArea)
-
-
-async def test_escape_on_the_welcome_is_the_demo() -> None:
-    async with running(decks.new_store(needs_setup=True), NARROW) as deck:
-        await deck.press("escape")
-        assert deck.commands.calls == [("use_demo", ())]
+async def test_a_first_start_without_a_key_opens_nothing_and_says_how_to_enter_one() -> None:
+    store = decks.new_store(needs_setup=True)
+    async with running(store, NARROW) as deck:
         assert deck.on_top(MainScreen)
+        assert "F9 enters one" in deck.text
+        await deck.press(*"hello")
+        store.dispatch(ModelSelected(ModelView("demo", BackendKind.DEMO, needs_setup=True)))
+        await deck.settle()
+        assert deck.on_top(MainScreen)
+        assert deck.one(Composer).text == "hello"
+
+
+async def test_a_stored_key_can_be_forgotten_and_no_other_one() -> None:
+    store = decks.new_store()
+    kept = ModelView("gemini-x", BackendKind.GEMINI, source="the system keyring", is_kept=True)
+    store.dispatch(ModelSelected(kept))
+    async with running(store) as deck:
+        await deck.press("f9")
+        await deck.until(lambda: "the system keyring" in deck.text)
+        await deck.press("end", "enter")
+        assert deck.commands.calls == [("forget_key", ())]
+        store.dispatch(ModelSelected(replace(kept, source="GEMINI_API_KEY", is_kept=False)))
+        await deck.press("f9")
+        await deck.until(lambda: "GEMINI_API_KEY" in deck.text)
+        assert "Forget" not in deck.text
 
 
 async def test_a_pasted_key_is_hidden_and_handed_over() -> None:
     async with running(decks.new_store(needs_setup=True), NARROW) as deck:
-        await deck.press("down", "enter")
+        await deck.press("f9", "enter")
         assert "keyring" in deck.text
         assert isinstance(deck.focus, Input)
         deck.focus.value = "  AIzaTest  "
@@ -170,10 +184,10 @@ async def test_a_pasted_key_is_hidden_and_handed_over() -> None:
 
 async def test_a_key_that_is_not_taken_can_be_corrected() -> None:
     async with running(decks.new_store(needs_setup=True)) as deck:
-        await deck.press("down", "enter", *"bad", "enter")
+        await deck.press("f9", "enter", *"bad", "enter")
         deck.store.dispatch(NoticeRaised(Notice(Severity.ERROR, "No key.", "Paste it again.")))
         await deck.until(lambda: "No key. Paste it again." in deck.text)
-        assert deck.on_top(WelcomeScreen)
+        assert deck.on_top(ModelScreen)
         await deck.press("2", "enter")
         assert deck.commands.calls == [("use_api_key", ("bad",)), ("use_api_key", ("bad2",))]
 
@@ -181,8 +195,8 @@ async def test_a_key_that_is_not_taken_can_be_corrected() -> None:
 async def test_the_model_can_be_chosen_again_from_the_palette() -> None:
     async with running(decks.full_store()) as deck:
         await run_from_palette(deck, "model: choose")
-        await deck.until(lambda: deck.on_top(WelcomeScreen))
-        assert "Choose a model" in deck.text
+        await deck.until(lambda: deck.on_top(ModelScreen))
+        assert "Enter a Gemini API key" in deck.text
         assert "esc close" in deck.text
         await deck.press("escape")
         assert deck.on_top(MainScreen)
@@ -191,9 +205,9 @@ async def test_the_model_can_be_chosen_again_from_the_palette() -> None:
 
 async def test_an_empty_key_is_not_taken_and_escape_goes_back_to_the_choices() -> None:
     async with running(decks.new_store(needs_setup=True)) as deck:
-        await deck.press("down", "enter", "enter")
+        await deck.press("f9", "enter", "enter")
         assert "The key is empty." in deck.text
-        assert deck.on_top(WelcomeScreen)
+        assert deck.on_top(ModelScreen)
         await deck.press("escape")
         assert isinstance(deck.focus, OptionList)
         assert deck.commands.calls == []
@@ -201,18 +215,10 @@ async def test_an_empty_key_is_not_taken_and_escape_goes_back_to_the_choices() -
 
 async def test_vertex_asks_for_project_and_location() -> None:
     async with running(decks.new_store(needs_setup=True), NARROW) as deck:
-        await deck.press("down", "down", "enter", "enter")
+        await deck.press("f9", "down", "enter", "enter")
         assert "The project is empty." in deck.text
         await deck.press(*"shop", "enter")
         assert deck.commands.calls == [("use_vertex", ("shop", "global"))]
-
-
-async def test_the_welcome_comes_when_a_key_turns_out_to_be_missing() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
-        assert deck.on_top(MainScreen)
-        store.dispatch(ModelSelected(ModelView("demo", BackendKind.DEMO, needs_setup=True)))
-        await deck.until(lambda: deck.on_top(WelcomeScreen))
 
 
 async def test_pane_keys_rest_while_a_dialog_is_open() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from pydantic import SecretStr
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -20,6 +21,7 @@ from tests.support.waiting import PATIENCE
 from tests.ui.harness import until
 from tui.engine import late
 from tui.engine.auth.credentials import ModelAccess
+from tui.engine.auth.key_store import KeyStore
 from tui.engine.bus import EventBus
 from tui.engine.chat.backends.backend import ModelBackend
 from tui.engine.engine import Engine, EngineOptions
@@ -44,8 +46,9 @@ class Deck:
 
     async def choose(self, downs: int, word: str) -> None:
         """Choose on the screen, and type a word in."""
+        await until(self.pilot, lambda: len(self.pilot.app.screen_stack) == 1)
         await self.pilot.press("f9")
-        await self.pilot.pause()
+        await until(self.pilot, lambda: len(self.pilot.app.screen_stack) == 2)
         await self.pilot.press(*["down"] * downs, "enter")
         await until(self.pilot, lambda: isinstance(self.pilot.app.focused, Input))
         assert isinstance(self.pilot.app.focused, Input)
@@ -74,9 +77,6 @@ async def deck(folder: Path) -> AsyncIterator[Deck]:
         async with app.run_test(size=(120, 40)) as pilot:
             await engine.start()
             commands.attach(engine)
-            while len(app.screen_stack) > 1:
-                await pilot.press("escape")
-                await pilot.pause()
             yield Deck(engine, store, commands, pilot)
 
 
@@ -125,10 +125,33 @@ async def test_a_pasted_key_lets_gemini_answer(
     async with FakeGemini([(Say("I am Gemini"),)]) as fake:
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
         async with deck(tmp_path) as chosen:
-            await chosen.choose(1, KEY)
+            await chosen.choose(0, KEY)
             await chosen.answers(BackendKind.GEMINI)
             assert await chosen.ask() == "I am Gemini"
     assert fake.requests[0].headers["x-goog-api-key"] == KEY
+
+
+@pytest.mark.writes_secrets("credentials.json")
+async def test_a_key_that_the_service_refuses_replaces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = "A" * len(KEY)
+    async with FakeGemini([(Say("still here"),)]) as fake:
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
+        async with deck(tmp_path) as chosen:
+            await chosen.choose(0, KEY)
+            await chosen.answers(BackendKind.GEMINI)
+            assert chosen.store.state.model.is_kept
+            assert "It is kept in" in chosen.store.state.notices[-1].text
+            await chosen.choose(0, wrong)
+            await until(chosen.pilot, lambda: "not valid" in chosen.store.state.notices[-1].text)
+            assert await chosen.ask() == "still here"
+            assert KeyStore().get() == SecretStr(KEY)
+            chosen.commands.forget_key()
+            await chosen.answers(BackendKind.DEMO)
+            assert chosen.store.state.model.needs_setup
+            assert KeyStore().get() is None
+    assert [check.headers["x-goog-api-key"] for check in fake.checks] == [KEY, wrong]
 
 
 async def test_vertex_answers_with_the_credentials_of_the_environment(
@@ -140,7 +163,7 @@ async def test_vertex_answers_with_the_credentials_of_the_environment(
     ):
         monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", fake.url)
         async with deck(tmp_path) as chosen:
-            await chosen.choose(2, "my-project")
+            await chosen.choose(1, "my-project")
             await chosen.answers(BackendKind.VERTEX)
             assert await chosen.ask() == "I am Vertex"
     assert "/projects/my-project/locations/global/" in fake.requests[0].path

@@ -14,7 +14,7 @@ import pytest
 
 from tests import servers
 from tests.fakes.commands import COMMAND_NAMES
-from tests.fakes.gemini import FakeGemini
+from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Say
 from tests.security.decks import Deck, Script, Turncoat, calling, deck, tool
 from tests.unit.engine.mcp.support import eventually
@@ -33,13 +33,14 @@ from tui.store.commands import Commands
 from tui.store.selectors import entries
 
 CASES: Final = {
-    "conversation": "send answer explain_tool revoke_grant cancel_turn clear_conversation",
+    "conversation": "send answer explain_tool revoke_grant cancel_turn clear_conversation "
+    "send_without_waiting",
     "tools": "review_tools answer restart_server",
     "folder": "review_folder forget_folder answer",
     "features": "read_resource subscribe_resource complete_argument set_log_level send_prompt "
     "send_resource open_link answer",
     "servers": "restart_server restart_all_servers start_server stop_server set_server_enabled",
-    "models": "use_api_key use_vertex use_demo",
+    "models": "use_api_key use_vertex use_demo forget_key",
 }
 """The tests here, each with the commands that it runs."""
 
@@ -116,6 +117,7 @@ async def test_conversation(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> 
         commands.send("hello")
         await deck.idle()
         assert [e.text for e in entries(store.state) if isinstance(e, ModelText)] == ["hi"]
+        commands.send_without_waiting()
         commands.send("look")
         request = await deck.pending(ConfirmationRequest)
         commands.answer(request.id, Decision(Choice.ALWAYS_TOOL, scope=GrantScope.EVERYWHERE))
@@ -243,7 +245,9 @@ async def test_models(shop: Turncoat, tmp_path: Path, monkeypatch: pytest.Monkey
         await it.answers_with(BackendKind.GEMINI)
         it.commands.use_demo()
         await it.answers_with(BackendKind.DEMO)
-        it.commands.use_api_key("another-key")
-        await it.answers_with(BackendKind.GEMINI)
+        it.commands.use_api_key(KEY)
+        await eventually(lambda: it.deck.store.state.model.is_kept)
+        it.commands.forget_key()
+        await eventually(lambda: not it.deck.store.state.model.is_kept)
         it.commands.use_vertex("project", "")
         await it.answers_with(BackendKind.VERTEX)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -39,6 +39,7 @@ class ModelAccess:
         location: Its location.
         base_url: The service's address, or an empty string for the default.
         source: Where the credentials come from: a variable's name, or the key store's location.
+        is_kept: Whether the key is in the key store.
     """
 
     kind: BackendKind
@@ -47,6 +48,7 @@ class ModelAccess:
     location: str = ""
     base_url: str = field(default="", repr=False)
     source: str = ""
+    is_kept: bool = False
 
 
 def find_access(environ: Mapping[str, str], keys: KeyStore) -> ModelAccess | None:
@@ -72,7 +74,7 @@ def find_access(environ: Mapping[str, str], keys: KeyStore) -> ModelAccess | Non
     except CredentialError as error:
         stored, store_error = None, error
     if stored:
-        return key_access(environ, stored, keys.place)
+        return replace(key_access(environ, stored, keys.place), is_kept=True)
     project, location = _project(environ), _location(environ)
     if project and location:
         return _vertex(environ, project, location)

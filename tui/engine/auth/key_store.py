@@ -99,6 +99,14 @@ class KeyStore:
         """
         self._place().set(checked_key(key))
 
+    def forget(self) -> None:
+        """Remove the key, if there is one.
+
+        Raises:
+            CredentialError: If it cannot be removed.
+        """
+        self._place().forget()
+
     def _place(self) -> "KeyringPlace | FilePlace":
         if self._chosen is None:
             moved = bool(os.environ.get("GEMDECK_HOME"))
@@ -129,6 +137,13 @@ class KeyringPlace:
         except Exception as error:  # backends are plugins and raise errors of their own
             raise _keyring_failure("The keyring did not store the key.") from error
 
+    def forget(self) -> None:
+        try:
+            if keyring.get_password(SERVICE, USER) is not None:
+                keyring.delete_password(SERVICE, USER)
+        except Exception as error:  # backends are plugins and raise errors of their own
+            raise _keyring_failure("The keyring did not remove the key.") from error
+
 
 class FilePlace:
     """Stores the key in a JSON file that only the user can read."""
@@ -151,9 +166,12 @@ class FilePlace:
         return key if isinstance(key, str) else None
 
     def set(self, key: str) -> None:
-        def change(content: Content) -> Content:
-            return {**content, USER: key}
+        self._save(lambda content: {**content, USER: key})
 
+    def forget(self) -> None:
+        self._save(lambda content: {name: content[name] for name in content if name != USER})
+
+    def _save(self, change: Callable[[Content], Content]) -> None:
         try:
             self._file.save(change)
         except StateFileError as error:

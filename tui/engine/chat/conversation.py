@@ -10,7 +10,6 @@ from tui.engine.chat.turn import Message, Turn, TurnContext
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.chat import Severity
 from tui.model.events import ConversationCleared, Notice, NoticeRaised, QueueChanged
-from tui.model.servers import ServerId
 from tui.text import clip, sanitize
 
 MAX_QUEUED: Final = 20

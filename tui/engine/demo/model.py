@@ -64,6 +64,9 @@ class DemoBackend:
             usage=Usage(prompt=_tokens(asked), output=_tokens([text, call])),
         )
 
+    async def check(self) -> None:
+        """Accept nothing and refuse nothing: there is no service."""
+
     async def aclose(self) -> None:
         """Do nothing: there is no connection."""
 

@@ -68,7 +68,6 @@ class MainScreen(Screen[None]):
         self._arrange(self.app.size.width)
         self.chat.composer.focus()
         Toasts(self, self._bridge)
-        self._bridge.watch(self, lambda state: state.model.needs_setup, self._ask_for_setup)
         self.bindings_updated_signal.subscribe(self, lambda _: self._show_hints())
 
     def on_screen_suspend(self) -> None:
@@ -126,14 +125,10 @@ class MainScreen(Screen[None]):
 
         self.app.push_screen(LogLevelScreen(self._bridge, self._commands, server))
 
-    def choose_model(self) -> None:
-        from tui.ui.screens.model_setup import WelcomeScreen  # noqa: PLC0415 - on first use
+    def action_model(self) -> None:
+        from tui.ui.screens.model_setup import ModelScreen  # noqa: PLC0415 - on first use
 
-        self.app.push_screen(WelcomeScreen(self._bridge, self._commands))
-
-    def _ask_for_setup(self, needed: bool) -> None:
-        if needed:
-            self.choose_model()
+        self.app.push_screen(ModelScreen(self._bridge, self._commands))
 
     def on_descendant_focus(self) -> None:
         """Bring the pane with the focus to the front."""

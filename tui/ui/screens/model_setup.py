@@ -30,13 +30,10 @@ MAX_NAME: Final = 128
 TRYING: Final = "Checking…"
 """Shown while the engine tries the input."""
 
-INTRODUCTION: Final = """\
-gemdeck can use Gemini, or an offline demo model that needs no account. \
-Your servers and tools work with both."""
-
 KEY_HINT: Final = """\
-Paste a key from https://aistudio.google.com/apikey and press Enter. It is stored in this \
-computer's keyring or, if there is none, in a file that only you can read."""
+Paste a key from https://aistudio.google.com/apikey and press Enter. It is checked with the \
+service, then stored in this computer's keyring or, if there is none, in a file that only you \
+can read."""
 
 VERTEX_HINT: Final = """\
 Vertex AI uses this computer's Google credentials. To set them up, run \
@@ -46,19 +43,21 @@ Vertex AI uses this computer's Google credentials. To set them up, run \
 class Choice(IntEnum):
     """The choices, in the order of the list."""
 
-    DEMO = 0
-    KEY = 1
-    VERTEX = 2
+    KEY = 0
+    VERTEX = 1
+    DEMO = 2
+    FORGET = 3
 
 
 _CHOICES: Final = {
-    Choice.DEMO: ("Continue with the demo", "offline, no account"),
-    Choice.KEY: ("Paste a Gemini API key", "Gemini API"),
+    Choice.KEY: ("Enter a Gemini API key", "Gemini API"),
     Choice.VERTEX: ("Use Vertex AI", "your Google Cloud project"),
+    Choice.DEMO: ("Use the demo", "offline, no account"),
+    Choice.FORGET: ("Forget the stored key", "removes it from this computer"),
 }
 
 
-class WelcomeScreen(ModalScreen[None]):
+class ModelScreen(ModalScreen[None]):
     """Let the user choose the model service; closes when the engine has accepted the choice.
 
     Args:
@@ -79,13 +78,15 @@ class WelcomeScreen(ModalScreen[None]):
         self._bridge = bridge
         self._commands = commands
         self._is_trying = False
+        self._before = bridge.state.model
 
     def compose(self) -> ComposeResult:
+        model = self._bridge.state.model
+        offered = [choice for choice in Choice if choice is not Choice.FORGET or model.is_kept]
         with Vertical(classes="dialog") as frame:
-            missing = self._bridge.state.model.needs_setup
-            frame.border_title = "No Gemini API key found" if missing else "Choose a model"
-            yield PlainText(INTRODUCTION)
-            yield OptionList(*map(_choice, Choice), markup=False, compact=True)
+            frame.border_title = "Model"
+            yield PlainText(_now(model))
+            yield OptionList(*map(_choice, offered), markup=False, compact=True)
             with Vertical(id="key-form", classes="form"):
                 yield PlainText(KEY_HINT, classes="hint")
                 yield Input(
@@ -101,31 +102,24 @@ class WelcomeScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self._show_form(None)
-        self.choices.highlighted = Choice.DEMO
+        self.choices.highlighted = Choice.KEY
         self.choices.focus()
         self._bridge.watch(self, lambda state: state.model, self._on_model)
         self._bridge.watch(self, notices_view, self._on_notices)
 
     def action_back(self) -> None:
-        """Leave the form, else close; if no model is set up, continue with the demo."""
+        """Leave the form, else close."""
         if self.key_form.display or self.vertex_form.display:
             self._show_form(None)
             self.choices.focus()
-        elif self._bridge.state.model.needs_setup:
-            self._continue_with_demo()
         else:
             self.dismiss()
-
-    def _continue_with_demo(self) -> None:
-        self._commands.use_demo()
-        self.dismiss()
 
     def _show_form(self, form: Vertical | None) -> None:
         self._show_problem("")
         for candidate in (self.key_form, self.vertex_form):
             candidate.display = candidate is form
-        leave = "demo" if self._bridge.state.model.needs_setup else "close"
-        keys = f"↵ choose  esc {leave}" if form is None else "↵ save  esc back"
+        keys = "↵ choose  esc close" if form is None else "↵ check  esc back"
         self.frame.border_subtitle = Content.styled(keys, "$foreground 60%")
         if form is not None:
             form.query_one(Input).focus()
@@ -135,7 +129,11 @@ class WelcomeScreen(ModalScreen[None]):
         event.stop()
         match Choice(event.option_index):
             case Choice.DEMO:
-                self._continue_with_demo()
+                self._commands.use_demo()
+                self.dismiss()
+            case Choice.FORGET:
+                self._commands.forget_key()
+                self.dismiss()
             case Choice.KEY:
                 self._show_form(self.key_form)
             case Choice.VERTEX:
@@ -167,10 +165,11 @@ class WelcomeScreen(ModalScreen[None]):
     def _try(self) -> None:
         """Wait for the outcome: another model, or a notice that says why not."""
         self._is_trying = True
+        self._before = self._bridge.state.model
         self._show_problem(TRYING)
 
     def _on_model(self, model: ModelView) -> None:
-        if self._is_trying and model.backend is not BackendKind.DEMO:
+        if self._is_trying and model != self._before:
             self.dismiss()
 
     def _on_notices(self, view: tuple[int, tuple[Notice, ...]]) -> None:
@@ -183,6 +182,15 @@ class WelcomeScreen(ModalScreen[None]):
         line = self.query_one(".problem", PlainText)
         line.update(text)
         line.display = bool(text)
+
+
+def _now(model: ModelView) -> str:
+    """Say what answers now, and with whose credentials."""
+    if model.backend is BackendKind.DEMO:
+        missing = " No Gemini API key was found." if model.needs_setup else ""
+        return f"The offline demo model answers now.{missing} Your servers work with every model."
+    source = f", with credentials from {model.source}" if model.source else ""
+    return f"{model.name} ({model.backend}) answers now{source}."
 
 
 def _choice(choice: Choice) -> Content:

@@ -38,6 +38,8 @@ class Scripted:
         finally:
             self.is_closed = True
 
+    async def check(self) -> None: ...
+
     async def aclose(self) -> None:
         """Do nothing."""
 

@@ -99,5 +99,12 @@ class ModelBackend(Protocol):
             ModelError: If the service refuses, fails or disconnects.
         """
 
+    async def check(self) -> None:
+        """See whether the service accepts the credentials.
+
+        Raises:
+            ModelError: If it does not, or cannot be reached.
+        """
+
     async def aclose(self) -> None:
         """Close connections."""

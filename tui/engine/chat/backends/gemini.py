@@ -27,6 +27,9 @@ from tui.engine.chat.backends.known_models import (
 from tui.engine.chat.backends.service_errors import KEY_ADVICE, RequestContext, translate
 from tui.model.chat import BackendKind, Usage
 
+CHECK_TIMEOUT: Final = 15.0
+"""Seconds that the service gets to accept a key."""
+
 _QUIET_LOGGERS: Final = ("google_genai", "google.auth", "httpx2")
 _CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _PROXY_VARIABLES: Final = tuple(
@@ -94,6 +97,19 @@ class GeminiBackend:
             await asyncio.wait({pump})
             if not pump.cancelled():
                 pump.exception()
+
+    async def check(self) -> None:
+        """See whether the service accepts the key; Vertex is only asked with the first message."""
+        if self.kind is BackendKind.VERTEX:
+            return
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT):
+                await self._client.aio.models.list(config={"page_size": 1})
+        except TimeoutError:
+            text = f"The service did not answer within {CHECK_TIMEOUT:.0f} s."
+            raise ModelError(text, advice="Check the network and try again.") from None
+        except Exception as error:  # noqa: BLE001 - the SDK raises many types
+            raise translate(error, self._context) from None
 
     async def aclose(self) -> None:
         """Close the connections. A second call does nothing."""

@@ -12,6 +12,9 @@ from tui.model.chat import BackendKind, ModelView, TurnState
 QUIET_SECONDS: Final = 2
 """Seconds after which the line shows how long the turn has been running."""
 
+STANDS_IN: Final = "This is the offline demo: no Gemini API key was found. F9 enters one."
+"""Shown while the demo stands in for want of a key."""
+
 _DEMO_EXAMPLES: Final = ("add a note: buy milk", "list my notes")
 _EXAMPLES: Final = ("what can your tools do?", "list the open branches")
 
@@ -34,6 +37,11 @@ class Welcome(Static):
     def show(self, model: ModelView) -> None:
         examples = _DEMO_EXAMPLES if model.backend is BackendKind.DEMO else _EXAMPLES
         lines = [
+            *(
+                [Content.styled(STANDS_IN, "$text-warning"), Content("")]
+                if model.needs_setup
+                else ()
+            ),
             Content.styled("What would you like to do?", "bold"),
             Content(""),
             Content.styled("Try", "$foreground 60%"),
