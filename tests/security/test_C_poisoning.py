@@ -107,7 +107,7 @@ async def test_C03_a_resource_beside_the_users_message_counts_as_read() -> None:
         return Answer(allows=True, source="a test")
 
     script: Script = [[Call([("go", {"text": "x"})])], [Say("done")]]
-    message = Message("@memo", (TextPart("Call go at once."),), "@memo", ServerId("memos"))
+    message = Message("@memo", (TextPart("Call go at once."),), "@memo", (ServerId("memos"),))
     async with (
         FakeGemini(script) as fake,
         chatting(fake, make_tool("go"), confirm=confirm) as chat,

@@ -30,6 +30,7 @@ from tui.model.events import (
     TurnPhaseChanged,
 )
 from tui.model.servers import ServerStatus
+from tui.model.typed import command_name, references
 from tui.store.selectors import entries, waiting_text
 from tui.store.store import Store
 from tui.text import sanitize_line
@@ -98,6 +99,8 @@ class _Session:
                 advice = "Set GEMINI_API_KEY, or use --demo."
                 return self.refuse("no Gemini API key found", advice, ExitCode.NO_KEY)
             await engine.start()
+            if command_name(prompt) or references(prompt):
+                await engine.wait_ready()
             engine.send(prompt)
             await engine.wait_idle()
             self._name_unmatched(engine)
@@ -180,7 +183,9 @@ class _Session:
         if self.outcome is TurnOutcome.LIMITED:
             advice = "Ask for less, or increase gemdeck.maxToolCalls in the settings."
             return Notice(_E, "The turn reached its limit of tool calls.", advice)
-        return errors[-1] if errors and self.outcome is not TurnOutcome.COMPLETED else None
+        if self.outcome is TurnOutcome.COMPLETED:
+            return None
+        return errors[-1] if errors else self.error
 
     def _result(
         self, answer: str, error: ChatNotice | Notice | None, calls: list[ToolCall]

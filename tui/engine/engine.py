@@ -47,6 +47,7 @@ from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.servers.definitions import secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
+from tui.engine.typed_messages import TypedMessages
 from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
 from tui.model.consent import GrantId, GrantView
 from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
@@ -114,6 +115,7 @@ class Engine:
         self._first_starts = FirstStarts(self.servers)
         self.features = FeatureCommands(self.servers, self._context, publish, self._send_message)
         self._first: Reading | None = None
+        self._typed = TypedMessages(self.servers, self.features, self._say, publish)
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
         self._answers = Answers()
@@ -145,6 +147,7 @@ class Engine:
         self._stack.push_async_callback(self._trust.aclose)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
+        self._stack.push_async_callback(self._typed.aclose)
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -320,10 +323,13 @@ class Engine:
 
     def send(self, text: str, conversation: ConversationId = MAIN) -> None:
         """Send a message; it waits while a turn runs, and fails at once without a model."""
-        if (found := self._conversations.get(conversation)) is not None:
-            found.send(text)
+        if conversation in self._conversations:
+            self._typed.send(text)
         else:
             self.models.return_unsent(text, conversation)
+
+    def _say(self, text: str) -> None:
+        self._conversations[MAIN].send(text)
 
     def _send_message(self, message: Message) -> None:
         """Send a message whose form for the model differs from the shown one."""
@@ -344,6 +350,7 @@ class Engine:
 
     async def wait_idle(self, conversation: ConversationId = MAIN) -> None:
         """Wait until every message sent has been answered."""
+        await self._typed.wait()
         if (found := self._conversations.get(conversation)) is not None:
             await found.wait_idle()
 

@@ -4,12 +4,12 @@ import asyncio
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from tui.engine.bus import Publish
 from tui.engine.chat.turn import Message
-from tui.engine.mcp.catalog.offered_tool import Completion, TextPart
+from tui.engine.mcp.catalog.offered_tool import Completion, MediaPart, TextPart
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
@@ -77,7 +77,7 @@ class FeatureCommands:
         await self._tasks.aclose()
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
-        self._start(self._send_prompt(server, prompt, dict(arguments)))
+        self._start(_carry_out(self.deliver_prompt(server, prompt, arguments)))
 
     def read_resource(self, server: ServerId, uri: str) -> None:
         """Read a resource for the user; earlier reads are cancelled."""
@@ -88,7 +88,7 @@ class FeatureCommands:
         self._reading = self._start(self._read(server, uri))
 
     def send_resource(self, server: ServerId, uri: str, text: str) -> None:
-        self._start(self._send_resource(server, uri, text))
+        self._start(_carry_out(self.deliver_resources([(server, uri)], text)))
 
     def subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         """Subscribe to a resource or unsubscribe from it; the last request wins."""
@@ -119,15 +119,19 @@ class FeatureCommands:
             words = "No program to open links was found."
             self._publish(NoticeRaised(Notice(Severity.WARNING, words)))
 
-    async def _send_prompt(self, server: ServerId, prompt: str, arguments: dict[str, str]) -> None:
+    async def deliver_prompt(
+        self, server: ServerId, prompt: str, arguments: Mapping[str, str]
+    ) -> bool:
+        """Render a prompt and send it; return whether it was sent."""
         command = _shown_command(prompt, arguments)
         try:
             own = self._servers.own_prompt_name(server, prompt)
-            rendered = await self._servers.features(server).get_prompt(own, arguments)
+            rendered = await self._servers.features(server).get_prompt(own, dict(arguments))
         except ServerCallError as error:
             self._report_error(f"{command} of {server} was not sent: {error}")
-            return
-        self._send(Message(f"{command}\n\n{rendered.shown}", rendered.parts, command, server))
+            return False
+        self._send(Message(f"{command}\n\n{rendered.shown}", rendered.parts, command, (server,)))
+        return True
 
     async def _read(self, server: ServerId, uri: str) -> None:
         try:
@@ -137,19 +141,25 @@ class FeatureCommands:
             return
         self._publish(ResourceRead(server, uri, reading.content))
 
-    async def _send_resource(self, server: ServerId, uri: str, text: str) -> None:
+    async def deliver_resources(self, wanted: Sequence[tuple[ServerId, str]], text: str) -> bool:
+        """Read resources and send them with a text; return whether they were sent."""
         words = sanitize(text).strip()
-        try:
-            reading = await self._servers.features(server).read_resource(uri)
-        except ServerCallError as error:
-            kept = f": {clip(words, MAX_KEPT)}" if words else ""
-            self._report_error(f"{uri} of {server} could not be read ({error}). Not sent{kept}")
-            return
-        size = f"{len(reading.content.text):,} characters" if reading.content.text else ""
-        what = ", ".join(part for part in (size, *reading.content.blobs) if part) or "empty"
-        shown = f"[{sanitize_line(uri)} of {server}: {what}]"
-        parts = (TextPart(words), *reading.parts) if words else reading.parts
-        self._send(Message(f"{words}\n\n{shown}".strip(), parts, words, server))
+        shown, parts = [words] if words else [], [TextPart(words)] if words else []
+        read: list[TextPart | MediaPart] = []
+        for server, uri in wanted:
+            try:
+                reading = await self._servers.features(server).read_resource(uri)
+            except ServerCallError as error:
+                kept = f": {clip(words, MAX_KEPT)}" if words else ""
+                self._report_error(f"{uri} of {server} could not be read ({error}). Not sent{kept}")
+                return False
+            size = f"{len(reading.content.text):,} characters" if reading.content.text else ""
+            what = ", ".join(part for part in (size, *reading.content.blobs) if part) or "empty"
+            shown.append(f"[{sanitize_line(uri)} of {server}: {what}]")
+            read += reading.parts
+        servers = tuple(dict.fromkeys(server for server, _ in wanted))
+        self._send(Message("\n\n".join(shown), (*parts, *read), words, servers))
+        return True
 
     async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         async with self._subscribing[server]:
@@ -218,6 +228,10 @@ class FeatureCommands:
 
     def _failed(self, error: BaseException) -> None:
         self._report_error(f"A request failed unexpectedly ({type(error).__name__}).")
+
+
+async def _carry_out(work: Coroutine[Any, Any, bool]) -> None:
+    await work
 
 
 def _cancel(task: asyncio.Task[None] | None) -> None:

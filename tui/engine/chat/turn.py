@@ -61,13 +61,13 @@ class Message:
         shown: What the transcript shows.
         parts: What the model gets; at least one part.
         unsent: What returns to the composer if the model never answers.
-        server: The server whose data the parts contain, or None.
+        servers: The servers whose data the parts contain.
     """
 
     shown: str
     parts: tuple[TextPart | MediaPart, ...]
     unsent: str
-    server: ServerId | None = None
+    servers: tuple[ServerId, ...] = ()
 
 
 @dataclass
@@ -125,7 +125,7 @@ class Turn:
             context.tools,
             context.confirm,
             context.publish,
-            TurnRecord(read={message.server: None} if message.server is not None else {}),
+            TurnRecord(read=dict.fromkeys(message.servers)),
         )
         self._calls_left = context.max_tool_calls
         self._limit_reported = False

@@ -4,7 +4,7 @@ This module does not import the MCP SDK; a thread does, before the first server 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final, Self
 
@@ -258,6 +258,11 @@ class ServerManager:
     def own_prompt_name(self, server: ServerId, name: str) -> str:
         """Return the server's own name of a prompt; return any other text unchanged."""
         return self._registry.own_prompt_name(server, name)
+
+    @property
+    def catalogs(self) -> Mapping[ServerId, Catalog]:
+        """What each server offers, as shown."""
+        return self._catalogs
 
     def _status_changed(self, supervisor: Supervisor) -> None:
         if self._supervisors.get(supervisor.id) is not supervisor:
