@@ -213,11 +213,11 @@ async def test_a_click_on_the_key_bar_presses_the_key() -> None:
 
 async def test_remapped_keys_work_and_are_shown() -> None:
     async with running(decks.full_store()) as deck:
-        deck.app.set_keymap({"deck.servers": "f9", "servers.restart": "z"})
-        await deck.press("f9")
+        deck.app.set_keymap({"deck.servers": "f12", "servers.restart": "z"})
+        await deck.press("f12")
         assert isinstance(deck.focus, ServersTree)
         await deck.press("z")
         assert deck.commands.calls == [("restart_server", (decks.GIT,))]
-        assert "F9 servers" in deck.lines[-1]
+        assert "F12 servers" in deck.lines[-1]
         await deck.press("f1", "pagedown")
-        await deck.until(lambda: "F9" in deck.text)
+        await deck.until(lambda: "F12" in deck.text)
