@@ -21,12 +21,13 @@ from typing import Any, Final
 from tui.engine.files.paths import log_dir, state_dir
 from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
 from tui.engine.options import EngineOptions
+from tui.engine.settings.starter import begin_settings, sample_settings
 from tui.engine.threads import OrderedWorker
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.text import sanitize_line
-from tui.ui.app import GemdeckApp
+from tui.ui.app import GemdeckApp, SettingsFiles
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.history import HistoryStorage
 
@@ -63,6 +64,7 @@ async def _run(options: EngineOptions, writer: OrderedWorker, *, debug: bool) ->
         history=HistoryStorage(
             partial(load_messages, folder), _writing(writer, append_message, folder)
         ),
+        settings=SettingsFiles(partial(begin_settings, Path.home()), sample_settings),
     )
     faults: list[Exception] = []
 

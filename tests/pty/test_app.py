@@ -136,6 +136,48 @@ def test_keys_typed_ahead_do_not_answer_the_question(deck: Deck) -> None:
         terminal.wait_for("denied")
 
 
+def test_a_sentence_typed_before_the_first_frame_is_sent(deck: Deck) -> None:
+    with deck() as terminal:
+        terminal.type("add a note: buy milk\r")
+        assert "buy milk" in wait_for_question(terminal)
+        answer(terminal, "escape")
+        terminal.wait_for("denied")
+
+
+def test_without_a_key_nothing_opens_and_the_first_words_say_how_to_enter_one(
+    tmp_path: Path,
+) -> None:
+    with Terminal([sys.executable, "-m", "tui"], columns=80, rows=24, cwd=tmp_path) as terminal:
+        terminal.wait_for("F9 enters one")
+        wait_until_ready(terminal)
+        say(terminal, "list my notes")
+        wait_for_question(terminal)
+        answer(terminal, "escape")
+        terminal.wait_for("denied")
+        terminal.press("f9")
+        terminal.wait_for("The offline demo model answers now")
+
+
+def test_settings_are_edited_in_the_users_editor_and_count_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor = tmp_path / "editor"
+    entry = f'{{"mcpServers": {{"own": {{"command": "{sys.executable}", "args": ["-c", "0"]}}}}}}'
+    editor.write_text(f'#!/bin/sh\ngrep -c mcpServers "$1" >read\necho \'{entry}\' >"$1"\n')
+    editor.chmod(0o700)
+    monkeypatch.setenv("EDITOR", str(editor))
+    monkeypatch.setenv("GEMINI_API_KEY", "no-key-that-anybody-has")
+    with Terminal([sys.executable, "-m", "tui"], columns=80, rows=24, cwd=tmp_path) as terminal:
+        terminal.wait_for("There are no servers yet")
+        terminal.press("f2")
+        terminal.wait_for("start the two servers of the demo")
+        terminal.type("e")
+        terminal.wait_for("own")
+        assert (tmp_path / "read").read_text() == "1\n"
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_exit() == 0
+
+
 def test_bytes_that_are_no_text_do_not_end_the_app(deck: Deck) -> None:
     with deck() as terminal:
         wait_until_ready(terminal)

@@ -50,6 +50,8 @@ KEYS: Final[Mapping[str, str]] = {
     "f5": "\x1b[15~",
     "f6": "\x1b[17~",
     "f7": "\x1b[18~",
+    "f9": "\x1b[20~",
+    "ctrl+q": "\x11",
 }
 """What xterm sends for named keys."""
 

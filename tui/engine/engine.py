@@ -257,6 +257,10 @@ class Engine:
         if self._reader is not None:
             self._reader.read_again()
 
+    def start_demo_servers(self) -> None:
+        """Run the bundled servers beside the user's until the engine ends."""
+        self._plan_again(replace(self._answers, demo_servers=True))
+
     def review_folder(self) -> None:
         self._tasks.start(self._review())
 

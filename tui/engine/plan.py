@@ -42,7 +42,8 @@ class Answers:
     """What was decided in this run, and what it began with.
 
     Attributes:
-        demo: Whether the bundled servers run beside the user's.
+        demo: Whether the bundled servers run beside the user's, because the demo answers.
+        demo_servers: Whether they run because the user asked for them.
         accepted: The servers of the user's settings that may run; None before the first reading.
         put_off: New servers that the user was asked about and did not accept.
         folders_put_off: Folders about which the user said not now, or never.
@@ -57,6 +58,7 @@ class Answers:
     """
 
     demo: bool = False
+    demo_servers: bool = False
     accepted: frozenset[KnownServer] | None = None
     put_off: frozenset[KnownServer] = frozenset()
     folders_put_off: frozenset[FolderKey] = frozenset()
@@ -166,7 +168,7 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
         answers: What was decided in this run, `reading` of these sources included.
     """
     servers = tuple(_admitted(one, trust, answers) for one in sources.servers)
-    definitions = (*servers, *(_bundled(servers) if answers.demo else ()))
+    definitions = (*servers, *(_bundled(servers) if answers.demo or answers.demo_servers else ()))
     verdict = sources.project
     is_withdrawn = trust.withdrawals < answers.withdrawals
     folder = verdict.trust

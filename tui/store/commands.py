@@ -81,6 +81,10 @@ class Commands:
     def answer(self, request: RequestId, answer: "Answer") -> None:
         self._do(lambda engine: engine.desk.answer(request, answer))
 
+    def start_demo_servers(self) -> None:
+        """Run the bundled servers beside the user's."""
+        self._do(lambda engine: engine.start_demo_servers())
+
     def review_folder(self) -> None:
         self._do(lambda engine: engine.review_folder())
 

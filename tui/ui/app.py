@@ -1,7 +1,9 @@
 """The Textual app: the main screen, key map, theme, and how it ends."""
 
+import os
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -42,6 +44,19 @@ STYLES: Final = Path(__file__).parent / "styles"
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
+@dataclass(frozen=True, slots=True)
+class SettingsFiles:
+    """Access to the user's settings file and the sample.
+
+    Attributes:
+        begin: Writes the file if there is none; returns it and the line of its first entry.
+        sample: Returns the sample's text.
+    """
+
+    begin: Callable[[], tuple[Path, int]] = lambda: (Path(os.devnull), 1)
+    sample: Callable[[], str] = str
+
+
 class ControlCharacterFilter(LineFilter):
     """Replace C0, DEL and C1 characters in what widgets draw.
 
@@ -78,6 +93,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         on_first_paint: Called once, after the first frame; slow work starts there.
         crash_dir: Where crash reports go; if None, none is written.
         history: Keeps sent messages between runs; if None, they are not kept.
+        settings: Begins the user's settings file, and gives the sample.
     """
 
     TITLE = NAME
@@ -96,6 +112,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         on_first_paint: Callable[[], None] | None = None,
         crash_dir: Path | None = None,
         history: HistoryStorage | None = None,
+        settings: SettingsFiles | None = None,
     ) -> None:
         super().__init__()
         self.commands = commands
@@ -105,9 +122,11 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._on_first_paint = on_first_paint
         self._crash_dir = crash_dir
         self._history = history
+        self._settings = settings or SettingsFiles()
         self._control_filter = ControlCharacterFilter()
         self._own_keys: dict[str, str] = {}
         self._has_painted = False
+        self._early: list[events.Key | events.Paste] = []
         self._settling: Timer | None = None
         self._failed = False
         self._pending: PendingController | None = None
@@ -179,6 +198,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     def _painted(self) -> None:
         self._has_painted = True
+        self.call_later(self._replay_early)
         if self._on_first_paint is not None:
             self._on_first_paint()
         from tui.ui.pending import PendingController  # noqa: PLC0415 - after the first frame
@@ -186,6 +206,17 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._pending = PendingController(self, self.bridge, self.commands, self.keyboard)
         self._pending.start()
         self.deck.side.call_next(self.deck.side.fill)
+
+    def _replay_early(self) -> None:
+        """Type what was typed before the first frame.
+
+        Until the terminal was ours it turned Enter into a line feed; the last one sends.
+        """
+        early, self._early = self._early, []
+        if early and isinstance(last := early[-1], events.Key) and last.key == "ctrl+j":
+            early[-1] = events.Key("enter", "\r")
+        for event in early:
+            self.post_message(event)
 
     def _remember_theme(self, theme: Theme) -> None:
         self._preferences.save(theme.name)
@@ -205,7 +236,10 @@ class GemdeckApp(App[int], inherit_bindings=False):
         return display.upper() if is_named else display
 
     async def on_event(self, event: events.Event) -> None:
-        """Let the questions know of each key, whatever takes it."""
+        """Let the questions know of each key, whatever takes it; keep those that come early."""
+        if not self._has_painted and isinstance(event, events.Key | events.Paste):
+            self._early.append(event)
+            return
         self.keyboard.hear(event, self)
         await super().on_event(event)
 
@@ -213,6 +247,21 @@ class GemdeckApp(App[int], inherit_bindings=False):
         """Open the waiting question."""
         if self._pending is not None:
             self._pending.open_now()
+
+    async def action_edit_settings(self) -> None:
+        """Open the user's settings in an editor, begun if there are none."""
+        from tui.ui.editor import edit  # noqa: PLC0415 - on first use
+
+        try:
+            await edit(self, *self._settings.begin())
+        except (OSError, ValueError) as error:
+            words = getattr(error, "strerror", None) or str(error)
+            self.notify(words, title="Settings", severity="error", markup=False)
+
+    def action_sample_settings(self) -> None:
+        from tui.ui.screens.dialog import ViewerScreen  # noqa: PLC0415 - on first use
+
+        self.push_screen(ViewerScreen("settings.sample.json", self._settings.sample()))
 
     async def action_quit(self) -> None:
         self.exit(0)

@@ -22,6 +22,7 @@ from tui.ui.screens.dialog import ViewerScreen
 from tui.ui.screens.log_level import LogLevelScreen
 from tui.ui.screens.main import MainScreen
 from tui.ui.screens.prompt_arguments import ArgumentsScreen
+from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.text.describe import era
 
 ONE = "test://static/resource/1"
@@ -68,6 +69,22 @@ async def test_a_prompt_without_arguments_is_shown_before_it_is_sent() -> None:
         await deck.press("enter")
         await deck.until(lambda: bool(asked(deck, "send_prompt")))
         assert asked(deck, "send_prompt") == [(decks.EVERYTHING, "simple_prompt", {})]
+
+
+async def test_a_typed_prompt_that_lacks_an_argument_opens_its_form_filled_in() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press(*"/complex_prompt --style=calm", "enter")
+        await deck.until(lambda: deck.on_top(ArgumentsScreen))
+        assert "calm" in deck.text
+        await deck.press("escape")
+        await deck.until(lambda: deck.one(Composer).text == "/complex_prompt --style=calm")
+        await deck.press("enter")
+        await deck.until(lambda: deck.on_top(ArgumentsScreen))
+        await deck.press(*"hot", "ctrl+s")
+        await deck.until(lambda: bool(asked(deck, "send_prompt")))
+        values = {"temperature": "hot", "style": "calm"}
+        assert asked(deck, "send_prompt") == [(decks.EVERYTHING, "complex_prompt", values)]
+        assert asked(deck, "send") == []
 
 
 async def test_leaving_the_arguments_sends_nothing() -> None:

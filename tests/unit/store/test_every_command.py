@@ -39,7 +39,8 @@ CASES: Final = {
     "folder": "review_folder forget_folder answer",
     "features": "read_resource subscribe_resource complete_argument set_log_level send_prompt "
     "send_resource open_link answer",
-    "servers": "restart_server restart_all_servers start_server stop_server set_server_enabled",
+    "servers": "restart_server restart_all_servers start_server stop_server set_server_enabled "
+    "start_demo_servers",
     "models": "use_api_key use_vertex use_demo forget_key",
 }
 """The tests here, each with the commands that it runs."""
@@ -235,6 +236,8 @@ async def test_servers(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
         await it.reach(SHOP, S.DISABLED)
         commands.set_server_enabled(SHOP, enabled=True)
         await it.reach(SHOP, S.READY)
+        commands.start_demo_servers()
+        await it.reach(ServerId("notes"), S.READY)
 
 
 async def test_models(shop: Turncoat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,12 @@
 """The panes of the main screen, and the messages with which they ask it for something."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from textual.message import Message
 
+from tui.model.catalog import PromptView
 from tui.model.servers import ServerId
 
 
@@ -51,12 +52,13 @@ class ShowTool(Message):
 
 
 @dataclass
-class SendPrompt(Message):
-    """Let a server render a prompt and send it to the model."""
+class FillPrompt(Message):
+    """Ask for the arguments of a prompt, then send it; `typed` returns if the user cancels."""
 
     server: ServerId
-    prompt: str
-    arguments: Mapping[str, str]
+    prompt: PromptView
+    values: Mapping[str, str] = field(default_factory=dict)
+    typed: str = ""
 
 
 @dataclass

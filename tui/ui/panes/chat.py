@@ -12,12 +12,14 @@ from textual.widgets import Static, TextArea
 
 from tui.model.chat import TurnPhase, TurnState
 from tui.model.servers import ServerId
+from tui.model.typed import command_name, missing_arguments, typed_arguments
 from tui.store.commands import Commands
 from tui.store.selectors import waiting_text
 from tui.store.state import AppState, Unsent
 from tui.store.state import Transcript as TranscriptState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
+from tui.ui.panes import FillPrompt
 from tui.ui.widgets.chat.completion import CompletionPopup, complete
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.chat.entries import EntryView
@@ -76,7 +78,11 @@ class ChatPane(Vertical):
         yield CompletionPopup()
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, lambda state: state.model, self.welcome.show)
+        self._bridge.watch(
+            self,
+            lambda state: (state.model, state.servers, state.configured),
+            lambda view: self.welcome.show(view[0], view[1], configured=view[2]),
+        )
         self._bridge.watch(self, lambda state: state.conversation.transcript, self._show_transcript)
         self._bridge.watch(self, _work, lambda work: self.working.show(*work))
         self._bridge.watch(self, lambda state: state.conversation.unsent, self._show_unsent)
@@ -106,7 +112,19 @@ class ChatPane(Vertical):
     def _send(self, event: Composer.Sent) -> None:
         event.stop()
         self.transcript.go_to_end()
-        self._commands.send(event.text)
+        if not self._asks_for_arguments(event.text):
+            self._commands.send(event.text)
+
+    def _asks_for_arguments(self, text: str) -> bool:
+        """Open the form for a prompt that lacks arguments; return whether it did."""
+        name = command_name(text)
+        for view in self._bridge.state.servers:
+            for prompt in view.catalog.prompts:
+                values = typed_arguments(text, prompt.arguments) if prompt.name == name else {}
+                if prompt.name == name and missing_arguments(values, prompt.arguments):
+                    self.post_message(FillPrompt(view.id, prompt, values, text))
+                    return True
+        return False
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
         self.transcript.go_to_end()

@@ -1,7 +1,6 @@
 """The prompts pane: the prompts of all servers."""
 
 from collections.abc import Iterable
-from functools import partial
 from typing import ClassVar
 
 from textual.binding import BindingType
@@ -10,7 +9,7 @@ from textual.content import Content
 from tui.model.catalog import Catalog, PromptView
 from tui.model.servers import ServerId
 from tui.ui import keymap
-from tui.ui.panes import InsertText, SendPrompt
+from tui.ui.panes import FillPrompt, InsertText
 from tui.ui.panes.browser import BrowserPane
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, ListEntry
 from tui.ui.widgets.lists.row_list import Row
@@ -47,29 +46,13 @@ class PromptsPane(BrowserPane[OwnedPrompt]):
 
     def choose(self, item: OwnedPrompt) -> None:
         """Open the form for the prompt's arguments, even without any, then send the prompt."""
-        from tui.ui.screens.prompt_arguments import ArgumentsScreen  # noqa: PLC0415 - on first use
-
         server, prompt = item
         if prompt.problem:
             self.notify(f"The prompt cannot be sent: {prompt.problem}.", markup=False)
-            return
-        screen = ArgumentsScreen(
-            self._bridge,
-            self._commands,
-            server,
-            prompt.name,
-            title=f"/{prompt.name}",
-            about=describe_prompt(server, prompt, arguments=False),
-            arguments=prompt.arguments,
-            verb="send",
-        )
-        self.app.push_screen(screen, partial(self._send, server, prompt.name))
+        else:
+            self.post_message(FillPrompt(server, prompt))
 
     def action_insert(self) -> None:
         item = self.entries.current
         if item is not None and not item[1].problem:
             self.post_message(InsertText(f"/{item[1].name} "))
-
-    def _send(self, server: ServerId, prompt: str, arguments: dict[str, str] | None) -> None:
-        if arguments is not None:
-            self.post_message(SendPrompt(server, prompt, arguments))

@@ -27,12 +27,11 @@ READING: Final = "Reading the settings…"
 EMPTY: Final = """\
 No servers yet.
 
-Add them under "mcpServers" in
-
-  ~/.gemini/settings.json
+d  start the two servers of the demo
+e  edit ~/.gemini/settings.json
 
 gemdeck reads the file again when you save it.
-settings.sample.json shows every key."""
+The palette (^P) shows a sample of every key."""
 """Shown if the settings name no server."""
 
 _CATALOG_PANES: Final = {
@@ -63,6 +62,8 @@ class ServersTree(ServerTree):
                 return status is not None and status is not _S.INVALID
             case "log" | "restart_all":
                 return status is not None
+            case "demo_servers":
+                return status is None
             case _:
                 return True
 
@@ -108,6 +109,9 @@ class ServersTree(ServerTree):
 
     def action_sign_in(self) -> None:
         self.notify("gemdeck cannot sign in to servers yet.", title="Sign in", markup=False)
+
+    def action_demo_servers(self) -> None:
+        self._commands.start_demo_servers()
 
     def action_log(self) -> None:
         if self.current is not None:

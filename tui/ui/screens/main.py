@@ -1,5 +1,6 @@
 """The main screen: servers, chat and side pane between the header and the key bar."""
 
+from functools import partial
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -16,9 +17,9 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.notices import Toasts
 from tui.ui.panes import (
+    FillPrompt,
     InsertText,
     PaneName,
-    SendPrompt,
     SendResource,
     ShowPane,
     ShowServer,
@@ -30,6 +31,7 @@ from tui.ui.panes.side import SidePane
 from tui.ui.widgets.chat.history import HistoryStorage
 from tui.ui.widgets.header import DeckHeader
 from tui.ui.widgets.key_bar import KeyBar, hint_line, hints
+from tui.ui.widgets.text.describe import describe_prompt
 
 NARROW: Final = 110
 """Columns below which one pane is shown at a time."""
@@ -158,11 +160,31 @@ class MainScreen(Screen[None]):
         self._bring(self.chat, self.chat.composer)
         self.chat.composer.insert_words(event.text)
 
-    @on(SendPrompt)
-    def _on_send_prompt(self, event: SendPrompt) -> None:
+    @on(FillPrompt)
+    def _on_fill_prompt(self, event: FillPrompt) -> None:
+        """Open the form for the arguments, even without any."""
+        from tui.ui.screens.prompt_arguments import ArgumentsScreen  # noqa: PLC0415 - on first use
+
         event.stop()
-        self._bring(self.chat, self.chat.composer)
-        self.chat.send_prompt(event.server, event.prompt, event.arguments)
+        screen = ArgumentsScreen(
+            self._bridge,
+            self._commands,
+            event.server,
+            event.prompt.name,
+            title=f"/{event.prompt.name}",
+            about=describe_prompt(event.server, event.prompt, arguments=False),
+            arguments=event.prompt.arguments,
+            verb="send",
+        )
+        screen.fill(event.values)
+        self.app.push_screen(screen, partial(self._send_filled, event))
+
+    def _send_filled(self, event: FillPrompt, arguments: dict[str, str] | None) -> None:
+        if arguments is not None:
+            self._bring(self.chat, self.chat.composer)
+            self.chat.send_prompt(event.server, event.prompt.name, arguments)
+        elif event.typed:
+            self.chat.composer.replace_all(event.typed)
 
     @on(SendResource)
     def _on_send_resource(self, event: SendResource) -> None:

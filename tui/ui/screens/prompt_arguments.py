@@ -1,6 +1,6 @@
 """The form for the arguments of a prompt or the variables of a resource template."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from textual import on
@@ -183,6 +183,11 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         self._fit()
         if self.focused is not None:
             self.call_after_refresh(self.focused.scroll_visible, animate=False)
+
+    def fill(self, values: Mapping[str, str]) -> None:
+        """Fill in what is known already."""
+        for row in self._rows:
+            row.line.value = values.get(row.argument.name, "")
 
     def action_send(self) -> None:
         """Return the arguments, unless a required one is missing."""

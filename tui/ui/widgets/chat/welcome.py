@@ -1,5 +1,6 @@
 """The welcome in an empty conversation, and the line that shows the running turn."""
 
+from collections.abc import Sequence
 from time import monotonic
 from typing import Final
 
@@ -7,7 +8,9 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
-from tui.model.chat import BackendKind, ModelView, TurnState
+from tui.model.chat import ModelView, TurnState
+from tui.model.servers import Origin, ServerStatus, ServerView
+from tui.ui.widgets.text.plain import one_line
 
 QUIET_SECONDS: Final = 2
 """Seconds after which the line shows how long the turn has been running."""
@@ -15,8 +18,14 @@ QUIET_SECONDS: Final = 2
 STANDS_IN: Final = "This is the offline demo: no Gemini API key was found. F9 enters one."
 """Shown while the demo stands in for want of a key."""
 
+MAX_EXAMPLES: Final = 3
+"""Suggestions shown."""
+
 _DEMO_EXAMPLES: Final = ("add a note: buy milk", "list my notes")
-_EXAMPLES: Final = ("what can your tools do?", "list the open branches")
+_NO_SERVERS: Final = (
+    ("F2 d", "starts the two servers of the demo"),
+    ("F2 e", "opens ~/.gemini/settings.json in your editor"),
+)
 
 _KEYS: Final = (
     ("↵", "sends"),
@@ -34,23 +43,45 @@ class Welcome(Static):
     def __init__(self) -> None:
         super().__init__(markup=False)
 
-    def show(self, model: ModelView) -> None:
-        examples = _DEMO_EXAMPLES if model.backend is BackendKind.DEMO else _EXAMPLES
-        lines = [
-            *(
-                [Content.styled(STANDS_IN, "$text-warning"), Content("")]
-                if model.needs_setup
-                else ()
-            ),
-            Content.styled("What would you like to do?", "bold"),
-            Content(""),
-            Content.styled("Try", "$foreground 60%"),
-            *(Content.assemble("  ", (example, "$text-primary")) for example in examples),
-            Content(""),
-            Content.styled("Keys", "$foreground 60%"),
-            *(Content.assemble(f"  {key:<8}", (text, "$foreground 60%")) for key, text in _KEYS),
-        ]
-        self.update(Content("\n").join(lines))
+    def show(self, model: ModelView, servers: Sequence[ServerView], *, configured: bool) -> None:
+        """Show what fits the model and the servers, once they are known."""
+        lines = [Content.styled("What would you like to do?", "bold"), Content("")]
+        if model.needs_setup:
+            lines = [Content.styled(STANDS_IN, "$text-warning"), Content(""), *lines]
+        if configured and not servers:
+            lines += [
+                _faint("There are no servers yet."),
+                *map(_key_line, _NO_SERVERS),
+                Content(""),
+            ]
+        elif examples := _examples(servers):
+            lines.append(_faint("Try"))
+            lines += [Content.assemble("  ", (example, "$text-primary")) for example in examples]
+            lines.append(Content(""))
+        self.update(Content("\n").join([*lines, _faint("Keys"), *map(_key_line, _KEYS)]))
+
+
+def _examples(servers: Sequence[ServerView]) -> Sequence[str]:
+    """Suggest messages that call tools that are there."""
+    if any(view.origin is Origin.DEMO for view in servers):
+        return _DEMO_EXAMPLES
+    ready = [view for view in servers if view.status is ServerStatus.READY and view.catalog.tools]
+    words = [f"what can {one_line(view.id)} do?" for view in ready[:1]]
+    for view in ready:
+        for tool in view.catalog.tools:
+            if not tool.problem and not any(p.required for p in tool.parameters):
+                words.append(f"use {one_line(tool.name)} of {one_line(view.id)}")
+                break
+    return words[:MAX_EXAMPLES]
+
+
+def _faint(text: str) -> Content:
+    return Content.styled(text, "$foreground 60%")
+
+
+def _key_line(line: tuple[str, str]) -> Content:
+    key, text = line
+    return Content.assemble(f"  {key:<8}", (text, "$foreground 60%"))
 
 
 class WorkingLine(Static):
