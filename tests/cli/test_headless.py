@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from tests import servers
 from tests.cli.running import environment, finish, notes_server, run, write_settings
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Fail, Say, Stall
@@ -198,3 +199,30 @@ async def test_the_model_of_the_command_line_is_the_one_that_is_asked(gemini: Fa
 
     assert "/models/gemini-2.5-pro:" in gemini.requests[0].path
     assert result.json["model"] == "gemini-2.5-pro"
+
+
+async def test_a_run_waits_for_servers_as_long_as_it_is_told_and_names_those_it_goes_without(
+    gemini: FakeGemini, tmp_path: Path
+) -> None:
+    server = str(Path(servers.__file__).with_name("raw.py"))
+    entry = {"command": sys.executable, "args": [server, "gated"], "cwd": str(tmp_path)}
+    write_settings({"mcpServers": {"late": entry}})
+    gemini.steps = [[Say("Hi.")]]
+
+    result = await run("-p", "hello", "--wait", "0.1", "-o", "json", gemini=gemini)
+
+    assert result.code == 0
+    assert "tools" not in gemini.requests[0].body
+    [warning] = result.json["warnings"]
+    assert warning.startswith("Sent without late, which is still starting.")
+    assert warning in result.stderr
+
+
+async def test_a_command_without_a_prompt_of_that_name_is_no_message(gemini: FakeGemini) -> None:
+    write_settings({"mcpServers": {"notes": notes_server()}})
+
+    result = await run("-p", "/nothing here", "-o", "json", gemini=gemini)
+
+    assert result.code == ExitCode.ERROR
+    assert result.json["error"]["message"] == "There is no command /nothing."
+    assert gemini.requests == []
