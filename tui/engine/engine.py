@@ -205,7 +205,7 @@ class Engine:
 
     # What runs: settings and answers become a plan, and the plan is applied.
 
-    def apply(self, now: Plan) -> None:
+    def _apply(self, now: Plan) -> None:
         """Let servers, rules and questions be those of a plan; what did not change goes on."""
         before, self._plan = self._plan, now
         self._redactor.register(*secrets_of(now.definitions))
@@ -240,7 +240,7 @@ class Engine:
         """Go by what was answered."""
         self._answers = answers
         if self._reading is not None:
-            self.apply(plan(self._reading.settings, self._reading.trust, answers))
+            self._apply(plan(self._reading.settings, self._reading.trust, answers))
 
     def _take_answer(self, question: Question, answer: TrustAnswer) -> None:
         kept = self._trust.keep(question, answer)
