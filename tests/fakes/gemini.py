@@ -82,8 +82,11 @@ class FakeGemini:
         url: Where it serves.
     """
 
-    def __init__(self, steps: Iterable[Sequence[Action]] = ()) -> None:
+    def __init__(
+        self, steps: Iterable[Sequence[Action]] = (), *, keys: Sequence[str] = (KEY,)
+    ) -> None:
         self.steps = list(steps)
+        self._keys = keys
         self.requests: list[Request] = []
         self.checks: list[Request] = []
         self.violations: list[str] = []
@@ -168,7 +171,7 @@ class FakeGemini:
 
     async def _list_models(self, request: Request, answer: "_Answer") -> None:
         self.checks.append(request)
-        if request.headers.get("x-goog-api-key") != KEY:
+        if request.headers.get("x-goog-api-key") not in self._keys:
             await answer.error(_WRONG_KEY)
         else:
             await answer.json({"models": [{"name": "models/gemini-3.8-flash"}]})
@@ -177,7 +180,10 @@ class FakeGemini:
     def _refusal(self, request: Request) -> Fail | None:
         if not request.model:
             return Fail(404, f"no such path: {request.path}")
-        if request.headers.get("x-goog-api-key") != KEY and "authorization" not in request.headers:
+        if (
+            request.headers.get("x-goog-api-key") not in self._keys
+            and "authorization" not in request.headers
+        ):
             return _WRONG_KEY
         try:
             needs_signatures = request.model.startswith(("gemini-3", "gemini-4"))

@@ -13,7 +13,7 @@ import keyring
 import pytest
 from keyring.backend import KeyringBackend
 
-from tests.fakes.gemini import KEY
+from tests.fakes.gemini import KEY, FakeGemini
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually, find_tool
 from tui.engine import model_choice
@@ -22,7 +22,7 @@ from tui.engine.auth.key_store import KeyStore
 from tui.engine.demo import notes_server
 from tui.engine.demo.model import DemoBackend
 from tui.engine.engine import Engine, EngineOptions
-from tui.model.chat import BackendKind, ModelView, TurnOutcome
+from tui.model.chat import BackendKind, TurnOutcome
 from tui.model.events import (
     Event,
     ModelSelected,
@@ -32,8 +32,6 @@ from tui.model.events import (
     TurnFinished,
 )
 
-DEMO = ModelView("demo", BackendKind.DEMO)
-
 
 @asynccontextmanager
 async def started(folder: Path) -> AsyncIterator[tuple[Engine, list[Event]]]:
@@ -42,6 +40,14 @@ async def started(folder: Path) -> AsyncIterator[tuple[Engine, list[Event]]]:
     async with Engine(options, events.append) as engine:
         await engine.start()
         yield engine, events
+
+
+@asynccontextmanager
+async def service(monkeypatch: pytest.MonkeyPatch, *keys: str) -> AsyncIterator[FakeGemini]:
+    """Run a service that accepts these keys."""
+    async with FakeGemini(keys=keys) as fake:
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
+        yield fake
 
 
 def write_notes_server(home: Path) -> None:
@@ -59,7 +65,8 @@ async def test_the_demo_answers_again_with_its_servers_after_a_key(
         before = len(events)
         engine.models.use_demo()
         selected, configured = events[before : before + 2]
-        assert selected == ModelSelected(DEMO)
+        assert isinstance(selected, ModelSelected)
+        assert selected.model.backend is BackendKind.DEMO
         assert isinstance(configured, ServersConfigured)
         assert [view.id for view in configured.servers] == ["notes", "slow"]
         engine.send("hello")
@@ -72,7 +79,10 @@ async def test_staying_with_the_demo_leaves_its_servers_alone(tmp_path: Path) ->
     async with started(tmp_path) as (engine, events):
         before = len(events)
         engine.models.use_demo()
-        assert events[before:] == [ModelSelected(DEMO)]
+        [selected] = events[before:]
+        assert isinstance(selected, ModelSelected)
+        assert selected.model.backend is BackendKind.DEMO
+        assert not selected.model.needs_setup
 
 
 async def test_servers_start_although_there_is_no_model(home: Path, tmp_path: Path) -> None:
@@ -128,7 +138,7 @@ async def test_the_key_that_was_pasted_last_is_kept(
         overtaken.set()
 
     monkeypatch.setattr(KeyStore, "set", slow)
-    async with started(tmp_path) as (engine, _):
+    async with service(monkeypatch, other, KEY), started(tmp_path) as (engine, _):
         engine.models.use_api_key(other)
         await asyncio.to_thread(begun.wait)
         engine.models.use_api_key(KEY)
@@ -176,7 +186,7 @@ async def test_a_key_that_a_keyring_holds_up_does_not_replace_a_later_one(
     monkeypatch.setattr(key_store, "KEYRING_LIMIT", 0.05)
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     first, second = "A" * len(KEY), "B" * len(KEY)
-    async with started(tmp_path) as (engine, events):
+    async with service(monkeypatch, first, second), started(tmp_path) as (engine, events):
         engine.models.use_api_key(first)
         await eventually(lambda: "did not answer" in str(events))
         engine.models.use_api_key(second)
@@ -191,8 +201,9 @@ async def test_a_key_that_is_never_stored_does_not_keep_the_engine(
 ) -> None:
     monkeypatch.setattr(model_choice, "CLOSE_PATIENCE", 0.05)
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
-    async with started(tmp_path) as (engine, _):
-        engine.models.use_api_key("A" * len(KEY))
+    key = "A" * len(KEY)
+    async with service(monkeypatch, key), started(tmp_path) as (engine, _):
+        engine.models.use_api_key(key)
         await asyncio.to_thread(stubborn.asked.wait)
     assert not stubborn.gate.is_set()
     assert stubborn.written == []

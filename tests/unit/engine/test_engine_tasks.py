@@ -5,6 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.fakes.gemini import FakeGemini
 from tests.support.waiting import PATIENCE
 from tui.engine.auth.key_store import KeyStore
 from tui.engine.engine import Engine, EngineOptions
@@ -28,7 +29,8 @@ async def test_a_task_that_breaks_down_is_logged_and_said(
 
     monkeypatch.setattr(KeyStore, "set", broken)
     options = EngineOptions(tmp_path, demo=True)
-    async with Engine(options, hear) as engine:
+    async with FakeGemini(keys=["any"]) as fake, Engine(options, hear) as engine:
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
         await engine.start()
         engine.models.use_api_key("any")
         with anyio.fail_after(PATIENCE):
