@@ -23,7 +23,7 @@ from tui.model.events import (
     SubscriptionChanged,
 )
 from tui.model.servers import ServerId
-from tui.text import clip, sanitize, sanitize_line
+from tui.text import clip, for_model, sanitize, sanitize_line
 
 MAX_RUNNING: Final = 20
 """Most requests at once; further ones are refused."""
@@ -127,7 +127,8 @@ class FeatureCommands:
         except ServerCallError as error:
             self._report_error(f"{command} of {server} was not sent: {error}")
             return
-        self._send(Message(f"{command}\n\n{rendered.shown}", rendered.parts, command, server))
+        shown = f"{command}\n\n{rendered.shown}"
+        self._send(Message(shown, rendered.parts, command, server, rendered.before))
 
     async def _read(self, server: ServerId, uri: str) -> None:
         try:
@@ -147,9 +148,9 @@ class FeatureCommands:
             return
         size = f"{len(reading.content.text):,} characters" if reading.content.text else ""
         what = ", ".join(part for part in (size, *reading.content.blobs) if part) or "empty"
-        shown = f"[{sanitize_line(uri)} of {server}: {what}]"
-        parts = (TextPart(words), *reading.parts) if words else reading.parts
-        self._send(Message(f"{words}\n\n{shown}".strip(), parts, words, server))
+        shown = f"{words}\n\n[{sanitize_line(uri)} of {server}: {what}] {reading.remark}".strip()
+        own = (TextPart(for_model(text.strip())[0]),) if words else ()
+        self._send(Message(shown, (*own, *reading.parts), words, server))
 
     async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         async with self._subscribing[server]:

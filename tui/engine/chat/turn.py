@@ -18,8 +18,10 @@ from tui.engine.chat.step import ModelStep
 from tui.engine.consent.consent import Confirm, TurnRecord
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
+    JsonObject,
     MediaPart,
     OfferedTool,
+    PromptMessage,
     TextPart,
 )
 from tui.engine.mcp.manager import ServerManager
@@ -55,19 +57,21 @@ RefusedTool = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The message that starts a turn. All text is sanitized.
+    """The message that starts a turn. What is shown or returned is sanitized.
 
     Attributes:
         shown: What the transcript shows.
         parts: What the model gets; at least one part.
         unsent: What returns to the composer if the model never answers.
         server: The server whose data the parts contain, or None.
+        before: What was said before it, as a server's prompt has it.
     """
 
     shown: str
-    parts: tuple[TextPart | MediaPart, ...]
+    parts: tuple[TextPart | MediaPart | JsonObject, ...]
     unsent: str
     server: ServerId | None = None
+    before: tuple[PromptMessage, ...] = ()
 
 
 @dataclass
@@ -142,7 +146,7 @@ class Turn:
         """Start the turn. `run` or `abandon` must follow."""
         entry = UserMessage(self._context.new_entry(), self._message.shown)
         self._publish(TurnStarted(self._id, entry, time.monotonic()))
-        self._history.add_user(self._message.parts)
+        self._history.add_user(self._message.parts, self._message.before)
 
     def abandon(self) -> None:
         """End a cancelled turn. A second call does nothing."""

@@ -13,9 +13,8 @@ from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
     JsonObject,
-    MediaPart,
     OfferedTool,
-    TextPart,
+    PromptMessage,
 )
 from tui.engine.mcp.catalog.registry import ToolVisibility
 from tui.engine.mcp.session.era import EraCache
@@ -34,17 +33,6 @@ UNASKED_PERIOD: Final = 3_600.0
 OpenUrl = Callable[[str], Awaitable[bool]]
 """Opens an address in the user's browser; returns whether that worked. Called only after the
 user's consent, with an ASCII address that was shown in full."""
-
-
-@dataclass(frozen=True, slots=True)
-class PromptMessage:
-    """One message of a prompt: its role, ``user`` or ``model``, and its parts.
-
-    Calls and their results are in Gemini's REST form.
-    """
-
-    role: str
-    parts: Sequence[TextPart | MediaPart | JsonObject]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from tui.engine.chat.backends.backend import ModelBackend, ModelChunk, ModelRequ
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import UNSIGNED
 from tui.engine.demo.model import DEMO_MODEL, DemoBackend
-from tui.engine.mcp.catalog.offered_tool import FunctionCall, TextPart
-from tui.engine.mcp.context import Generation, GenerationError, Prompt, PromptMessage
+from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage, TextPart
+from tui.engine.mcp.context import Generation, GenerationError, Prompt
 from tui.model.chat import BackendKind
 
 ASK = Prompt((PromptMessage("user", (TextPart("x"),)),), (), "", 5)
@@ -103,7 +103,7 @@ async def test_a_model_that_never_answers_is_given_up(monkeypatch: pytest.Monkey
 
 async def test_calls_of_the_past_are_signed_where_the_model_wants_it() -> None:
     calls = [{"functionCall": {"name": "a"}}, {"functionCall": {"name": "b"}}]
-    prompt = Prompt((PromptMessage("model", calls),), (), "", 5)
+    prompt = Prompt((PromptMessage("model", (*calls,)),), (), "", 5)
     backend = Scripted(text("x", "STOP"), model="gemini-3-pro")
     await generate(backend, prompt)
     [asked] = backend.asked

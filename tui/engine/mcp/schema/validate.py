@@ -121,22 +121,22 @@ def _check_unique(validator: Validator, value: object, instance: object, schema:
         return
     seen: set[str] = set()
     for item in instance:
-        text = json.dumps(_as_json_compares(item), sort_keys=True)
+        text = json.dumps(as_json_compares(item), sort_keys=True)
         if text in seen:
             yield jsonschema.ValidationError(f"the item {text} occurs more than once")
             return
         seen.add(text)
 
 
-def _as_json_compares(value: object) -> object:
+def as_json_compares(value: object) -> object:
     """Normalize numbers that JSON Schema treats as equal, such as 1 and 1.0."""
     match value:
         case float() if value.is_integer():
             return int(value)
         case list():
-            return [_as_json_compares(item) for item in value]
+            return [as_json_compares(item) for item in value]
         case dict():
-            return {name: _as_json_compares(item) for name, item in value.items()}
+            return {name: as_json_compares(item) for name, item in value.items()}
         case _:
             return value
 
