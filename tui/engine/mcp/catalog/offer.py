@@ -78,6 +78,7 @@ class Tool:
         schema: Its input schema as the server wrote it.
         definition_hash: SHA-256 (hex) of `definition`.
         definition: Its definition as JSON text.
+        output_schema: Its output schema as the server wrote it, or None.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Tool:
     schema: JsonObject
     definition_hash: str
     definition: str = ""
+    output_schema: JsonObject | None = None
 
     @property
     def is_usable(self) -> bool:
@@ -216,6 +218,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
     title = _text(item, "title") or _text(_object(item.get("annotations")), "title")
     description = _text(item, "description")
     definition = definition_text(item)
+    output_schema = _object(item.get("outputSchema"))
     view = ToolView(
         id=_NO_ID,
         name=sanitize_line(item["name"], MAX_NAME),
@@ -226,7 +229,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         claims=_claims(_object(item.get("annotations"))),
         problem=problem,
         left_out=left_out,
-        output_schema=_pretty(output) if (output := _object(item.get("outputSchema"))) else "",
+        output_schema=_pretty(output_schema) if output_schema else "",
         has_icons=_has_icons(item),
     )
     return Tool(
@@ -237,6 +240,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         schema=schema if isinstance(schema, dict) else {},
         definition_hash=_hash(definition),
         definition=definition,
+        output_schema=output_schema or None,
     )
 
 

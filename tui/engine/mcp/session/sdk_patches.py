@@ -9,6 +9,7 @@ hundreds of thousands of values. So structured content bypasses it, unused parts
 any other reply is limited in size.
 """
 
+import json
 import logging
 import warnings
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED
-from tui.text import sanitize_line
+from tui.text import clip, sanitize_line
 
 JsonObject = dict[str, Any]
 
@@ -31,6 +32,9 @@ MAX_VALUES: Final = 50_000
 
 MAX_META_VALUES: Final = 1_000
 """Values of a result's ``_meta`` that are kept."""
+
+MAX_ERROR_DATA: Final = 8_000
+"""Characters of an error's ``data`` that are shown."""
 
 _HELD: Final = "held"
 _ROLES: Final = ("user", "assistant")
@@ -122,6 +126,18 @@ def _plain_block(block: JsonObject) -> JsonObject:
         names = ("uri", "mimeType", "text", "blob")
         plain["resource"] = {name: resource[name] for name in names if name in resource}
     return plain
+
+
+def error_words(error: MCPError) -> str:
+    """Return an error of the server in words, with its code and its data; not sanitized."""
+    words = f"{error.error.message} (error {error.code})"
+    data = error.error.data
+    if data is None:
+        return words
+    if not is_light(data, MAX_META_VALUES):
+        return f"{words}; its data is too complex to be shown"
+    said = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    return f"{words}; its data: {clip(said, MAX_ERROR_DATA)}"
 
 
 def silence() -> None:
