@@ -125,10 +125,11 @@ class Engine:
 
     def _make_context(self, open_url: OpenUrl, state: Path | None) -> ClientContext:
         """Say what servers may use of us; without a user nothing that has to be asked for."""
+        generator = backend_generator(self._backend, self._publish)
         return ClientContext(
             self._publish,
             self.desk,
-            generator=backend_generator(self._backend) if self.desk.attended else None,
+            generator=generator if self.desk.attended else None,
             open_url=open_url,
             workspaces=(self._options.folder,),
             client_version=__version__,
@@ -188,7 +189,10 @@ class Engine:
             return self._first
         read = partial(read_settings, self._opened, self._options.model)
         self._first = first = await in_daemon_thread(read)
-        self._context.max_result_size = first.settings.gemdeck.max_result_size
+        settings = first.settings.gemdeck
+        self._context.max_result_size = settings.max_result_size
+        self._context.max_tools = settings.max_tools
+        self._context.gives_instructions = settings.server_instructions
         await asyncio.to_thread(self._enablement.load)
         await self._access.open(self.servers)
         for problem in first.settings.problems:

@@ -6,6 +6,9 @@ from typing import Final
 DEFAULT_RESULT_SIZE: Final = 50_000
 """Default for the characters of one tool result that the model gets."""
 
+DEFAULT_MAX_TOOLS: Final = 400
+"""Default for the number of tools that the model is offered."""
+
 _MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}")
 
 

@@ -16,7 +16,6 @@ from tui.model.chat import (
     ToolCallStatus,
     TurnPhase,
     TurnState,
-    Usage,
 )
 from tui.model.requests import PendingRequest
 from tui.model.servers import TROUBLED, UNDECIDED, ServerId, ServerView
@@ -73,6 +72,8 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             one = frozenset({(server, uri)})
             changed = state.subscriptions | one if subscribed else state.subscriptions - one
             return replace(state, subscriptions=changed)
+        case e.InstructionsSent(texts):
+            return replace(state, instructions=MappingProxyType(dict(texts)))
         case e.LogLevelChanged(server, level):
             return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
         case e.FolderTrustChanged(trust):
@@ -142,7 +143,7 @@ def _reduce_conversation(
         case e.QueueChanged(length):
             return replace(conversation, queued=length)
         case e.UsageReported(usage):
-            return replace(conversation, usage=usage)
+            return replace(conversation, usage=conversation.usage.plus(usage))
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
             return _reduce_turn(conversation, event)
         case _:
@@ -160,6 +161,7 @@ def _reduce_turn(
             return replace(
                 conversation,
                 turn=TurnState(turn, TurnPhase.WAITING, time),
+                usage=conversation.usage.cleared(),
                 transcript=replace(settled, live=(*settled.live, message)),
                 unsent=None,
             )
@@ -181,7 +183,7 @@ def _reduce_turn(
             )
         case e.ConversationCleared():
             cleared = replace(transcript, settled=(), live=(), epoch=transcript.epoch + 1)
-            usage = Usage(context_limit=conversation.usage.context_limit)
+            usage = replace(conversation.usage.cleared(), context=0)
             return replace(conversation, transcript=cleared, turn=None, unsent=None, usage=usage)
 
 

@@ -14,7 +14,9 @@ from tui.engine.chat.backends.known_models import signs_calls, takes_media_in_re
 from tui.engine.chat.calls import CallRunner, StepCall
 from tui.engine.chat.finish import Finish, malformed_call
 from tui.engine.chat.history import FunctionResponse, History
+from tui.engine.chat.refused_media import drop_refused
 from tui.engine.chat.step import ModelStep
+from tui.engine.chat.system_instruction import Instructions, bounded, compose
 from tui.engine.consent.consent import Confirm, TurnRecord
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
@@ -34,8 +36,15 @@ from tui.model.chat import (
     TurnPhase,
     UserMessage,
 )
-from tui.model.events import ChatNoticeAdded, TurnFinished, TurnPhaseChanged, TurnStarted
+from tui.model.events import (
+    ChatNoticeAdded,
+    InstructionsSent,
+    TurnFinished,
+    TurnPhaseChanged,
+    TurnStarted,
+)
 from tui.model.servers import ServerId
+from tui.text import sanitize_line
 
 MAX_MALFORMED_CALLS: Final = 2
 """How often a step is repeated because its tool call was malformed.
@@ -89,6 +98,7 @@ class TurnContext:
         history: The conversation so far.
         refused: Tools this model refused.
         numbers: Source of turn and entry numbers.
+        instructions: What servers say about themselves, as it was sent last.
     """
 
     backend: ModelBackend
@@ -101,6 +111,7 @@ class TurnContext:
     history: History = field(default_factory=History)
     refused: set[RefusedTool] = field(default_factory=set)
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+    instructions: Instructions = ()
 
     def new_entry(self) -> EntryId:
         return EntryId(f"e{next(self.numbers)}")
@@ -213,7 +224,7 @@ class Turn:
     async def _run_step(self, offered: dict[str, OfferedTool]) -> None:
         """Complete one step in `_step`; refused tools are removed from `offered`."""
         malformed = refused = 0
-        has_waited = False
+        has_waited = has_dropped = False
         while True:
             self._step = self._new_step()
             self._set_phase(TurnPhase.WAITING)
@@ -227,6 +238,8 @@ class Turn:
                 if error.refused_tool in offered and refused < MAX_REFUSED_TOOLS:
                     refused += 1
                     self._exclude_tool(offered.pop(error.refused_tool), error)
+                elif not has_dropped and self._drop_refused(error):
+                    has_dropped = True
                 elif self._may_retry(error) and not has_waited and wait is not None:
                     has_waited = True
                     self._notify(Severity.WARNING, str(error), f"Trying again in {wait:.0f} s.")
@@ -253,11 +266,27 @@ class Turn:
         text = f"{tool.server} · {tool.view.name} is not offered: {error}"
         self._notify(Severity.WARNING, text, error.advice)
 
+    def _drop_refused(self, error: ModelError) -> bool:
+        """Take the media out because of which a request was refused, and say so."""
+        if not error.refused_content:
+            return False
+        contents = self._history.contents
+        dropped = drop_refused(contents, error.refused_content, self._accepted)
+        if dropped:
+            text = f"{error} It goes out once more without {' and '.join(dict.fromkeys(dropped))}."
+            self._notify(Severity.WARNING, sanitize_line(text))
+        return bool(dropped)
+
     def _request(self, offered: Mapping[str, OfferedTool]) -> ModelRequest:
+        context = self._context
+        said = bounded(context.tools.instructions())
+        if said != context.instructions:
+            context.instructions = said
+            self._publish(InstructionsSent(said))
         return ModelRequest(
             contents=self._history.contents,
             declarations=[tool.declaration for tool in offered.values()],
-            system_instruction=self._context.system_instruction,
+            system_instruction=compose(context.system_instruction, said),
         )
 
     async def _answer_calls(

@@ -22,6 +22,7 @@ from tests.unit.engine.mcp.support import (
     script,
 )
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallError
+from tui.engine.mcp.session import listing
 from tui.model.chat import Progress
 from tui.model.events import CatalogChanged, ServersConfigured
 from tui.model.servers import ServerId
@@ -319,7 +320,10 @@ async def test_all_pages_are_read() -> None:
         ("fat_pages", 4, "is too long"),
     ],
 )
-async def test_pages_without_end_end(behaviour: str, count: int, word: str) -> None:
+async def test_pages_without_end_end(
+    behaviour: str, count: int, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "MAX_ITEMS", 100)
     async with running(script("raw", behaviour)) as (manager, watcher):
         await watcher.until("raw", S.READY)
         assert len(manager.offered_tools()) == count
