@@ -52,7 +52,7 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             old = {view.id: view for view in state.servers}
             servers = tuple(_keep_failure(view, old.get(view.id)) for view in event.servers)
             return replace(state, servers=servers, configured=True)
-        case e.ServerStatusChanged() | e.CatalogChanged() | e.ServerLogged():
+        case e.ServerStatusChanged() | e.CatalogChanged() | e.ServerLogged() | e.InstructionsSent():
             return _reduce_server(state, event)
         case e.ModelSelected(model):
             return replace(state, model=model)
@@ -72,8 +72,6 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             one = frozenset({(server, uri)})
             changed = state.subscriptions | one if subscribed else state.subscriptions - one
             return replace(state, subscriptions=changed)
-        case e.InstructionsSent(texts):
-            return replace(state, instructions=MappingProxyType(dict(texts)))
         case e.LogLevelChanged(server, level):
             return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
         case e.FolderTrustChanged(trust):
@@ -99,9 +97,12 @@ def _with_request(
 
 
 def _reduce_server(
-    state: AppState, event: e.ServerStatusChanged | e.CatalogChanged | e.ServerLogged
+    state: AppState,
+    event: e.ServerStatusChanged | e.CatalogChanged | e.ServerLogged | e.InstructionsSent,
 ) -> AppState:
     match event:
+        case e.InstructionsSent(texts):
+            return replace(state, instructions=MappingProxyType(dict(texts)))
         case e.ServerStatusChanged(server, status, failure, retry_at, info):
             return _with_server(
                 state,
