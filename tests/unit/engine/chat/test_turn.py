@@ -5,7 +5,6 @@ from typing import Any
 
 import anyio
 import pytest
-from tui.engine.chat.turn import Message
 
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import (
@@ -22,6 +21,7 @@ from tests.fakes.gemini_script import (
 )
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.chat.support import chatting, make_tool, text_result
+from tui.engine.chat.turn import Message
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult
 from tui.model.chat import ModelText, Severity, Thought, ToolCallStatus, TurnOutcome
 from tui.model.events import (
