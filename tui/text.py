@@ -1,7 +1,8 @@
 """Sanitize external text: from servers, models, settings files, URLs and exceptions.
 
 Every external string passes `sanitize` (or `sanitize_line`) once, where it enters, so that it
-cannot move the cursor, write to the clipboard or hide text.
+cannot move the cursor, write to the clipboard or hide text. Data for the model passes `for_model`
+instead, which leaves it as it is but for hidden commands.
 """
 
 import re
@@ -37,6 +38,17 @@ _CLEAN: Final = re.compile(
 
 _BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5")
 """Characters that are letters or symbols by category but invisible."""
+
+_HIDDEN: Final = re.compile(
+    r"""
+    (?P<flag> \U0001f3f4                       # a black flag, the tags of a region in it ...
+        (?: [\U000e0061-\U000e007a]{2} | [\U000e0030-\U000e0039]{3} )
+        [\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,4} \U000e007f )  # ... and the end
+    | [\u202d\u202e\u2066-\u2069\U000e0000-\U000e007f]
+    """,
+    re.VERBOSE,
+)
+"""What a reader cannot see but a model obeys: bidi overrides, bidi isolates, tags outside flags."""
 
 _ZERO_WIDTH_JOINER: Final = "\u200d"
 _EMOJI_PRESENTATION: Final = "\ufe0f"
@@ -76,6 +88,24 @@ def sanitize_line(text: str, limit: int = MAX_LINE) -> str:
     return clip(" ".join(sanitize(text, limit * 4).split()), limit)
 
 
+def for_model(text: str) -> tuple[str, int]:
+    """Return data for the model: the same text with hidden commands spelled out, and their number.
+
+    Only bidi overrides, bidi isolates and tags outside the emoji of a region's flag are hidden
+    commands; they become ``⟨U+202E⟩``. Anything else stays, since the model may write it back.
+    """
+    count = 0
+
+    def spell_out(found: re.Match[str]) -> str:
+        nonlocal count
+        if found["flag"]:
+            return found[0]
+        count += 1
+        return _spelled(found[0])
+
+    return _HIDDEN.sub(spell_out, text), count
+
+
 def is_shown_whole(name: str, limit: int = MAX_LINE) -> bool:
     """Return whether `sanitize_line` leaves a name unchanged."""
     return bool(name) and sanitize_line(name, limit) == name
@@ -92,11 +122,12 @@ def clip(text: str, limit: int) -> str:
 
 
 def clip_middle(text: str, head: int, tail: int) -> str:
-    """Keep the first `head` and the last `tail` characters, and say how many were cut."""
-    left_out = len(text) - head - tail
-    if left_out <= 0:
+    """Keep the first `head` and the last `tail` characters, and say which ones were cut."""
+    end = len(text) - tail
+    if end <= head:
         return text
-    return f"{text[:head]}\n… [{left_out} characters omitted] …\n{text[-tail:]}"
+    left_out = f"characters {head + 1:,} to {end:,} of {len(text):,} are left out"
+    return f"{text[:head]}\n… [{left_out}] …\n{text[end:]}"
 
 
 def _rewrite(text: str) -> str:
@@ -118,7 +149,7 @@ def _rewrite(text: str) -> str:
         ):
             revealed += 1
             if revealed <= MAX_REVEALED:
-                pieces.append(f"⟨U+{ord(character):04X}⟩")
+                pieces.append(_spelled(character))
             before = ""
             continue
         before = _visible(character, category)
@@ -126,6 +157,10 @@ def _rewrite(text: str) -> str:
     if revealed > MAX_REVEALED:
         pieces.append(f"⟨+{revealed - MAX_REVEALED} invisible⟩")
     return "".join(pieces)
+
+
+def _spelled(character: str) -> str:
+    return f"⟨U+{ord(character):04X}⟩"
 
 
 def _visible(character: str, category: str) -> str:

@@ -7,7 +7,7 @@ import json
 import re
 import struct
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from socket import SO_LINGER, SOL_SOCKET
 from typing import Final, Self
@@ -66,12 +66,18 @@ class Request:
         return contents
 
 
+Step = Sequence[Action] | Callable[[Request], Sequence[Action]]
+"""What the model does on one request."""
+
+
 class ClientGoneError(Exception):
     """The client closed the connection before the answer ended."""
 
 
 class FakeGemini:
     """Serves `steps` one a request, in order; without a step left it says "(no step left)".
+
+    A step may be a function of the request.
 
     Attributes:
         steps: The steps left.
@@ -82,9 +88,7 @@ class FakeGemini:
         url: Where it serves.
     """
 
-    def __init__(
-        self, steps: Iterable[Sequence[Action]] = (), *, keys: Sequence[str] = (KEY,)
-    ) -> None:
+    def __init__(self, steps: Iterable[Step] = (), *, keys: Sequence[str] = (KEY,)) -> None:
         self.steps = list(steps)
         self._keys = keys
         self.requests: list[Request] = []
@@ -193,7 +197,8 @@ class FakeGemini:
         return None
 
     async def _play(self, answer: "_Answer") -> None:
-        actions = self.steps.pop(0) if self.steps else (Say("(no step left)"),)
+        step = self.steps.pop(0) if self.steps else (Say("(no step left)"),)
+        actions = step(self.requests[-1]) if callable(step) else step
         for action in actions:
             match action:
                 case Sleep(seconds):

@@ -83,7 +83,9 @@ async def test_a_reference_server_can_be_used_for_all_it_offers(
         # Some list all tools only once they have heard of the roots.
         await eventually(lambda: counts(stage, reference) == reference.counts)
         tools = stage.watcher.catalog(reference.name).tools
-        assert [tool.problem for tool in tools if tool.problem] == []
+        tasks = ["it runs only as a task, which gemdeck does not support"]
+        problems = [tool.problem for tool in tools if tool.problem]
+        assert problems == (tasks if reference.name.startswith("everything") else [])
         await call_tool(stage.manager, reference.call, tmp_path)
         features = stage.features(reference.name)
         await use_texts(features, reference)

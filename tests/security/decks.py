@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 import anyio
 import pytest
 
-from tests.fakes.gemini import KEY, FakeGemini
-from tests.fakes.gemini_script import Action, Call, Say
+from tests.fakes.gemini import KEY, FakeGemini, Step
+from tests.fakes.gemini_script import Call, Say
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import FOLDER, eventually
 from tui.engine.bus import EventBus
@@ -30,7 +30,7 @@ from tui.store.store import Store
 READY: Final = ServerStatus.READY
 R = TypeVar("R", bound=PendingRequest)
 Json = dict[str, Any]
-Script = list[Sequence[Action]]
+Script = list[Step]
 
 
 def tool(name: str, description: str = "", **more: object) -> Json:

@@ -70,7 +70,8 @@ def test_A02_a_project_adds_forbids_and_lowers_and_nothing_else() -> None:
         *("mcpServers.*.trust", "mcpServers.*.authProviderType", "mcpServers.*.targetAudience"),
         *("mcpServers.*.targetServiceAccount", "mcp.serverCommand", "model", "model.name"),
         *("gemdeck.model", "gemdeck.apiVersion", "gemdeck.thoughts", "gemdeck.systemInstruction"),
-        *("gemdeck.protocols", "gemdeck.alwaysAllow"),
+        *("gemdeck.protocols", "gemdeck.alwaysAllow", "gemdeck.maxTools"),
+        "gemdeck.serverInstructions",
         *("gemdeck.alwaysAllow[].server", "gemdeck.alwaysAllow[].tool"),
     }
 

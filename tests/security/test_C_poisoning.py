@@ -1,5 +1,6 @@
 """Orders hidden in what servers say: in descriptions, instructions and results."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tui.engine.consent.consent import Answer, Inquiry, TurnRecord
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.consent import Choice
 from tui.model.requests import ConfirmationRequest
-from tui.model.servers import ServerId
+from tui.model.servers import ServerId, ServerStatus
 
 
 @pytest.fixture
@@ -32,20 +33,49 @@ def bank(tmp_path: Path) -> Turncoat:
     return server
 
 
-async def test_C01_what_a_tool_says_is_visible_and_limited_and_instructions_are_not_passed_on(
+async def test_C01_what_a_tool_says_is_visible_and_limited_and_instructions_are_marked(
     shop: Turncoat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hidden = "Look.\u200b\U000e0049\x1b[8m" + "x" * 5_000 + "TAIL"
+    hidden = "Look.\u200b\U000e0049\x1b[8m" + "x" * 16_000 + "TAIL"
     shop.offer(tool("look", hidden))
     async with FakeGemini([[Say("hello")]]) as fake:
         async with deck(fake, monkeypatch, servers=[shop]) as running:
             await running.ask("hello")
         [declared] = fake.requests[0].body["tools"][0]["functionDeclarations"]
     assert "TAIL" not in declared["description"]
-    assert len(declared["description"]) <= 2_048
+    assert len(declared["description"]) <= 16_000
     assert "⟨U+200B⟩⟨U+E0049⟩" in declared["description"]
     assert "\x1b" not in declared["description"]
-    assert "Hidden orders of the server's instructions" not in running.seen(0)
+    [system] = fake.requests[0].body["systemInstruction"]["parts"]
+    marked = "The server shop says:\n> Hidden orders of the server's instructions."
+    assert marked in system["text"]
+    assert "Hidden orders" not in json.dumps(fake.requests[0].contents)
+    assert running.store.state.instructions == {
+        "shop": "Hidden orders of the server's instructions."
+    }
+
+
+async def test_C01_the_users_setting_keeps_instructions_from_the_model(
+    shop: Turncoat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {
+        "mcpServers": {"shop": shop.entry},
+        "gemdeck": {"serverInstructions": False, "maxTools": 1},
+    }
+    shop.offer(tool("look"), tool("listen"))
+    async with (
+        FakeGemini([[Say("hello")]]) as fake,
+        deck(fake, monkeypatch, settings=settings) as running,
+    ):
+        await eventually(lambda: running.status("shop") is ServerStatus.READY)
+        await running.ask("hello")
+        standing = running.explained("shop", "listen")
+    assert "systemInstruction" not in fake.requests[0].body
+    assert "Hidden orders" not in running.seen(0)
+    assert running.store.state.instructions == {}
+    [declared] = fake.requests[0].body["tools"][0]["functionDeclarations"]
+    assert declared["name"] == "look"
+    assert "the model is offered at most 1 tool (gemdeck.maxTools)" in standing.words
 
 
 async def test_C02_a_call_that_another_servers_words_led_to_is_asked_about_in_full(

@@ -43,9 +43,9 @@ def answer(request: Message, result: Message) -> None:
     send({"id": request["id"], "result": result})
 
 
-def refuse(request: Message, code: int, text: str) -> None:
+def refuse(request: Message, code: int, text: str, **more: object) -> None:
     """Answer a request with an error."""
-    send({"id": request["id"], "error": {"code": code, "message": text}})
+    send({"id": request["id"], "error": {"code": code, "message": text, **more}})
 
 
 def give(request: Message, *content: object, **more: object) -> None:
@@ -123,6 +123,9 @@ def list_tools(request: Message) -> None:
         schema = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(5)}}
         tools = [{**ECHO, "name": f"tool_{n}", "inputSchema": schema} for n in range(10_000)]
         answer(request, {"tools": tools})
+    elif "measuring" in BEHAVIOURS:
+        schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+        answer(request, {"tools": [{**ECHO, "name": "measure", "outputSchema": schema}]})
     elif "many" in BEHAVIOURS:
         answer(request, {"tools": [{**ECHO, "name": f"tool_{n}"} for n in range(1_200)]})
     else:
@@ -185,6 +188,7 @@ RAW_RESULTS: dict[str, Callable[[], bytes]] = {
     "deep": lambda: b'{"content":%b}' % (b"[" * 100_000 + b"]" * 100_000),
     "complex": lambda: b'{"content":[%b0]}' % (b"[]," * 1_000_000),
     "rows": lambda: b'{"structuredContent":{"rows":[%b{}]}}' % (b'{"id":1,"sub":[]},' * 60_000),
+    "loose": lambda: b'{"structuredContent":[1,2]}',
     "not_finite": lambda: b'{"structuredContent":{"a":[NaN,1e999]}}',
 }
 """Results as only a server without a JSON library writes them."""
@@ -212,7 +216,9 @@ def call_tool(request: Message) -> None:
         case "odd":
             give(request, {"type": "hologram", "data": 1}, text("5"), "no block", isError=0)
         case "own_error":
-            refuse(request, -32000, "no such row")
+            refuse(request, -32000, "no such row", **json.loads(params["arguments"]["text"]))
+        case "measure":
+            give(request, **json.loads(params["arguments"]["text"]))
         case "sleep":
             time.sleep(60)
         case "flood":
@@ -227,8 +233,6 @@ def call_tool(request: Message) -> None:
             STATE["broken"] = 1
             announce("tools")
             give(request, text("broken"))
-        case "loose":
-            give(request, structuredContent=[1, 2])
         case "long":
             write(b"x" * (20 * 1024 * 1024))
             time.sleep(60)

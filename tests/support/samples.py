@@ -125,6 +125,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.SubscriptionChanged(SERVER, "notes://all", subscribed=True),
         e.ArgumentCompleted("token-1", ("home", "hello")),
         e.LogLevelChanged(SERVER, "warning"),
+        e.InstructionsSent(((SERVER, "Ask before you write."),)),
         e.FolderTrustChanged(FolderTrust.TRUSTED),
         e.GrantsChanged((grant,)),
         e.ToolRuleChanged(SERVER, "ab", "add_note", "cd", "revoke"),

@@ -218,7 +218,7 @@ def test_clip_marks_what_it_cut() -> None:
 
 def test_clip_middle_keeps_both_ends() -> None:
     assert clip_middle("abcdef", 3, 3) == "abcdef"
-    assert clip_middle("abcdefgh", 3, 3) == "abc\n… [2 characters omitted] …\nfgh"
+    assert clip_middle("abcdefgh", 3, 3) == "abc\n… [characters 4 to 5 of 8 are left out] …\nfgh"
 
 
 @pytest.mark.parametrize(

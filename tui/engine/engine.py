@@ -115,7 +115,7 @@ class Engine:
         self._first_starts = FirstStarts(self.servers)
         self.features = FeatureCommands(self.servers, self._context, publish, self._send_message)
         self._first: Reading | None = None
-        self._typed = TypedMessages(self.servers, self.features, self._say, publish)
+        self._typed = TypedMessages(self.servers, self.features, self._send_message, publish)
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
         self._answers = Answers()
@@ -128,10 +128,11 @@ class Engine:
 
     def _make_context(self, open_url: OpenUrl, state: Path | None) -> ClientContext:
         """Say what servers may use of us; without a user nothing that has to be asked for."""
+        generator = backend_generator(self._backend, self._publish)
         return ClientContext(
             self._publish,
             self.desk,
-            generator=backend_generator(self._backend) if self.desk.attended else None,
+            generator=generator if self.desk.attended else None,
             open_url=open_url,
             workspaces=(self._options.folder,),
             client_version=__version__,
@@ -195,6 +196,8 @@ class Engine:
         self._context.max_result_size = settings.max_result_size
         patience = self._options.server_patience
         self._first_starts.patience = settings.wait_for_servers if patience is None else patience
+        self._context.max_tools = settings.max_tools
+        self._context.gives_instructions = settings.server_instructions
         await asyncio.to_thread(self._enablement.load)
         await self._access.open(self.servers)
         for problem in first.settings.problems:
@@ -331,9 +334,6 @@ class Engine:
             self._typed.send(text)
         else:
             self.models.return_unsent(text, conversation)
-
-    def _say(self, text: str) -> None:
-        self._conversations[MAIN].send(text)
 
     def _send_message(self, message: Message) -> None:
         """Send a message whose form for the model differs from the shown one."""

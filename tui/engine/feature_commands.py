@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tui.engine.bus import Publish
 from tui.engine.chat.turn import Message
-from tui.engine.mcp.catalog.offered_tool import Completion, MediaPart, TextPart
+from tui.engine.mcp.catalog.offered_tool import Completion, JsonObject, MediaPart, TextPart
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
@@ -23,7 +23,7 @@ from tui.model.events import (
     SubscriptionChanged,
 )
 from tui.model.servers import ServerId
-from tui.text import clip, sanitize, sanitize_line
+from tui.text import clip, for_model, sanitize, sanitize_line
 
 MAX_RUNNING: Final = 20
 """Most requests at once; further ones are refused."""
@@ -130,7 +130,8 @@ class FeatureCommands:
         except ServerCallError as error:
             self._report_error(f"{command} of {server} was not sent: {error}")
             return False
-        self._send(Message(f"{command}\n\n{rendered.shown}", rendered.parts, command, (server,)))
+        shown = f"{command}\n\n{rendered.shown}"
+        self._send(Message(shown, rendered.parts, command, (server,), rendered.before))
         return True
 
     async def _read(self, server: ServerId, uri: str) -> None:
@@ -144,8 +145,10 @@ class FeatureCommands:
     async def deliver_resources(self, wanted: Sequence[tuple[ServerId, str]], text: str) -> bool:
         """Read resources and send them with a text; return whether they were sent."""
         words = sanitize(text).strip()
-        shown, parts = [words] if words else [], [TextPart(words)] if words else []
-        read: list[TextPart | MediaPart] = []
+        shown: list[str] = [words] if words else []
+        parts: list[TextPart | MediaPart | JsonObject] = []
+        if words:
+            parts.append(TextPart(for_model(text.strip())[0]))
         for server, uri in wanted:
             try:
                 reading = await self._servers.features(server).read_resource(uri)
@@ -155,10 +158,10 @@ class FeatureCommands:
                 return False
             size = f"{len(reading.content.text):,} characters" if reading.content.text else ""
             what = ", ".join(part for part in (size, *reading.content.blobs) if part) or "empty"
-            shown.append(f"[{sanitize_line(uri)} of {server}: {what}]")
-            read += reading.parts
+            shown.append(f"[{sanitize_line(uri)} of {server}: {what}] {reading.remark}".strip())
+            parts += reading.parts
         servers = tuple(dict.fromkeys(server for server, _ in wanted))
-        self._send(Message("\n\n".join(shown), (*parts, *read), words, servers))
+        self._send(Message("\n\n".join(shown), tuple(parts), words, servers))
         return True
 
     async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from tui.engine.bus import Publish
+from tui.engine.chat.turn import Message
 from tui.engine.feature_commands import FeatureCommands
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.tasks import TaskSet
@@ -31,7 +32,7 @@ class TypedMessages:
     Args:
         servers: The servers.
         features: Renders prompts and reads resources.
-        say: Sends a text to the model as it is.
+        send: Sends a message to the model.
         publish: Takes notices, and messages that come back.
     """
 
@@ -39,12 +40,12 @@ class TypedMessages:
         self,
         servers: ServerManager,
         features: FeatureCommands,
-        say: Callable[[str], None],
+        send: Callable[[Message], None],
         publish: Publish,
     ) -> None:
         self._servers = servers
         self._features = features
-        self._say = say
+        self._deliver = send
         self._publish = publish
         self._tasks = TaskSet("a message could not be sent")
         self._last: asyncio.Task[None] | None = None
@@ -115,6 +116,12 @@ class TypedMessages:
         if catalog is None:
             return False
         return bool(catalog.templates) or any(r.uri == uri for r in catalog.resources)
+
+    def _say(self, text: str) -> None:
+        """Send a text to the model as it is."""
+        message = Message.of_text(text)
+        if message.shown.strip():
+            self._deliver(message)
 
     def _return(self, text: str, words: str, advice: str = "") -> None:
         """Give a message back that was not sent, and say why."""

@@ -13,8 +13,11 @@ from typing import Any, Final
 from tui.model.bounded_json import JsonError, read_object
 from tui.text import clip, sanitize, sanitize_line
 
-MAX_ARGUMENTS: Final = 256 * 1024
-"""Longest arguments of a call, in characters of JSON; nobody could review longer ones."""
+MAX_ARGUMENTS: Final = 320 * 1024
+"""Longest arguments of a call, in characters of JSON; nobody could review longer ones.
+
+A tool's result of the default size fits in, even if JSON writes each character as six.
+"""
 
 MAX_DEPTH: Final = 200
 """Deepest nesting of edited arguments."""

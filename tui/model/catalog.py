@@ -124,9 +124,13 @@ class ResourceContent:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The features of one server, in the server's order."""
+    """The features of one server, in the server's order.
+
+    `excess` are the tools that the model is not offered because there are too many.
+    """
 
     tools: tuple[ToolView, ...] = ()
     prompts: tuple[PromptView, ...] = ()
     resources: tuple[ResourceView, ...] = ()
     templates: tuple[ResourceTemplateView, ...] = ()
+    excess: frozenset[ToolId] = frozenset()

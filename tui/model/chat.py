@@ -124,17 +124,33 @@ Entry = UserMessage | ModelText | Thought | ToolCall | ChatNotice
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts of the last model step, from the service.
+    """Token counts of one request or of several, from the service.
 
-    `prompt` covers the whole conversation, so it is also how full the context is, whose size is
-    `context_limit` (0 if unknown).
+    `context` is how full the context is after the last one, and `context_limit` its size; 0 if
+    unknown.
     """
 
     prompt: int = 0
     output: int = 0
     thoughts: int = 0
     cached: int = 0
+    context: int = 0
     context_limit: int = 0
+
+    def plus(self, other: "Usage") -> "Usage":
+        """Add the counts of a later request."""
+        return Usage(
+            self.prompt + other.prompt,
+            self.output + other.output,
+            self.thoughts + other.thoughts,
+            self.cached + other.cached,
+            other.context or self.context,
+            other.context_limit or self.context_limit,
+        )
+
+    def cleared(self) -> "Usage":
+        """Return no counts, with the state of the context."""
+        return Usage(context=self.context, context_limit=self.context_limit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,13 @@ class CatalogChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class InstructionsSent:
+    """The model got these instructions of servers with its last request."""
+
+    texts: tuple[tuple[ServerId, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ServerLogged:
     """A server wrote log lines; batched, oldest first."""
 
@@ -210,7 +217,7 @@ class ToolCallProgressed(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class UsageReported(ConversationEvent):
-    """The service reported the token counts of the last step."""
+    """The service reported the token counts of one request."""
 
     usage: Usage
 
@@ -360,6 +367,7 @@ Event = (
     | SubscriptionChanged
     | ArgumentCompleted
     | LogLevelChanged
+    | InstructionsSent
     | FolderTrustChanged
     | GrantsChanged
     | ToolRuleChanged

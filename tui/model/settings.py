@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic.alias_generators import to_camel
 
 from tui.model.servers import ProtocolEra
-from tui.model.settings_rules import DEFAULT_RESULT_SIZE, MAX_WAIT
+from tui.model.settings_rules import DEFAULT_MAX_TOOLS, DEFAULT_RESULT_SIZE, MAX_WAIT
 from tui.model.settings_types import (
     Flag,
     Headers,
@@ -40,6 +40,9 @@ MAX_TIMEOUT: Final = 2_147_483_647
 
 MAX_TOOL_CALLS: Final = 1_000
 """Largest value of `maxToolCalls`."""
+
+MAX_OFFERED_TOOLS: Final = 10_000
+"""Largest value of `maxTools`."""
 
 MIN_RESULT_SIZE: Final = 1_000
 """Smallest value of `maxResultSize`, in characters."""
@@ -270,6 +273,18 @@ class GemdeckSettings(_Section):
         le=MAX_RESULT_SIZE,
         description="Most characters of one tool result for the model. Of a longer one it gets "
         "the beginning and the end.",
+    )
+    max_tools: WholeNumber = Field(
+        DEFAULT_MAX_TOOLS,
+        ge=1,
+        le=MAX_OFFERED_TOOLS,
+        description="Most tools the model is offered, of all servers together. Those of the first "
+        "servers come first; the others are listed with the reason.",
+    )
+    server_instructions: Flag = Field(
+        True,
+        description="Send what servers say about themselves to the model with every request, "
+        "marked as the servers' words.",
     )
     api_version: str = Field(
         "v1beta",

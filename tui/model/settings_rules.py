@@ -9,6 +9,9 @@ DEFAULT_RESULT_SIZE: Final = 50_000
 MAX_WAIT: Final = 600
 """Largest value of `waitForServers`, in seconds."""
 
+DEFAULT_MAX_TOOLS: Final = 400
+"""Default for the number of tools that the model is offered."""
+
 _MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}")
 
 

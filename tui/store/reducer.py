@@ -16,7 +16,6 @@ from tui.model.chat import (
     ToolCallStatus,
     TurnPhase,
     TurnState,
-    Usage,
 )
 from tui.model.requests import PendingRequest
 from tui.model.servers import TROUBLED, UNDECIDED, ServerId, ServerView
@@ -53,7 +52,7 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             old = {view.id: view for view in state.servers}
             servers = tuple(_keep_failure(view, old.get(view.id)) for view in event.servers)
             return replace(state, servers=servers, configured=True)
-        case e.ServerStatusChanged() | e.CatalogChanged() | e.ServerLogged():
+        case e.ServerStatusChanged() | e.CatalogChanged() | e.ServerLogged() | e.InstructionsSent():
             return _reduce_server(state, event)
         case e.ModelSelected(model):
             return replace(state, model=model)
@@ -98,9 +97,12 @@ def _with_request(
 
 
 def _reduce_server(
-    state: AppState, event: e.ServerStatusChanged | e.CatalogChanged | e.ServerLogged
+    state: AppState,
+    event: e.ServerStatusChanged | e.CatalogChanged | e.ServerLogged | e.InstructionsSent,
 ) -> AppState:
     match event:
+        case e.InstructionsSent(texts):
+            return replace(state, instructions=MappingProxyType(dict(texts)))
         case e.ServerStatusChanged(server, status, failure, retry_at, info):
             return _with_server(
                 state,
@@ -142,7 +144,7 @@ def _reduce_conversation(
         case e.QueueChanged(length):
             return replace(conversation, queued=length)
         case e.UsageReported(usage):
-            return replace(conversation, usage=usage)
+            return replace(conversation, usage=conversation.usage.plus(usage))
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
             return _reduce_turn(conversation, event)
         case _:
@@ -160,6 +162,7 @@ def _reduce_turn(
             return replace(
                 conversation,
                 turn=TurnState(turn, TurnPhase.WAITING, time),
+                usage=conversation.usage.cleared(),
                 transcript=replace(settled, live=(*settled.live, message)),
                 unsent=None,
             )
@@ -181,7 +184,7 @@ def _reduce_turn(
             )
         case e.ConversationCleared():
             cleared = replace(transcript, settled=(), live=(), epoch=transcript.epoch + 1)
-            usage = Usage(context_limit=conversation.usage.context_limit)
+            usage = replace(conversation.usage.cleared(), context=0)
             return replace(conversation, transcript=cleared, turn=None, unsent=None, usage=usage)
 
 

@@ -61,7 +61,7 @@ class ConversationState:
         transcript: Its entries.
         turn: The running turn, or None.
         queued: Number of messages waiting for its end.
-        usage: Tokens of the last model step.
+        usage: Tokens of all requests since the last turn began.
         unsent: Text to return to the composer.
     """
 
@@ -91,6 +91,7 @@ class AppState:
         subscriptions: Subscribed resources, as (server, URI).
         completion: The last completion of an argument, or None.
         log_levels: The log level set for each server.
+        instructions: The instructions of servers that the model got with the last request.
         folder_trust: The trust of the workspace folder.
         grants: The rules on tools, newest first.
         standing: The last requested explanation of a tool's permission, or None.
@@ -114,6 +115,7 @@ class AppState:
     subscriptions: frozenset[tuple[ServerId, str]] = frozenset()
     completion: "ArgumentCompleted | None" = None
     log_levels: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
+    instructions: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
     folder_trust: FolderTrust = FolderTrust.UNKNOWN
     grants: tuple[GrantView, ...] = ()
     standing: ToolStanding | None = None

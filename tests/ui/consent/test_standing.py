@@ -159,7 +159,7 @@ def header(trust: FolderTrust, width: int = 120) -> str:
         ready=3,
         meant=4,
         discovery=Discovery.COMPLETED,
-        usage=Usage(prompt=12_400, context_limit=1_000_000),
+        usage=Usage(context=12_400, context_limit=1_000_000),
     )
     return header_content(view, width).plain
 

@@ -210,7 +210,7 @@ def full_store(*, retry_at: float | None = None) -> Store:
     log(store, GIT, "Starting", "Serving ~/shop")
     log(store, WEATHER, "ModuleNotFoundError: No module named 'pandas'", severity=Severity.ERROR)
     store.dispatch(ModelSelected(ModelView("gemini-3.8-flash", BackendKind.GEMINI)))
-    store.dispatch(UsageReported(Usage(prompt=12_400, context_limit=1_000_000)))
+    store.dispatch(UsageReported(Usage(prompt=12_400, context=12_400, context_limit=1_000_000)))
     return store
 
 

@@ -7,14 +7,14 @@ from textual.widgets import TextArea
 
 from tests.ui.harness import NARROW, running
 from tests.ui.shell import decks
-from tui.model.catalog import Catalog, ResourceTemplateView
-from tui.model.events import CatalogChanged
+from tui.model.catalog import Catalog, ResourceTemplateView, ToolId, ToolView
+from tui.model.events import CatalogChanged, InstructionsSent
 from tui.model.servers import ServerId
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.prompts import PromptsPane
 from tui.ui.panes.resources import ResourcesPane, mention
 from tui.ui.panes.tools import ToolsPane
-from tui.ui.screens.details import DetailsScreen
+from tui.ui.screens.details import DetailsScreen, ServerDetailsScreen
 from tui.ui.screens.prompt_arguments import ArgumentsScreen
 from tui.ui.widgets.lists.filter_list import FilterLine, ListEntry, matching
 from tui.ui.widgets.lists.row_list import Row, RowList
@@ -52,6 +52,21 @@ async def test_tools_of_all_servers_are_listed_with_the_details_of_one() -> None
         for word in ("List branches", "repo_path", "string", "required", "claims: read-only"):
             assert word in deck.text
         assert "not offered" in deck.text
+
+
+async def test_tools_beyond_the_budget_of_the_model_are_marked() -> None:
+    store = decks.full_store()
+    tools = (ToolView(ToolId("near"), "near"), ToolView(ToolId("far"), "far"))
+    catalog = Catalog(tools=tools, excess=frozenset({ToolId("far")}))
+    store.dispatch(CatalogChanged(decks.GIT, catalog))
+    store.dispatch(InstructionsSent(((decks.GIT, "Ask before you write."),)))
+    async with running(store) as deck:
+        await deck.press("f3")
+        rows = {entry.row.label: entry.row.tail for entry in deck.one(ToolsPane).entries.shown}
+        assert (rows["near"], rows["far"]) == ("", "not offered")
+        await deck.press("f2", "enter")
+        assert deck.on_top(ServerDetailsScreen)
+        assert "Instructions, sent to the model" in deck.text
 
 
 async def test_typing_narrows_the_list_and_names_come_before_descriptions() -> None:

@@ -12,7 +12,7 @@ from tests.unit.engine.mcp.support import call, eventually
 from tui.engine import feature_commands as module
 from tui.engine.chat.turn import Message
 from tui.engine.feature_commands import FeatureCommands
-from tui.engine.mcp.catalog.offered_tool import TextPart
+from tui.engine.mcp.catalog.offered_tool import PromptMessage, TextPart
 from tui.model.catalog import ResourceContent
 from tui.model.events import (
     ArgumentCompleted,
@@ -60,7 +60,11 @@ async def test_a_prompt_is_shown_as_its_command_and_sent_as_rendered() -> None:
         command = '/greet --name="Ada \\"A\\"" --mood="brief"'
         assert message.unsent == command
         assert message.shown.startswith(f'{command}\n\n[user]\nGreet Ada "A", be brief.')
-        assert message.parts[1] == TextPart('Greet Ada "A", be brief.')
+        assert message.before == (
+            PromptMessage("user", (TextPart('Greet Ada "A", be brief.'),)),
+            PromptMessage("model", (TextPart("How formal?"),)),
+        )
+        assert message.parts == (TextPart("[Resource memo://x]"), TextPart("be polite"))
 
 
 async def test_a_prompt_that_fails_says_so_and_sends_nothing() -> None:

@@ -83,9 +83,8 @@ def test_what_is_for_the_audit_log_leaves_the_state_alone(kind: type) -> None:
 )
 def test_every_event_changes_the_state_and_not_the_snapshot_before(kind: type) -> None:
     before = populated_state()
-    mappings = {
-        name: dict(getattr(before, name)) for name in ("logs", "log_levels", "conversations")
-    }
+    mapped = ("logs", "log_levels", "conversations", "instructions")
+    mappings = {name: dict(getattr(before, name)) for name in mapped}
     names = set(AppState.__slots__) - set(mappings)
     kept = {name: copy.deepcopy(getattr(before, name)) for name in names}
 
@@ -288,6 +287,16 @@ def test_text_that_never_arrived_is_kept_until_the_next_message() -> None:
     again = after(started, e.TurnFinished(TurnId("2"), TurnOutcome.FAILED, "again please"))
     assert isinstance(again.conversation.unsent, Unsent)
     assert again.conversation.unsent != failed.conversation.unsent
+
+
+def test_usage_adds_up_the_requests_of_a_turn() -> None:
+    one = e.UsageReported(Usage(10, 2, 1, 4, context=10, context_limit=1_000))
+    other = e.UsageReported(Usage(5, 2))  # beside the conversation
+    turn = e.TurnStarted(TurnId("2"), UserMessage(EntryId("u"), "x"), 1.0)
+    state = after(populated_state(), turn, one, one, other)
+    assert state.conversation.usage == Usage(25, 6, 2, 8, context=10, context_limit=1_000)
+    state = after(state, e.TurnStarted(TurnId("3"), UserMessage(EntryId("v"), "y"), 1.0))
+    assert state.conversation.usage == Usage(context=10, context_limit=1_000)
 
 
 def test_a_new_conversation_is_empty_and_told_from_the_old_one() -> None:

@@ -10,7 +10,7 @@ from tui.engine.chat.turn import Message, Turn, TurnContext
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.chat import Severity
 from tui.model.events import ConversationCleared, Notice, NoticeRaised, QueueChanged
-from tui.text import clip, sanitize
+from tui.text import clip, for_model, sanitize
 
 MAX_QUEUED: Final = 20
 """Most messages queued behind the running turn."""
@@ -71,9 +71,9 @@ class Conversation:
 
     def send(self, text: str) -> None:
         """Send a message. While a turn runs, up to `MAX_QUEUED` messages wait."""
-        clean = sanitize(text)
-        if clean.strip():
-            self.send_message(Message(clean, (TextPart(clean),), clean))
+        shown = sanitize(text)
+        if shown.strip():
+            self.send_message(Message(shown, (TextPart(for_model(text)[0]),), shown))
 
     def send_message(self, message: Message) -> None:
         """Send a message whose content for the model differs from what is shown; see `send`."""

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
+from tui.engine.bus import Publish
 from tui.engine.chat.backends.backend import (
     ModelBackend,
     ModelError,
@@ -16,17 +18,23 @@ from tui.engine.chat.history import UNSIGNED, wire_parts
 from tui.engine.chat.step import ModelStep
 from tui.engine.mcp.context import Generation, GenerationError, Generator, Prompt
 from tui.model.chat import EntryId
+from tui.model.events import Event, UsageReported
 
 GENERATION_TIMEOUT: Final = 300.0
 """Timeout of one generation, in seconds."""
 
 
-def backend_generator(current: Callable[[], ModelBackend | None]) -> Generator:
+def backend_generator(current: Callable[[], ModelBackend | None], publish: Publish) -> Generator:
     """Return a generator that uses the backend that is current at each request.
 
     Args:
         current: Returns the backend, or None if there is none.
+        publish: Takes the token counts.
     """
+
+    def count(event: Event) -> None:
+        if isinstance(event, UsageReported):  # outside the conversation: its context stays as it is
+            publish(replace(event, usage=replace(event.usage, context=0, context_limit=0)))
 
     def model() -> str:
         backend = current()
@@ -38,7 +46,7 @@ def backend_generator(current: Callable[[], ModelBackend | None]) -> Generator:
             raise GenerationError("No model has been chosen yet.")
         try:
             async with asyncio.timeout(GENERATION_TIMEOUT):
-                return await _generate(backend, _request(prompt, backend.model))
+                return await _generate(backend, _request(prompt, backend.model), count)
         except ModelError as error:
             raise GenerationError(str(error), error.advice) from error
         except TimeoutError:
@@ -65,8 +73,8 @@ def _request(prompt: Prompt, model: str) -> ModelRequest:
     )
 
 
-async def _generate(backend: ModelBackend, request: ModelRequest) -> Generation:
-    step = ModelStep(lambda _event: None, lambda: EntryId(""), lambda: None)
+async def _generate(backend: ModelBackend, request: ModelRequest, publish: Publish) -> Generation:
+    step = ModelStep(publish, lambda: EntryId(""), lambda: None)
     await step.stream(backend, request)
     text = "".join(part["text"] for part in step.gathered.parts if "text" in part)
     if step.finish_reason == "MAX_TOKENS" and request.max_output_tokens is not None:

@@ -8,7 +8,13 @@ from typing import Any, Final
 
 from tui.engine.chat.backends.backend import WireContent, WirePart
 from tui.engine.chat.retention import forget_old
-from tui.engine.mcp.catalog.offered_tool import FunctionCall, MediaPart, TextPart
+from tui.engine.mcp.catalog.offered_tool import (
+    FunctionCall,
+    JsonObject,
+    MediaPart,
+    PromptMessage,
+    TextPart,
+)
 from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 from tui.text import clip_middle
 
@@ -59,8 +65,13 @@ class History:
     max_result_size: int = DEFAULT_RESULT_SIZE
     contents: list[_Wire] = field(default_factory=list)
 
-    def add_user(self, parts: Iterable[TextPart | MediaPart]) -> None:
-        """Start a turn with the user's message and its attachments."""
+    def add_user(
+        self,
+        parts: Iterable[TextPart | MediaPart | JsonObject],
+        before: Iterable[PromptMessage] = (),
+    ) -> None:
+        """Start a turn with the user's message; `before` is what a prompt has said before it."""
+        self.contents += [{"role": m.role, "parts": wire_parts(m.parts)} for m in before]
         self.contents.append({"role": "user", "parts": wire_parts(parts)})
         forget_old(self.contents)
 

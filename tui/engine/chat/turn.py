@@ -14,12 +14,16 @@ from tui.engine.chat.backends.known_models import signs_calls, takes_media_in_re
 from tui.engine.chat.calls import CallRunner, StepCall
 from tui.engine.chat.finish import Finish, malformed_call
 from tui.engine.chat.history import FunctionResponse, History
+from tui.engine.chat.refused_media import drop_refused
 from tui.engine.chat.step import ModelStep
+from tui.engine.chat.system_instruction import Instructions, bounded, compose
 from tui.engine.consent.consent import Confirm, TurnRecord
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
+    JsonObject,
     MediaPart,
     OfferedTool,
+    PromptMessage,
     TextPart,
 )
 from tui.engine.mcp.manager import ServerManager
@@ -32,8 +36,15 @@ from tui.model.chat import (
     TurnPhase,
     UserMessage,
 )
-from tui.model.events import ChatNoticeAdded, TurnFinished, TurnPhaseChanged, TurnStarted
+from tui.model.events import (
+    ChatNoticeAdded,
+    InstructionsSent,
+    TurnFinished,
+    TurnPhaseChanged,
+    TurnStarted,
+)
 from tui.model.servers import ServerId
+from tui.text import sanitize_line
 
 MAX_MALFORMED_CALLS: Final = 2
 """How often a step is repeated because its tool call was malformed.
@@ -55,19 +66,21 @@ RefusedTool = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The message that starts a turn. All text is sanitized.
+    """The message that starts a turn. What is shown or returned is sanitized.
 
     Attributes:
         shown: What the transcript shows.
         parts: What the model gets; at least one part.
         unsent: What returns to the composer if the model never answers.
         servers: The servers whose data the parts contain.
+        before: What was said before it, as a server's prompt has it.
     """
 
     shown: str
-    parts: tuple[TextPart | MediaPart, ...]
+    parts: tuple[TextPart | MediaPart | JsonObject, ...]
     unsent: str
     servers: tuple[ServerId, ...] = ()
+    before: tuple[PromptMessage, ...] = ()
 
 
 @dataclass
@@ -86,6 +99,7 @@ class TurnContext:
         history: The conversation so far.
         refused: Tools this model refused.
         numbers: Source of turn and entry numbers.
+        instructions: What servers say about themselves, as it was sent last.
     """
 
     backend: ModelBackend
@@ -98,6 +112,7 @@ class TurnContext:
     history: History = field(default_factory=History)
     refused: set[RefusedTool] = field(default_factory=set)
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+    instructions: Instructions = ()
 
     def new_entry(self) -> EntryId:
         return EntryId(f"e{next(self.numbers)}")
@@ -143,7 +158,7 @@ class Turn:
         """Start the turn. `run` or `abandon` must follow."""
         entry = UserMessage(self._context.new_entry(), self._message.shown)
         self._publish(TurnStarted(self._id, entry, time.monotonic()))
-        self._history.add_user(self._message.parts)
+        self._history.add_user(self._message.parts, self._message.before)
 
     def abandon(self) -> None:
         """End a cancelled turn. A second call does nothing."""
@@ -218,7 +233,7 @@ class Turn:
     async def _run_step(self, offered: dict[str, OfferedTool]) -> None:
         """Complete one step in `_step`; refused tools are removed from `offered`."""
         malformed = refused = 0
-        has_waited = False
+        has_waited = has_dropped = False
         while True:
             self._step = self._new_step()
             self._set_phase(TurnPhase.WAITING)
@@ -232,6 +247,8 @@ class Turn:
                 if error.refused_tool in offered and refused < MAX_REFUSED_TOOLS:
                     refused += 1
                     self._exclude_tool(offered.pop(error.refused_tool), error)
+                elif not has_dropped and self._drop_refused(error):
+                    has_dropped = True
                 elif self._may_retry(error) and not has_waited and wait is not None:
                     has_waited = True
                     self._notify(Severity.WARNING, str(error), f"Trying again in {wait:.0f} s.")
@@ -258,11 +275,27 @@ class Turn:
         text = f"{tool.server} · {tool.view.name} is not offered: {error}"
         self._notify(Severity.WARNING, text, error.advice)
 
+    def _drop_refused(self, error: ModelError) -> bool:
+        """Take the media out because of which a request was refused, and say so."""
+        if not error.refused_content:
+            return False
+        contents = self._history.contents
+        dropped = drop_refused(contents, error.refused_content, self._accepted)
+        if dropped:
+            text = f"{error} It goes out once more without {' and '.join(dict.fromkeys(dropped))}."
+            self._notify(Severity.WARNING, sanitize_line(text))
+        return bool(dropped)
+
     def _request(self, offered: Mapping[str, OfferedTool]) -> ModelRequest:
+        context = self._context
+        said = bounded(context.tools.instructions())
+        if said != context.instructions:
+            context.instructions = said
+            self._publish(InstructionsSent(said))
         return ModelRequest(
             contents=self._history.contents,
             declarations=[tool.declaration for tool in offered.values()],
-            system_instruction=self._context.system_instruction,
+            system_instruction=compose(context.system_instruction, said),
         )
 
     async def _answer_calls(

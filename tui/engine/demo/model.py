@@ -61,7 +61,7 @@ class DemoBackend:
         asked = [request.system_instruction, list(request.contents), list(request.declarations)]
         yield ModelChunk(
             finish_reason="STOP" if text == full_text else "MAX_TOKENS",
-            usage=Usage(prompt=_tokens(asked), output=_tokens([text, call])),
+            usage=Usage(prompt := _tokens(asked), _tokens([text, call]), context=prompt),
         )
 
     async def check(self) -> None:

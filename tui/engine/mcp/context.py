@@ -13,9 +13,8 @@ from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
     JsonObject,
-    MediaPart,
     OfferedTool,
-    TextPart,
+    PromptMessage,
 )
 from tui.engine.mcp.catalog.registry import ToolVisibility
 from tui.engine.mcp.session.era import EraCache
@@ -23,7 +22,7 @@ from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.events import Event
 from tui.model.servers import ServerId
-from tui.model.settings_rules import DEFAULT_RESULT_SIZE
+from tui.model.settings_rules import DEFAULT_MAX_TOOLS, DEFAULT_RESULT_SIZE
 
 MAX_UNASKED: Final = 10
 """Prompts of one server within `UNASKED_PERIOD` that go to the model without asking."""
@@ -34,17 +33,6 @@ UNASKED_PERIOD: Final = 3_600.0
 OpenUrl = Callable[[str], Awaitable[bool]]
 """Opens an address in the user's browser; returns whether that worked. Called only after the
 user's consent, with an ASCII address that was shown in full."""
-
-
-@dataclass(frozen=True, slots=True)
-class PromptMessage:
-    """One message of a prompt: its role, ``user`` or ``model``, and its parts.
-
-    Calls and their results are in Gemini's REST form.
-    """
-
-    role: str
-    parts: Sequence[TextPart | MediaPart | JsonObject]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +150,8 @@ class ClientContext:
         eras: Remembers which servers speak which era of the protocol.
         zygote: Forks the parents of stdio servers; the manager of the servers closes it.
         max_result_size: Characters of text in one result that go to the model.
+        gives_instructions: Whether the model gets what servers say about themselves.
+        max_tools: Most tools that the model is offered.
         takes_call: Returns whether a call with exactly these arguments was allowed, and uses
             that permission up. By default no call runs.
     """
@@ -180,4 +170,6 @@ class ClientContext:
     eras: EraCache = field(default_factory=EraCache)
     zygote: Zygote = field(default_factory=Zygote)
     max_result_size: int = DEFAULT_RESULT_SIZE
+    gives_instructions: bool = True
+    max_tools: int = DEFAULT_MAX_TOOLS
     takes_call: Callable[[OfferedTool, JsonObject], bool] = lambda _tool, _arguments: False

@@ -27,8 +27,14 @@ from tui.engine.mcp.supervisor import Connect, Supervisor
 from tui.engine.settings.servers.definitions import ServerDefinition, shown_target
 from tui.engine.tasks import TaskSet
 from tui.model.catalog import Catalog, ToolView
-from tui.model.chat import Progress
-from tui.model.events import CatalogChanged, ServersConfigured, ServerStatusChanged
+from tui.model.chat import Progress, Severity
+from tui.model.events import (
+    CatalogChanged,
+    Notice,
+    NoticeRaised,
+    ServersConfigured,
+    ServerStatusChanged,
+)
 from tui.model.servers import ServerId, ServerStatus, ServerView
 
 if TYPE_CHECKING:
@@ -85,7 +91,12 @@ class ServerManager:
         self._supervisors: dict[ServerId, Supervisor] = {}
         self._tasks = TaskSet("a server's supervisor broke down")
         self._running: dict[Supervisor, asyncio.Task[None]] = {}
-        self._registry = Registry(lambda server: self._live(server) is not None, context.visibility)
+        self._registry = Registry(
+            lambda server: self._live(server) is not None,
+            context.visibility,
+            lambda: context.max_tools,
+            lambda server: self._status(server) in _RETURNING,
+        )
         self._catalogs: dict[ServerId, Catalog] = {}
         self._changed = asyncio.Event()
         self._closed = False
@@ -179,6 +190,12 @@ class ServerManager:
 
     def offered_tools(self) -> Sequence[OfferedTool]:
         return self._registry.offered()
+
+    def instructions(self) -> Sequence[tuple[ServerId, str]]:
+        if not self._context.gives_instructions:
+            return ()
+        ready = (s for s in self._supervisors.values() if s.live is not None)
+        return [(s.id, s.info.instructions) for s in ready if s.info and s.info.instructions]
 
     async def call_tool(
         self,
@@ -277,6 +294,8 @@ class ServerManager:
                 supervisor.info,
             )
         )
+        self._registry.count_again()
+        self._publish_catalogs()
 
     def _offer_changed(self, supervisor: Supervisor, offer: ServerOffer) -> None:
         """Publish each catalog that a new offer changes."""
@@ -304,6 +323,9 @@ class ServerManager:
             if catalog != self._catalogs.get(server):
                 self._catalogs[server] = catalog
                 self._publish(CatalogChanged(server, catalog))
+        if words := self._registry.new_excess():
+            advice = "Leave out tools (excludeTools), disable a server or raise gemdeck.maxTools."
+            self._publish(NoticeRaised(Notice(Severity.WARNING, words, advice)))
 
     async def _connect(self) -> Connect:
         """Return the function that makes connections; imported when the first server starts."""

@@ -43,13 +43,14 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedTool]]:
         for tool in catalog.tools:
+            is_withheld = bool(tool.problem) or tool.id in catalog.excess
             yield ListEntry(
                 item=(server, tool),
                 row=Row(
                     server,
                     tool.name,
-                    tail=_mark(tool),
-                    faint=bool(tool.problem) or tool.changed,
+                    tail="changed" if tool.changed else "not offered" if is_withheld else "",
+                    faint=is_withheld or tool.changed,
                 ),
                 label=f"{server}:{tool.name} {tool.title}".lower(),
                 text=tool.description[:MAX_SEARCHED].lower(),
@@ -107,10 +108,3 @@ class ToolsPane(BrowserPane[OwnedTool]):
     def _on_grants(self, _: tuple[GrantView, ...]) -> None:
         self._asked = None
         self._explain()
-
-
-def _mark(tool: ToolView) -> str:
-    """Return a word for why the model does not have a tool."""
-    if tool.changed:
-        return "changed"
-    return "not offered" if tool.problem else ""

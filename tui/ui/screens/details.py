@@ -56,7 +56,7 @@ class ServerDetailsScreen(DetailsScreen):
         view = find_server(state, self._server)
         if view is None:
             return Content("This server is no longer in the settings.")
-        return describe_server(view, monotonic())
+        return describe_server(view, monotonic(), state.instructions.get(self._server, ""))
 
 
 class ToolDetailsScreen(DetailsScreen):

@@ -122,7 +122,7 @@ def _lefts(view: HeaderView, room: int) -> Iterator[list[Field]]:
 
 
 def _right(view: HeaderView, waiting: str = "") -> list[Field]:
-    tokens = count(view.usage.prompt)
+    tokens = count(view.usage.context)
     if view.usage.context_limit:
         tokens += f"/{count(view.usage.context_limit)}"
     fields: list[Field] = [

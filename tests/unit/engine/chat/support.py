@@ -140,9 +140,13 @@ class InProcessTools(ServerManager):
     tools: list[OfferedTool] = field(default_factory=list)
     runs: dict[str, Run] = field(default_factory=dict)
     called: list[tuple[str, JsonObject]] = field(default_factory=list)
+    said: Sequence[tuple[ServerId, str]] = ()
 
     def offered_tools(self) -> Sequence[OfferedTool]:
         return tuple(self.tools)
+
+    def instructions(self) -> Sequence[tuple[ServerId, str]]:
+        return self.said
 
     def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:  # noqa: ARG002 - none here
         return None

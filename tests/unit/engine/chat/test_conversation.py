@@ -228,7 +228,8 @@ async def test_a_message_may_be_shown_in_another_form_than_the_model_gets() -> N
         MediaPart("application/x-odd", "AAAA"),
         MediaPart("image/png", "A" * (MAX_RESPONSE_MEDIA + 4)),
     )
-    steps: list[tuple[Action, ...]] = [(Say("fine"),), (Fail(400, "INVALID_ARGUMENT", "no"),)]
+    refused = (Fail(400, "INVALID_ARGUMENT", "no"),)
+    steps: list[tuple[Action, ...]] = [(Say("fine"),), refused, refused]
     async with FakeGemini(steps) as fake, chatting(fake) as chat:
         for _ in range(2):
             chat.conversation.send_message(Message("/greet Ada", parts, "/greet"))

@@ -5,15 +5,17 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from tui.engine.bus import Publish
 from tui.engine.chat import generation as module
 from tui.engine.chat import step
 from tui.engine.chat.backends.backend import ModelBackend, ModelChunk, ModelRequest
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import UNSIGNED
 from tui.engine.demo.model import DEMO_MODEL, DemoBackend
-from tui.engine.mcp.catalog.offered_tool import FunctionCall, TextPart
-from tui.engine.mcp.context import Generation, GenerationError, Prompt, PromptMessage
-from tui.model.chat import BackendKind
+from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage, TextPart
+from tui.engine.mcp.context import Generation, GenerationError, Prompt
+from tui.model.chat import BackendKind, Usage
+from tui.model.events import Event, UsageReported
 
 ASK = Prompt((PromptMessage("user", (TextPart("x"),)),), (), "", 5)
 
@@ -48,8 +50,10 @@ def text(words: str, reason: str = "") -> ModelChunk:
     return ModelChunk(({"text": words},), finish_reason=reason)
 
 
-async def generate(backend: ModelBackend, prompt: Prompt = ASK) -> Generation:
-    return await backend_generator(lambda: backend).generate(prompt)
+async def generate(
+    backend: ModelBackend, prompt: Prompt = ASK, publish: Publish = lambda _: None
+) -> Generation:
+    return await backend_generator(lambda: backend, publish).generate(prompt)
 
 
 async def test_text_is_gathered_and_thoughts_are_not() -> None:
@@ -105,7 +109,7 @@ async def test_a_model_that_never_answers_is_given_up(monkeypatch: pytest.Monkey
 
 async def test_calls_of_the_past_are_signed_where_the_model_wants_it() -> None:
     calls = [{"functionCall": {"name": "a"}}, {"functionCall": {"name": "b"}}]
-    prompt = Prompt((PromptMessage("model", calls),), (), "", 5)
+    prompt = Prompt((PromptMessage("model", (*calls,)),), (), "", 5)
     backend = Scripted(text("x", "STOP"), model="gemini-3-pro")
     await generate(backend, prompt)
     [asked] = backend.asked
@@ -115,15 +119,22 @@ async def test_calls_of_the_past_are_signed_where_the_model_wants_it() -> None:
     assert "thoughtSignature" not in calls[0]
 
 
+async def test_the_tokens_of_a_generation_are_counted_without_its_context() -> None:
+    usage = Usage(prompt=5, output=2, context=5, context_limit=1_000)
+    told: list[Event] = []
+    await generate(Scripted(ModelChunk(({"text": "x"},), "STOP", usage=usage)), ASK, told.append)
+    assert told == [UsageReported(Usage(prompt=5, output=2))]
+
+
 async def test_without_a_model_there_is_an_error() -> None:
-    generator = backend_generator(lambda: None)
+    generator = backend_generator(lambda: None, lambda _: None)
     assert generator.model() == ""
     with pytest.raises(GenerationError, match="No model"):
         await generator.generate(ASK)
 
 
 async def test_the_demo_keeps_to_the_tokens_it_is_given() -> None:
-    generator = backend_generator(DemoBackend)
+    generator = backend_generator(DemoBackend, lambda _: None)
     generation = await generator.generate(ASK)
     assert generation.model == generator.model() == DEMO_MODEL
     assert generation.is_cut

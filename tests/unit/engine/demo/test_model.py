@@ -216,7 +216,7 @@ async def test_a_huge_result_is_clipped() -> None:
     await talk.say("list my notes")
     text = await talk.answer({"output": "line\n" * 20_000})
     assert len(text) < 6_000
-    assert "characters omitted" in text
+    assert "are left out] …" in text
 
 
 async def test_media_and_empty_results_are_said_plainly() -> None:

@@ -91,11 +91,44 @@ def test_text_of_a_server_is_sanitised_and_its_raw_name_kept_for_calls() -> None
     assert tool.view.description == tool.description == "ab"
 
 
-def test_at_most_a_thousand_tools_are_read_and_the_rest_is_told() -> None:
-    tools = read(*({**ECHO, "name": f"t{n}"} for n in range(1_200))).tools
-    assert [tool.name for tool in tools if tool.is_usable] == [f"t{n}" for n in range(1_000)]
+def test_at_most_ten_thousand_tools_are_read_and_the_rest_is_told() -> None:
+    tools = read(*({**ECHO, "name": f"t{n}"} for n in range(10_200))).tools
+    assert [tool.name for tool in tools if tool.is_usable] == [f"t{n}" for n in range(10_000)]
     [rest] = [tool.view for tool in tools if not tool.is_usable]
-    assert (rest.name, rest.problem) == ("(200 more tools)", "of one server 1,000 tools are taken")
+    assert (rest.name, rest.problem) == ("(200 more tools)", "of one server 10,000 tools are taken")
+
+
+def test_a_long_description_is_cut_with_a_mark() -> None:
+    whole, long = read(
+        {**ECHO, "name": "a", "description": "x" * 16_000},
+        {**ECHO, "name": "b", "description": "x" * 20_000},
+    ).tools
+    assert whole.description == whole.view.description == "x" * 16_000
+    assert whole.view.left_out == ()
+    assert long.description == long.view.description
+    assert len(long.description) == 16_000
+    assert long.description.endswith("…[+4000 characters]")
+    assert long.view.left_out == ("4,000 characters of its description",)
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ({"execution": {"taskSupport": "required"}}, "it runs only as a task"),
+        ({"_meta": {"ui": {"visibility": ["app"]}}}, "its server offers it to apps"),
+        ({"_meta": {"ui": {"visibility": []}}}, "its server offers it to apps"),
+        ({"execution": {"taskSupport": "optional"}}, ""),
+        ({"execution": {}, "_meta": {"ui": {"visibility": ["app", "model"]}}}, ""),
+        ({"execution": 1, "_meta": {"ui": {"visibility": "app"}}}, ""),
+    ],
+)
+def test_a_tool_that_can_only_fail_is_listed_with_the_reason(
+    more: dict[str, object], problem: str
+) -> None:
+    [tool] = read({**ECHO, **more}).tools
+    assert tool.is_usable is not bool(problem)
+    assert tool.view.problem.startswith(problem)
+    assert bool(tool.view.problem) is bool(problem)
 
 
 def test_output_schemas_and_the_presence_of_icons_are_kept() -> None:

@@ -1,12 +1,13 @@
 import base64
 import json
+from typing import Any
 
 import pytest
 from mcp_types import CallToolResult
 
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolResult
 from tui.engine.mcp.catalog.results import NO_MESSAGE, UNREADABLE, convert_result
-from tui.engine.mcp.session.sdk_patches import repair_result
+from tui.engine.mcp.session.sdk_patches import MAX_BLOCKS, lighten, repair_result, restore
 from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 
 DATA = base64.b64encode(b"x" * 1_500).decode()
@@ -14,8 +15,17 @@ DATA = base64.b64encode(b"x" * 1_500).decode()
 
 def convert(*blocks: object, **more: object) -> ToolResult:
     """Convert a result as it comes from the wire."""
-    raw = repair_result({"content": list(blocks), **more})
-    return convert_result(CallToolResult.model_validate(raw, by_name=False), DEFAULT_RESULT_SIZE)
+    return convert_raw({"content": list(blocks), **more})
+
+
+def convert_raw(raw: dict[str, Any], *faults: str) -> ToolResult:
+    light = lighten(repair_result(raw))
+    result = restore(CallToolResult.model_validate(light, by_name=False))
+    return convert_result(result, DEFAULT_RESULT_SIZE, faults)
+
+
+def texts(result: ToolResult) -> list[str]:
+    return [part.text for part in result.parts if isinstance(part, TextPart)]
 
 
 def text(words: str) -> dict[str, str]:
@@ -37,37 +47,87 @@ def test_media_come_with_a_note_before_them(kind: str) -> None:
     assert result.display == f"[{kind}: {kind}/x] 2 kB"
 
 
-def test_embedded_resources_are_their_text_or_their_data() -> None:
+def test_embedded_resources_keep_their_uri() -> None:
     result = convert(
         {"type": "resource", "resource": {"uri": "a://1", "text": "inside"}},
         {"type": "resource", "resource": {"uri": "a://2", "blob": DATA, "mimeType": "image/png"}},
         {"type": "resource", "resource": {"uri": "a://3", "blob": DATA}},
+        {"type": "resource", "resource": {"uri": "a://4", "text": "x", "mimeType": "text/html"}},
     )
     assert result.parts == (
+        TextPart("[Resource a://1]"),
         TextPart("inside"),
-        TextPart("[Embedded resource: image/png]"),
+        TextPart("[Resource a://2: image/png]"),
         MediaPart("image/png", DATA),
-        TextPart("[Embedded resource: application/octet-stream]"),
+        TextPart("[Resource a://3: application/octet-stream]"),
         MediaPart("application/octet-stream", DATA),
+        TextPart("[Resource a://4: text/html]"),
+        TextPart("x"),
     )
-
-
-def test_a_link_is_named_and_never_followed() -> None:
-    result = convert(
-        {"type": "resource_link", "uri": "http://127.0.0.1:9/x", "name": "n", "title": "T"},
-        {"type": "resource_link", "uri": "a://2", "name": "n"},
-    )
-    assert [part.text for part in result.parts if isinstance(part, TextPart)] == [
-        "Resource Link: T at http://127.0.0.1:9/x",
-        "Resource Link: n at a://2",
+    assert result.display.splitlines()[:3] == [
+        "[Resource a://1]",
+        "inside",
+        "[Resource a://2: image/png] 2 kB",
     ]
 
 
-def test_unknown_blocks_are_left_out_and_the_others_stay() -> None:
-    assert convert({"type": "hologram"}, text("a"), 5, {"type": "image"}).parts == (TextPart("a"),)
+def test_a_link_is_described_and_never_followed() -> None:
+    more = {"description": "What\nit is.", "mimeType": "text/csv"}
+    result = convert(
+        {"type": "resource_link", "uri": "http://127.0.0.1:9/x", "name": "n", "title": "T"},
+        {"type": "resource_link", "uri": "a://2", "name": "n", **more},
+    )
+    assert texts(result) == [
+        "Resource Link: T at http://127.0.0.1:9/x",
+        "Resource Link: n at a://2 (text/csv): What\nit is.",
+    ]
+    assert result.display == "\n".join(texts(result))
 
 
-@pytest.mark.parametrize("content", [[], [{"type": "hologram"}], None, "text"])
+def test_unknown_blocks_are_named_and_the_others_stay() -> None:
+    result = convert({"type": "holo\x1b[mgram"}, text("a"), 5, {"type": "image"}, {"data": 1})
+    assert texts(result) == [
+        "[A content block of the kind “hologram” cannot be read and is left out.]",
+        "a",
+        "[A content block that is no object is left out.]",
+        "[A content block of the kind “image” cannot be read and is left out.]",
+        "[A content block of the kind “None” cannot be read and is left out.]",
+    ]
+    assert result.display.splitlines() == texts(result)
+
+
+def test_blocks_beyond_the_limit_are_counted() -> None:
+    raw = repair_result({"content": [text("x")] * (MAX_BLOCKS + 3)})
+    assert raw["content"][-1] == text("[3 more content blocks are left out.]")
+
+
+@pytest.mark.parametrize("annotations", [{"priority": 5}, {"audience": ["model"]}, 7, {"a": [1]}])
+def test_a_block_is_not_lost_over_its_annotations(annotations: object) -> None:
+    assert convert({**text("a"), "annotations": annotations}).display == "a"
+
+
+def test_what_is_for_the_model_only_is_named_on_the_screen() -> None:
+    mine, yours = ({"annotations": {"audience": [role]}} for role in ("user", "assistant"))
+    both = {"annotations": {"audience": ["assistant", "user"]}}
+    image = {"type": "image", "data": DATA, "mimeType": "image/png", **yours}
+    result = convert(
+        {**text("for the model"), **yours},
+        {**text("for you"), **mine},
+        {**text("all"), **both},
+        image,
+    )
+    assert texts(result)[:3] == ["for the model", "for you", "all"]
+    assert MediaPart("image/png", DATA) in result.parts
+    note = "for the model only, by the server's wish not shown]"
+    assert result.display.splitlines() == [
+        f"[text, 13 characters: {note}",
+        "for you",
+        "all",
+        f"[image: {note}",
+    ]
+
+
+@pytest.mark.parametrize("content", [[], None, "text"])
 def test_no_content_says_that_it_could_not_be_read(content: object) -> None:
     raw = repair_result({"content": content})
     result = convert_result(CallToolResult.model_validate(raw, by_name=False), DEFAULT_RESULT_SIZE)
@@ -82,11 +142,64 @@ def test_an_error_is_an_error_with_or_without_words() -> None:
     assert convert(isError=True) == ToolResult((TextPart(NO_MESSAGE),), NO_MESSAGE, is_error=True)
 
 
-def test_structured_content_counts_where_there_is_no_text() -> None:
+def test_structured_content_alone_is_the_result() -> None:
     alone = convert(structuredContent={"a": [1, float("nan")]})
-    assert isinstance(alone.parts[0], TextPart)
-    assert json.loads(alone.parts[0].text) == {"a": [1, "nan"]}
-    assert convert(text("t"), structuredContent={"a": 1}).parts == (TextPart("t"),)
+    assert [json.loads(part) for part in texts(alone)] == [{"a": [1, "nan"]}]
+    assert convert(structuredContent={"result": []}).display == '{\n  "result": []\n}'
+    assert convert(structuredContent=[1, 2]).display == "[\n  1,\n  2\n]"
+
+
+@pytest.mark.parametrize(
+    ("structured", "said"),
+    [
+        ({"a": 1, "b": [2.0]}, ['{"b": [2], "a": 1.0}']),
+        ({"a": 1}, ["Found one:", '{"a": 1}']),
+        ({"result": "plain"}, ["plain"]),
+        ({"result": "5"}, ["5"]),
+        ({"result": 5}, ["5"]),
+        ({"result": ["a", "b"]}, ["a", "b"]),
+        ({"result": [{"a": 1}, {"a": 2}]}, ['{"a": 1}', '{"a": 2}']),
+        ([1, 2], ["[1,2]"]),
+    ],
+)
+def test_structured_content_that_the_text_carries_comes_once(
+    structured: object, said: list[str]
+) -> None:
+    result = convert(*map(text, said), structuredContent=structured)
+    assert texts(result) == said
+    assert result.display == "\n".join(said)
+
+
+@pytest.mark.parametrize(
+    ("structured", "said"),
+    [
+        ({"a": 1}, ["t"]),
+        ({"a": True}, ['{"a": 1}']),
+        ({"result": 5, "unit": "m"}, ["5"]),
+        ({"rows": [1]}, ["1 row", "[1]"]),
+        (None, []),
+    ],
+)
+def test_structured_content_that_the_text_lacks_is_added(
+    structured: object, said: list[str]
+) -> None:
+    result = convert(*map(text, said), structuredContent=structured)
+    if structured is None:
+        assert texts(result) == [UNREADABLE]
+        return
+    assert texts(result)[:-1] == [*said, "[Structured content]"]
+    assert json.loads(texts(result)[-1]) == structured
+    assert result.display.endswith(texts(result)[-1])
+
+
+def test_a_result_that_breaks_its_schema_carries_a_warning() -> None:
+    result = convert_raw({"content": [text("t")]}, "result.a: 1 is not of type 'string'")
+    warning = (
+        "[Warning: the result does not match the tool's output schema: "
+        "result.a: 1 is not of type 'string']"
+    )
+    assert texts(result) == ["t", warning]
+    assert result.display == f"t\n{warning}"
 
 
 def test_D13_data_that_the_model_would_refuse_are_left_out_with_a_word() -> None:
@@ -109,8 +222,9 @@ def test_a_long_text_is_cut_for_the_model_and_kept_for_the_screen() -> None:
     assert len(part.text) < 51_000
     assert part.text.startswith("a" * 25_000)
     assert part.text.endswith("b" * 25_000)
-    assert "[150000 characters omitted]" in part.text
-    assert result.display == words
+    assert "[characters 25,001 to 175,000 of 200,000 are left out]" in part.text
+    note = "[The model gets about 50,000 of 200,000 characters.]"
+    assert result.display == f"{words}\n{note}"
 
 
 def test_many_long_texts_share_the_limit() -> None:
@@ -124,10 +238,18 @@ def test_D12_the_display_is_limited_to_a_megabyte() -> None:
     assert len(convert(text("x" * 3_000_000)).display) == 1_000_000
 
 
-def test_C04_what_is_hidden_from_the_user_is_hidden_from_the_model() -> None:
-    result = convert(text("a\x1b]52;c;x\x07\U000e0041\x00b"))
-    assert result.parts == (TextPart(result.display),)
-    assert result.display == "a⟨U+E0041⟩␀b"
+def test_C04_hidden_commands_are_spelled_out_and_counted() -> None:
+    result = convert(text("a\x1b]52;c;x\x07\U000e0041\x00b"), text("\u202ec\u2066"))
+    note = "[3 invisible control characters in this text: spelled out as ⟨U+…⟩.]"
+    assert texts(result) == ["a\x1b]52;c;x\x07⟨U+E0041⟩\x00b", "⟨U+202E⟩c⟨U+2066⟩", note]
+    assert result.display.splitlines() == ["a⟨U+E0041⟩␀b", "⟨U+202E⟩c⟨U+2066⟩", note]
+
+
+def test_data_reaches_the_model_as_it_is() -> None:
+    words = "\ufeffa\r\nb\u200c\u200d\u00ad\u200e\u2028\ue000\x1b[31m\x00\U000e0001"[:-1]
+    result = convert(text(words))
+    assert result.parts == (TextPart(words),)
+    assert result.display != words
 
 
 def test_of_a_long_result_the_model_gets_as_much_as_the_settings_say() -> None:

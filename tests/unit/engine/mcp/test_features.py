@@ -9,7 +9,7 @@ import pytest
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.asking import ERAS, Stage, asking
 from tests.unit.engine.mcp.support import FOLDER, HASTY, call, eventually, running, script
-from tui.engine.mcp.catalog.offered_tool import Completion, TextPart, ToolCallError
+from tui.engine.mcp.catalog.offered_tool import Completion, PromptMessage, TextPart, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.session import features
 from tui.model.events import LogLevelChanged, SubscriptionChanged
@@ -33,7 +33,7 @@ async def test_the_server_says_what_it_can_do(era: ProtocolEra) -> None:
 async def test_a_prompt_is_rendered_with_a_label_for_each_speaker(era: ProtocolEra) -> None:
     async with asking(era) as stage:
         rendered = await stage.features().get_prompt("greet", {"name": "Ada", "mood": "brief"})
-        lines = [
+        shown = [
             "[user]",
             "Greet Ada, be brief.",
             "[assistant]",
@@ -42,8 +42,12 @@ async def test_a_prompt_is_rendered_with_a_label_for_each_speaker(era: ProtocolE
             "[Resource memo://x]",
             "be polite",
         ]
-        assert rendered.shown.splitlines() == lines
-        assert rendered.parts == tuple(TextPart(line) for line in lines)
+        assert rendered.shown.splitlines() == shown
+        assert rendered.before == (
+            PromptMessage("user", (TextPart("Greet Ada, be brief."),)),
+            PromptMessage("model", (TextPart("How formal?"),)),
+        )
+        assert rendered.parts == (TextPart("[Resource memo://x]"), TextPart("be polite"))
 
 
 @pytest.mark.parametrize("era", ERAS)

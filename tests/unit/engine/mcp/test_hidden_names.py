@@ -50,12 +50,15 @@ def test_letters_of_any_language_are_no_reason() -> None:
 
 def test_a_required_parameter_with_a_hidden_name_withholds_its_tool() -> None:
     schema = {"properties": {"pa\x1b[0mth": {}, "path": {}}, "required": ["pa\x1b[0mth"]}
-    words = "its required parameter “path” has a name that cannot be shown as it is"
+    words = "its required parameter “path” cannot be used: its name cannot be shown as it is"
     with pytest.raises(UnusableSchemaError, match=words):
         to_gemini(schema)
     nested = {"properties": {"at": {"type": "object"} | schema}}
     with pytest.raises(UnusableSchemaError, match=words):
-        to_gemini(nested)
+        to_gemini({**nested, "required": ["at"]})
+    converted, left_out = convert_schema(nested)
+    assert converted["properties"] == {}
+    assert left_out == (f"parameter “at”: {words}",)
     [tool] = read(tools=[{"name": "read", "inputSchema": schema}]).tools
     assert tool.view.problem == words
 
@@ -75,8 +78,8 @@ def test_an_optional_parameter_and_a_value_are_left_out_and_named() -> None:
         "required": ["kind"],
     }
     assert left_out == (
-        "parameter “size⟨U+200B⟩”: its name cannot be shown as it is",
         "value “rare⟨U+202E⟩”: it cannot be shown as it is",
+        "parameter “size⟨U+200B⟩”: its name cannot be shown as it is",
     )
     [tool] = read(tools=[{"name": "read", "inputSchema": schema}]).tools
     assert tool.is_usable

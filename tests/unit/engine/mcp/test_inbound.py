@@ -16,8 +16,8 @@ from tests.unit.engine.mcp.asking import ERAS, Stage, asking, staged
 from tests.unit.engine.mcp.support import call, eventually, script
 from tui.engine.desk import MAX_WAITING
 from tui.engine.mcp import context
-from tui.engine.mcp.catalog.offered_tool import FunctionCall, TextPart, ToolCallError
-from tui.engine.mcp.context import Generation, GenerationError, PromptMessage
+from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage, TextPart, ToolCallError
+from tui.engine.mcp.context import Generation, GenerationError
 from tui.engine.mcp.session import call_timeout
 from tui.model.requests import (
     FormRequest,

@@ -147,7 +147,8 @@ async def test_ten_thousand_tools_hold_nothing_up(measure: Measure, loop_watch: 
         await watcher.until("good", S.READY)
         loop_watch.clear()
         await watcher.until("raw", S.READY)
-        assert watcher.catalog("raw").tools[1_000].name == "(9,000 more tools)"
+        tools = watcher.catalog("raw").tools
+        assert (len(tools), len(manager.offered_tools())) == (10_000, 400)
         assert (await call(manager, "echo", {"text": "hi"})).display == "hi"
         longest = max((stall.cpu_seconds for stall in loop_watch.stalls), default=0.0)
         measure(

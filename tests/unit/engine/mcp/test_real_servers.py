@@ -22,6 +22,7 @@ from tests.unit.engine.mcp.support import (
     script,
 )
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallError
+from tui.engine.mcp.session import listing
 from tui.model.chat import Progress
 from tui.model.events import CatalogChanged, ServersConfigured
 from tui.model.servers import ServerId
@@ -215,13 +216,58 @@ async def test_an_error_of_the_server_is_not_taken_for_the_end_of_the_connection
     async with running(script("raw")) as (manager, watcher):
         await watcher.until("raw", S.READY)
         with pytest.raises(ToolCallError, match=r"refused the call: no such row \(error -32000\)"):
-            await call(manager, "own_error")
+            await call(manager, "own_error", {"text": "{}"})
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        ({"row": 7, "hint": ["a"]}, 'its data: {"row": 7, "hint": ["a"]}'),
+        ("try\x1b[2J again", "its data: try again"),
+        (0, "its data: 0"),
+        ([[]] * 2_000, "its data is too complex to be shown"),
+        ("x" * 9_000, "x…"),
+    ],
+)
+async def test_the_data_of_an_error_is_shown(data: object, shown: str) -> None:
+    async with running(script("raw")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        with pytest.raises(ToolCallError) as caught:
+            await call(manager, "own_error", {"text": json.dumps({"data": data})})
+        assert str(caught.value).startswith(
+            "The server refused the call: no such row (error -32000)"
+        )
+        assert str(caught.value).endswith(shown)
+
+
+@pytest.mark.parametrize(
+    ("result", "warning"),
+    [
+        ({"structuredContent": {"n": 1}}, ""),
+        ({"structuredContent": {"n": "1"}}, "result.n: '1' is not of type 'integer'"),
+        ({"structuredContent": [1]}, "result: [1] is not of type 'object'"),
+        ({"structuredContent": {}}, "result: 'n' is a required property"),
+        ({"content": [{"type": "text", "text": "1"}]}, "it has no structured content"),
+        ({"isError": True}, ""),
+    ],
+)
+async def test_a_result_that_breaks_its_output_schema_carries_a_warning(
+    result: dict[str, object], warning: str
+) -> None:
+    async with running(script("raw", "measuring")) as (manager, watcher):
+        await watcher.until("raw", S.READY)
+        measured = await call(manager, "measure", {"text": json.dumps(result)})
+        words = f"[Warning: the result does not match the tool's output schema: {warning}]"
+        assert measured.display.endswith(words if warning else measured.display)
+        assert (TextPart(words) in measured.parts) is bool(warning)
 
 
 async def test_results_that_are_partly_odd_are_used_as_far_as_they_go() -> None:
     async with running(script("raw")) as (manager, watcher):
         await watcher.until("raw", S.READY)
-        assert (await call(manager, "odd")).parts == (TextPart("5"),)
+        odd = (await call(manager, "odd")).parts
+        assert TextPart("5") in odd
+        assert "“hologram”" in str(odd[0])
         assert "1" in (await call(manager, "loose")).display
 
 
@@ -274,7 +320,10 @@ async def test_all_pages_are_read() -> None:
         ("fat_pages", 4, "is too long"),
     ],
 )
-async def test_pages_without_end_end(behaviour: str, count: int, word: str) -> None:
+async def test_pages_without_end_end(
+    behaviour: str, count: int, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "MAX_ITEMS", 100)
     async with running(script("raw", behaviour)) as (manager, watcher):
         await watcher.until("raw", S.READY)
         assert len(manager.offered_tools()) == count

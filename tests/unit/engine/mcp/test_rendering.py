@@ -4,7 +4,7 @@ import mcp_types as types
 import pytest
 
 from tui.engine.mcp.catalog import results
-from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
+from tui.engine.mcp.catalog.offered_tool import MediaPart, PromptMessage, TextPart
 from tui.engine.mcp.catalog.results import MAX_PROMPT_TEXT, convert_prompt, convert_resource
 from tui.engine.mcp.errors import ServerCallError
 from tui.model.servers import ServerId
@@ -21,10 +21,61 @@ def test_a_prompt_of_one_speaker_needs_no_labels() -> None:
     rendered = convert_prompt(types.GetPromptResult(messages=messages))
     assert rendered.shown == "Look at\n[image: image/png] 9 bytes"
     assert rendered.parts == (
-        TextPart("Look at"),
+        TextPart("Look\x1b[2J at"),
         TextPart("[Prompt provided image with mime-type: image/png]"),
         MediaPart("image/png", "iVBORw0KGgo="),
     )
+
+
+def said(role: types.Role, words: str) -> types.PromptMessage:
+    return types.PromptMessage(role=role, content=types.TextContent(type="text", text=words))
+
+
+def test_the_messages_of_a_prompt_keep_their_roles_as_turns() -> None:
+    messages = [said("user", "a"), said("user", "b"), said("assistant", "c"), said("user", "d")]
+    rendered = convert_prompt(types.GetPromptResult(messages=messages))
+    assert rendered.before == (
+        PromptMessage("user", (TextPart("a"), TextPart("b"))),
+        PromptMessage("model", (TextPart("c"),)),
+    )
+    assert rendered.parts == (TextPart("d"),)
+    assert rendered.shown.splitlines() == [
+        "[user]",
+        "a",
+        "[user]",
+        "b",
+        "[assistant]",
+        "c",
+        "[user]",
+        "d",
+    ]
+
+
+def test_the_user_has_the_first_and_the_last_word_of_a_prompt() -> None:
+    messages = [said("assistant", "Hello."), said("user", ""), said("assistant", "Well?")]
+    rendered = convert_prompt(types.GetPromptResult(messages=messages))
+    assert [turn.role for turn in rendered.before] == ["user", "model"]
+    assert rendered.before[1].parts == (TextPart("Hello."), TextPart("Well?"))
+    assert rendered.parts == (TextPart("[Go on.]"),)
+
+
+def test_hidden_commands_of_a_prompt_and_a_resource_are_spelled_out_and_counted() -> None:
+    rendered = convert_prompt(types.GetPromptResult(messages=[said("user", "a\u202eb\u200d")]))
+    note = "[1 invisible control character in this text: spelled out as ⟨U+…⟩.]"
+    assert rendered.parts == (TextPart("a⟨U+202E⟩b\u200d"), TextPart(note))
+    assert rendered.shown.endswith(note)
+    text = types.TextResourceContents(uri="m://x", text="a\r\n\u200d\u202e")
+    reading = convert_resource(ServerId("s"), "m://x", types.ReadResourceResult(contents=[text]))
+    assert reading.parts[1:-1] == (TextPart("a\r\n\u200d⟨U+202E⟩"), TextPart(note))
+    assert reading.remark == note
+
+
+def test_a_resource_of_several_contents_names_each() -> None:
+    texts = [types.TextResourceContents(uri=f"m://x/{n}", text=str(n)) for n in range(102)]
+    result = types.ReadResourceResult(contents=texts)
+    reading = convert_resource(ServerId("s"), "m://x", result)
+    assert reading.parts[1:3] == (TextPart("[Resource m://x/0]"), TextPart("0"))
+    assert reading.remark == "[2 more contents are left out.]"
 
 
 def test_an_empty_prompt_is_refused_and_a_long_one_is_cut(
@@ -41,7 +92,7 @@ def test_an_empty_prompt_is_refused_and_a_long_one_is_cut(
     few = types.GetPromptResult(
         messages=[types.PromptMessage(role="user", content=types.TextContent(text="y"))] * 5
     )
-    assert len(convert_prompt(few).parts) == 2
+    assert len(convert_prompt(few).parts) == 3
 
 
 def test_a_resource_is_shown_within_bounds() -> None:
@@ -53,6 +104,6 @@ def test_a_resource_is_shown_within_bounds() -> None:
     assert reading.content.omitted == 5
     assert reading.content.mime_type == "a/b"
     assert reading.content.blobs == ("[image/png, 8 bytes]",)
-    assert "not valid base64" in str(reading.parts[2])
+    assert "not valid base64" in str(reading.parts[-2])
     nothing = convert_resource(ServerId("s"), "x", types.ReadResourceResult(contents=[]))
     assert nothing.content.text == ""

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.engine.mcp.gemini_checker import refusals
 from tests.unit.engine.mcp.schema_shapes import Schema, of, x
-from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, to_gemini
+from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema, to_gemini
 
 SHAPES: dict[str, tuple[object, object]] = {
     "plain": ({"type": "string"}, {"type": "string"}),
@@ -167,9 +167,44 @@ def test_a_reference_to_nowhere_is_any_value() -> None:
     assert x(of({"$ref": "#/$defs/Missing"})) == {}
 
 
-def test_another_document_is_never_fetched_and_makes_the_tool_unusable() -> None:
+REMOTE: Schema = {"$ref": "http://127.0.0.1:9/schema.json"}
+
+
+@pytest.mark.parametrize(
+    "schema", [REMOTE, of(REMOTE, required=["x"]), of(of(REMOTE, required=["x"]), required=["x"])]
+)
+def test_another_document_is_never_fetched_and_makes_the_tool_unusable(schema: Schema) -> None:
     with pytest.raises(UnusableSchemaError, match="refers to another document"):
-        to_gemini(of({"$ref": "http://127.0.0.1:9/schema.json"}))
+        to_gemini(schema)
+
+
+@pytest.mark.parametrize(
+    ("child", "reason"),
+    [
+        (REMOTE, "its schema refers to another document: http://127.0.0.1:9/schema.json"),
+        ({"type": "array", "items": REMOTE}, "its schema refers to another document"),
+        ({"anyOf": [{"type": "string"}, REMOTE]}, "its schema refers to another document"),
+        (of(REMOTE, required=["x"]), "its required parameter “x” cannot be used: its schema ref"),
+        (False, "no value fits its schema"),
+        ({"enum": ["x" * 900 + str(n) for n in range(250)]}, "its schema is too large"),
+        ({"properties": {f"p{n}": {"not": {}} for n in range(3_000)}}, ""),
+    ],
+)
+def test_an_optional_property_that_cannot_be_translated_is_left_out_and_named(
+    child: Schema, reason: str
+) -> None:
+    schema = {"properties": {"x": child, "y": {"type": "string"}}, "required": ["y"]}
+    converted, left_out = convert_schema(schema)
+    assert refusals(converted) == []
+    assert converted["properties"]["y"] == {"type": "string"}
+    assert ("x" in converted["properties"]) is not bool(reason)
+    assert left_out[0].startswith(f"parameter “x”: {reason}" if reason else "parameter “p")
+
+
+def test_a_nested_optional_property_is_left_out_alone() -> None:
+    converted, left_out = convert_schema(of(of(REMOTE), required=["x"]))
+    assert converted["properties"]["x"] == {"type": "object"}
+    assert len(left_out) == 1
 
 
 def test_alternatives_of_the_root_are_folded_into_it() -> None:
@@ -213,10 +248,16 @@ def test_a_long_chain_of_references_does_not_exhaust_the_stack() -> None:
     assert refusals(to_gemini(of({"$ref": "#/$defs/d0"}, **{"$defs": definitions}))) == []
 
 
-def test_too_many_properties_make_a_tool_unusable() -> None:
-    schema = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(5_000)}}
+def test_too_many_required_properties_make_a_tool_unusable() -> None:
+    names = [f"p{n}" for n in range(5_000)]
+    schema = {"properties": {name: {"type": "string"} for name in names}, "required": names}
     with pytest.raises(UnusableSchemaError, match="too large"):
         to_gemini(schema)
+    converted, left_out = convert_schema({**schema, "required": names[-1:]})
+    assert refusals(converted) == []
+    assert names[-1] in converted["properties"]
+    assert len(converted["properties"]) > 1_000
+    assert left_out[-1] == f"and {5_000 - len(converted['properties']) - 20:,} more"
 
 
 @pytest.mark.parametrize("kind", ["array", "string", ["array", "null"]])

@@ -63,6 +63,7 @@ class ModelError(Exception):
         retry_after: Seconds to wait before a retry, or None.
         retryable: Whether the same request may succeed later.
         refused_tool: The tool whose declaration the service refused, or an empty string.
+        refused_content: The service's words if it may have refused a part of the contents.
     """
 
     def __init__(
@@ -73,12 +74,14 @@ class ModelError(Exception):
         retry_after: float | None = None,
         retryable: bool = False,
         refused_tool: str = "",
+        refused_content: str = "",
     ) -> None:
         super().__init__(message)
         self.advice = advice
         self.retry_after = retry_after
         self.retryable = retryable
         self.refused_tool = refused_tool
+        self.refused_content = refused_content
 
 
 class ModelBackend(Protocol):

@@ -182,11 +182,13 @@ class GeminiBackend:
     def _usage(self, counted: types.GenerateContentResponseUsageMetadata | None) -> Usage | None:
         if counted is None:
             return None
+        prompt = (counted.prompt_token_count or 0) + (counted.tool_use_prompt_token_count or 0)
         return Usage(
-            prompt=(counted.prompt_token_count or 0) + (counted.tool_use_prompt_token_count or 0),
+            prompt=prompt,
             output=counted.candidates_token_count or 0,
             thoughts=counted.thoughts_token_count or 0,
             cached=counted.cached_content_token_count or 0,
+            context=prompt,
             context_limit=self._context_limit,
         )
 

@@ -227,6 +227,7 @@ def _from_bad_request(error: _ServiceError, context: RequestContext) -> ModelErr
     return ModelError(
         f"The service refused the request: {error.message}",
         advice="If it happens again, start a new conversation.",
+        refused_content=error.raw,
     )
 
 

@@ -7,10 +7,17 @@ from typing import Any, Final
 
 import mcp_types as types
 
-from tui.engine.mcp.catalog.offered_tool import FunctionCall, JsonObject, MediaPart, TextPart
-from tui.engine.mcp.catalog.results import convert_block
+from tui.engine.mcp.catalog.blocks import Part, convert_block
+from tui.engine.mcp.catalog.offered_tool import (
+    FunctionCall,
+    JsonObject,
+    MediaPart,
+    PromptMessage,
+    TextPart,
+)
+from tui.engine.mcp.catalog.results import ROLES, alternating
 from tui.engine.mcp.catalog.tool_names import assign_names
-from tui.engine.mcp.context import Prompt, PromptMessage
+from tui.engine.mcp.context import Prompt
 from tui.engine.mcp.schema.coerce import coerce
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, to_gemini
 from tui.model.requests import SamplingMessage
@@ -39,10 +46,6 @@ MAX_CALL_ID: Final = 128
 
 MAX_HINTS: Final = 10
 """Model hints that are shown."""
-
-_ROLES: Final = {"user": "user", "assistant": "model"}
-_OPENING: Final = PromptMessage("user", (TextPart("[The conversation so far.]"),))
-_GO_ON: Final = PromptMessage("user", (TextPart("[Go on.]"),))
 
 _Part = TextPart | MediaPart | JsonObject
 
@@ -95,16 +98,9 @@ class SamplingPrompt:
             parts = own
             if shown.editable and texts is not None and index < len(texts):
                 parts = (TextPart(sanitize(texts[index])),)
-            role = _ROLES[shown.role]
-            if messages and messages[-1].role == role:  # roles have to alternate
-                parts = (*messages.pop().parts, *parts)
-            messages.append(PromptMessage(role, parts))
-        if messages[0].role != "user":
-            messages.insert(0, _OPENING)
-        if messages[-1].role != "user":
-            messages.append(_GO_ON)
+            messages.append(PromptMessage(ROLES[shown.role], parts))
         return Prompt(
-            messages,
+            alternating(messages),
             self._declarations,
             self.system if system is None else sanitize(system),
             self.max_tokens,
@@ -201,9 +197,9 @@ def _message(
                 parts.extend([part, *beside])
                 lines.append(line)
             case _:
-                for part_of_block, line in convert_block(block, "Server"):
-                    parts.append(part_of_block)
-                    lines.append(line)
+                for piece in convert_block(block, "Server"):
+                    parts.append(_as_shown(piece.part))
+                    lines.append(piece.shown)
     if not parts:
         raise UnusablePromptError("a message is empty")
     editable = len(blocks) == 1 and isinstance(blocks[0], types.TextContent)
@@ -215,8 +211,9 @@ def _tool_result(
     block: types.ToolResultContent, name: str
 ) -> tuple[JsonObject, list[MediaPart], str]:
     """Return a result as a function response, its media, and how it is shown."""
-    converted = [pair for content in block.content for pair in convert_block(content)]
-    texts = [part.text for part, _ in converted if isinstance(part, TextPart)]
+    pieces = [piece for content in block.content for piece in convert_block(content)]
+    parts = [_as_shown(piece.part) for piece in pieces]
+    texts = [part.text for part in parts if isinstance(part, TextPart)]
     if not texts and block.structured_content is not None:
         texts = [sanitize(json.dumps(block.structured_content, ensure_ascii=False))]
     key = "error" if block.is_error else "output"
@@ -225,9 +222,14 @@ def _tool_result(
         "name": name,
         "response": {key: "\n".join(texts)},
     }
-    media = [part for part, _ in converted if isinstance(part, MediaPart)]
-    line = f"[result of {sanitize_line(name, 128)}] " + "\n".join(line for _, line in converted)
+    media = [part for part in parts if isinstance(part, MediaPart)]
+    line = f"[result of {sanitize_line(name, 128)}] " + "\n".join(p.shown for p in pieces)
     return {"functionResponse": response}, media, line
+
+
+def _as_shown(part: Part) -> Part:
+    """Return a part with the text that the user has seen and allowed."""
+    return TextPart(sanitize(part.text)) if isinstance(part, TextPart) else part
 
 
 def shown_call(call: FunctionCall) -> str:

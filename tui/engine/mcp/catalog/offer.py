@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
-from tui.engine.mcp.schema.to_gemini import GeminiSchema, UnusableSchemaError, convert_schema
+from tui.engine.mcp.catalog.tool_names import sanitize_name
+from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema
+from tui.engine.mcp.schema.values import GeminiSchema
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import (
     Parameter,
@@ -18,13 +20,10 @@ from tui.model.catalog import (
     ToolId,
     ToolView,
 )
-from tui.text import is_shown_whole, sanitize, sanitize_line
-
-MAX_TOOLS: Final = 1_000
-"""Tools of one server that are shown."""
+from tui.text import counted, is_shown_whole, sanitize, sanitize_line
 
 MAX_LISTED: Final = 10_000
-"""Prompts, resources or templates of one server that are shown."""
+"""Tools, prompts, resources or templates of one server that are shown."""
 
 MAX_ARGUMENTS: Final = 100
 """Arguments of a prompt and parameters of a tool that are shown."""
@@ -32,11 +31,8 @@ MAX_ARGUMENTS: Final = 100
 MAX_NAME: Final = 256
 """Characters of a name, a title or a URI that are shown; long ones end in an ellipsis."""
 
-MAX_DESCRIPTION: Final = 8_000
-"""Characters of a description that are shown."""
-
-MAX_MODEL_DESCRIPTION: Final = 2_048
-"""Characters of a description that go to the model."""
+MAX_DESCRIPTION: Final = 16_000
+"""Characters of a description that are shown and go to the model."""
 
 MAX_SCHEMA_TEXT: Final = 64_000
 """Characters of a schema that are shown."""
@@ -72,12 +68,14 @@ class Tool:
 
     Attributes:
         name: Its name as the server spells it.
-        view: Its view for the user, with an empty id.
+        view: Its view for the user, with the id that it gets unless another tool has that.
         description: Its description for the model.
         parameters: Its input schema for the model, or None if it cannot be offered.
         schema: Its input schema as the server wrote it.
         definition_hash: SHA-256 (hex) of `definition`.
         definition: Its definition as JSON text.
+        output_schema: Its output schema as the server wrote it, or None.
+        size: Bytes of what describes it to the model.
     """
 
     name: str
@@ -87,13 +85,15 @@ class Tool:
     schema: JsonObject
     definition_hash: str
     definition: str = ""
+    output_schema: JsonObject | None = None
+    size: int = 0
 
     @property
     def is_usable(self) -> bool:
         return self.parameters is not None
 
     def show(self, tool_id: ToolId) -> ToolView:
-        return replace(self.view, id=tool_id)
+        return self.view if self.view.id == tool_id else replace(self.view, id=tool_id)
 
     def offer(self, tool_id: ToolId, definition: ServerDefinition) -> OfferedTool:
         return OfferedTool(
@@ -171,7 +171,7 @@ def _matches(entry: str, name: str) -> bool:
 def _read_tools(raw: RawOffer, definition: ServerDefinition) -> tuple[Tool, ...]:
     tools: list[Tool] = []
     seen: set[str] = set()
-    for position, item in enumerate(raw.tools[:MAX_TOOLS], start=1):
+    for position, item in enumerate(raw.tools[:MAX_LISTED], start=1):
         if not isinstance(item, dict) or not _text(item, "name"):
             problem = "it has no readable name"
             tools.append(_placeholder(f"(tool {position})", item, problem))
@@ -188,8 +188,8 @@ def _read_tools(raw: RawOffer, definition: ServerDefinition) -> tuple[Tool, ...]
             problem = _HIDDEN_NAME
         seen.add(name)
         tools.append(_tool(item, problem))
-    if (left_out := len(raw.tools) - MAX_TOOLS) > 0:
-        problem = f"of one server {MAX_TOOLS:,} tools are taken"
+    if (left_out := len(raw.tools) - MAX_LISTED) > 0:
+        problem = f"of one server {MAX_LISTED:,} tools are taken"
         tools.append(_placeholder(f"({left_out:,} more tools)", {}, problem))
     return tuple(tools)
 
@@ -204,10 +204,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
     schema = item.get("inputSchema")
     parameters: GeminiSchema | None = None
     left_out: tuple[str, ...] = ()
-    if not problem and not isinstance(item.get("description", ""), str | None):
-        problem = "its description is not a text"
-    if not problem and not isinstance(schema, dict):
-        problem = "it has no input schema"
+    problem = problem or _unusable(item)
     if not problem and isinstance(schema, dict):
         try:
             parameters, left_out = convert_schema(schema)
@@ -215,9 +212,13 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
             problem = str(error)
     title = _text(item, "title") or _text(_object(item.get("annotations")), "title")
     description = _text(item, "description")
+    if (cut := len(description) - MAX_DESCRIPTION) > 0:
+        left_out = (f"{counted(cut, 'character')} of its description", *left_out)
+    for_model = sanitize(description or title, MAX_DESCRIPTION)
     definition = definition_text(item)
+    output_schema = _object(item.get("outputSchema"))
     view = ToolView(
-        id=_NO_ID,
+        id=ToolId(sanitize_name(item["name"])),
         name=sanitize_line(item["name"], MAX_NAME),
         title=sanitize_line(title, MAX_NAME),
         description=sanitize(description, MAX_DESCRIPTION),
@@ -226,18 +227,34 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         claims=_claims(_object(item.get("annotations"))),
         problem=problem,
         left_out=left_out,
-        output_schema=_pretty(output) if (output := _object(item.get("outputSchema"))) else "",
+        output_schema=_pretty(output_schema) if output_schema else "",
         has_icons=_has_icons(item),
     )
     return Tool(
         name=item["name"],
         view=view,
-        description=sanitize(description or title, MAX_MODEL_DESCRIPTION),
+        description=for_model,
         parameters=parameters,
         schema=schema if isinstance(schema, dict) else {},
         definition_hash=_hash(definition),
         definition=definition,
+        output_schema=output_schema or None,
+        size=len(json.dumps([for_model, parameters], ensure_ascii=False).encode()),
     )
+
+
+def _unusable(item: dict[str, Any]) -> str:
+    """Return why a tool could only fail, or an empty string."""
+    if not isinstance(item.get("description", ""), str | None):
+        return "its description is not a text"
+    if not isinstance(item.get("inputSchema"), dict):
+        return "it has no input schema"
+    if _object(item.get("execution")).get("taskSupport") == "required":
+        return "it runs only as a task, which gemdeck does not support"
+    visibility = _object(_object(item.get("_meta")).get("ui")).get("visibility")
+    if isinstance(visibility, list) and "model" not in visibility:
+        return "its server offers it to apps, not to the model"
+    return ""
 
 
 def summarise_parameters(schema: GeminiSchema) -> tuple[Parameter, ...]:

@@ -88,19 +88,38 @@ class CallNotTakenError(ToolCallError):
 
 
 @dataclass(frozen=True, slots=True)
+class PromptMessage:
+    """One message of a prompt: its role, ``user`` or ``model``, and its parts.
+
+    Calls and their results are in Gemini's REST form.
+    """
+
+    role: str
+    parts: "tuple[TextPart | MediaPart | JsonObject, ...]"
+
+
+@dataclass(frozen=True, slots=True)
 class RenderedPrompt:
-    """A prompt as a server rendered it, for the screen and for the model."""
+    """A prompt as a server rendered it, for the screen and for the model.
+
+    The model gets the turns of `before`, and then `parts` as the user's message.
+    """
 
     shown: str
-    parts: tuple[TextPart | MediaPart, ...]
+    parts: tuple[TextPart | MediaPart | JsonObject, ...]
+    before: tuple[PromptMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceReading:
-    """The content of a resource, for the screen and for the model."""
+    """The content of a resource, for the screen and for the model.
+
+    `remark` says how the two differ, or is empty.
+    """
 
     content: ResourceContent
     parts: tuple[TextPart | MediaPart, ...]
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)

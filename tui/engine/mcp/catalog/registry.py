@@ -1,7 +1,8 @@
 """The tools and prompts of all servers under unique names, and their catalogs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import Final
 
 from tui.engine.mcp.catalog.offer import ServerOffer, Tool
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
@@ -9,6 +10,17 @@ from tui.engine.mcp.catalog.tool_names import assign_names, assign_prompt_names
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import Catalog, PromptView, ToolId, ToolView
 from tui.model.servers import ServerId
+from tui.model.settings_rules import DEFAULT_MAX_TOOLS
+from tui.text import counted
+
+MAX_DECLARED_BYTES: Final = 1_000_000
+"""Bytes of all declarations together."""
+
+MAX_NAMED: Final = 5
+"""Tools of one server named in a notice; the others are counted."""
+
+_Key = tuple[ServerId, str]
+"""A server and the tool's name there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +60,30 @@ class Registry:
     Args:
         is_ready: Whether a server can be called now; if not, its tools are not offered.
         visibility: Decides which tools are withheld from the model.
+        max_tools: Returns how many tools the model is offered at most.
+        counts: Whether a server's tools count, which it may offer again soon; by default all do.
     """
 
-    def __init__(self, is_ready: Callable[[ServerId], bool], visibility: ToolVisibility) -> None:
+    def __init__(
+        self,
+        is_ready: Callable[[ServerId], bool],
+        visibility: ToolVisibility,
+        max_tools: Callable[[], int] = lambda: DEFAULT_MAX_TOOLS,
+        counts: Callable[[ServerId], bool] = lambda _: True,
+    ) -> None:
         self._is_ready = is_ready
+        self._max_tools = max_tools
+        self._counts = counts
+        self._beyond: dict[_Key, str] = {}
+        self._told: Set[_Key] = frozenset()
         self._visibility = visibility
         self._withheld: dict[ServerId, Mapping[str, Withheld]] = {}
         self._definitions: dict[ServerId, ServerDefinition] = {}
         self._offers: dict[ServerId, ServerOffer] = {}
         self._catalogs: dict[ServerId, Catalog] = {}
-        self._named: dict[tuple[ServerId, str], tuple[Tool, OfferedTool]] = {}
+        self._usable: dict[ServerId, dict[str, Tool]] = {}
+        self._ids: Mapping[_Key, ToolId] = {}
+        self._made: dict[_Key, tuple[Tool, OfferedTool]] = {}
         self._renamed_prompts: dict[ServerId, dict[str, str]] = {}
 
     def configure(self, definitions: Sequence[ServerDefinition]) -> None:
@@ -65,7 +91,7 @@ class Registry:
         self._definitions = {definition.id: definition for definition in definitions}
         self._offers = {s: offer for s, offer in self._offers.items() if s in self._definitions}
         self._withheld = {s: held for s, held in self._withheld.items() if s in self._offers}
-        self._named = {}
+        self._made = {}
         self._name_all()
 
     def update(self, server: ServerId, offer: ServerOffer) -> Mapping[str, str]:
@@ -96,18 +122,44 @@ class Registry:
         return self._catalogs.get(server, Catalog())
 
     def offered(self) -> tuple[OfferedTool, ...]:
+        ready = {server for server in self._offers if self._is_ready(server)}
         return tuple(
-            tool
-            for (server, name), (_, tool) in self._named.items()
-            if self._is_ready(server) and name not in self._withheld.get(server, {})
+            self._offer(key)
+            for key in self._ids
+            if key[0] in ready and not self._is_withheld(key) and key not in self._beyond
         )
+
+    def new_excess(self) -> str:
+        """Name the tools that are too many, if there are others than at the last call."""
+        told, self._told = self._told, self._beyond.keys()
+        if self._told <= told:
+            return ""
+        tools: dict[ServerId, list[str]] = {}
+        for server, name in self._beyond:
+            tools.setdefault(server, []).append(self._usable[server][name].view.name)
+        lists = (
+            f"{counted(len(names), 'tool')} of {server}: {', '.join(names[:MAX_NAMED])}"
+            + (", …" if len(names) > MAX_NAMED else "")
+            for server, names in tools.items()
+        )
+        return f"Too many tools; the model is not offered {'; '.join(lists)}."
+
+    def count_again(self) -> None:
+        """Decide again which tools are too many, as after a server came or went."""
+        before, self._beyond = self._beyond, self._count()
+        if self._beyond == before:
+            return
+        excess: dict[ServerId, set[ToolId]] = {}
+        for key in self._beyond:
+            excess.setdefault(key[0], set()).add(self._ids[key])
+        for server, catalog in self._catalogs.items():
+            beyond = frozenset(excess.get(server, ()))
+            self._catalogs[server] = replace(catalog, excess=beyond)
 
     def current(self, tool: OfferedTool) -> OfferedTool | None:
         """Return the current version of a tool; None if it is gone or withheld."""
-        if tool.name in self._withheld.get(tool.server, {}):
-            return None
-        known = self._named.get((tool.server, tool.name))
-        return known[1] if known is not None else None
+        key = tool.server, tool.name
+        return None if self._is_withheld(key) or key not in self._ids else self._offer(key)
 
     def look_up(self, server: ServerId, shown: str) -> tuple[ToolView, OfferedTool | None] | None:
         """Return the view and the offered tool for a name as shown.
@@ -118,15 +170,17 @@ class Registry:
         if not views:
             return None
         view = min(views, key=lambda tool: bool(tool.problem))  # prefer one without a problem
-        offered = (tool for _, tool in self._named.values() if tool.server == server)
-        return view, next((tool for tool in offered if tool.id == view.id), None)
+        key = next((key for key, tool_id in self._ids.items() if tool_id == view.id), None)
+        if key is None:
+            return view, None
+        return replace(view, problem=view.problem or self._beyond.get(key, "")), self._offer(key)
 
     def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:
         """Return a withheld tool by the name that the model would call it, and the reason."""
-        for _, tool in self._named.values():
-            held = self._withheld.get(tool.server, {}).get(tool.name)
-            if held is not None and tool.id == name:
-                return tool, held.reason
+        for server, withheld in self._withheld.items():
+            for own, held in withheld.items():
+                if self._ids.get((server, own)) == name:
+                    return self._offer((server, own)), held.reason
         return None
 
     def own_prompt_name(self, server: ServerId, name: str) -> str:
@@ -146,6 +200,8 @@ class Registry:
             server: Catalog(tools[server], prompts[server], offer.resources, offer.templates)
             for server, offer in ordered
         }
+        self._beyond = {}
+        self.count_again()
 
     def _name_prompts(
         self, ordered: list[tuple[ServerId, ServerOffer]]
@@ -169,42 +225,72 @@ class Registry:
 
         Withheld tools keep their names, so that no other tool gets them.
         """
-        names = assign_names(
-            [(s, [tool.name for tool in offer.tools if tool.is_usable]) for s, offer in ordered]
-        )
+        self._usable = {
+            server: {tool.name: tool for tool in offer.tools if tool.is_usable}
+            for server, offer in ordered
+        }
+        names = assign_names([*self._usable.items()])
         labels = assign_names(
             [(s, [label for label, _ in _unusable(offer)]) for s, offer in ordered],
             reserved=names.values(),
         )
-        named: dict[tuple[ServerId, str], tuple[Tool, OfferedTool]] = {}
+        self._ids = {(s, name): names[s, name] for s, own in self._usable.items() for name in own}
         catalogs: dict[ServerId, tuple[ToolView, ...]] = {}
         for server, offer in ordered:
             shown = {id(tool): labels[server, label] for label, tool in _unusable(offer)}
-            views = []
-            for tool in offer.tools:
-                if tool.is_usable:
-                    offered = self._offer(tool, names[server, tool.name], server)
-                    named[server, tool.name] = tool, offered
-                    views.append(self._shown(offered))
-                else:
-                    views.append(tool.show(shown[id(tool)]))
-            catalogs[server] = tuple(views)
-        self._named = named
+            catalogs[server] = tuple(
+                tool.show(shown[id(tool)])
+                if id(tool) in shown
+                else self._shown((server, tool.name))
+                for tool in offer.tools
+            )
         return catalogs
 
-    def _shown(self, tool: OfferedTool) -> ToolView:
-        """Return the view of a tool, with the reason if it is withheld."""
-        withheld = self._withheld.get(tool.server, {}).get(tool.name)
-        if withheld is None:
-            return tool.view
-        return replace(tool.view, problem=withheld.reason, changed=withheld.changed)
+    def _count(self) -> dict[_Key, str]:
+        """Return the tools beyond the budget, with the reason.
 
-    def _offer(self, tool: Tool, tool_id: ToolId, server: ServerId) -> OfferedTool:
-        """Return a tool under a name; the previous object if neither has changed."""
-        known, offered = self._named.get((server, tool.name), (None, None))
-        if offered is not None and known is tool and offered.id == tool_id:
-            return offered
-        return tool.offer(tool_id, self._definitions[server])
+        A server with few tools keeps them: those with more share what is left.
+        """
+        limit = left = self._max_tools()
+        room = MAX_DECLARED_BYTES
+        too_many = f"the model is offered at most {counted(limit, 'tool')} (gemdeck.maxTools)"
+        too_large = f"the tools for the model may take {room:,} bytes together"
+        wanted: list[tuple[ServerId, list[Tool]]] = []
+        for server, tools in self._usable.items():
+            withheld = self._withheld.get(server, {})
+            if self._counts(server):
+                wanted.append((server, [t for t in tools.values() if t.name not in withheld]))
+        wanted.sort(key=lambda item: len(item[1]))
+        beyond: dict[_Key, str] = {}
+        for sharers, (server, own) in zip(range(len(wanted), 0, -1), wanted, strict=True):
+            share, bytes_left = left // sharers, room // sharers
+            for tool in own:
+                if not share or tool.size > bytes_left:
+                    beyond[server, tool.name] = too_large if share else too_many
+                    continue
+                share, left = share - 1, left - 1
+                bytes_left, room = bytes_left - tool.size, room - tool.size
+        return beyond
+
+    def _is_withheld(self, key: _Key) -> bool:
+        return key[1] in self._withheld.get(key[0], {})
+
+    def _shown(self, key: _Key) -> ToolView:
+        """Return the view of a tool, with the reason if it is withheld."""
+        view = self._usable[key[0]][key[1]].show(self._ids[key])
+        withheld = self._withheld.get(key[0], {}).get(key[1])
+        if withheld is None:
+            return view
+        return replace(view, problem=withheld.reason, changed=withheld.changed)
+
+    def _offer(self, key: _Key) -> OfferedTool:
+        """Return a tool under its name; the previous object if neither has changed."""
+        tool, tool_id = self._usable[key[0]][key[1]], self._ids[key]
+        known, offered = self._made.get(key, (None, None))
+        if offered is None or known is not tool or offered.id != tool_id:
+            offered = tool.offer(tool_id, self._definitions[key[0]])
+            self._made[key] = tool, offered
+        return offered
 
 
 def _unusable(offer: ServerOffer) -> list[tuple[str, Tool]]:

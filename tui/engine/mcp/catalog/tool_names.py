@@ -66,8 +66,9 @@ def assign_names(
     names: dict[ToolKey, ToolId] = {}
     taken = {*_RESERVED, *(name.lower() for name in reserved)}
     for server, tools in offers:
-        for tool in sorted(set(tools), key=lambda name: (sanitize_name(name) != name, name)):
-            name = _free_name(server, tool, taken)
+        spelled = [(sanitize_name(tool), tool) for tool in set(tools)]
+        for _, tool, bare in sorted((bare != tool, tool, bare) for bare, tool in spelled):
+            name = bare if _is_free(bare, taken) else _free_name(server, tool, taken)
             taken.add(name.lower())
             names[server, tool] = ToolId(name)
     return names
@@ -107,9 +108,7 @@ def without_model_prefix(name: str) -> str:
 
 
 def _free_name(server: str, tool: str, taken: set[str]) -> str:
-    bare = sanitize_name(tool)
-    if _is_free(bare, taken):
-        return bare
+    """Return a name with the server in it."""
     qualified = sanitize_name(f"{server}__{tool}")
     if _is_free(qualified, taken):
         return qualified

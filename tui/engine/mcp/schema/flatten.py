@@ -147,11 +147,11 @@ class Flat:
 
 
 class Flattener:
-    """Flattens the parts of one document, within a budget of nodes."""
+    """Flattens the parts of one document, within a budget of nodes; `nodes` are spent."""
 
     def __init__(self, document: Mapping[str, object]) -> None:
         self._document = document
-        self._nodes = 0
+        self.nodes = 0
 
     def flatten(self, conjunction: Conjunction) -> Flat:
         """Merge all schemas of a conjunction and their references.
@@ -166,8 +166,8 @@ class Flattener:
         return flat
 
     def _merge(self, flat: Flat, scoped: Scoped) -> None:
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
             raise TooManyNodesError
         match scoped.schema:
             case False:

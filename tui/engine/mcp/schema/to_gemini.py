@@ -8,7 +8,6 @@ The result is a hint to the model; calls are checked against the server's own sc
 """
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -22,9 +21,17 @@ from tui.engine.mcp.schema.flatten import (
     TooManyNodesError,
     Union,
 )
+from tui.engine.mcp.schema.values import (
+    DATE_TIME,
+    GeminiSchema,
+    bounds_of,
+    enum_variants,
+    exclusive_notes,
+    is_default,
+    is_hidden,
+    scalar,
+)
 from tui.text import is_shown_whole, sanitize, sanitize_line
-
-GeminiSchema = dict[str, Any]
 
 DEPTHS: Final = (24, 8, 4, 2)
 """Nesting to try, until the schema fits; Gemini rejects deeper schemas as a whole."""
@@ -35,42 +42,20 @@ MAX_SCHEMA_BYTES: Final = 64 * 1024
 MAX_DESCRIPTION_CHARS: Final = 2_048
 """Longest description that is sent."""
 
-MAX_DEFAULT_CHARS: Final = 200
-"""Longest default that is sent."""
-
 MAX_KEY: Final = 256
 """Longest name of a parameter, in characters."""
-
-MAX_VALUE: Final = 1_000
-"""Longest enum value, in characters."""
 
 MAX_LEFT_OUT: Final = 20
 """Most parts of one schema that are reported as left out."""
 
-MAX_INTEGER: Final = 2**63 - 1
-
-_BOUNDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "string": ("minLength", "maxLength"),
-    "number": ("minimum", "maximum"),
-    "integer": ("minimum", "maximum"),
-    "array": ("minItems", "maxItems"),
-}
 _NOT_ALPHANUMERIC: Final = re.compile(r"[\W_]")
-_DATE_TIME: Final = "format: date-time"
-"""The note of the one format that Gemini takes as a keyword."""
-
-_TYPE_NAMES: Final[Mapping[type, str]] = {
-    type(None): "null",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "string",
-    list: "array",
-}
 
 
 class UnusableSchemaError(Exception):
     """A schema cannot be sent to the model; the text says why, as part of a sentence."""
+
+
+_UNTRANSLATABLE: Final = (RemoteReferenceError, RecursionError, TooManyNodesError)
 
 
 def to_gemini(schema: Mapping[str, Any]) -> GeminiSchema:
@@ -91,17 +76,36 @@ def convert_schema(schema: Mapping[str, Any]) -> tuple[GeminiSchema, tuple[str, 
         converter = _Converter(schema, depth)
         try:
             converted = converter.convert_root()
-        except TooManyNodesError:
-            continue
-        except RecursionError as error:
-            raise UnusableSchemaError("its schema is too deep") from error
-        except RemoteReferenceError as error:
-            raise UnusableSchemaError(
-                f"its schema refers to another document: {sanitize_line(str(error), 200)}"
-            ) from error
-        if len(json.dumps(converted).encode()) <= MAX_SCHEMA_BYTES:
-            return converted, tuple(dict.fromkeys(converter.left_out))[:MAX_LEFT_OUT]
+        except _UNTRANSLATABLE as error:
+            if isinstance(error, TooManyNodesError) and depth != DEPTHS[-1]:
+                continue
+            raise UnusableSchemaError(f"its schema {_reason(error)}") from error
+        if depth == DEPTHS[-1]:
+            converter.drop_largest(converted)
+        if _size(converted) <= MAX_SCHEMA_BYTES:
+            return converted, _listed(converter.left_out)
     raise UnusableSchemaError("its schema is too large")
+
+
+def _listed(left_out: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(left_out))
+    more = len(names) - MAX_LEFT_OUT
+    return names if more <= 0 else (*names[:MAX_LEFT_OUT], f"and {more:,} more")
+
+
+def _reason(error: Exception) -> str:
+    """Return why a schema cannot be translated, as the end of a sentence."""
+    match error:
+        case RemoteReferenceError():
+            return f"refers to another document: {sanitize_line(str(error), 200)}"
+        case RecursionError():
+            return "is too deep"
+        case _:
+            return "is too large"
+
+
+def _size(schema: object) -> int:
+    return len(json.dumps(schema).encode())
 
 
 class _Converter:
@@ -144,8 +148,8 @@ class _Converter:
     def _typed_variants(self, flat: Flat, depth: int) -> Iterator[GeminiSchema]:
         """Yield one schema for each type of the value."""
         if flat.enum is not None:
-            self.left_out += map(_left_out_value, filter(_is_hidden, flat.enum))
-            yield from _enum_variants(flat)
+            self.left_out += map(_left_out_value, filter(is_hidden, flat.enum))
+            yield from enum_variants(flat)
             return
         types = flat.types or _implied_types(flat)
         for kind in sorted(types):
@@ -155,32 +159,61 @@ class _Converter:
                 case "array":
                     yield self._array(flat, depth)
                 case _:
-                    yield _scalar(kind, flat)
+                    yield scalar(kind, flat)
         if not types:
             yield {}
 
     def _object(self, flat: Flat, depth: int) -> GeminiSchema:
-        properties: dict[str, GeminiSchema] = {}
-        for name, child in flat.properties.items():
-            converted = self._convert(child, depth + 1)
-            if converted is None:
-                continue
-            if not is_shown_whole(name, MAX_KEY):
-                shown = f"parameter “{sanitize_line(name, 80)}”"
-                if name in flat.required:
-                    words = f"its required {shown} has a name that cannot be shown as it is"
-                    raise UnusableSchemaError(words)
-                self.left_out.append(f"{shown}: its name cannot be shown as it is")
-                continue
-            properties[name] = _without_echo(name, converted)
+        found: dict[str, GeminiSchema] = {}
+        for name in sorted(flat.properties, key=lambda name: name not in flat.required):
+            child, is_required = flat.properties[name], name in flat.required
+            converted = self._property(name, child, depth, is_required=is_required)
+            if converted is not None:
+                found[name] = _without_echo(name, converted)
+        properties = {name: found[name] for name in flat.properties if name in found}
         schema: GeminiSchema = {"type": "object"}
         if properties or depth == 0:
             schema["properties"] = properties
         required = [name for name in dict.fromkeys(flat.required) if name in properties]
         return schema | ({"required": required} if required else {})
 
+    def _property(
+        self, name: str, child: Conjunction, depth: int, *, is_required: bool
+    ) -> GeminiSchema | None:
+        """Convert a property; leave an optional one out, and name it, if that is not possible."""
+        nodes = self._flattener.nodes
+        try:
+            converted = self._convert(child, depth + 1)
+            reason = "" if is_shown_whole(name, MAX_KEY) else "its name cannot be shown as it is"
+            reason = reason if converted is not None else "no value fits its schema"
+        except UnusableSchemaError as error:
+            reason = str(error)
+        except _UNTRANSLATABLE as error:
+            is_hopeless = isinstance(error, TooManyNodesError) and self._max_depth != DEPTHS[-1]
+            if is_hopeless:
+                raise  # with less depth there may be room for all
+            self._flattener.nodes = nodes
+            reason = f"its schema {_reason(error)}"
+        if not reason:
+            return converted
+        shown = f"parameter “{sanitize_line(name, 80)}”"
+        if is_required and reason != "no value fits its schema":
+            raise UnusableSchemaError(f"its required {shown} cannot be used: {reason}")
+        self.left_out.append(f"{shown}: {reason}")
+        return None
+
+    def drop_largest(self, schema: GeminiSchema) -> None:
+        """Leave out the largest optional parameters of a schema until it is small enough."""
+        properties, required = schema["properties"], schema.get("required", ())
+        sizes = [(_size(properties[name]), name) for name in properties if name not in required]
+        for _, name in sorted(sizes, reverse=True):
+            if _size(schema) <= MAX_SCHEMA_BYTES:
+                return
+            del properties[name]
+            self.left_out.append(f"parameter “{sanitize_line(name, 80)}”: its schema is too large")
+
     def _array(self, flat: Flat, depth: int) -> GeminiSchema:
-        schema: GeminiSchema = {"type": "array"} | _bounds("array", flat)
+        schema: GeminiSchema = {"type": "array"} | bounds_of("array", flat)
         if flat.items is not None:
             items = self._convert(flat.items, depth + 1)
             if items is not None:
@@ -213,14 +246,14 @@ class _Converter:
     def _describe(self, flat: Flat, schema: GeminiSchema) -> GeminiSchema:
         """Add the description or title, the notes, and the default."""
         kinds = {schema.get("type")}
-        notes = [note for note in flat.notes if note != _DATE_TIME]
-        notes += _exclusive_notes(flat, kinds)
+        notes = [note for note in flat.notes if note != DATE_TIME]
+        notes += exclusive_notes(flat, kinds)
         words = flat.description or flat.title or str(schema.get("description", ""))
         if notes:
             words = f"{words} ({'; '.join(dict.fromkeys(notes))})".strip()
         if words:
             schema["description"] = sanitize(words, MAX_DESCRIPTION_CHARS)
-        if "anyOf" not in schema and flat.default and _is_default(flat.default[0], schema):
+        if "anyOf" not in schema and flat.default and is_default(flat.default[0], schema):
             schema["default"] = flat.default[0]
         return schema
 
@@ -268,73 +301,6 @@ def _joined_enums(variants: list[GeminiSchema]) -> list[GeminiSchema]:
     return [joined | ({"description": "; ".join(meanings)} if meanings else {})]
 
 
-def _enum_variants(flat: Flat) -> Iterator[GeminiSchema]:
-    """Yield one schema for each type among the enum values."""
-    by_type: dict[str, list[Any]] = {}
-    has_fractions = any(_type_of(value) == "number" for value in flat.enum or ())
-    for value in flat.enum or ():
-        kind = _type_of(value)
-        if kind == "integer" and (has_fractions or flat.types == frozenset({"number"})):
-            kind = "number"
-        if flat.types is None or kind in flat.types:
-            by_type.setdefault(kind, []).append(value)
-    for kind, values in by_type.items():
-        match kind:
-            case "string" if texts := [text for text in values if text and not _is_hidden(text)]:
-                yield {"type": kind, "enum": list(dict.fromkeys(texts))}
-            case "integer" | "number" if sendable := [v for v in values if abs(v) <= MAX_INTEGER]:
-                yield {"type": kind, "enum": list(dict.fromkeys(sendable))}
-            case "object" | "array":
-                yield {"type": kind, "description": _clipped_json(values)}
-            case _:
-                yield {"type": kind}
-
-
-def _scalar(kind: str, flat: Flat) -> GeminiSchema:
-    schema: GeminiSchema = {"type": kind} | _bounds(kind, flat)
-    if kind == "string":
-        if flat.pattern and sanitize(flat.pattern) == flat.pattern:
-            schema["pattern"] = flat.pattern
-        if _DATE_TIME in flat.notes:
-            schema["format"] = "date-time"
-    return schema
-
-
-def _bounds(kind: str, flat: Flat) -> GeminiSchema:
-    """Return the bounds for a type; exclusive bounds of integers become inclusive."""
-    bounds: GeminiSchema = {}
-    for key in _BOUNDS.get(kind, ()):
-        value = flat.bounds.get(key)
-        if kind == "integer":
-            value = _inclusive(key, value, flat)
-        if value is None or abs(value) > MAX_INTEGER:
-            continue
-        if kind in {"string", "array"}:
-            if value >= 0:
-                bounds[key] = int(value)
-        else:
-            bounds[key] = value
-    return bounds
-
-
-def _inclusive(key: str, value: float | None, flat: Flat) -> float | None:
-    exclusive = flat.bounds.get(f"exclusive{key.title()}")
-    if key == "minimum":
-        candidates = [] if value is None else [math.ceil(value)]
-        candidates += [] if exclusive is None else [math.floor(exclusive) + 1]
-        return max(candidates, default=None)
-    candidates = [] if value is None else [math.floor(value)]
-    candidates += [] if exclusive is None else [math.ceil(exclusive) - 1]
-    return min(candidates, default=None)
-
-
-def _exclusive_notes(flat: Flat, kinds: set[Any]) -> list[str]:
-    if "number" not in kinds:
-        return []
-    words = {"exclusiveMinimum": "greater than", "exclusiveMaximum": "less than"}
-    return [f"{word} {flat.bounds[key]:g}" for key, word in words.items() if key in flat.bounds]
-
-
 def _cut(flat: Flat) -> GeminiSchema:
     """Return the schema of a value that is not converted further."""
     kind = _single_type(flat)
@@ -354,30 +320,5 @@ def _implied_types(flat: Flat) -> frozenset[str]:
     return frozenset()
 
 
-def _type_of(value: object) -> str:
-    return _TYPE_NAMES.get(type(value), "object")
-
-
-def _is_default(value: object, schema: GeminiSchema) -> bool:
-    """Return whether a default is a short scalar of the schema's type."""
-    kind = _type_of(value)
-    if kind in {"null", "array", "object"}:
-        return False
-    if isinstance(value, int | float) and not abs(value) <= MAX_INTEGER:  # NaN, too
-        return False
-    if isinstance(value, str) and (len(value) > MAX_DEFAULT_CHARS or _is_hidden(value)):
-        return False
-    return kind == schema.get("type") or (kind == "integer" and schema.get("type") == "number")
-
-
-def _is_hidden(value: object) -> bool:
-    """Return whether sanitizing would change an enum value."""
-    return isinstance(value, str) and sanitize(value, MAX_VALUE) != value
-
-
 def _left_out_value(value: object) -> str:
     return f"value “{sanitize_line(str(value), 80)}”: it cannot be shown as it is"
-
-
-def _clipped_json(values: list[object]) -> str:
-    return f"one of: {sanitize_line(json.dumps(values, default=str), 300)}"

@@ -1,8 +1,8 @@
-"""Checks the arguments of a call against the server's own schema, before asking the user.
+"""Checks arguments and results of calls against the server's own schema.
 
 The schema is hostile. References are resolved within it only, regular expressions are bounded
 (see `safe_regex`), and so is the number of evaluated keywords, as references can make a short
-schema endless. What cannot be checked passes: the server checks too.
+schema endless. What cannot be checked passes: the server checks arguments, too.
 
 This module imports jsonschema, which takes a tenth of a second: import it off the event loop.
 """
@@ -49,27 +49,33 @@ class _TooMuchWorkError(Exception):
 
 
 def check_arguments(schema: JsonObject, arguments: JsonObject) -> list[str]:
-    """Check arguments.
+    """Check the arguments of a call against the tool's input schema; see `check_value`."""
+    return check_value(schema, dict(arguments), "arguments")
+
+
+def check_value(schema: JsonObject, value: Any, name: str) -> list[str]:  # noqa: ANN401 - any JSON
+    """Check a value.
 
     Args:
-        schema: The tool's input schema as the server wrote it. Its ``$schema`` names the draft;
-            without one it is 2020-12.
-        arguments: The arguments of a call.
+        schema: The schema as the server wrote it. Its ``$schema`` names the draft; without one it
+            is 2020-12.
+        value: The value.
+        name: What errors call it.
 
     Returns:
-        At most ten errors of one line each; empty if the arguments are valid or the schema
-        cannot be used.
+        At most ten errors of one line each; empty if the value is valid or the schema cannot be
+        used.
     """
     token = _keywords_left.set([MAX_KEYWORDS])
     try:
         validator_class = _guarded(validator_for(dict(schema), default=Draft202012Validator))
         validator = validator_class(dict(schema), registry=Registry())
         errors = []
-        for error in validator.iter_errors(dict(arguments)):
+        for error in validator.iter_errors(value):
             errors.append(error)
             if len(errors) == MAX_MESSAGES:
                 break
-        return [_message(error) for error in errors]
+        return [_message(error, name) for error in errors]
     except Exception:  # noqa: BLE001  # a schema can fail in any way; then nothing is checked
         return []
     finally:
@@ -121,22 +127,22 @@ def _check_unique(validator: Validator, value: object, instance: object, schema:
         return
     seen: set[str] = set()
     for item in instance:
-        text = json.dumps(_as_json_compares(item), sort_keys=True)
+        text = json.dumps(as_json_compares(item), sort_keys=True)
         if text in seen:
             yield jsonschema.ValidationError(f"the item {text} occurs more than once")
             return
         seen.add(text)
 
 
-def _as_json_compares(value: object) -> object:
+def as_json_compares(value: object) -> object:
     """Normalize numbers that JSON Schema treats as equal, such as 1 and 1.0."""
     match value:
         case float() if value.is_integer():
             return int(value)
         case list():
-            return [_as_json_compares(item) for item in value]
+            return [as_json_compares(item) for item in value]
         case dict():
-            return {name: _as_json_compares(item) for name, item in value.items()}
+            return {name: as_json_compares(item) for name, item in value.items()}
         case _:
             return value
 
@@ -170,11 +176,11 @@ def _check_additional(
         yield from original(validator, value, instance, schema)
 
 
-def _message(error: jsonschema.ValidationError) -> str:
+def _message(error: jsonschema.ValidationError, name: str) -> str:
     place = "".join(
         f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path
     )
     message = error.message
     if len(message) > MAX_MESSAGE_CHARS:
         message = f"does not meet {error.validator!r}"
-    return sanitize_line(f"arguments{place}: {message}", MAX_MESSAGE_CHARS)
+    return sanitize_line(f"{name}{place}: {message}", MAX_MESSAGE_CHARS)

@@ -26,6 +26,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 from tui.engine.mcp.catalog.results import convert_result, text_size
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.schema.validate import check_value
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, ProgressReporter
@@ -224,10 +225,20 @@ class Connection:
             raise ToolCallError("The server asked for input too often in one call.") from error
         except RuntimeError as error:
             raise ToolCallError(self._clean(str(error))) from error
-        limit = self._context.max_result_size
-        if result.structured_content is None and text_size(result) <= MAX_TEXT_ON_LOOP:
-            return convert_result(result, limit)
-        return await asyncio.to_thread(convert_result, result, limit)
+        schema = next((t.output_schema for t in self.offer.tools if t.name == name), None)
+        has_structure = schema is not None or result.structured_content is not None
+        if has_structure or text_size(result) > MAX_TEXT_ON_LOOP:
+            return await asyncio.to_thread(self._convert, result, schema)
+        return self._convert(result, None)
+
+    def _convert(self, result: types.CallToolResult, schema: JsonObject | None) -> ToolResult:
+        """Convert a result, and check it against the tool's output schema if there is one."""
+        faults: list[str] = []
+        if schema is not None and not result.is_error:
+            structured = result.structured_content
+            missing = ["it has no structured content"]
+            faults = missing if structured is None else check_value(schema, structured, "result")
+        return convert_result(result, self._context.max_result_size, faults)
 
     async def _send_call(
         self, client: Client, name: str, arguments: JsonObject, report: ProgressReporter
@@ -258,8 +269,8 @@ class Connection:
             )
         if error.code != types.CONNECTION_CLOSED or error.error.message != CLOSED:
             # Servers also use the code of a closed connection for errors of their own.
-            text = self._clean(error.error.message)
-            return ToolCallError(f"The server refused the call: {text} (error {error.code})")
+            text = self._clean(sdk_patches.error_words(error))
+            return ToolCallError(f"The server refused the call: {text}")
         reason = await self._reason_of_end()
         words = "\n".join(self._log.tail(5))
         return ToolCallError(

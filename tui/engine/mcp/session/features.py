@@ -231,6 +231,6 @@ def _call_error(error: MCPError) -> ServerCallError:
             return ServerCallError("The server asked for generated text, which was refused.")
         case code if code in OWN_CODES:
             return ServerGoneError(f"The server {sanitize_line(error.error.message)}.")
-        case code:
-            words = sanitize_line(error.error.message)
-            return ServerCallError(f"The server refused: {words} (error {code})")
+        case _:
+            words = sanitize_line(sdk_patches.error_words(error))
+            return ServerCallError(f"The server refused: {words}")

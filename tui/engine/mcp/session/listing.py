@@ -24,11 +24,8 @@ from tui.engine.mcp.session import sdk_patches
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Severity
 
-MAX_PAGES: Final = 100
-"""Most pages of one list that are read."""
-
 MAX_ITEMS: Final = 10_000
-"""Most items of one list that are read."""
+"""Most items of one list that are read, and most pages, which may hold one item each."""
 
 MAX_CHARS: Final = 24_000_000
 """Characters of one list, over all pages, after which no further page is read."""
@@ -253,7 +250,7 @@ async def _list_all(client: Client, method: str, key: str, log: ServerLog) -> li
     size = 0
     cursor: str | None = None
     seen: set[str] = set()
-    for _ in range(MAX_PAGES):
+    for _ in range(MAX_ITEMS):
         page = await sdk_patches.request(
             client, method, {} if cursor is None else {"cursor": cursor}
         )

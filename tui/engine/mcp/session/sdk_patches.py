@@ -9,6 +9,7 @@ hundreds of thousands of values. So structured content bypasses it, unused parts
 any other reply is limited in size.
 """
 
+import json
 import logging
 import warnings
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED
+from tui.text import clip, sanitize_line
 
 JsonObject = dict[str, Any]
 
@@ -31,10 +33,17 @@ MAX_VALUES: Final = 50_000
 MAX_META_VALUES: Final = 1_000
 """Values of a result's ``_meta`` that are kept."""
 
+MAX_ERROR_DATA: Final = 8_000
+"""Characters of an error's ``data`` that are shown."""
+
 _HELD: Final = "held"
+_ROLES: Final = ("user", "assistant")
 _BLOCK_FIELDS: Final = frozenset(
     {"type", "text", "data", "mimeType", "uri", "name", "title", "description"}
 )
+
+MAX_KIND: Final = 64
+"""Characters of the name of an unknown kind of block."""
 
 MAX_BLOCKS: Final = 1_000
 """Content blocks of one result that are read."""
@@ -54,13 +63,12 @@ class _Held(str):
     """A string to the SDK that carries structured content past its validation."""
 
     __slots__ = ("value",)
-    value: JsonObject
+    value: object
 
 
 def lighten(raw: JsonObject) -> JsonObject:
     """Return a tool's result with only the parts that the SDK has to validate."""
     lightened = dict(raw)
-    lightened["content"] = [_plain_block(block) for block in raw["content"]]
     structured = raw.get("structuredContent")
     if structured is not None:
         held = _Held()
@@ -107,13 +115,29 @@ def is_light(value: object, limit: int) -> bool:
 
 
 def _plain_block(block: JsonObject) -> JsonObject:
-    """Return a content block without the unused annotations, icons and ``_meta``."""
+    """Return a content block without the unused icons and ``_meta``."""
     plain = {name: value for name, value in block.items() if name in _BLOCK_FIELDS}
+    annotations = block.get("annotations")
+    audience = annotations.get("audience") if isinstance(annotations, dict) else None
+    if isinstance(audience, list):
+        plain["annotations"] = {"audience": [role for role in _ROLES if role in audience]}
     resource = block.get("resource")
     if isinstance(resource, dict):
         names = ("uri", "mimeType", "text", "blob")
         plain["resource"] = {name: resource[name] for name in names if name in resource}
     return plain
+
+
+def error_words(error: MCPError) -> str:
+    """Return an error of the server in words, with its code and its data; not sanitized."""
+    words = f"{error.error.message} (error {error.code})"
+    data = error.error.data
+    if data is None:
+        return words
+    if not is_light(data, MAX_META_VALUES):
+        return f"{words}; its data is too complex to be shown"
+    said = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    return f"{words}; its data: {clip(said, MAX_ERROR_DATA)}"
 
 
 def silence() -> None:
@@ -144,7 +168,7 @@ def adapt(client: Client) -> None:
             raw = {"resultType": _COMPLETE, **raw}
         if method == _CALL and raw.get("resultType", _COMPLETE) == _COMPLETE:
             return lighten(repair_result(raw))
-        return raw if method in _RAW else check_weight(raw)
+        return raw if method in _RAW else check_weight(repair_prompt(raw))
 
     async def accept(name: str, result: types.CallToolResult) -> None:
         del name, result
@@ -204,27 +228,41 @@ def refused_tools(client: Client, raw_tools: list[JsonObject]) -> set[str]:
 
 
 def repair_result(raw: JsonObject) -> JsonObject:
-    """Leave out the parts of a tool's result for which the SDK would lose all of it."""
+    """Replace the parts of a tool's result for which the SDK would lose all of it by a note."""
     mended = dict(raw)
     content = raw.get("content")
-    mended["content"] = (
-        [block for block in content[:MAX_BLOCKS] if _is_readable(block)]
-        if isinstance(content, list)
-        else []
-    )
+    blocks = content if isinstance(content, list) else []
+    mended["content"] = [_readable_block(block) for block in blocks[:MAX_BLOCKS]]
+    if (more := len(blocks) - MAX_BLOCKS) > 0:
+        mended["content"].append(_note(f"{more} more content blocks are left out"))
     if "isError" in raw:
         mended["isError"] = bool(raw["isError"])
-    structured = raw.get("structuredContent")
-    if structured is not None and not isinstance(structured, dict):
-        mended["structuredContent"] = {"result": structured}
     if not isinstance(raw.get("_meta", {}), dict):
         del mended["_meta"]
     return mended
 
 
-def _is_readable(block: object) -> bool:
+def repair_prompt(raw: JsonObject) -> JsonObject:
+    """Do the same for the messages of a rendered prompt; other replies stay as they are."""
+    messages = raw.get("messages")
+    if not isinstance(messages, list) or not all(isinstance(said, dict) for said in messages):
+        return raw
+    mended = [{**said, "content": _readable_block(said.get("content"))} for said in messages]
+    return {**raw, "messages": mended}
+
+
+def _readable_block(block: object) -> JsonObject:
+    """Return a content block, or a note on what it was if it cannot be read."""
+    if not isinstance(block, dict):
+        return _note("a content block that is no object is left out")
+    plain = _plain_block(block)
     try:
-        _blocks.validate_python(block, by_name=False)
+        _blocks.validate_python(plain, by_name=False)
     except ValidationError:
-        return False
-    return True
+        kind = sanitize_line(str(block.get("type")), MAX_KIND)
+        return _note(f"a content block of the kind “{kind}” cannot be read and is left out")
+    return plain
+
+
+def _note(words: str) -> JsonObject:
+    return {"type": "text", "text": f"[{words[0].upper()}{words[1:]}.]"}

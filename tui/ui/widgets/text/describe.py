@@ -139,12 +139,13 @@ def describe_content(uri: str, read: ResourceRead | None) -> Content:
     return _lines(parts)
 
 
-def describe_server(view: ServerView, now: float) -> Content:
+def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
     """Describe a server: its status, where it is defined, what it offers, why it failed.
 
     Args:
         view: The server.
         now: The time in seconds of `time.monotonic`.
+        sent: Its instructions as the model got them with the last request.
     """
     parts = [
         _field("status", f"{LOOKS[view.status][0]} {status_word(view, now)}"),
@@ -167,8 +168,10 @@ def describe_server(view: ServerView, now: float) -> Content:
         _field("resources", f"{len(catalog.resources) + len(catalog.templates):,}"),
     ]
     parts += _failure(view)
-    if view.info is not None and view.info.instructions:
-        parts += [Content(), _section("Instructions"), Content(block(view.info.instructions))]
+    own = view.info.instructions if view.info is not None else ""
+    if sent or own:
+        title = "Instructions, sent to the model" if sent else "Instructions, not sent to the model"
+        parts += [Content(), _section(title), Content(block(sent or own))]
     return _lines(parts)
 
 

@@ -1,0 +1,153 @@
+"""Content blocks: for the model as they came, for the screen sanitized."""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import mcp_types as types
+
+from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
+from tui.text import clip_middle, counted, for_model, sanitize, sanitize_line
+
+MIN_BLOCK_TEXT: Final = 500
+"""Characters that each text keeps at least when a result is cut."""
+
+MAX_MEDIA_CHARS: Final = 12_000_000
+"""Longest base64 data of one block that goes to the model, in characters."""
+
+MAX_URI: Final = 2_000
+"""Characters of a URI that are shown, as of any line."""
+
+_MEDIA_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}")
+_ANY_MEDIA: Final = "application/octet-stream"
+
+Part = TextPart | MediaPart
+
+
+class Piece(NamedTuple):
+    """A part for the model, the same for the screen, and the hidden commands spelled out in it."""
+
+    part: Part
+    shown: str
+    hidden: int = 0
+
+
+def text_piece(text: str) -> Piece:
+    """Return a text as data for the model and as text for the screen."""
+    revealed, hidden = for_model(text)
+    return Piece(TextPart(revealed), sanitize(text), hidden)
+
+
+def convert_block(block: types.ContentBlock, provider: str = "Tool") -> Iterator[Piece]:
+    """Convert one block.
+
+    Args:
+        block: The block.
+        provider: Its source, as named in the note before an image or a sound.
+    """
+    match block:
+        case types.TextContent():
+            yield text_piece(block.text)
+        case types.ImageContent():
+            yield from _media(f"{provider} provided image", block.mime_type, block.data)
+        case types.AudioContent():
+            yield from _media(f"{provider} provided audio", block.mime_type, block.data)
+        case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
+            yield resource_label(resource)
+            yield text_piece(resource.text)
+        case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
+            label = resource_label(resource)
+            yield label._replace(shown=f"{label.shown} {_size(resource.blob)}")
+            yield data_piece(resource.mime_type, resource.blob)
+        case types.ResourceLink():
+            kind = f" ({block.mime_type})" if block.mime_type else ""
+            words = f": {block.description}" if block.description else ""
+            yield text_piece(
+                f"Resource Link: {block.title or block.name} at {block.uri}{kind}{words}"
+            )
+
+
+def convert_shared_block(block: types.ContentBlock, provider: str = "Tool") -> Iterator[Piece]:
+    """Convert one block; one that is meant for the model only is named on the screen, not shown."""
+    pieces = convert_block(block, provider)
+    annotations = block.annotations
+    if annotations is None or annotations.audience != ["assistant"]:
+        yield from pieces
+        return
+    kind = sanitize_line(block.type, 20).replace("_", " ")
+    what = f"{kind}, {counted(len(block.text), 'character')}" if block.type == "text" else kind
+    note = f"[{what}: for the model only, by the server's wish not shown]"
+    for index, piece in enumerate(pieces):
+        yield piece._replace(shown="" if index else note)
+
+
+def resource_label(resource: types.TextResourceContents | types.BlobResourceContents) -> Piece:
+    """Return the line before an embedded resource."""
+    is_text = isinstance(resource, types.TextResourceContents)
+    kind = f": {media_type(resource.mime_type)}" if resource.mime_type or not is_text else ""
+    piece = text_piece(f"[Resource {resource.uri}{kind}]")
+    return piece._replace(shown=sanitize_line(piece.shown, MAX_URI))
+
+
+def _media(words: str, mime_type: str, data: str) -> Iterator[Piece]:
+    essence = media_type(mime_type)
+    kind = words.rpartition(" ")[2]
+    note = f"[{words} with mime-type: {essence}]"
+    yield Piece(TextPart(note), f"[{kind}: {essence}] {_size(data)}")
+    yield data_piece(mime_type, data)
+
+
+def data_piece(mime_type: str | None, data: str) -> Piece:
+    """Return the data as a part, or a note if the model's service would refuse it."""
+    if len(data) > MAX_MEDIA_CHARS:
+        return text_piece(f"[The data is left out: {_size(data)} is too much.]")
+    try:
+        base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return text_piece("[The data is left out: it is not valid base64.]")
+    return Piece(MediaPart(media_type(mime_type), data), "")
+
+
+def media_type(mime_type: str | None) -> str:
+    """Return the media type without parameters; a generic one if it is malformed."""
+    essence = (mime_type or "").partition(";")[0].strip().lower()
+    return essence if _MEDIA_TYPE.fullmatch(essence) else _ANY_MEDIA
+
+
+def _size(data: str) -> str:
+    size = len(data) * 3 // 4
+    return f"{size / 1000:.0f} kB" if size >= 1000 else f"{size} bytes"
+
+
+def hidden_note(pieces: Iterable[Piece]) -> list[Piece]:
+    """Return a note on the hidden commands that were spelled out, if there are any."""
+    hidden = sum(piece.hidden for piece in pieces)
+    if not hidden:
+        return []
+    characters = counted(hidden, "invisible control character")
+    return [text_piece(f"[{characters} in this text: spelled out as ⟨U+…⟩.]")]
+
+
+def cut_note(parts: Iterable[Part], limit: int) -> str:
+    """Say on the screen how much of a text the model gets, if it does not get all."""
+    total = text_length(parts)
+    return f"[The model gets about {limit:,} of {total:,} characters.]" if total > limit else ""
+
+
+def text_length(parts: Iterable[Part]) -> int:
+    """Count the characters of all texts."""
+    return sum(len(part.text) for part in parts if isinstance(part, TextPart))
+
+
+def within_limit(parts: Sequence[Part], share: float) -> tuple[Part, ...]:
+    """Cut each text to a share of its length, which leaves a short one whole."""
+    return tuple(parts) if share >= 1 else tuple(_shortened(part, share) for part in parts)
+
+
+def _shortened(part: Part, share: float) -> Part:
+    if isinstance(part, MediaPart):
+        return part
+    half = max(MIN_BLOCK_TEXT, int(len(part.text) * share)) // 2
+    return TextPart(clip_middle(part.text, half, half))
