@@ -7,10 +7,9 @@ from typing import Final
 
 from tui.engine.chat.backends.backend import ModelBackend
 from tui.engine.chat.turn import Message, Turn, TurnContext
-from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.chat import Severity
 from tui.model.events import ConversationCleared, Notice, NoticeRaised, QueueChanged
-from tui.text import clip, for_model, sanitize
+from tui.text import clip
 
 MAX_QUEUED: Final = 20
 """Most messages queued behind the running turn."""
@@ -71,9 +70,9 @@ class Conversation:
 
     def send(self, text: str) -> None:
         """Send a message. While a turn runs, up to `MAX_QUEUED` messages wait."""
-        shown = sanitize(text)
-        if shown.strip():
-            self.send_message(Message(shown, (TextPart(for_model(text)[0]),), shown))
+        message = Message.of_text(text)
+        if message.shown.strip():
+            self.send_message(message)
 
     def send_message(self, message: Message) -> None:
         """Send a message whose content for the model differs from what is shown; see `send`."""

@@ -44,7 +44,7 @@ from tui.model.events import (
     TurnStarted,
 )
 from tui.model.servers import ServerId
-from tui.text import sanitize_line
+from tui.text import for_model, sanitize, sanitize_line
 
 MAX_MALFORMED_CALLS: Final = 2
 """How often a step is repeated because its tool call was malformed.
@@ -81,6 +81,12 @@ class Message:
     unsent: str
     servers: tuple[ServerId, ...] = ()
     before: tuple[PromptMessage, ...] = ()
+
+    @classmethod
+    def of_text(cls, text: str) -> "Message":
+        """Return the message for a text of the user, which the model gets as data."""
+        shown = sanitize(text)
+        return cls(shown, (TextPart(for_model(text)[0]),), shown)
 
 
 @dataclass
