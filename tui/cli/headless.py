@@ -18,7 +18,7 @@ from tui.cli.exit_codes import ExitCode
 from tui.engine.consent.tool_patterns import unmatched
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
-from tui.engine.mcp.supervisor import CONNECT_TIMEOUT
+from tui.engine.options import READY_PATIENCE
 from tui.engine.startup import prepare_process
 from tui.model.chat import ChatNotice, ModelText, Severity, ToolCall, TurnOutcome
 from tui.model.events import (
@@ -85,7 +85,7 @@ class _Session:
             self.options,
             demo_without_key=False,
             follow_settings=False,
-            server_patience=CONNECT_TIMEOUT,
+            server_patience=READY_PATIENCE,
         )
         async with Engine(options, self._watch, redactor=self.redactor) as engine:
             self._stop_on_signals(engine)

@@ -37,9 +37,8 @@ from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.session import era
-from tui.engine.mcp.supervisor import CONNECT_TIMEOUT
 from tui.engine.model_choice import ModelChoice
-from tui.engine.options import EngineOptions
+from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
 from tui.engine.settings.loader import LoadedSettings
@@ -157,7 +156,7 @@ class Engine:
         self._stack.callback(stream.close)
         return stream
 
-    async def wait_ready(self, patience: float = CONNECT_TIMEOUT) -> None:
+    async def wait_ready(self, patience: float = READY_PATIENCE) -> None:
         await self.servers.wait_discovered(patience)
 
     async def load(self) -> LoadedSettings:

@@ -11,6 +11,10 @@ Later ones join at the next step of the model: one slow server must not hold the
 """
 
 
+READY_PATIENCE: Final = 30.0
+"""Seconds that a run without a screen waits for its servers."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
     """What the command line says.

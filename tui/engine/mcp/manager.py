@@ -264,6 +264,8 @@ class ServerManager:
                 supervisor.failure,
                 supervisor.retry_at,
                 supervisor.info,
+                supervisor.since,
+                supervisor.restarted,
             )
         )
 
@@ -358,4 +360,6 @@ def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
         retry_at=supervisor.retry_at,
         info=supervisor.info,
         catalog=catalog,
+        since=supervisor.since,
+        restarted=supervisor.restarted,
     )

@@ -166,6 +166,10 @@ def describe_server(view: ServerView, now: float) -> Content:
         _field("prompts", f"{len(catalog.prompts):,}"),
         _field("resources", f"{len(catalog.resources) + len(catalog.templates):,}"),
     ]
+    if view.restarted:
+        parts.append(_field("came back", view.restarted))
+    if view.last_words:
+        parts.append(_field("last words", view.last_words))
     parts += _failure(view)
     if view.info is not None and view.info.instructions:
         parts += [Content(), _section("Instructions"), Content(block(view.info.instructions))]
