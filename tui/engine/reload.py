@@ -142,4 +142,5 @@ def _broken(problems: "frozenset[SettingsProblem] | tuple[SettingsProblem, ...]"
 
 def _at_start_only(loaded: LoadedSettings) -> GemdeckSettings:
     """Give the part of the settings that is not applied while gemdeck runs."""
-    return loaded.gemdeck.model_copy(update={"protocols": {}, "always_deny": ()})
+    at_once: dict[str, object] = {"protocols": {}, "always_deny": (), "environment_block": ()}
+    return loaded.gemdeck.model_copy(update=at_once)

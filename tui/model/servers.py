@@ -165,6 +165,8 @@ class ServerView:
         since: When it reached its status, in seconds of `time.monotonic`.
         restarted: How often it was started again by itself and why, or an empty string.
         last_words: The last line that it wrote while it was starting.
+        environment: The names of the variables that it gets, for stdio.
+        withheld: The names of the user's variables that it does not get.
     """
 
     id: ServerId
@@ -181,6 +183,8 @@ class ServerView:
     since: float = 0.0
     restarted: str = ""
     last_words: str = ""
+    environment: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
 
     @property
     def is_troubled(self) -> bool:

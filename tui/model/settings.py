@@ -133,7 +133,7 @@ class ServerSettings(_Section):
     )
     env: Variables = Field(
         default_factory=dict,
-        description="Environment variables of the program, in addition to a small safe set.",
+        description="Environment variables of the program, in addition to those it inherits.",
         repr=False,
     )
     cwd: Word | None = Field(None, description="Working folder of the program.")
@@ -160,7 +160,7 @@ class ServerSettings(_Section):
         gt=0,
         le=MAX_TIMEOUT,
         allow_inf_nan=False,
-        description="Timeout of a request, in milliseconds.",
+        description="Timeout of connecting and of each request, in milliseconds.",
     )
     trust: Flag = Field(
         False,
@@ -293,6 +293,18 @@ class GemdeckSettings(_Section):
         default_factory=dict,
         description="Protocol by server name: `handshake` forces the revisions up to 2025-11-25, "
         "`stateless` forces 2026-07-28, `auto` detects it.",
+    )
+    environment_allow: Words = Field(
+        (),
+        max_length=MAX_PATTERNS,
+        description="Names of your environment variables that stdio servers get although they "
+        "look secret; all that a project's servers get beyond a small set.",
+    )
+    environment_block: Words = Field(
+        (),
+        max_length=MAX_PATTERNS,
+        description="Names of your environment variables that no server inherits. The lists of "
+        "all files apply.",
     )
     always_allow: tuple[ToolPattern, ...] = Field(
         (),

@@ -4,6 +4,7 @@ This module does not import the MCP SDK; a thread does, before the first server 
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final, Self
@@ -24,6 +25,7 @@ from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.supervisor import Connect, Supervisor
+from tui.engine.mcp.transports.stdio.environment import environment_names
 from tui.engine.settings.servers.definitions import ServerDefinition, shown_target
 from tui.engine.tasks import TaskSet
 from tui.model.catalog import Catalog, ToolView
@@ -349,6 +351,7 @@ class ServerManager:
 def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
     """Return the current state of a server for the UI, with its catalog."""
     definition = supervisor.definition
+    passed, withheld = environment_names(definition, os.environ)
     return ServerView(
         id=definition.id,
         origin=definition.origin,
@@ -362,4 +365,6 @@ def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
         catalog=catalog,
         since=supervisor.since,
         restarted=supervisor.restarted,
+        environment=passed,
+        withheld=withheld,
     )

@@ -18,6 +18,7 @@ from tui.engine.settings.project import (
 from tui.engine.settings.sections import (
     McpRules,
     command_entry,
+    inheritance_of,
     read_gemdeck,
     read_mcp,
     with_project,
@@ -82,7 +83,9 @@ def load_settings(
     own = (layer for layer in layers if layer.origin is not Origin.PROJECT)
     found = [read_source(layer.origin, layer.path, home, problems) for layer in own]
     sources = [source for source in found if source is not None]
-    reader = ServerReader(environ, folder=folder, home=home, gate=project)
+    gemdeck = read_gemdeck(sources, environ, model, problems)
+    inheritance = inheritance_of(gemdeck)
+    reader = ServerReader(environ, folder=folder, home=home, gate=project, inheritance=inheritance)
     mcp = read_mcp(sources, environ, problems)
     servers = _own_servers(sources, mcp, reader, problems)
     _add_extensions(read_extensions(home, folder, problems), servers, reader, problems)
@@ -94,7 +97,7 @@ def load_settings(
         servers += [(entry, trusting.read(entry)) for entry in entries]
         problems += trusting.problems
     rules = verdict.standing_rules
-    gemdeck = with_project(read_gemdeck(sources, environ, model, problems), rules)
+    gemdeck = with_project(gemdeck, rules)
     mcp = mcp.narrowed(rules)
     definitions = _with_protocols(
         (mcp.apply(entry, definition) for entry, definition in servers), gemdeck, sources, problems

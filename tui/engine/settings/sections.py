@@ -8,6 +8,7 @@ from typing import Any, Final
 from tui.engine.settings.project import DENY_KEY, LIMITS, ProjectRules, compared, denied_tools
 from tui.engine.settings.servers.definitions import ServerDefinition, SettingsProblem
 from tui.engine.settings.servers.entries import Entry, disabled
+from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.sources.expansion import Expansion
 from tui.engine.settings.sources.source import Source, known_keys, salvage
 from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings, ToolPattern
@@ -32,6 +33,7 @@ def read_gemdeck(
     """Merge gemdeck's own settings key by key, and find the model that answers."""
     values: dict[str, Any] = {}
     denied: tuple[ToolPattern, ...] = ()
+    blocked: tuple[str, ...] = ()
     foreign: str | None = None
     known = known_keys(GemdeckSettings)
     for source in sources:
@@ -49,6 +51,7 @@ def read_gemdeck(
         denied += denied_tools(raw.pop(DENY_KEY, None), source, problems)
         section = salvage(GemdeckSettings, raw, source, ("gemdeck",), problems)
         values |= {key: getattr(section, key) for key in section.model_fields_set}
+        blocked += section.environment_block
     if foreign:
         values.setdefault("model", foreign)
     if model is not None:
@@ -56,7 +59,15 @@ def read_gemdeck(
             values["model"] = check_model_name(model.strip())
         except ValueError as error:
             problems.append(SettingsProblem("command line", 0, "--model", str(error)))
-    return GemdeckSettings.model_validate(values).model_copy(update={"always_deny": denied})
+    return GemdeckSettings.model_validate(values).model_copy(
+        update={"always_deny": denied, "environment_block": blocked}
+    )
+
+
+def inheritance_of(settings: GemdeckSettings) -> Inheritance:
+    """Return which variables servers inherit, by the user's lists."""
+    allow, block = settings.environment_allow, settings.environment_block
+    return Inheritance(frozenset(map(str.upper, allow)), frozenset(map(str.upper, block)))
 
 
 def with_project(settings: GemdeckSettings, rules: ProjectRules) -> GemdeckSettings:

@@ -145,6 +145,7 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
     yield from _listed("sends", server.headers, "header ")
     yield from _listed("sets", server.env)
     yield from _listed("reads", server.references, "your variable ")
+    yield from _listed("inherits", server.inherited, "your variable ")
 
 
 def _argument_lines(args: Sequence[str]) -> Iterator[LabelledLine]:

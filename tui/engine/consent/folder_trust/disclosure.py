@@ -22,6 +22,7 @@ from tui.engine.consent.folder_trust.warnings import (
 from tui.engine.logs.secret_names import known_secrets, masked_text
 from tui.engine.settings.servers.definitions import Preview, ServerDefinition
 from tui.engine.settings.sources.expansion import references_in
+from tui.model.servers import Origin, Transport
 from tui.model.trust import Disclosure
 
 _SHOWN_KEYS: Final = ("command", "args", "env", "cwd", "url", "httpUrl", "headers", "oauth")
@@ -59,8 +60,15 @@ def disclose(
         headers=tuple(map(spelled, headers)),
         warnings=tuple(_cautions(definition, preview, references, folder)),
         change=change,
+        inherited=tuple(map(spelled, inherited_names(definition))),
         written=tuple(_as_written(written, shown)),
     )
+
+
+def inherited_names(definition: ServerDefinition) -> list[str]:
+    """Name the variables that the user's list adds to what a project's server inherits."""
+    adds = definition.origin is Origin.PROJECT and definition.transport is Transport.STDIO
+    return definition.inheritance.added() if adds else []
 
 
 def _cautions(

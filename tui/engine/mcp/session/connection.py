@@ -343,7 +343,7 @@ def open_transport(
     if definition.transport is not Transport.STDIO:
         return HttpTransport(definition, log)
     avoid = guarded_folders(workspaces, Path.home())
-    environment = server_environment(definition.env, os.environ, avoid)
+    environment = server_environment(definition, os.environ, avoid)
     folder = resolve_folder(definition.cwd or next(iter(workspaces), None))
     if definition.origin is Origin.PROJECT:
         program = shown_program(definition)

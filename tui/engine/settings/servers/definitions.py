@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from tui.engine.logs.secret_names import masked_address, masked_words, secrets_in_address
+from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.servers.programs import FileState, FolderFile
 from tui.engine.settings.sources.expansion import Expansion
 from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStatus, Transport
@@ -71,7 +72,8 @@ class ServerDefinition:
         transport: How it is reached; a bare ``url`` counts as HTTP with `sse_fallback`.
         command: The program, for stdio.
         args: Its arguments.
-        env: Variables added to the small environment every server gets.
+        env: Variables added to those it inherits.
+        inheritance: Which it inherits.
         cwd: Its working folder, or None for gemdeck's.
         url: Its address, for HTTP and SSE.
         headers: HTTP headers to send.
@@ -106,6 +108,7 @@ class ServerDefinition:
     command: str = ""
     args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    inheritance: Inheritance = field(default_factory=Inheritance)
     cwd: Path | None = None
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)

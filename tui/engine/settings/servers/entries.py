@@ -18,6 +18,7 @@ from tui.engine.settings.servers.definitions import (
     preview_of,
 )
 from tui.engine.settings.servers.fingerprint import Gate, Identifier
+from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.sources.document import KeyPath
 from tui.engine.settings.sources.expansion import Expansion, references_in
 from tui.engine.settings.sources.source import (
@@ -85,6 +86,7 @@ class ServerReader:
         folder: The opened folder.
         home: The user's home.
         gate: Knows the salt of fingerprints, and what tells the folder from another.
+        inheritance: Which variables servers inherit.
 
     Attributes:
         problems: What was found wrong so far.
@@ -97,9 +99,11 @@ class ServerReader:
         folder: Path,
         home: Path,
         gate: Gate,
+        inheritance: Inheritance,
     ) -> None:
         self.problems: list[SettingsProblem] = []
         self._environ = environ
+        self._inheritance = inheritance
         self.folder = folder
         self.home = home
         self._trusted: frozenset[ServerId] = frozenset()
@@ -145,6 +149,7 @@ class ServerReader:
             server,
             origin,
             Transport.STDIO,
+            inheritance=self._inheritance,
             extension=extension,
             source=entry.source.file,
             written=MappingProxyType(dict(entry.raw)) if isinstance(entry.raw, dict) else _EMPTY,

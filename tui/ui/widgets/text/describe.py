@@ -171,6 +171,10 @@ def describe_server(view: ServerView, now: float) -> Content:
     if view.last_words:
         parts.append(_field("last words", view.last_words))
     parts += _failure(view)
+    if view.environment:
+        passed, withheld = ", ".join(view.environment), ", ".join(view.withheld) or "nothing"
+        parts += [Content(), _section("Environment"), _muted(f"gets {passed}")]
+        parts += [_muted(f"withheld {withheld}")]
     if view.info is not None and view.info.instructions:
         parts += [Content(), _section("Instructions"), Content(block(view.info.instructions))]
     return _lines(parts)
