@@ -123,7 +123,7 @@ class OAuthSettings(_Section):
 
 
 class ServerSettings(_Section):
-    """One entry of ``mcpServers``: exactly one of `command`, `url` and `httpUrl`."""
+    """One entry of ``mcpServers``: of `httpUrl`, `url` and `command` the first counts."""
 
     command: Word | None = Field(
         None, description="Program to start. It speaks MCP over stdin and stdout."
@@ -197,10 +197,7 @@ class ServerSettings(_Section):
     @model_validator(mode="after")
     def _check_combinations(self) -> Self:
         """Check the rules that span several keys."""
-        network = self.http_url or self.url
-        if self.command and network:
-            raise ValueError("has both a command and an address; keep one of them")
-        if not self.command and not network:
+        if not (self.command or self.url or self.http_url):
             raise ValueError(
                 "tcp is not supported; use command, url or httpUrl"
                 if self.tcp

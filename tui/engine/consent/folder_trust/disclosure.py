@@ -40,8 +40,8 @@ def disclose(
     """
     preview = definition.preview or Preview(definition.written, definition.written, {}, {})
     shown, own = preview.shown, preview.own
-    command = _text(shown.get("command"))
     address = _text(shown.get("httpUrl")) or _text(shown.get("url"))
+    command = "" if address else _text(shown.get("command"))
     env, headers = _names(shown.get("env")), _names(shown.get("headers"))
     written = definition.written
     named = references_in({key: written[key] for key in _SHOWN_KEYS if key in written})
@@ -52,11 +52,11 @@ def disclose(
         transport=definition.transport.value,
         command=spelled(command) if command else "",
         program=spelled(definition.program) if definition.program else "",
-        args=tuple(map(spelled, _texts(shown.get("args")))),
+        args=tuple(map(spelled, _texts(shown.get("args")))) if command else (),
         cwd=spelled(_text(shown.get("cwd"))) if shown.get("cwd") else "",
         env=tuple(map(spelled, env)),
         references=tuple(map(spelled, references)),
-        url=spelled(address) if address and not command else "",
+        url=spelled(address) if address else "",
         headers=tuple(map(spelled, headers)),
         warnings=tuple(_cautions(definition, preview, references, folder)),
         change=change,
@@ -79,8 +79,9 @@ def _cautions(
     Their values are masked: a warning may quote an argument that contains one.
     """
     whole = preview.whole
-    command, args = _text(whole.get("command")), _texts(whole.get("args"))
     address = _text(whole.get("httpUrl")) or _text(whole.get("url"))
+    command = "" if address else _text(whole.get("command"))
+    args = _texts(whole.get("args"))
     of_command = [
         *(command_cautions(command, args) if command else ()),
         *sign_in_cautions(whole.get("oauth")),
@@ -92,7 +93,7 @@ def _cautions(
     if folder is not None:
         yield from file_cautions(os.path.relpath(path, os.path.realpath(folder)) for path in others)
     yield from variable_cautions(_names(whole.get("env")), references)
-    if address and not command:
+    if address:
         yield from address_cautions(address)
 
 

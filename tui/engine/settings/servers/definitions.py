@@ -40,7 +40,10 @@ class Preview:
 
 
 def preview_of(
-    raw: Mapping[str, Any], variables: Mapping[str, str], own: Mapping[str, str]
+    raw: Mapping[str, Any],
+    variables: Mapping[str, str],
+    own: Mapping[str, str],
+    blank: frozenset[str] = frozenset(),
 ) -> Preview:
     """Return the effective values of an entry.
 
@@ -48,9 +51,10 @@ def preview_of(
         raw: The entry.
         variables: All that its references stand for.
         own: Those of them that are the user's; their values stay off the screen.
+        blank: Keys below which a variable that is not set is empty.
     """
-    whole, shown = Expansion(variables), Expansion(variables, own)
-    entry_whole, entry_shown = whole.value(dict(raw)), shown.value(dict(raw))
+    whole, shown = Expansion(variables, blank=blank), Expansion(variables, own, blank)
+    entry_whole, entry_shown = whole.members(raw), shown.members(raw)
     return Preview(
         entry_shown,
         entry_whole,

@@ -29,7 +29,7 @@ from tui.engine.settings.sources.source import (
 )
 from tui.model.servers import Failure, Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import OAuthSettings, ServerSettings
-from tui.model.settings_types import TransportName
+from tui.model.settings_types import MAX_ITEMS, TransportName, names_transport
 from tui.text import sanitize_line
 
 MAX_NAME: Final = 64
@@ -40,6 +40,10 @@ MAX_DESCRIPTION: Final = 500
 
 _EMPTY: Final[Mapping[str, object]] = MappingProxyType({})
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_BLANKABLE: Final = frozenset({"env", "headers"})
+"""Keys below which a variable that is not set is empty, as in gemini-cli."""
+
+_Scalar: Final = str | int | float
 _KNOWN: Final = known_keys(ServerSettings)
 _KNOWN_OAUTH: Final = known_keys(OAuthSettings)
 _GRANTS: Final = frozenset(
@@ -159,11 +163,11 @@ class ServerReader:
         own = {
             key: self._environ[key] for key in self._environ if key not in entry.source.variables
         }
-        blank = replace(blank, preview=preview_of(entry.raw, self._variables_of(entry), own))
+        usable = self._without_slips(entry, entry.raw)
+        preview = preview_of(usable, self._variables_of(entry), own, _BLANKABLE)
+        blank = replace(blank, preview=preview)
         withheld = entry.project and server not in self._trusted
-        raw, secrets = (
-            (entry.raw, frozenset[str]()) if withheld else self._expanded(entry, entry.raw)
-        )
+        raw, secrets = (usable, frozenset[str]()) if withheld else self._expanded(entry, usable)
         self._report_unknown(entry, raw)
         try:
             settings = ServerSettings.model_validate(_known_part(raw))
@@ -185,6 +189,26 @@ class ServerReader:
             return replace(definition, **fields)
         return definition
 
+    def _without_slips(self, entry: Entry, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Leave out what gemini-cli warns of and goes on without, with a problem each."""
+        kept = dict(raw)
+        for key in ("type", "transportType"):
+            if kept.get(key) is not None and not names_transport(kept[key]):
+                self._note(entry, "no transport has this name, ignored: stdio, sse, http", key)
+                del kept[key]
+        for key in sorted(_BLANKABLE):
+            values = kept.get(key)
+            if not isinstance(values, dict) or len(values) > MAX_ITEMS:
+                continue
+            bad = [name for name, value in values.items() if not isinstance(value, _Scalar)]
+            kept[key] = {name: item for name, item in values.items() if isinstance(item, _Scalar)}
+            for name in bad[:MAX_ENTRY_PROBLEMS]:
+                self._note(entry, "must be a text, left out", key, name)
+        return kept
+
+    def _note(self, entry: Entry, message: str, *keys: str) -> None:
+        self.problems.append(entry.source.problem((*entry.path, *keys), message))
+
     def _effective(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
         """Return a server with all its references filled in, whether it may run or not."""
         preview = definition.preview
@@ -205,7 +229,7 @@ class ServerReader:
         self, entry: Entry, raw: Mapping[str, Any]
     ) -> tuple[Mapping[str, Any], frozenset[str]]:
         """Expand variables."""
-        expansion = Expansion(self._variables_of(entry))
+        expansion = Expansion(self._variables_of(entry), blank=_BLANKABLE)
         value, problems = entry.source.expanded(raw, entry.path, expansion)
         self.problems += problems
         return value, frozenset(expansion.secrets)
@@ -213,12 +237,13 @@ class ServerReader:
     def _from_settings(
         self, blank: ServerDefinition, settings: ServerSettings, secrets: frozenset[str]
     ) -> ServerDefinition:
-        include = settings.include_tools
+        include, transport = settings.include_tools, _transport(settings)
+        is_local = transport is Transport.STDIO
         return replace(
             blank,
-            transport=_transport(settings),
-            command=settings.command or "",
-            args=settings.args,
+            transport=transport,
+            command=settings.command or "" if is_local else "",
+            args=settings.args if is_local else (),
             env=MappingProxyType(dict(settings.env)),
             cwd=self._folder_of(settings.cwd),
             url=settings.http_url or settings.url or "",
@@ -261,15 +286,18 @@ class ServerReader:
         """Report keys that are valid but have no effect."""
 
         def note(key: str, message: str) -> None:
-            self.problems.append(entry.source.problem((*entry.path, key), message))
+            self._note(entry, message, key)
 
         named = settings.named_transport
         type_key = "type" if settings.type else "transportType"
         if settings.url and settings.http_url:
             note("httpUrl", 'httpUrl is used and url ignored; keep url with "type": "http"')
+        if settings.command and (settings.http_url or settings.url):
+            note("command", "ignored beside an address; keep one of them")
         if settings.tcp:
             note("tcp", "tcp is not supported and ignored")
-        if settings.command and named in {TransportName.SSE, TransportName.HTTP}:
+        is_local = _transport(settings) is Transport.STDIO
+        if is_local and named in {TransportName.SSE, TransportName.HTTP}:
             note(type_key, f"{named} is ignored beside a command")
         if settings.url and not settings.http_url and named is TransportName.STDIO:
             note(type_key, "stdio is ignored beside an address")
@@ -353,7 +381,7 @@ def _may_fall_back(settings: ServerSettings) -> bool:
 
 
 def _transport(settings: ServerSettings) -> Transport:
-    if settings.command:
+    if not (settings.http_url or settings.url):
         return Transport.STDIO
     if not settings.http_url and _network_transport(settings) is TransportName.SSE:
         return Transport.SSE
@@ -382,7 +410,7 @@ def _sketch(
     """Return an invalid server with enough fields to recognize it on the screen."""
     address = next((raw[key] for key in ("httpUrl", "url") if isinstance(raw.get(key), str)), "")
     command, args = raw.get("command"), raw.get("args")
-    if isinstance(command, str) and command:
+    if not address and isinstance(command, str) and command:
         words = args if isinstance(args, list) else []
         return replace(
             blank,

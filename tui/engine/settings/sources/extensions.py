@@ -99,7 +99,7 @@ def _enablement(home: Path, problems: list[SettingsProblem]) -> Mapping[str, Any
         document = read_document(path)
     except BadDocumentError as error:
         message = f"{error}; no extension is used until this is corrected"
-        problems.append(SettingsProblem(shown_path(path, home), error.line, error.key, message))
+        problems.append(SettingsProblem(shown_path(path, home), error.line, "", message))
         return None
     return document.content if document is not None else {}
 

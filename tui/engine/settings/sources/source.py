@@ -67,10 +67,15 @@ class Source:
         self, raw: Mapping[str, Any], path: KeyPath, expansion: Expansion
     ) -> tuple[dict[str, Any], list[SettingsProblem]]:
         """Expand the variables in an object and report those that are not set."""
-        value = {key: expansion.value(item, (*path, key)) for key, item in raw.items()}
+        value = expansion.members(raw, path)
+
+        def what(where: KeyPath) -> str:
+            is_blank = where[len(path)] in expansion.blank
+            return "it is empty" if is_blank else "the reference is left as it is"
+
         undefined = list(expansion.undefined.items())[:MAX_ENTRY_PROBLEMS]
         problems = [
-            self.problem(where, f"the variable {name} is not set; the reference is left as it is")
+            self.problem(where, f"the variable {name} is not set; {what(where)}")
             for name, where in undefined
         ]
         problems += [
@@ -88,11 +93,15 @@ def read_source(
     try:
         document = read_document(path)
     except BadDocumentError as error:
-        problems.append(SettingsProblem(file, error.line, error.key, str(error), fatal=fatal))
+        problems.append(SettingsProblem(file, error.line, "", str(error), fatal=fatal))
         return None
     if document is None:
         return None
     source = Source(origin, file, document)
+    problems += [
+        SettingsProblem(file, line, dotted(path), "stands twice; this last one counts")
+        for path, line in document.duplicates
+    ]
     servers = document.content.get("mcpServers")
     if isinstance(servers, dict) and len(servers) > MAX_SERVERS:
         message = f"more than {MAX_SERVERS} servers; the file was not used"
