@@ -31,6 +31,7 @@ from tui.engine.feature_commands import FeatureCommands
 from tui.engine.files.paths import state_dir
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
+from tui.engine.logs.secret_names import is_secret_name
 from tui.engine.mcp import enablement
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
@@ -166,7 +167,7 @@ class Engine:
             What was read, problems included. Nothing in the settings makes this fail.
         """
         settings = (await self._read_first()).settings
-        await self.models.begin(settings.gemdeck)
+        await self.models.begin(settings.gemdeck, settings.variables)
         return settings
 
     async def start(self) -> None:
@@ -179,7 +180,7 @@ class Engine:
         if self._options.follow_settings:
             self._tasks.start(self._reader.watch())
         self._tasks.start(self._follow(self._reader))
-        await self.models.begin(first.settings.gemdeck)
+        await self.models.begin(first.settings.gemdeck, first.settings.variables)
 
     async def _read_first(self) -> Reading:
         """Read the settings, and what is kept of earlier runs, once."""
@@ -222,6 +223,8 @@ class Engine:
 
     def _take(self, reading: Reading) -> None:
         """Go by settings that were read."""
+        own = reading.settings.variables.items()
+        self._redactor.register(*(value for name, value in own if is_secret_name(name)))
         trust = self._plan.trust if self._plan is not None else FolderTrust.UNKNOWN
         verdict, self._reading = reading.settings.project, reading
         if verdict.source and verdict.trust is not trust:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -10,7 +10,13 @@ from pydantic import SecretStr
 
 from tui.engine import late
 from tui.engine.auth import key_store
-from tui.engine.auth.credentials import ModelAccess, find_access, key_access, vertex_access
+from tui.engine.auth.credentials import (
+    ModelAccess,
+    find_access,
+    key_access,
+    vertex_access,
+    with_file,
+)
 from tui.engine.auth.key_store import CredentialError, KeyStore
 from tui.engine.bus import Publish
 from tui.engine.chat.backends.backend import ModelBackend, ModelError
@@ -62,14 +68,20 @@ class ModelChoice:
         """Let a key be stored that was pasted just now."""
         await asyncio.to_thread(self._keys.close, CLOSE_PATIENCE)
 
-    async def begin(self, settings: GemdeckSettings) -> None:
-        """Find a model and open it, once; the demo stands in where it may."""
+    async def begin(self, settings: GemdeckSettings, own: Mapping[str, str]) -> None:
+        """Find a model and open it, once; the demo stands in where it may.
+
+        Args:
+            settings: Say how to use it.
+            own: What the user's ``.env`` sets.
+        """
         self._settings = settings
         if self._has_begun or self._options.demo:
             return
         self._has_begun = True
         try:
-            access = await in_daemon_thread(partial(find_access, os.environ, KeyStore()))
+            find = partial(find_access, with_file(own, os.environ), KeyStore())
+            access = await in_daemon_thread(find)
             if access is not None:
                 self._answer(await self._open(access))
                 return

@@ -32,7 +32,7 @@ from tui.model.settings import GemdeckSettings, ToolPattern
 from tui.model.trust import FolderTrust, TrustAnswer
 from tui.text import sanitize_line
 
-_STILL_DENIED: Final = "Rules removed from alwaysDeny in your settings hold until a restart."
+_STILL_DENIED: Final = "Prohibitions removed from your settings hold until a restart."
 _NEVER: Final = "You chose never to trust this folder, so its own settings were not read."
 
 FolderKey = tuple[object, ...]

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Protocol
 
 from pydantic import BeforeValidator, PlainSerializer
 
+from tui.engine.settings.prohibitions import excluded_tools, report_permissions
 from tui.engine.settings.servers.definitions import ServerDefinition, SettingsProblem
 from tui.engine.settings.servers.entries import Entry, server_entries
 from tui.engine.settings.servers.fingerprint import Gate
@@ -250,6 +251,8 @@ def project_rules(sources: Sequence[Source], problems: list[SettingsProblem]) ->
         mcp = salvage(McpSettings, _counting_part(source, "mcp"), source, ("mcp",), problems)
         raw = _counting_part(source, "gemdeck")
         denied = denied_tools(raw.pop(DENY_KEY, None), source, problems)
+        denied += excluded_tools(source, _NONE, problems)
+        report_permissions(source, problems)
         own = salvage(GemdeckSettings, raw, source, ("gemdeck",), problems)
         allowed = rules.allowed
         if _counting_part(source, "mcp").get("allowed") is not None:

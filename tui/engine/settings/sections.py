@@ -5,6 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from tui.engine.settings.prohibitions import (
+    blocked_variables,
+    excluded_tools,
+    report_permissions,
+)
 from tui.engine.settings.project import DENY_KEY, LIMITS, ProjectRules, compared, denied_tools
 from tui.engine.settings.servers.definitions import ServerDefinition, SettingsProblem
 from tui.engine.settings.servers.entries import Entry, disabled
@@ -19,6 +24,9 @@ MAX_UNKNOWN: Final = 200
 
 COMMAND_SERVER: Final = "mcp"
 """The name of the server that `mcp.serverCommand` starts."""
+
+MODEL_VARIABLE: Final = "GEMINI_MODEL"
+"""Names the model, above all files."""
 
 _MODEL_ALIASES: Final = ("auto", "pro", "flash", "flash-lite")
 """Model aliases of gemini-cli that the service does not know."""
@@ -49,16 +57,22 @@ def read_gemdeck(
         )
         problems += found
         denied += denied_tools(raw.pop(DENY_KEY, None), source, problems)
+        denied += excluded_tools(source, environ, problems)
+        report_permissions(source, problems)
         section = salvage(GemdeckSettings, raw, source, ("gemdeck",), problems)
         values |= {key: getattr(section, key) for key in section.model_fields_set}
-        blocked += section.environment_block
+        blocked += section.environment_block + blocked_variables(source)
     if foreign:
         values.setdefault("model", foreign)
-    if model is not None:
-        try:
-            values["model"] = check_model_name(model.strip())
-        except ValueError as error:
-            problems.append(SettingsProblem("command line", 0, "--model", str(error)))
+    for place, key, name in (
+        ("environment", MODEL_VARIABLE, environ.get(MODEL_VARIABLE)),
+        ("command line", "--model", model),
+    ):
+        if name is not None and name.strip():
+            try:
+                values["model"] = check_model_name(_no_alias(name.strip()))
+            except ValueError as error:
+                problems.append(SettingsProblem(place, 0, key, str(error)))
     return GemdeckSettings.model_validate(values).model_copy(
         update={"always_deny": denied, "environment_block": blocked}
     )
@@ -90,10 +104,21 @@ def _gemini_cli_model(
     raw, found = source.expanded(raw, path, Expansion(environ))
     problems += found
     name = salvage(ModelSettings, raw, source, path, problems).name
-    if name in _MODEL_ALIASES or (name or "").startswith("auto-"):
-        message = f"{name} is a gemini-cli alias, not a model; set gemdeck.model"
-        problems.append(source.problem(("model", "name"), message))
+    try:
+        return _no_alias(name) if name is not None else None
+    except ValueError as error:
+        problems.append(source.problem(("model", "name"), str(error)))
         return None
+
+
+def _no_alias(name: str) -> str:
+    """Return the name of a model.
+
+    Raises:
+        ValueError: If it is one of gemini-cli's words for several models.
+    """
+    if name in _MODEL_ALIASES or name.startswith("auto-"):
+        raise ValueError(f"{name} is a gemini-cli alias, not a model; set gemdeck.model")
     return name
 
 
@@ -106,6 +131,8 @@ class McpRules:
     excluded: Mapping[str, str]
     command: str
     command_source: Source | None
+    off: frozenset[str] = frozenset()
+    off_in: str = ""
 
     def apply(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
         """Withhold a server that the rules do not let start."""
@@ -118,6 +145,10 @@ class McpRules:
         if self.allowed is not None and name not in self.allowed:
             advice = f"Add it to mcp.allowed in {self.allowed_in}."
             return replace(definition, **disabled("not listed in mcp.allowed", advice))
+        if name in self.off:
+            advice = f"Enable it here for now, or in {self.off_in}."
+            off = disabled("turned off in gemini-cli", advice, may_enable=True)
+            return replace(definition, **off)
         return definition
 
     def narrowed(self, rules: ProjectRules) -> "McpRules":

@@ -43,6 +43,7 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _BLANKABLE: Final = frozenset({"env", "headers"})
 """Keys below which a variable that is not set is empty, as in gemini-cli."""
 
+_TARGETS: Final = ("command", "url", "httpUrl", "tcp")
 _Scalar: Final = str | int | float
 _KNOWN: Final = known_keys(ServerSettings)
 _KNOWN_OAUTH: Final = known_keys(OAuthSettings)
@@ -61,16 +62,55 @@ class Entry:
         raw: Its value.
         source: The file.
         path: Its key in that file.
+        changes: The user's entry that changes it, for an extension's server.
     """
 
     name: str
     raw: object = field(repr=False)
     source: Source
     path: KeyPath
+    changes: "Entry | None" = None
 
     @property
     def project(self) -> bool:
         return self.source.origin is Origin.PROJECT
+
+    def changed_by(self, changes: "Entry") -> "Entry":
+        """Return an extension's entry with the user's changes, merged as gemini-cli does."""
+        raw, own = self.raw, changes.raw
+        if not isinstance(raw, dict) or not isinstance(own, dict):
+            return changes
+        merged = {**raw, **own}
+        if isinstance(env := raw.get("env"), dict) and isinstance(own.get("env"), dict):
+            merged["env"] = {**env, **own["env"]}
+        excluded, excluded_too = _names(raw.get("excludeTools")), _names(own.get("excludeTools"))
+        if excluded is not None and excluded_too is not None:
+            merged["excludeTools"] = [*excluded, *excluded_too]
+        included, included_too = _names(raw.get("includeTools")), _names(own.get("includeTools"))
+        if included is not None and included_too is not None:
+            both = set(map(_tool_name, included))
+            merged["includeTools"] = [name for name in included_too if _tool_name(name) in both]
+        return replace(self, raw=merged, changes=changes)
+
+    def problem(self, message: str, *keys: str | int) -> SettingsProblem:
+        """Make a problem with a key, in the file where that key stands."""
+        match self.changes:
+            case Entry(raw=dict() as own) as changes if keys and keys[0] in own:
+                return changes.problem(message, *keys)
+        return self.source.problem((*self.path, *keys), message)
+
+
+def reaches(raw: object) -> bool:
+    """Return whether an entry says how to reach its server, or is none."""
+    return not isinstance(raw, dict) or any(raw.get(key) for key in _TARGETS)
+
+
+def _names(value: object) -> list[str] | None:
+    """Return a list of names; None where it is none, or none is given."""
+    value = [value] if isinstance(value, str) else value
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        return None
+    return value
 
 
 def server_entries(sources: Iterable[Source], problems: list[SettingsProblem]) -> Iterable[Entry]:
@@ -172,7 +212,7 @@ class ServerReader:
         try:
             settings = ServerSettings.model_validate(_known_part(raw))
         except ValidationError as error:
-            found = validation_problems(error, entry.source, entry.path)
+            found = [entry.problem(words, *keys) for keys, words in validation_problems(error)]
             sketch = _sketch(blank, raw, secrets)
             if withheld and references_in(dict(raw)):
                 return replace(sketch, **_untrusted())  # it may be valid once it is expanded
@@ -180,7 +220,11 @@ class ServerReader:
             return replace(sketch, **_invalid(found[0]))
         self._report_ignored(entry, settings)
         definition = self._from_settings(blank, settings, secrets)
-        if entry.project or extension:
+        if env := entry.source.env:
+            secret = frozenset(value for name, value in env.items() if is_secret_name(name))
+            everything = MappingProxyType({**env, **definition.env})
+            definition = replace(definition, env=everything, secrets=definition.secrets | secret)
+        if entry.project:
             definition = replace(definition, trust=False)
         if withheld:
             return replace(definition, **_untrusted())
@@ -207,7 +251,7 @@ class ServerReader:
         return kept
 
     def _note(self, entry: Entry, message: str, *keys: str) -> None:
-        self.problems.append(entry.source.problem((*entry.path, *keys), message))
+        self.problems.append(entry.problem(message, *keys))
 
     def _effective(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
         """Return a server with all its references filled in, whether it may run or not."""
@@ -270,17 +314,13 @@ class ServerReader:
 
         def note(keys: Mapping[str, Any], known: frozenset[str], *above: str) -> None:
             unknown = [key for key in keys if key not in known][:MAX_ENTRY_PROBLEMS]
-            self.problems += [
-                entry.source.problem((*entry.path, *above, key), _words_on(key, known))
-                for key in unknown
-            ]
+            self.problems += [entry.problem(_words_on(key, known), *above, key) for key in unknown]
 
         note(raw, _KNOWN | {"disabled"})
         if isinstance(oauth := raw.get("oauth"), dict):
             note(oauth, _KNOWN_OAUTH, "oauth")
         if not isinstance(raw.get("disabled", False), bool | str):
-            path = (*entry.path, "disabled")
-            self.problems.append(entry.source.problem(path, "must be true or false"))
+            self._note(entry, "must be true or false", "disabled")
 
     def _report_ignored(self, entry: Entry, settings: ServerSettings) -> None:
         """Report keys that are valid but have no effect."""
@@ -303,11 +343,9 @@ class ServerReader:
             note(type_key, "stdio is ignored beside an address")
         if settings.http_url and named in {TransportName.SSE, TransportName.STDIO}:
             note(type_key, f"{named} is ignored beside httpUrl")
-        if settings.trust and entry.source.extension:
-            note("trust", "has no effect in an extension")
 
     def _refuse(self, definition: ServerDefinition, entry: Entry, message: str) -> ServerDefinition:
-        problem = entry.source.problem(entry.path, message)
+        problem = entry.problem(message)
         self.problems.append(problem)
         return replace(definition, trust=False, **_invalid(problem))
 

@@ -40,13 +40,15 @@ class Source:
         document: What it holds.
         extension: The name of the gemini-cli extension it belongs to, or "".
         variables: What its references stand for besides the environment's variables.
+        env: Variables that its servers get, for an extension.
     """
 
     origin: Origin
     file: str
     document: Document
     extension: str = ""
-    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
     def problem(self, path: KeyPath, message: str, *, fatal: bool = False) -> SettingsProblem:
         """Make a problem with a key of this file."""
@@ -110,14 +112,11 @@ def read_source(
     return source
 
 
-def validation_problems(
-    error: ValidationError, source: Source, path: KeyPath
-) -> list[SettingsProblem]:
-    """Turn a failed validation into problems that name the key and never the value."""
+def validation_problems(error: ValidationError) -> list[tuple[KeyPath, str]]:
+    """Return keys and what is wrong with them; never a value."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     return [
-        source.problem((*path, *details["loc"]), _plain_words(details["msg"]))
-        for details in found[:MAX_ENTRY_PROBLEMS]
+        (details["loc"], _plain_words(details["msg"])) for details in found[:MAX_ENTRY_PROBLEMS]
     ]
 
 
@@ -132,7 +131,9 @@ def salvage(
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        problems += validation_problems(error, source, path)
+        problems += [
+            source.problem((*path, *keys), words) for keys, words in validation_problems(error)
+        ]
         wrong = {details["loc"][0] for details in error.errors() if details["loc"]}
         return model.model_validate({key: raw[key] for key in raw if key not in wrong})
 
