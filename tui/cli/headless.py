@@ -20,7 +20,7 @@ from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import READY_PATIENCE
 from tui.engine.startup import prepare_process
-from tui.model.chat import ChatNotice, ModelText, Severity, ToolCall, TurnOutcome
+from tui.model.chat import ChatNotice, ModelText, Severity, ToolCall, TurnOutcome, TurnPhase
 from tui.model.events import (
     ChatNoticeAdded,
     Event,
@@ -28,13 +28,15 @@ from tui.model.events import (
     NoticeRaised,
     ServerStatusChanged,
     TurnFinished,
+    TurnPhaseChanged,
 )
-from tui.model.servers import ServerStatus
+from tui.model.servers import ServerStatus, ServerView
 from tui.store.selectors import entries
 from tui.store.store import Store
 from tui.text import sanitize_line
 
 _E: Final = Severity.ERROR
+READY: Final = ServerStatus.READY
 
 PATIENCE: Final = 0.5
 """Seconds before a message on standard error says what the command is waiting for."""
@@ -79,6 +81,7 @@ class _Session:
     warnings: list[str] = field(default_factory=list)
     outcome: TurnOutcome | None = None
     error: Notice | None = None
+    is_out: bool = False
 
     async def answer(self, prompt: str) -> int:
         options = replace(
@@ -133,10 +136,19 @@ class _Session:
                 self.warn(_words(notice))
             case ChatNoticeAdded(notice) if notice.severity is not _E:
                 self.warn(_words(notice))
-            case ServerStatusChanged(server, ServerStatus.FAILED, failure):
+            case ServerStatusChanged(server, ServerStatus.FAILED, failure) if self.is_out:
                 self.warn(f"server {server} failed: {failure.reason if failure else 'unknown'}")
+            case TurnPhaseChanged(phase=phase) if phase is not TurnPhase.SERVERS:
+                self._name_missing()
             case TurnFinished(_, outcome):
                 self.outcome = outcome
+
+    def _name_missing(self) -> None:
+        """Name once, as the turn goes out, every server that it goes out without, and why."""
+        missing = [view for view in self.store.state.servers if view.status is not READY]
+        for view in missing if not self.is_out else ():
+            self.warn(f"without server {view.id}: {_why_missing(view)}")
+        self.is_out = True
 
     def warn(self, text: str) -> None:
         """Write a warning to standard error, and keep it for the result."""
@@ -268,6 +280,15 @@ def _is_ready(descriptor: int, seconds: float | None) -> bool:
         return True
     readable, _, _ = select.select([descriptor], [], [], seconds)
     return bool(readable)
+
+
+def _why_missing(view: ServerView) -> str:
+    """Say why a server is not there, in one line."""
+    if view.status is ServerStatus.STARTING:
+        words = f": {view.last_words}" if view.last_words else ""
+        return f"still starting after {time.monotonic() - view.since:.0f} s{words}"
+    failure = view.failure or view.last_failure
+    return f"{view.status.value}: {failure.reason}" if failure is not None else view.status.value
 
 
 def _words(notice: Notice | ChatNotice) -> str:

@@ -363,6 +363,7 @@ class Supervisor:
         if status is not _S.READY:
             self.info = None
             self.live = None
+        logger.debug("%s: %s", self.id, status.value)
         if failure is not None:
             severity = Severity.WARNING if status is _S.RETRYING else Severity.ERROR
             self._log.add("gemdeck", severity, sanitize_line(failure.reason))

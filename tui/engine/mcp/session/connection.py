@@ -5,6 +5,7 @@ Importing the MCP SDK takes half a second: import this module in a thread.
 
 import asyncio
 import json
+import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -45,7 +46,7 @@ from tui.engine.mcp.transports.stdio.environment import (
 from tui.engine.mcp.transports.stdio.process import Launch
 from tui.engine.mcp.transports.stdio.stdio_transport import StdioTransport
 from tui.engine.mcp.transports.stdio.zygote import Zygote
-from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.settings.servers.definitions import ServerDefinition, shown_target
 from tui.engine.settings.servers.programs import guarded_folders
 from tui.model.chat import Progress, Severity
 from tui.model.servers import Origin, ServerInfo, Transport
@@ -67,6 +68,8 @@ CLOSED: Final = "Connection closed"
 
 NO_BACK_CHANNEL: Final = "back-channel"
 """In the message of a stateless server that wanted to send us a request."""
+
+logger = logging.getLogger(__name__)
 
 _SAMPLING: Final = types.SamplingCapability(tools=types.SamplingToolsCapability())
 
@@ -138,6 +141,7 @@ class Connection:
 
     async def _open(self, stack: AsyncExitStack) -> None:
         context = self._context
+        logger.debug("%s: connecting to %s", self._definition.id, shown_target(self._definition))
         self._transport = transport = open_transport(
             self._definition, self._log, context.zygote, context.workspaces
         )
@@ -165,6 +169,21 @@ class Connection:
             Features(client, self._definition.id, lambda: self.offer, context, self._call_timeout)
         )
         self._client = client
+        self._log_handshake(client)
+
+    def _log_handshake(self, client: Client) -> None:
+        declared = client.server_capabilities.model_dump(exclude_none=True)
+        logger.debug(
+            "%s: %s %s speaks %s, declares %s, offers %d tools, %d prompts, %d resources",
+            self._definition.id,
+            self.info.name,
+            self.info.version,
+            self.info.protocol_version,
+            ", ".join(sorted(declared)) or "nothing",
+            len(self.offer.tools),
+            len(self.offer.prompts),
+            len(self.offer.resources),
+        )
 
     def ending(self) -> str:
         return self._transport.ending() if self._transport is not None else "was not started"
