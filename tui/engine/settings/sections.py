@@ -153,18 +153,23 @@ class McpRules:
 
     def narrowed(self, rules: ProjectRules) -> "McpRules":
         """Add a trusted project's rules."""
-        allowed, allowed_in = self.allowed, self.allowed_in
-        if rules.allowed is not None:
-            allowed_in = rules.source if allowed is None else f"{allowed_in} and {rules.source}"
-            allowed = rules.allowed if allowed is None else allowed & rules.allowed
         excluded = dict.fromkeys(rules.excluded, rules.source) | dict(self.excluded)
-        return replace(self, allowed=allowed, allowed_in=allowed_in, excluded=excluded)
+        kept = replace(self, excluded=excluded)
+        return kept if rules.allowed is None else kept.allowing(rules.allowed, rules.source)
+
+    def allowing(self, names: frozenset[str], file: str) -> "McpRules":
+        """Add a list of the only servers that start."""
+        if self.allowed is None:
+            return replace(self, allowed=names, allowed_in=file)
+        return replace(
+            self, allowed=self.allowed & names, allowed_in=f"{self.allowed_in} and {file}"
+        )
 
 
 def read_mcp(
     sources: Iterable[Source], environ: Mapping[str, str], problems: list[SettingsProblem]
 ) -> McpRules:
-    """Merge ``mcp``: of `allowed` and `serverCommand` the highest counts, of `excluded` all.
+    """Merge ``mcp``: all `allowed` and `excluded` hold, of `serverCommand` the highest counts.
 
     An `allowed` that cannot be read allows nothing, since it was meant to forbid.
     """
@@ -183,7 +188,7 @@ def read_mcp(
                 message = "no server is started until this is corrected"
                 problems.append(source.problem(("mcp", "allowed"), message))
             allowed = frozenset(map(compared, mcp.allowed or ()))
-            rules = replace(rules, allowed=allowed, allowed_in=source.file)
+            rules = rules.allowing(allowed, source.file)
         excluded = {compared(name): source.file for name in mcp.excluded}
         rules = replace(rules, excluded={**rules.excluded, **excluded})
         if mcp.server_command:
