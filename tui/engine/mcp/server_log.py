@@ -1,6 +1,7 @@
 """The log of a server: its output and our remarks, in order and rate limited."""
 
 import asyncio
+import json
 import logging
 import time
 from collections import deque
@@ -123,3 +124,14 @@ class ServerLog:
         last = self.mask(text).rstrip("\r\n").rsplit("\r", 1)[-1]
         clean = sanitize(last, MAX_LINE_CHARS * 4).replace("\n", " ")
         return sanitize(self.mask(clean), MAX_LINE_CHARS)
+
+
+def json_text(value: object) -> str:
+    """Write what a server logged, up to what a log keeps."""
+    pieces, length = [], 0
+    for piece in json.JSONEncoder(ensure_ascii=False).iterencode(value):
+        pieces.append(piece)
+        length += len(piece)
+        if length > MAX_LINE_CHARS * 2:
+            break
+    return "".join(pieces)

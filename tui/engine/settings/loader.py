@@ -26,13 +26,8 @@ from tui.engine.settings.sections import (
     with_project,
 )
 from tui.engine.settings.servers.definitions import ServerDefinition, SettingsProblem
-from tui.engine.settings.servers.entries import (
-    Entry,
-    ServerReader,
-    reaches,
-    server_entries,
-    server_id,
-)
+from tui.engine.settings.servers.entries import ServerReader
+from tui.engine.settings.servers.raw_entries import Entry, reaches, server_entries, server_id
 from tui.engine.settings.sources.dotenv import read_variables, user_variables
 from tui.engine.settings.sources.extensions import read_extensions
 from tui.engine.settings.sources.locations import LayerFile, layer_files, shown_path
@@ -91,22 +86,17 @@ def load_settings(
     folder = Path(os.path.realpath(folder))
     problems: list[SettingsProblem] = []
     layers = layer_files(folder, environ=environ, home=home)
-    own = (layer for layer in layers if layer.origin is not Origin.PROJECT)
-    found = [read_source(layer.origin, layer.path, home, problems) for layer in own]
-    sources = [source for source in found if source is not None]
+    own = [layer for layer in layers if layer.origin is not Origin.PROJECT]
+    found = (read_source(layer.origin, layer.path, home, problems) for layer in own)
+    sources = list(filter(None, found))
     variables = read_variables(user_variables(home), home, problems) or {}
     environ = {**variables, **environ}
-    gemdeck = read_gemdeck(sources, environ, model, problems)
-    policies = read_policies(policy_places(home, layers, sources), home, problems)
-    denied = gemdeck.always_deny + policies
-    gemdeck = gemdeck.model_copy(update={"always_deny": denied})
-    inheritance = inheritance_of(gemdeck)
-    reader = ServerReader(environ, folder=folder, home=home, gate=project, inheritance=inheritance)
-    mcp = read_mcp(sources, environ, problems)
-    off_in, off = read_enablement(home, problems)
-    mcp = replace(mcp, off=off, off_in=off_in)
-    extensions = read_extensions(home, folder, problems)
-    servers = _own_servers(sources, mcp, _extension_entries(extensions, problems), reader, problems)
+    denied = read_policies(policy_places(home, own, sources), home, problems)
+    gemdeck = read_gemdeck(sources, environ, model, denied, problems)
+    reader = ServerReader(environ, inheritance_of(gemdeck), folder=folder, home=home, gate=project)
+    mcp = read_mcp(sources, environ, read_enablement(home, problems), problems)
+    extensions = _extension_entries(read_extensions(home, folder, problems), problems)
+    servers = _own_servers(sources, mcp, extensions, reader, problems)
     taken = frozenset(definition.id for _, definition in servers)
     entries, offer = _project_offer(project, layers, reader, taken, problems)
     verdict = project.judge(offer)
@@ -114,14 +104,11 @@ def load_settings(
         trusting = reader.fork(offer.variables, verdict.servers)
         servers += [(entry, trusting.read(entry)) for entry in entries]
         problems += trusting.problems
-    rules = verdict.standing_rules
-    gemdeck = with_project(gemdeck, rules)
-    mcp = mcp.narrowed(rules)
-    definitions = _with_protocols(
-        (mcp.apply(entry, definition) for entry, definition in servers), gemdeck, sources, problems
-    )
-    shown = [shown_path(layer.path, home) for layer in layers]
-    listed = _listed([*problems, *reader.problems], shown)
+    gemdeck = with_project(gemdeck, verdict.standing_rules)
+    mcp = mcp.narrowed(verdict.standing_rules)
+    narrowed = (mcp.apply(entry, definition) for entry, definition in servers)
+    definitions = _with_protocols(narrowed, gemdeck, sources, problems)
+    listed = _listed([*problems, *reader.problems], [shown_path(one.path, home) for one in layers])
     return LoadedSettings(gemdeck, tuple(definitions), listed, verdict, variables)
 
 

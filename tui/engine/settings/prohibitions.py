@@ -147,18 +147,18 @@ def read_policies(
     return tuple(denials)
 
 
-def read_enablement(home: Path, problems: list[SettingsProblem]) -> tuple[str, frozenset[str]]:
-    """Return the file in which gemini-cli turns servers off, as shown, and their names there."""
+def read_enablement(home: Path, problems: list[SettingsProblem]) -> Mapping[str, str]:
+    """Name the servers that gemini-cli was told to leave off, each with the file that says so."""
     path = home / FOLDER_NAME / ENABLEMENT
     file = shown_path(path, home)
     try:
         document = read_document(path)
     except BadDocumentError as error:
         problems.append(SettingsProblem(file, error.line, "", str(error)))
-        return file, frozenset()
+        return {}
     content = document.content if document is not None else {}
     off = (name for name, entry in content.items() if _value({"": entry}, ("", "enabled")) is False)
-    return file, frozenset(name.strip().lower() for name in off)
+    return {name.strip().lower(): file for name in off}
 
 
 def blocked_variables(source: Source) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from pydantic import BeforeValidator, PlainSerializer
 
 from tui.engine.settings.prohibitions import excluded_tools, report_permissions
 from tui.engine.settings.servers.definitions import ServerDefinition, SettingsProblem
-from tui.engine.settings.servers.entries import Entry, server_entries
 from tui.engine.settings.servers.fingerprint import Gate
+from tui.engine.settings.servers.raw_entries import Entry, server_entries
 from tui.engine.settings.sources.dotenv import leads_out, read_dotenv
 from tui.engine.settings.sources.expansion import references_in
 from tui.engine.settings.sources.locations import LayerFile

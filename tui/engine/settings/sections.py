@@ -12,8 +12,9 @@ from tui.engine.settings.prohibitions import (
 )
 from tui.engine.settings.project import DENY_KEY, LIMITS, ProjectRules, compared, denied_tools
 from tui.engine.settings.servers.definitions import ServerDefinition, SettingsProblem
-from tui.engine.settings.servers.entries import Entry, disabled
+from tui.engine.settings.servers.entries import disabled
 from tui.engine.settings.servers.inheritance import Inheritance
+from tui.engine.settings.servers.raw_entries import Entry
 from tui.engine.settings.sources.expansion import Expansion
 from tui.engine.settings.sources.source import Source, known_keys, salvage
 from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings, ToolPattern
@@ -36,11 +37,19 @@ def read_gemdeck(
     sources: Iterable[Source],
     environ: Mapping[str, str],
     model: str | None,
+    denied: tuple[ToolPattern, ...],
     problems: list[SettingsProblem],
 ) -> GemdeckSettings:
-    """Merge gemdeck's own settings key by key, and find the model that answers."""
+    """Merge gemdeck's own settings key by key, and find the model that answers.
+
+    Args:
+        sources: The files, lowest layer first.
+        environ: Variables for expansion, and perhaps the model.
+        model: The model named on the command line, or None.
+        denied: What is denied elsewhere.
+        problems: Takes what is wrong.
+    """
     values: dict[str, Any] = {}
-    denied: tuple[ToolPattern, ...] = ()
     blocked: tuple[str, ...] = ()
     foreign: str | None = None
     known = known_keys(GemdeckSettings)
@@ -64,15 +73,8 @@ def read_gemdeck(
         blocked += section.environment_block + blocked_variables(source)
     if foreign:
         values.setdefault("model", foreign)
-    for place, key, name in (
-        ("environment", MODEL_VARIABLE, environ.get(MODEL_VARIABLE)),
-        ("command line", "--model", model),
-    ):
-        if name is not None and name.strip():
-            try:
-                values["model"] = check_model_name(_no_alias(name.strip()))
-            except ValueError as error:
-                problems.append(SettingsProblem(place, 0, key, str(error)))
+    if (named := _named_model(environ, model, problems)) is not None:
+        values["model"] = named
     return GemdeckSettings.model_validate(values).model_copy(
         update={"always_deny": denied, "environment_block": blocked}
     )
@@ -111,6 +113,22 @@ def _gemini_cli_model(
         return None
 
 
+def _named_model(
+    environ: Mapping[str, str], model: str | None, problems: list[SettingsProblem]
+) -> str | None:
+    """Return the model that the command line or else the environment names."""
+    named: str | None = None
+    for place, key, name in (
+        ("environment", MODEL_VARIABLE, environ.get(MODEL_VARIABLE) or None),
+        ("command line", "--model", model),
+    ):
+        try:
+            named = check_model_name(_no_alias(name.strip())) if name is not None else named
+        except ValueError as error:
+            problems.append(SettingsProblem(place, 0, key, str(error)))
+    return named
+
+
 def _no_alias(name: str) -> str:
     """Return the name of a model.
 
@@ -124,15 +142,17 @@ def _no_alias(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class McpRules:
-    """The rules of ``mcp``; names are lower case and stripped, as gemini-cli compares them."""
+    """The rules of ``mcp``; names are lower case and stripped, as gemini-cli compares them.
+
+    `excluded` and `off`, the servers that gemini-cli was told to leave off, say where.
+    """
 
     allowed: frozenset[str] | None
     allowed_in: str
     excluded: Mapping[str, str]
     command: str
     command_source: Source | None
-    off: frozenset[str] = frozenset()
-    off_in: str = ""
+    off: Mapping[str, str]
 
     def apply(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
         """Withhold a server that the rules do not let start."""
@@ -146,7 +166,7 @@ class McpRules:
             advice = f"Add it to mcp.allowed in {self.allowed_in}."
             return replace(definition, **disabled("not listed in mcp.allowed", advice))
         if name in self.off:
-            advice = f"Enable it here for now, or in {self.off_in}."
+            advice = f"Enable it here for now, or in {self.off[name]}."
             off = disabled("turned off in gemini-cli", advice, may_enable=True)
             return replace(definition, **off)
         return definition
@@ -167,13 +187,16 @@ class McpRules:
 
 
 def read_mcp(
-    sources: Iterable[Source], environ: Mapping[str, str], problems: list[SettingsProblem]
+    sources: Iterable[Source],
+    environ: Mapping[str, str],
+    off: Mapping[str, str],
+    problems: list[SettingsProblem],
 ) -> McpRules:
     """Merge ``mcp``: all `allowed` and `excluded` hold, of `serverCommand` the highest counts.
 
     An `allowed` that cannot be read allows nothing, since it was meant to forbid.
     """
-    rules = McpRules(None, "", {}, "", None)
+    rules = McpRules(None, "", {}, "", None, off)
     for source in sources:
         section = source.section("mcp", problems)
         raw, found = source.expanded(

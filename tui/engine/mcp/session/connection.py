@@ -4,7 +4,6 @@ Importing the MCP SDK takes half a second: import this module in a thread.
 """
 
 import asyncio
-import json
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -28,7 +27,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 from tui.engine.mcp.catalog.results import convert_result, text_size
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
-from tui.engine.mcp.server_log import MAX_LINE_CHARS, ServerLog
+from tui.engine.mcp.server_log import ServerLog, json_text
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, ProgressReporter
 from tui.engine.mcp.session.era import EraChoice
@@ -339,7 +338,7 @@ class Connection:
             self._handler.elicitation.complete(message.params.elicitation_id)
 
     async def _on_log(self, params: types.LoggingMessageNotificationParams) -> None:
-        data = params.data if isinstance(params.data, str) else _json(params.data)
+        data = params.data if isinstance(params.data, str) else json_text(params.data)
         text = f"{params.logger}: {data}" if params.logger else data
         severity = _SEVERITIES.get(params.level, Severity.ERROR)
         self._log.add("log", severity, text, params.level)
@@ -384,17 +383,6 @@ def _server_info(client: Client) -> ServerInfo:
         completions=declared.completions is not None,
         subscriptions=declared.resources is not None and bool(declared.resources.subscribe),
     )
-
-
-def _json(value: object) -> str:
-    """Write what a server logged, up to what a log keeps."""
-    pieces, length = [], 0
-    for piece in json.JSONEncoder(ensure_ascii=False).iterencode(value):
-        pieces.append(piece)
-        length += len(piece)
-        if length > MAX_LINE_CHARS * 2:
-            break
-    return "".join(pieces)
 
 
 def _leaves(error: BaseException) -> list[BaseException]:

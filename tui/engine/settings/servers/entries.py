@@ -2,8 +2,8 @@
 
 import copy
 import difflib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -19,21 +19,17 @@ from tui.engine.settings.servers.definitions import (
 )
 from tui.engine.settings.servers.fingerprint import Gate, Identifier
 from tui.engine.settings.servers.inheritance import Inheritance
-from tui.engine.settings.sources.document import KeyPath
+from tui.engine.settings.servers.raw_entries import MAX_NAME, Entry, server_id, tool_name
 from tui.engine.settings.sources.expansion import Expansion, references_in
 from tui.engine.settings.sources.source import (
     MAX_ENTRY_PROBLEMS,
-    Source,
     known_keys,
     validation_problems,
 )
-from tui.model.servers import Failure, Origin, ServerId, ServerStatus, Transport
+from tui.model.servers import Failure, ServerId, ServerStatus, Transport
 from tui.model.settings import OAuthSettings, ServerSettings
 from tui.model.settings_types import MAX_ITEMS, TransportName, names_transport
 from tui.text import sanitize_line
-
-MAX_NAME: Final = 64
-"""Longest name of a server, in characters."""
 
 MAX_DESCRIPTION: Final = 500
 """Longest description of a server, in characters."""
@@ -43,7 +39,6 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _BLANKABLE: Final = frozenset({"env", "headers"})
 """Keys below which a variable that is not set is empty, as in gemini-cli."""
 
-_TARGETS: Final = ("command", "url", "httpUrl", "tcp")
 _Scalar: Final = str | int | float
 _KNOWN: Final = known_keys(ServerSettings)
 _KNOWN_OAUTH: Final = known_keys(OAuthSettings)
@@ -53,84 +48,15 @@ _GRANTS: Final = frozenset(
 """Keys by which other clients let tools run unasked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One server's entry in a file.
-
-    Attributes:
-        name: Its raw name.
-        raw: Its value.
-        source: The file.
-        path: Its key in that file.
-        changes: The user's entry that changes it, for an extension's server.
-    """
-
-    name: str
-    raw: object = field(repr=False)
-    source: Source
-    path: KeyPath
-    changes: "Entry | None" = None
-
-    @property
-    def project(self) -> bool:
-        return self.source.origin is Origin.PROJECT
-
-    def changed_by(self, changes: "Entry") -> "Entry":
-        """Return an extension's entry with the user's changes, merged as gemini-cli does."""
-        raw, own = self.raw, changes.raw
-        if not isinstance(raw, dict) or not isinstance(own, dict):
-            return changes
-        merged = {**raw, **own}
-        if isinstance(env := raw.get("env"), dict) and isinstance(own.get("env"), dict):
-            merged["env"] = {**env, **own["env"]}
-        excluded, excluded_too = _names(raw.get("excludeTools")), _names(own.get("excludeTools"))
-        if excluded is not None and excluded_too is not None:
-            merged["excludeTools"] = [*excluded, *excluded_too]
-        included, included_too = _names(raw.get("includeTools")), _names(own.get("includeTools"))
-        if included is not None and included_too is not None:
-            both = set(map(_tool_name, included))
-            merged["includeTools"] = [name for name in included_too if _tool_name(name) in both]
-        return replace(self, raw=merged, changes=changes)
-
-    def problem(self, message: str, *keys: str | int) -> SettingsProblem:
-        """Make a problem with a key, in the file where that key stands."""
-        match self.changes:
-            case Entry(raw=dict() as own) as changes if keys and keys[0] in own:
-                return changes.problem(message, *keys)
-        return self.source.problem((*self.path, *keys), message)
-
-
-def reaches(raw: object) -> bool:
-    """Return whether an entry says how to reach its server, or is none."""
-    return not isinstance(raw, dict) or any(raw.get(key) for key in _TARGETS)
-
-
-def _names(value: object) -> list[str] | None:
-    """Return a list of names; None where it is none, or none is given."""
-    value = [value] if isinstance(value, str) else value
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        return None
-    return value
-
-
-def server_entries(sources: Iterable[Source], problems: list[SettingsProblem]) -> Iterable[Entry]:
-    """Merge the servers of files, lowest layer first: a higher layer replaces a whole entry."""
-    merged: dict[str, Entry] = {}
-    for source in sources:
-        for name, raw in source.section("mcpServers", problems).items():
-            merged[name] = Entry(name, raw, source, ("mcpServers", name))
-    return merged.values()
-
-
 class ServerReader:
     """Turns entries into definitions; a bad one becomes an invalid definition.
 
     Args:
         environ: Variables for expansion, and the `PATH` in which programs are looked up.
+        inheritance: Which variables servers inherit.
         folder: The opened folder.
         home: The user's home.
         gate: Knows the salt of fingerprints, and what tells the folder from another.
-        inheritance: Which variables servers inherit.
 
     Attributes:
         problems: What was found wrong so far.
@@ -139,11 +65,11 @@ class ServerReader:
     def __init__(
         self,
         environ: Mapping[str, str],
+        inheritance: Inheritance,
         *,
         folder: Path,
         home: Path,
         gate: Gate,
-        inheritance: Inheritance,
     ) -> None:
         self.problems: list[SettingsProblem] = []
         self._environ = environ
@@ -296,7 +222,7 @@ class ServerReader:
             timeout=settings.timeout / 1000,
             trust=settings.trust,
             description=sanitize_line(settings.description, MAX_DESCRIPTION),
-            include_tools=None if include is None else frozenset(map(_tool_name, include)),
+            include_tools=None if include is None else frozenset(map(tool_name, include)),
             exclude_tools=frozenset(settings.exclude_tools),
             secrets=secrets | _own_secrets(settings),
         )
@@ -348,11 +274,6 @@ class ServerReader:
         problem = entry.problem(message)
         self.problems.append(problem)
         return replace(definition, trust=False, **_invalid(problem))
-
-
-def server_id(name: str) -> ServerId:
-    """Return the id for a raw name; empty if nothing of the name can be displayed."""
-    return ServerId(sanitize_line(name, MAX_NAME))
 
 
 def disabled(why: str, advice: str, *, may_enable: bool = False) -> dict[str, Any]:
@@ -424,11 +345,6 @@ def _transport(settings: ServerSettings) -> Transport:
     if not settings.http_url and _network_transport(settings) is TransportName.SSE:
         return Transport.SSE
     return Transport.HTTP
-
-
-def _tool_name(entry: str) -> str:
-    """Take ``tool(…)`` for the tool, as gemini-cli does in `includeTools`."""
-    return entry.partition("(")[0] or entry
 
 
 def _own_secrets(settings: ServerSettings) -> frozenset[str]:
