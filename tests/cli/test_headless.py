@@ -204,6 +204,62 @@ async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reaso
     assert all(words in result.stderr for words in said)
 
 
+@pytest.mark.writes_secrets(".env")
+async def test_a_key_in_the_users_env_file_counts_and_an_address_there_does_not(
+    gemini: FakeGemini,
+) -> None:
+    gemini.steps = [[Say("Hello.")]]
+    write_settings({})
+    file = Path.home() / ".gemini" / ".env"
+    file.write_text(f"GEMINI_API_KEY={KEY}\nGOOGLE_GEMINI_BASE_URL=http://127.0.0.1:9\n")
+
+    result = await run("-p", "hello", env={"GOOGLE_GEMINI_BASE_URL": gemini.url})
+
+    assert (result.code, result.stdout) == (0, "Hello.\n")
+    assert gemini.requests[0].headers["x-goog-api-key"] == KEY
+
+
+async def test_a_tool_that_gemini_cli_denies_is_not_offered_and_a_server_it_turned_off_not_started(
+    gemini: FakeGemini,
+) -> None:
+    servers = {"notes": notes_server(), "more": notes_server()}
+    write_settings({"mcpServers": servers, "tools": {"exclude": ["mcp_notes_add_note"]}})
+    home = Path.home() / ".gemini"
+    (home / "policies").mkdir()
+    rule = '[[rule]]\ndecision = "deny"\nmcpName = "notes"\ntoolName = "delete_note"\n'
+    (home / "policies" / "mine.toml").write_text(rule)
+    (home / "mcp-server-enablement.json").write_text('{"more": {"enabled": false}}')
+    gemini.steps = [[Say("Hello.")]]
+
+    result = await run("-p", "hello", "--yolo", "-o", "json", gemini=gemini)
+
+    tools = gemini.requests[0].body["tools"]
+    offered = {one["name"] for tool in tools for one in tool["functionDeclarations"]}
+    assert "list_notes" in offered
+    assert not offered & {"add_note", "delete_note", "more__list_notes"}
+    assert (
+        "without server more: disabled: Disabled: turned off in gemini-cli."
+        in (result.json["warnings"])
+    )
+
+
+async def test_a_server_really_gets_the_users_environment_without_secrets(
+    gemini: FakeGemini,
+) -> None:
+    names = Path.home().parent / "names.json"
+    text = f"import json, os; json.dump(dict(os.environ), open({str(names)!r}, 'w'))"
+    write_settings({"mcpServers": {"dumps": {**program("dumps", text), "env": {"OWN_KEY": "k"}}}})
+    gemini.steps = [[Say("Hello.")]]
+    environ = {"HTTPS_PROXY": "http://proxy.example:1", "KUBECONFIG": "/k", "MY_TOKEN": "t0ken123"}
+
+    await run("-p", "hello", gemini=gemini, env={**environ, "NO_PROXY": "127.0.0.1"})
+
+    given = json.loads(names.read_text())
+    assert given.items() >= {"KUBECONFIG": "/k", "OWN_KEY": "k", "NO_PROXY": "127.0.0.1"}.items()
+    assert given["HTTPS_PROXY"] == "http://proxy.example:1"
+    assert not given.keys() & {"MY_TOKEN", "GEMINI_API_KEY", "GEMDECK_HOME"}
+
+
 async def test_debug_logs_handshakes_and_servers_output_and_says_where(
     gemini: FakeGemini,
 ) -> None:
