@@ -251,6 +251,16 @@ async def test_a_retry_counts_down_and_ticks_only_while_a_row_tells_the_time() -
         assert pane._clock is None
 
 
+async def test_the_details_name_the_variables_that_a_server_gets_and_does_not_get() -> None:
+    store = decks.full_store()
+    async with running(store, (140, 50)) as deck:
+        view = next(one for one in store.state.servers if one.id == decks.GIT)
+        decks.configure(store, replace(view, environment=("HOME", "PATH"), withheld=("MY_TOKEN",)))
+        deck.app.deck.show_server(decks.GIT)
+        await deck.until(lambda: "gets HOME, PATH" in deck.text)
+        assert "withheld MY_TOKEN" in deck.text
+
+
 async def test_a_slow_start_says_for_how_long_and_its_last_words() -> None:
     store = decks.full_store()
     async with running(store) as deck:

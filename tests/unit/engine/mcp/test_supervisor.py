@@ -123,7 +123,7 @@ async def test_why_a_server_came_back_holds_no_secret() -> None:
     async with on_stage(retry=HASTY, secrets=frozenset({"hunter22"})) as stage:
         stage.connection.refusal = ServerError("no hunter22")
         stage.supervisor.start()
-        await stage.reach_opening(2)
+        await eventually(lambda: stage.connection.opened >= 2)
         stage.connection.refusal = None
         await stage.reach(S.READY)
         assert stage.supervisor.restarted.endswith("×, no ***")

@@ -100,10 +100,14 @@ def read_source(
     if document is None:
         return None
     source = Source(origin, file, document)
+    is_refused = bool(document.duplicates) and not fatal
+    words = "this last one counts" if fatal else "the file was not used"
     problems += [
-        SettingsProblem(file, line, dotted(path), "stands twice; this last one counts")
-        for path, line in document.duplicates
+        SettingsProblem(file, line, dotted(path), f"stands twice; {words}")
+        for path, line in (document.duplicates[:1] if is_refused else document.duplicates)
     ]
+    if is_refused:  # who reads it would see one while the other counts
+        return None
     servers = document.content.get("mcpServers")
     if isinstance(servers, dict) and len(servers) > MAX_SERVERS:
         message = f"more than {MAX_SERVERS} servers; the file was not used"
