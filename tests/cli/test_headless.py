@@ -200,7 +200,7 @@ async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reaso
     assert reasons["web"].split(":")[0] in {"retrying", "failed"}
     assert "timeout" in reasons["bad"]
     assert reasons["off"] == "disabled: Disabled: the entry says so."
-    assert "did not get ready within 1 s" in reasons["slow"]
+    assert "was not ready within 1 s" in reasons["slow"]
     assert all(words in result.stderr for words in said)
 
 

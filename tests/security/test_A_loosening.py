@@ -86,7 +86,7 @@ def test_A11_a_prohibition_that_goes_holds_until_the_end() -> None:
         denied.append(now.rules.always_deny)
     assert denied == [(rm,), (mv, rm), (mv, rm)]
     [notice] = now.notices
-    assert "until gemdeck ends" in notice.text
+    assert "until a restart" in notice.text
 
 
 def test_A11_servers_inherit_no_more_than_when_gemdeck_started() -> None:

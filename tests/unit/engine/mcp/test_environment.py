@@ -182,6 +182,6 @@ def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) ->
     other = program(first / "tool")
     assert own_program(server, path, tmp_path) == str(known)
     known.unlink()
-    with pytest.raises(ServerError, match=f"now there is {other}"):
+    with pytest.raises(ServerError, match=f"is now {other}"):
         own_program(server, path, tmp_path)
     assert own_program(replace(server, program=""), path, tmp_path) == str(other)
