@@ -1,5 +1,7 @@
 """`gemdeck -p` as a process of its own, over the real wire and real servers."""
 
+import json
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Fail, Say, Stall
 from tests.support.waiting import PATIENCE
 from tui.cli.exit_codes import ExitCode
+from tui.engine.files.paths import LOG_NAME, log_dir
 
 
 async def test_stdout_holds_the_answer_and_nothing_else(gemini: FakeGemini) -> None:
@@ -159,10 +162,122 @@ async def test_json_holds_the_usage_and_what_was_said_on_the_way(gemini: FakeGem
     }
     assert result.json["usage"]["prompt_tokens"] > 0
     server, retry = result.json["warnings"]
-    assert server.startswith("server gone failed")
+    assert server.startswith("without server gone: failed: command not found")
     assert "Trying again" in retry
     assert result.json["error"] is None
     assert retry in result.stderr
+
+
+def program(name: str, text: str) -> dict[str, Any]:
+    """Write a program that is no server, outside the opened folder."""
+    file = Path.home().parent / f"{name}.py"
+    file.write_text(text)
+    return {"command": sys.executable, "args": ["-P", str(file)]}
+
+
+async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reason(
+    gemini: FakeGemini,
+) -> None:
+    servers = {
+        "notes": notes_server(),
+        "gone": {"command": "/nonexistent/server"},
+        "dies": program("dies", "raise SystemExit(3)"),
+        "web": {"httpUrl": "http://127.0.0.1:9/mcp"},
+        "bad": {"command": "x", "timeout": 0},
+        "off": {"command": "x", "disabled": True},
+        "slow": {**program("slow", "import time; time.sleep(60)"), "timeout": 1000},
+    }
+    write_settings({"mcpServers": servers})
+    gemini.steps = [[Say("Hello.")]]
+
+    result = await run("-p", "hello", "-o", "json", gemini=gemini)
+
+    assert result.code == 0
+    said = [words for words in result.json["warnings"] if words.startswith("without server ")]
+    reasons = dict(words.removeprefix("without server ").split(": ", 1) for words in said)
+    assert reasons.keys() == servers.keys() - {"notes"}
+    assert "command not found" in reasons["gone"]
+    assert "exited with code 3" in reasons["dies"]
+    assert reasons["web"].split(":")[0] in {"retrying", "failed"}
+    assert "timeout" in reasons["bad"]
+    assert reasons["off"] == "disabled: Disabled: the entry says so."
+    assert "was not ready within 1 s" in reasons["slow"]
+    assert all(words in result.stderr for words in said)
+
+
+@pytest.mark.writes_secrets(".env")
+async def test_a_key_in_the_users_env_file_counts_and_an_address_there_does_not(
+    gemini: FakeGemini,
+) -> None:
+    gemini.steps = [[Say("Hello.")]]
+    write_settings({})
+    file = Path.home() / ".gemini" / ".env"
+    file.write_text(f"GEMINI_API_KEY={KEY}\nGOOGLE_GEMINI_BASE_URL=http://127.0.0.1:9\n")
+
+    result = await run("-p", "hello", env={"GOOGLE_GEMINI_BASE_URL": gemini.url})
+
+    assert (result.code, result.stdout) == (0, "Hello.\n")
+    assert gemini.requests[0].headers["x-goog-api-key"] == KEY
+
+
+async def test_a_tool_that_gemini_cli_denies_is_not_offered_and_a_server_it_turned_off_not_started(
+    gemini: FakeGemini,
+) -> None:
+    servers = {"notes": notes_server(), "more": notes_server()}
+    write_settings({"mcpServers": servers, "tools": {"exclude": ["mcp_notes_add_note"]}})
+    home = Path.home() / ".gemini"
+    (home / "policies").mkdir()
+    rule = '[[rule]]\ndecision = "deny"\nmcpName = "notes"\ntoolName = "delete_note"\n'
+    (home / "policies" / "mine.toml").write_text(rule)
+    (home / "mcp-server-enablement.json").write_text('{"more": {"enabled": false}}')
+    gemini.steps = [[Say("Hello.")]]
+
+    result = await run("-p", "hello", "--yolo", "-o", "json", gemini=gemini)
+
+    tools = gemini.requests[0].body["tools"]
+    offered = {one["name"] for tool in tools for one in tool["functionDeclarations"]}
+    assert "list_notes" in offered
+    assert not offered & {"add_note", "delete_note", "more__list_notes"}
+    assert (
+        "without server more: disabled: Disabled: turned off in gemini-cli."
+        in (result.json["warnings"])
+    )
+
+
+async def test_a_server_really_gets_the_users_environment_without_secrets(
+    gemini: FakeGemini,
+) -> None:
+    names = Path.home().parent / "names.json"
+    text = f"import json, os; json.dump(dict(os.environ), open({str(names)!r}, 'w'))"
+    write_settings({"mcpServers": {"dumps": {**program("dumps", text), "env": {"OWN_KEY": "k"}}}})
+    gemini.steps = [[Say("Hello.")]]
+    environ = {"HTTPS_PROXY": "http://proxy.example:1", "KUBECONFIG": "/k", "MY_TOKEN": "t0ken123"}
+
+    await run("-p", "hello", gemini=gemini, env={**environ, "NO_PROXY": "127.0.0.1"})
+
+    given = json.loads(names.read_text())
+    assert given.items() >= {"KUBECONFIG": "/k", "OWN_KEY": "k", "NO_PROXY": "127.0.0.1"}.items()
+    assert given["HTTPS_PROXY"] == "http://proxy.example:1"
+    assert not given.keys() & {"MY_TOKEN", "GEMINI_API_KEY", "GEMDECK_HOME"}
+
+
+async def test_debug_logs_handshakes_and_servers_output_and_says_where(
+    gemini: FakeGemini,
+) -> None:
+    talks = program("talks", "import sys; print('cannot open the disk', file=sys.stderr)")
+    write_settings({"mcpServers": {"notes": notes_server(), "talks": talks}})
+    gemini.steps = [[Say("Hello.")]]
+
+    result = await run("-p", "hello", "--debug", gemini=gemini)
+
+    log = log_dir() / LOG_NAME
+    assert f"gemdeck: the log is {log}\n" in result.stderr
+    records = [json.loads(line) for line in log.read_text().splitlines()]
+    said = "\n".join(record["message"] for record in records)
+    assert "notes: connecting to " in said
+    assert re.search(r"notes: \S+ \S+ speaks 20\d\d-.*declares .*tools.*offers \d+ tools", said)
+    assert "talks · stderr: cannot open the disk" in said
+    assert {record["logger"].partition(".")[0] for record in records} == {"tui"}
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -214,7 +329,7 @@ async def test_a_run_waits_for_servers_as_long_as_it_is_told_and_names_those_it_
     assert result.code == 0
     assert "tools" not in gemini.requests[0].body
     [warning] = result.json["warnings"]
-    assert warning.startswith("Sent without late, which is still starting.")
+    assert warning.startswith("without server late: ")
     assert warning in result.stderr
 
 

@@ -140,9 +140,9 @@ def test_A14_the_opened_folder_puts_no_program_in_the_way(
     reader.say_yes()
     assert os.path.realpath(reader.server().program) == os.path.realpath("/usr/bin/true")
     assert reader.server("mine").program == reader.server().program
-    avoid = guarded_folders((folder,), reader.place.home)
-    assert server_environment({}, {"PATH": path}, avoid) == {"PATH": "/usr/bin:/bin"}
-    assert server_environment({}, {"PATH": path.partition(":")[0]}, avoid) == {}
+    avoid, own = guarded_folders((folder,), reader.place.home), reader.server("mine")
+    assert server_environment(own, {"PATH": path}, avoid) == {"PATH": "/usr/bin:/bin"}
+    assert server_environment(own, {"PATH": path.partition(":")[0]}, avoid) == {}
 
 
 def test_A14_a_program_that_is_found_elsewhere_asks_again(reader: Reader, tmp_path: Path) -> None:

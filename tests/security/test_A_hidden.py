@@ -9,7 +9,7 @@ import pytest
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
 from tui.engine.mcp.errors import ServerError
-from tui.engine.mcp.transports.stdio.environment import shown_program
+from tui.engine.mcp.transports.stdio.environment import server_environment, shown_program
 from tui.model.servers import ServerStatus
 from tui.model.settings import ToolPattern
 from tui.model.trust import Disclosure, FolderTrust
@@ -101,6 +101,35 @@ def test_A20_a_variable_that_comes_to_be_the_users_asks_again(reader: Reader) ->
     assert reader.trust() is T.CHANGED
     assert "reads your variable GITHUB_TOKEN" in came(reader)
     assert reader.server().withheld is ServerStatus.UNTRUSTED
+
+
+def test_A20_the_question_names_what_a_server_would_inherit_and_more_asks_again(
+    reader: Reader,
+) -> None:
+    reader.environ |= {"NPM_TOKEN": "hunter22", "OTHER_TOKEN": "hunter23"}
+    write(reader, it={"command": "true"}, net={"url": "https://h.example/"})
+    assert shown(reader)["it"].inherited == ()
+    reader.place.user({"gemdeck": {"environmentAllow": ["npm_token", "HOME"]}})
+    assert shown(reader)["it"].inherited == ("NPM_TOKEN",)
+    assert shown(reader)["net"].inherited == ()
+    reader.say_yes()
+    assert reader.trust() is T.TRUSTED
+    given = server_environment(reader.server(), reader.environ)
+    assert given == {"PATH": reader.environ["PATH"], "NPM_TOKEN": "hunter22"}
+    reader.place.user({"gemdeck": {"environmentAllow": ["NPM_TOKEN", "OTHER_TOKEN"]}})
+    assert reader.trust() is T.CHANGED
+    assert "inherits your variable OTHER_TOKEN" in came(reader)
+    assert reader.server().withheld is ServerStatus.UNTRUSTED
+
+
+def test_A02_a_project_has_no_say_in_what_servers_inherit(reader: Reader) -> None:
+    reader.place.user({"mcpServers": {"mine": {"command": "true"}}})
+    lists = {"environmentAllow": ["MY_TOKEN"], "environmentBlock": ["HOME"]}
+    reader.place.project({"mcpServers": {"it": {"command": "true"}}, "gemdeck": lists})
+    reader.say_yes()
+    environ = {"HOME": "/h", "MY_TOKEN": "hunter22"}
+    for name in ("it", "mine"):
+        assert server_environment(reader.server(name), environ) == {"HOME": "/h"}
 
 
 def test_A09_changed_values_of_the_folder_are_shown_as_text(reader: Reader) -> None:

@@ -7,10 +7,13 @@ import pytest
 from tests.security.opened import Place, opened, place
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.consent.folder_trust.folder_gate import Trust
+from tui.engine.mcp.transports.stdio.environment import server_environment
 from tui.engine.plan import Answers, plan
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.project import ProjectVerdict
-from tui.model.servers import ServerStatus
+from tui.engine.settings.sections import inheritance_of
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import GemdeckSettings, ToolPattern
 from tui.model.trust import TrustAnswer, TrustSubject
 
@@ -83,7 +86,23 @@ def test_A11_a_prohibition_that_goes_holds_until_the_end() -> None:
         denied.append(now.rules.always_deny)
     assert denied == [(rm,), (mv, rm), (mv, rm)]
     [notice] = now.notices
-    assert "until gemdeck ends" in notice.text
+    assert "until a restart" in notice.text
+
+
+def test_A11_servers_inherit_no_more_than_when_gemdeck_started() -> None:
+    answers = Answers()
+    passed: list[set[str]] = []
+    environ = {"A_TOKEN": "a", "B_TOKEN": "b", "OPEN": "o", "SHUT": "s"}
+    for allow, block in (("A_TOKEN", "SHUT"), ("B_TOKEN", ""), ("A_TOKEN", "OPEN")):
+        settings = GemdeckSettings(environment_allow=(allow,), environment_block=(block,))
+        server = ServerDefinition(
+            ServerId("s"), Origin.USER, Transport.STDIO, inheritance=inheritance_of(settings)
+        )
+        sources = LoadedSettings(settings, (server,), (), ProjectVerdict())
+        answers = answers.reading(sources, Trust())
+        [now] = plan(sources, Trust(), answers).definitions
+        passed.append(set(server_environment(now, environ)))
+    assert passed == [{"A_TOKEN", "OPEN"}, {"OPEN"}, {"A_TOKEN"}]
 
 
 async def test_A11_a_server_that_was_excluded_does_not_start_unasked(place: Place) -> None:

@@ -72,6 +72,7 @@ def test_A02_a_project_adds_forbids_and_lowers_and_nothing_else() -> None:
         *("gemdeck.model", "gemdeck.apiVersion", "gemdeck.thoughts", "gemdeck.systemInstruction"),
         *("gemdeck.protocols", "gemdeck.alwaysAllow", "gemdeck.maxTools"),
         "gemdeck.serverInstructions",
+        *("gemdeck.environmentAllow", "gemdeck.environmentBlock"),
         *("gemdeck.alwaysAllow[].server", "gemdeck.alwaysAllow[].tool"),
     }
 
@@ -193,7 +194,7 @@ def test_A17_no_content_of_a_folder_makes_reading_or_asking_fail(
     texts = [] if question is None else [*question.rules, *map(str, question.variables)]
     for shown in question.servers if question is not None else ():
         texts += [shown.server, shown.source, shown.command, *shown.args, shown.cwd, shown.url]
-        texts += [*shown.env, *shown.headers, *shown.references, *shown.warnings]
+        texts += [*shown.env, *shown.headers, *shown.references, *shown.inherited, *shown.warnings]
     for text in texts:
         assert sanitize(text) == text
 

@@ -37,6 +37,28 @@ def users(place: Place, **servers: object) -> None:
     place.user({"mcpServers": servers})
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "is_held"),
+    [
+        ("PYTHONPATH", ".", True),
+        ("PYTHONPATH", "/usr/lib:", True),
+        ("LD_LIBRARY_PATH", "lib", True),
+        ("NODE_OPTIONS", "--require ./hook.js", True),
+        ("PYTHONPATH", "/usr/lib", False),
+        ("NODE_OPTIONS", "--max-old-space-size=4096", False),
+        ("EDITOR", "vim", False),
+    ],
+)
+async def test_A14_a_variable_that_a_server_inherits_may_make_it_run_code_of_a_clone(
+    place: Place, name: str, value: str, is_held: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    users(place, mine=place.canary("mine"))
+    async with opened(place) as deck:
+        await deck.reach("mine", S.UNTRUSTED if is_held else S.READY)
+    assert place.words() == ([] if is_held else ["mine"])
+
+
 async def test_A14_what_runs_code_of_a_clone_waits_for_a_yes_that_is_kept(place: Place) -> None:
     clone(place)
     users(

@@ -18,8 +18,8 @@ from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Fail, Say
 from tests.support.leaks import FIXTURE_SECRET
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.files.paths import log_dir
-from tui.engine.logs.log_file import LOG_NAME, TALKATIVE
+from tui.engine.files.paths import LOG_NAME, log_dir
+from tui.engine.logs.log_file import OWN
 from tui.engine.startup import prepare_process
 
 TOKEN: Final = FIXTURE_SECRET + "of a server/+"
@@ -36,8 +36,7 @@ def process() -> Iterator[None]:
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
-    for name in TALKATIVE:
-        logging.getLogger(name).setLevel(logging.NOTSET)
+    logging.getLogger(OWN).setLevel(logging.NOTSET)
     logging.captureWarnings(capture=False)
     resource.setrlimit(resource.RLIMIT_CORE, limits)
 
@@ -110,8 +109,8 @@ async def test_I05_what_libraries_log_loses_the_secrets_of_the_settings(
         library = logging.getLogger("some.library")
         for secret in (KEY, TOKEN, HEADER, QUERY):
             encoded = base64.b64encode(f"user:{secret}".encode()).decode()
-            library.debug("%r at https://h/?x=%s", {"h": secret}, quote(secret, safe=""))
-            library.debug("Authorization: Basic %s", encoded)
+            library.warning("%r at https://h/?x=%s", {"h": secret}, quote(secret, safe=""))
+            library.warning("Authorization: Basic %s", encoded)
             try:
                 raise ValueError(secret)
             except ValueError:

@@ -170,10 +170,10 @@ async def ask_in_vain(ctx: Context, seconds: float) -> str:
 
 
 @server.tool()
-async def log(ctx: Context, level: str) -> str:
-    """Log a line; give the levels we were told."""
+async def log(ctx: Context, level: str, data: dict[str, Any] | None = None) -> str:
+    """Log a line or data; give the levels we were told."""
     known = TypeAdapter(types.LoggingLevel).validate_python(level)
-    await ctx.log(known, f"a line of {level}")
+    await ctx.log(known, data or f"a line of {level}")
     return ",".join(LEVELS)
 
 

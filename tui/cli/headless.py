@@ -29,13 +29,14 @@ from tui.model.events import (
     TurnFinished,
     TurnPhaseChanged,
 )
-from tui.model.servers import ServerStatus
+from tui.model.servers import ServerStatus, ServerView
 from tui.model.typed import command_name, references
 from tui.store.selectors import entries, waiting_text
 from tui.store.store import Store
 from tui.text import sanitize_line
 
 _E: Final = Severity.ERROR
+READY: Final = ServerStatus.READY
 
 PATIENCE: Final = 0.5
 """Seconds before a message on standard error says what the command is waiting for."""
@@ -80,6 +81,7 @@ class _Session:
     warnings: list[str] = field(default_factory=list)
     outcome: TurnOutcome | None = None
     error: Notice | None = None
+    is_out: bool = False
 
     async def answer(self, prompt: str) -> int:
         options = replace(
@@ -133,14 +135,23 @@ class _Session:
             case NoticeRaised(notice):
                 self.error = notice if notice.severity is _E else self.error
                 self.warn(_words(notice))
-            case ChatNoticeAdded(notice) if notice.severity is not _E:
+            case ChatNoticeAdded(notice) if notice.severity is Severity.WARNING:
                 self.warn(_words(notice))
-            case ServerStatusChanged(server, ServerStatus.FAILED, failure):
+            case ServerStatusChanged(server, ServerStatus.FAILED, failure) if self.is_out:
                 self.warn(f"server {server} failed: {failure.reason if failure else 'unknown'}")
             case TurnPhaseChanged(phase=TurnPhase.SERVERS) if sys.stderr.isatty():
                 asyncio.get_running_loop().call_later(PATIENCE, self._say_waiting)
+            case TurnPhaseChanged(phase=phase) if phase is not TurnPhase.SERVERS:
+                self._name_missing()
             case TurnFinished(_, outcome):
                 self.outcome = outcome
+
+    def _name_missing(self) -> None:
+        """Name once, as the turn goes out, every server that it goes out without, and why."""
+        missing = [view for view in self.store.state.servers if view.status is not READY]
+        for view in missing if not self.is_out else ():
+            self.warn(f"without server {view.id}: {_why_missing(view)}")
+        self.is_out = True
 
     def _say_waiting(self) -> None:
         """Tell whoever watches what the turn waits for; it is no warning."""
@@ -280,6 +291,15 @@ def _is_ready(descriptor: int, seconds: float | None) -> bool:
         return True
     readable, _, _ = select.select([descriptor], [], [], seconds)
     return bool(readable)
+
+
+def _why_missing(view: ServerView) -> str:
+    """Say why a server is not there, in one line."""
+    if view.status is ServerStatus.STARTING:
+        words = f": {view.last_words}" if view.last_words else ""
+        return f"still starting after {time.monotonic() - view.since:.0f} s{words}"
+    failure = view.failure or view.last_failure
+    return f"{view.status.value}: {failure.reason}" if failure is not None else view.status.value
 
 
 def _words(notice: Notice | ChatNotice) -> str:

@@ -10,7 +10,7 @@ import click
 
 from tui import __version__
 from tui.cli.exit_codes import ExitCode
-from tui.engine.files.paths import log_dir, state_dir
+from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.options import EngineOptions
 from tui.model.settings_rules import MAX_WAIT, check_model_name
 from tui.text import sanitize_line
@@ -103,7 +103,7 @@ def _prepare_terminal() -> None:
 )
 @click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to use.")
 @click.option("--demo", is_flag=True, help="Use the offline demo model and the bundled servers.")
-@click.option("--debug", is_flag=True, help="Write verbose logs to the log folder.")
+@click.option("--debug", is_flag=True, help="Log handshakes and servers' output, and say where.")
 @click.version_option(__version__, prog_name="gemdeck")
 def main(  # noqa: PLR0913 - one for each option
     prompt: str | None,
@@ -131,6 +131,8 @@ def main(  # noqa: PLR0913 - one for each option
         trusted_folders=trusted_folders,
         allows_all=yolo,
     )
+    if debug:
+        click.echo(f"gemdeck: the log is {sanitize_line(str(log_dir() / LOG_NAME))}", err=True)
     # each branch imports what it needs: a headless run must not load Textual
     if prompt is not None:
         from tui.cli.headless import run_headless  # noqa: PLC0415

@@ -28,9 +28,10 @@ from tui.engine.consent.folder_trust.trust_questions import (
 from tui.engine.consent.tool_access import ToolAccess
 from tui.engine.desk import Desk
 from tui.engine.feature_commands import FeatureCommands
-from tui.engine.files.paths import state_dir
+from tui.engine.files.paths import usable_state_dir
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
+from tui.engine.logs.secret_names import is_secret_name
 from tui.engine.mcp import enablement
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
@@ -38,9 +39,8 @@ from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.first_starts import FirstStarts
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.session import era
-from tui.engine.mcp.supervisor import CONNECT_TIMEOUT
 from tui.engine.model_choice import ModelChoice
-from tui.engine.options import EngineOptions
+from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
 from tui.engine.settings.loader import LoadedSettings
@@ -91,7 +91,7 @@ class Engine:
         self._publish = publish = bus.publish
         self._redactor = redactor or Redactor()
         self.desk = Desk(publish, attended=options.attended)
-        state, problems = _state_dir(), Problems(publish, self._redactor)
+        state, problems = usable_state_dir(), Problems(publish, self._redactor)
         self._problems = problems
         self._access = ToolAccess(
             bus, self.desk, options, state, problems=problems, redactor=self._redactor
@@ -162,7 +162,7 @@ class Engine:
         self._stack.callback(stream.close)
         return stream
 
-    async def wait_ready(self, patience: float = CONNECT_TIMEOUT) -> None:
+    async def wait_ready(self, patience: float = READY_PATIENCE) -> None:
         await self.servers.wait_discovered(patience)
 
     async def load(self) -> LoadedSettings:
@@ -172,7 +172,7 @@ class Engine:
             What was read, problems included. Nothing in the settings makes this fail.
         """
         settings = (await self._read_first()).settings
-        await self.models.begin(settings.gemdeck)
+        await self.models.begin(settings.gemdeck, settings.variables)
         return settings
 
     async def start(self) -> None:
@@ -184,7 +184,7 @@ class Engine:
         if self._options.follow_settings:
             self._tasks.start(self._reader.watch())
         self._tasks.start(self._follow(self._reader))
-        await self.models.begin(first.settings.gemdeck)
+        await self.models.begin(first.settings.gemdeck, first.settings.variables)
 
     async def _read_first(self) -> Reading:
         """Read the settings, and what is kept of earlier runs, once."""
@@ -232,6 +232,8 @@ class Engine:
 
     def _take(self, reading: Reading) -> None:
         """Go by settings that were read."""
+        own = reading.settings.variables.items()
+        self._redactor.register(*(value for name, value in own if is_secret_name(name)))
         trust = self._plan.trust if self._plan is not None else FolderTrust.UNKNOWN
         verdict, self._reading = reading.settings.project, reading
         if verdict.source and verdict.trust is not trust:
@@ -391,10 +393,3 @@ class Engine:
         text = f"A part of the engine failed unexpectedly ({type(error).__name__})."
         advice = "See the log for details. Restart gemdeck if it stops responding."
         self._publish(NoticeRaised(Notice(Severity.ERROR, text, advice)))
-
-
-def _state_dir() -> Path | None:
-    """Give the folder of our own state; None where there can be none."""
-    with contextlib.suppress(OSError):
-        return state_dir()
-    return None

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -12,7 +12,13 @@ from pydantic import SecretStr
 
 from tui.engine import late
 from tui.engine.auth import key_store
-from tui.engine.auth.credentials import ModelAccess, find_access, key_access, vertex_access
+from tui.engine.auth.credentials import (
+    ModelAccess,
+    find_access,
+    key_access,
+    vertex_access,
+    with_file,
+)
 from tui.engine.auth.key_store import CredentialError, KeyStore, checked_key
 from tui.engine.bus import Publish
 from tui.engine.chat.backends.backend import ModelBackend, ModelError
@@ -56,6 +62,7 @@ class ModelChoice:
         self._options = options
         self._has_begun = False
         self._settings = GemdeckSettings()
+        self._own: Mapping[str, str] = {}
         self._current: BackendKind | None = None
         self._choices = itertools.count()
         self._choosing: asyncio.Task[None] | None = None
@@ -65,14 +72,19 @@ class ModelChoice:
         """Let a key be stored that was pasted just now."""
         await asyncio.to_thread(self._keys.close, CLOSE_PATIENCE)
 
-    async def begin(self, settings: GemdeckSettings) -> None:
-        """Find a model and open it, once; the demo stands in where it may."""
-        self._settings = settings
+    async def begin(self, settings: GemdeckSettings, own: Mapping[str, str]) -> None:
+        """Find a model and open it, once; the demo stands in where it may.
+
+        Args:
+            settings: Say how to use it.
+            own: What the user's ``.env`` sets.
+        """
+        self._settings, self._own = settings, own
         if self._has_begun or self._options.demo:
             return
         self._has_begun = True
         try:
-            access = await in_daemon_thread(partial(find_access, os.environ, KeyStore()))
+            access = await self._find()
             if access is not None:
                 self._answer(await self._open(access), access)
                 return
@@ -135,12 +147,16 @@ class ModelChoice:
     async def _forget_key(self) -> None:
         store = KeyStore()
         await self._in_order(store.forget)
-        access = await in_daemon_thread(partial(find_access, os.environ, store))
+        access = await self._find()
         if access is None:
             self._answer(DemoBackend(), needs_setup=True)
         else:
             self._answer(await self._open(access), access)
         self._publish(NoticeRaised(Notice(Severity.INFO, "The key was removed.")))
+
+    def _find(self) -> Awaitable[ModelAccess | None]:
+        environ = with_file(self._own, os.environ)
+        return in_daemon_thread(partial(find_access, environ, KeyStore()))
 
     async def _in_order(self, change: Callable[[], None]) -> None:
         """Change the key store after all changes before, however long a keyring takes."""

@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+READY_PATIENCE: Final = 30.0
+"""Seconds that a library waits for the servers unless it says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ without an engine.
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tui.engine.consent.folder_trust import new_servers
@@ -22,7 +22,9 @@ from tui.engine.consent.folder_trust.trust_questions import (
 from tui.engine.demo.demo_servers import demo_definitions
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.project import ProjectVerdict
+from tui.engine.settings.sections import inheritance_of
 from tui.engine.settings.servers.definitions import REVIEW_ADVICE, ServerDefinition
+from tui.engine.settings.servers.inheritance import Inheritance
 from tui.model.chat import Severity
 from tui.model.events import Notice
 from tui.model.servers import Failure, Origin, ServerId, ServerStatus
@@ -30,7 +32,7 @@ from tui.model.settings import GemdeckSettings, ToolPattern
 from tui.model.trust import FolderTrust, TrustAnswer
 from tui.text import sanitize_line
 
-_STILL_DENIED: Final = "Rules removed from alwaysDeny in your settings hold until a restart."
+_STILL_DENIED: Final = "Prohibitions removed from your settings hold until a restart."
 _NEVER: Final = "You chose never to trust this folder, so its own settings were not read."
 
 FolderKey = tuple[object, ...]
@@ -55,6 +57,7 @@ class Answers:
         reviews_all: Whether to ask even if the answer was never.
         allow: The permissions that the user's settings gave at first.
         deny: What the user's settings denied at any time.
+        inheritance: Which variables servers inherited at first.
     """
 
     demo: bool = False
@@ -69,6 +72,7 @@ class Answers:
     reviews_all: bool = False
     allow: frozenset[tuple[str, str]] = frozenset()
     deny: tuple[ToolPattern, ...] = ()
+    inheritance: Inheritance = field(default_factory=Inheritance)
 
     def reading(self, sources: LoadedSettings, trust: Trust) -> "Answers":
         """Take note of settings that were read; the first ones are the user's own word."""
@@ -89,6 +93,7 @@ class Answers:
             accepted=frozenset(accepted),
             put_off=frozenset(put_off),
             allow=frozenset((rule.server, rule.tool) for rule in sources.gemdeck.always_allow),
+            inheritance=inheritance_of(sources.gemdeck),
         )
 
     def answered(self, question: Question, answer: TrustAnswer) -> "Answers":
@@ -167,7 +172,7 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
         trust: What the user's earlier answers say.
         answers: What was decided in this run, `reading` of these sources included.
     """
-    servers = tuple(_admitted(one, trust, answers) for one in sources.servers)
+    servers = tuple(_admitted(_narrowed(one, answers), trust, answers) for one in sources.servers)
     definitions = (*servers, *(_bundled(servers) if answers.demo or answers.demo_servers else ()))
     verdict = sources.project
     is_withdrawn = trust.withdrawals < answers.withdrawals
@@ -205,6 +210,11 @@ def _held_by(one: ServerDefinition, trust: Trust, answers: Answers) -> StartFold
     """Give the first folder whose code a server would run and may not."""
     folders = trust.starts.get(one.id, ())
     return next((place for place in folders if not _may_start(place, trust, answers)), None)
+
+
+def _narrowed(one: ServerDefinition, answers: Answers) -> ServerDefinition:
+    """Let a server inherit no more than when gemdeck started, whatever was written since."""
+    return replace(one, inheritance=one.inheritance.narrowed(answers.inheritance))
 
 
 def _may_start(folder: StartFolder, trust: Trust, answers: Answers) -> bool:

@@ -11,8 +11,10 @@ from typing import Final
 from tui.engine.bus import Publish
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder, Trust
 from tui.engine.settings.loader import LoadedSettings, load_settings
+from tui.engine.settings.prohibitions import policy_places
 from tui.engine.settings.servers.definitions import SettingsProblem
 from tui.engine.settings.sources.extensions import extensions_folder
+from tui.engine.settings.sources.locations import layer_files
 from tui.engine.settings.sources.watcher import Plan, make_plan, settings_files, watch
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
@@ -97,7 +99,8 @@ class SettingsReader:
     def _find_plan(self) -> Plan:
         home = Path.home()
         files = settings_files(self._folder, environ=os.environ, home=home)
-        return make_plan(files, [extensions_folder(home)])
+        layers = layer_files(self._folder, environ=os.environ, home=home)
+        return make_plan(files, [extensions_folder(home), *policy_places(home, layers)])
 
     async def _read_once(self) -> Reading | None:
         """Read all files; give nothing if they say the same or one of them is newly broken."""
@@ -142,4 +145,5 @@ def _broken(problems: "frozenset[SettingsProblem] | tuple[SettingsProblem, ...]"
 
 def _at_start_only(loaded: LoadedSettings) -> GemdeckSettings:
     """Give the part of the settings that is not applied while gemdeck runs."""
-    return loaded.gemdeck.model_copy(update={"protocols": {}, "always_deny": ()})
+    at_once: dict[str, object] = {"protocols": {}, "always_deny": (), "environment_block": ()}
+    return loaded.gemdeck.model_copy(update=at_once)

@@ -59,8 +59,10 @@ class JsonError(ValueError):
         self.key = key
 
 
-def read_object(data: bytes | str, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
-    """Read a JSON object strictly.
+def read_object(
+    data: bytes | str, max_depth: int = MAX_DEPTH, *, last_key_counts: bool = False
+) -> dict[str, Any]:
+    """Read a JSON object strictly; `last_key_counts` accepts duplicate keys.
 
     Raises:
         JsonError: If it is not UTF-8, not JSON or not an object, is nested deeper than
@@ -70,7 +72,7 @@ def read_object(data: bytes | str, max_depth: int = MAX_DEPTH) -> dict[str, Any]
     try:
         value = json.loads(
             data if isinstance(data, str) else data.decode("utf-8"),
-            object_pairs_hook=_object,
+            object_pairs_hook=None if last_key_counts else _object,
             parse_constant=_constant,
             parse_float=_finite,
             parse_int=_integer,

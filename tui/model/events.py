@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from time import time as now
+from typing import Final
 
 from tui.model.catalog import Catalog, ResourceContent
 from tui.model.chat import (
@@ -25,18 +26,23 @@ from tui.model.requests import PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
 from tui.model.trust import FolderTrust
 
+OWN_SOURCE: Final = "gemdeck"
+"""The source of a log line that is our own remark."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
     """One line of a server's log; `time` is seconds since the epoch.
 
-    `source` is ``stderr``, ``log`` (a logging notification) or ``gemdeck``.
+    `source` is ``stderr``, ``log`` (a logging notification) or `OWN_SOURCE`; `level` is the level
+    of RFC 5424 that the server named, or an empty string.
     """
 
     time: float
     source: str
     severity: Severity
     text: str
+    level: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +67,15 @@ class ServersConfigured:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatusChanged:
-    """The status of a server changed; `info` comes with READY."""
+    """The status of a server changed; `info` comes with READY, the others as in `ServerView`."""
 
     server: ServerId
     status: ServerStatus
     failure: Failure | None = None
     retry_at: float | None = None
     info: ServerInfo | None = None
+    since: float = 0.0
+    restarted: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,9 @@ SETTLED: Final = frozenset(
 """Statuses in which a server's first discovery is over."""
 
 
+ATTEMPTED: Final = frozenset({_S.RETRYING, _S.FAILED})
+"""Statuses whose reason is that of an attempt."""
+
 TROUBLED: Final = frozenset({_S.RETRYING, _S.FAILED, _S.INVALID, _S.UNTRUSTED})
 """Statuses that have a reason."""
 
@@ -159,6 +162,11 @@ class ServerView:
         info: Its claims about itself, while connected.
         catalog: Its features; kept while it is down so that the screen does not jump.
         last_failure: Why the last attempt failed; kept during the next one.
+        since: When it reached its status, in seconds of `time.monotonic`.
+        restarted: How often it was started again by itself and why, or an empty string.
+        last_words: The last line that it wrote while it was starting.
+        environment: The names of the variables that it gets, for stdio.
+        withheld: The names of the user's variables that it does not get.
     """
 
     id: ServerId
@@ -172,6 +180,11 @@ class ServerView:
     info: ServerInfo | None = None
     catalog: Catalog = field(default_factory=Catalog)
     last_failure: Failure | None = None
+    since: float = 0.0
+    restarted: str = ""
+    last_words: str = ""
+    environment: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
 
     @property
     def is_troubled(self) -> bool:

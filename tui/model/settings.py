@@ -126,7 +126,7 @@ class OAuthSettings(_Section):
 
 
 class ServerSettings(_Section):
-    """One entry of ``mcpServers``: exactly one of `command`, `url` and `httpUrl`."""
+    """One entry of ``mcpServers``: of `httpUrl`, `url` and `command` the first counts."""
 
     command: Word | None = Field(
         None, description="Program to start. It speaks MCP over stdin and stdout."
@@ -136,7 +136,7 @@ class ServerSettings(_Section):
     )
     env: Variables = Field(
         default_factory=dict,
-        description="Environment variables of the program, in addition to a small safe set.",
+        description="Environment variables of the program, in addition to those it inherits.",
         repr=False,
     )
     cwd: Word | None = Field(None, description="Working folder of the program.")
@@ -163,7 +163,7 @@ class ServerSettings(_Section):
         gt=0,
         le=MAX_TIMEOUT,
         allow_inf_nan=False,
-        description="Timeout of a request, in milliseconds.",
+        description="Timeout of connecting and of each request, in milliseconds.",
     )
     trust: Flag = Field(
         False,
@@ -200,10 +200,7 @@ class ServerSettings(_Section):
     @model_validator(mode="after")
     def _check_combinations(self) -> Self:
         """Check the rules that span several keys."""
-        network = self.http_url or self.url
-        if self.command and network:
-            raise ValueError("has both a command and an address; keep one of them")
-        if not self.command and not network:
+        if not (self.command or self.url or self.http_url):
             raise ValueError(
                 "tcp is not supported; use command, url or httpUrl"
                 if self.tcp
@@ -315,6 +312,18 @@ class GemdeckSettings(_Section):
         default_factory=dict,
         description="Protocol by server name: `handshake` forces the revisions up to 2025-11-25, "
         "`stateless` forces 2026-07-28, `auto` detects it.",
+    )
+    environment_allow: Words = Field(
+        (),
+        max_length=MAX_PATTERNS,
+        description="Names of your environment variables that stdio servers get although they "
+        "look secret; all that a project's servers get beyond a small set.",
+    )
+    environment_block: Words = Field(
+        (),
+        max_length=MAX_PATTERNS,
+        description="Names of your environment variables that no server inherits. The lists of "
+        "all files apply.",
     )
     always_allow: tuple[ToolPattern, ...] = Field(
         (),

@@ -72,6 +72,7 @@ class Disclosure:
         cwd: Its working folder, or an empty string.
         env: The names of the variables set for it.
         references: The names of the user's variables that its entry reads.
+        inherited: The names of the user's variables that it gets by `gemdeck.environmentAllow`.
         url: Its address, or an empty string.
         headers: The names of the headers sent.
         warnings: What deserves a second look, such as an unpinned package or a shell.
@@ -88,6 +89,7 @@ class Disclosure:
     cwd: str = ""
     env: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
+    inherited: tuple[str, ...] = ()
     url: str = ""
     headers: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """`reduce`, the pure function from state and event to the next state."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
@@ -18,7 +18,7 @@ from tui.model.chat import (
     TurnState,
 )
 from tui.model.requests import PendingRequest
-from tui.model.servers import TROUBLED, UNDECIDED, ServerId, ServerView
+from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
 from tui.store.state import (
     MAX_LOG_LINES,
     MAX_NOTICES,
@@ -103,27 +103,43 @@ def _reduce_server(
     match event:
         case e.InstructionsSent(texts):
             return replace(state, instructions=MappingProxyType(dict(texts)))
-        case e.ServerStatusChanged(server, status, failure, retry_at, info):
-            return _with_server(
-                state,
-                server,
-                lambda view: _keep_failure(
-                    replace(view, status=status, failure=failure, retry_at=retry_at, info=info),
-                    view,
-                ),
-            )
+        case e.ServerStatusChanged(server):
+            return _with_server(state, server, lambda view: _moved(view, event))
         case e.CatalogChanged(server, catalog):
             return _with_server(state, server, lambda view: replace(view, catalog=catalog))
         case e.ServerLogged(server, lines):
             if not lines or all(view.id != server for view in state.servers):
                 return state
             kept = (*state.logs.get(server, ()), *lines)[-MAX_LOG_LINES:]
+            state = _with_server(state, server, lambda view: _with_words(view, lines))
             return replace(state, logs=MappingProxyType({**state.logs, server: kept}))
+
+
+def _moved(view: ServerView, event: e.ServerStatusChanged) -> ServerView:
+    after = replace(
+        view,
+        status=event.status,
+        failure=event.failure,
+        retry_at=event.retry_at,
+        info=event.info,
+        since=event.since,
+        restarted=event.restarted,
+        last_words="",
+    )
+    return _keep_failure(after, view)
+
+
+def _with_words(view: ServerView, lines: Sequence[e.LogLine]) -> ServerView:
+    """Note the last line that a starting server wrote."""
+    words = [line.text for line in lines if line.source != e.OWN_SOURCE and line.text.strip()]
+    if view.status is not ServerStatus.STARTING or not words:
+        return view
+    return replace(view, last_words=words[-1])
 
 
 def _keep_failure(view: ServerView, before: ServerView | None) -> ServerView:
     """Keep the failure of the last attempt until the next one has ended."""
-    if view.status in TROUBLED:
+    if view.status in ATTEMPTED:
         kept = view.failure
     else:
         kept = before.last_failure if before and view.status in UNDECIDED else None

@@ -40,6 +40,16 @@ async def test_lines_of_all_servers_stand_in_order_of_time_under_their_writer() 
             assert words in deck.text
 
 
+async def test_a_line_that_a_server_logged_has_its_level() -> None:
+    levels = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+    store = decks.full_store()
+    async with running(store, (120, 60)) as deck:
+        await deck.press("f7")
+        lines = tuple(LogLine(0.0, "log", Severity.INFO, '{"a": 1}', level) for level in levels)
+        store.dispatch(ServerLogged(decks.GIT, lines))
+        await deck.until(lambda: all(f'{level}: {{"a": 1}}' in deck.text for level in levels))
+
+
 async def test_the_view_follows_the_end_until_the_user_scrolls_away() -> None:
     store = decks.full_store()
     async with running(store) as deck:

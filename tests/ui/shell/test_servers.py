@@ -6,7 +6,8 @@ from time import monotonic
 from tests.ui.harness import NARROW, Running, running
 from tests.ui.shell import decks
 from tui.model.catalog import Catalog
-from tui.model.events import CatalogChanged, ServerStatusChanged
+from tui.model.chat import Severity
+from tui.model.events import CatalogChanged, LogLine, ServerLogged, ServerStatusChanged
 from tui.model.servers import Failure, ServerId, ServerStatus
 from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
@@ -238,16 +239,60 @@ async def test_other_settings_keep_the_cursor_on_its_server() -> None:
         assert tree.current == views[decks.EVERYTHING]
 
 
-async def test_a_retry_counts_down_and_ticks_only_while_a_server_retries() -> None:
+async def test_a_retry_counts_down_and_ticks_only_while_a_row_tells_the_time() -> None:
     store = decks.full_store(retry_at=monotonic() + 30)
     async with running(store) as deck:
         pane = deck.one(ServersPane)
-        assert pane._countdown is not None
+        assert pane._clock is not None
         first = row_of(deck, "retry in")
         await deck.until(lambda: row_of(deck, "retry in") != first)
-        store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.STARTING))
+        store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.STOPPED))
         await deck.settle()
-        assert pane._countdown is None
+        assert pane._clock is None
+
+
+async def test_the_details_name_the_variables_that_a_server_gets_and_does_not_get() -> None:
+    store = decks.full_store()
+    async with running(store, (140, 50)) as deck:
+        view = next(one for one in store.state.servers if one.id == decks.GIT)
+        decks.configure(store, replace(view, environment=("HOME", "PATH"), withheld=("MY_TOKEN",)))
+        deck.app.deck.show_server(decks.GIT)
+        await deck.until(lambda: "gets HOME, PATH" in deck.text)
+        assert "withheld MY_TOKEN" in deck.text
+
+
+async def test_a_slow_start_says_for_how_long_and_its_last_words() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        await go_to(deck, decks.SEARCH)
+        since = monotonic() - 44
+        store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.STARTING, since=since))
+        line = LogLine(0.0, "stderr", Severity.INFO, "downloading 3 of 7")
+        store.dispatch(ServerLogged(decks.SEARCH, (line,)))
+        await deck.until(lambda: any("downloading 3 of 7" in row for row in deck.lines))
+        assert any(f"starting for {n} s" in row for n in range(44, 99) for row in deck.lines)
+        store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.READY, since=monotonic()))
+        await deck.settle()
+        assert not any("downloading" in row for row in deck.lines)
+
+
+async def test_a_server_that_came_back_says_so_for_a_minute() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        pane = deck.one(ServersPane)
+        words = "restarted 2 ×, exit 137"
+
+        def come_back(ago: float) -> None:
+            since = monotonic() - ago
+            store.dispatch(
+                ServerStatusChanged(decks.SEARCH, ServerStatus.READY, since=since, restarted=words)
+            )
+
+        come_back(ago=57)
+        await deck.until(lambda: any(words in row for row in deck.lines))
+        assert pane._clock is not None
+        await deck.until(lambda: not any(words in row for row in deck.lines))
+        await deck.until(lambda: pane._clock is None)
 
 
 async def test_l_opens_the_log_of_that_server_alone() -> None:

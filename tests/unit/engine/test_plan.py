@@ -183,7 +183,7 @@ def test_permissions_that_came_later_do_not_count_and_prohibitions_that_went_do(
     now = plan(later, Trust(), answers.reading(later, Trust()))
     assert now.rules.always_allow == (one,)
     assert now.rules.always_deny == (two,)
-    assert ["alwaysDeny" in notice.text for notice in now.notices] == [True]
+    assert ["Prohibitions" in notice.text for notice in now.notices] == [True]
 
 
 def test_the_demos_servers_take_names_that_are_free() -> None:

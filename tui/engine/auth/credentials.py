@@ -21,6 +21,14 @@ KEY_VARIABLES: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 VERTEX_SWITCHES: Final = ("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI")
 """Variables that choose Vertex; the first one set wins, as in the Google SDK."""
 
+_FILE_VARIABLES: Final = (
+    *KEY_VARIABLES,
+    *VERTEX_SWITCHES,
+    "GOOGLE_CLOUD_PROJECT",
+    "GOOGLE_CLOUD_LOCATION",
+)
+"""Variables that also count where a file of the user's sets them; an address is not among them."""
+
 _CLOUD_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
 """A project or location. Both become part of the address, so they must not contain a slash."""
 
@@ -49,6 +57,11 @@ class ModelAccess:
     base_url: str = field(default="", repr=False)
     source: str = ""
     is_kept: bool = False
+
+
+def with_file(own: Mapping[str, str], environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment with the user's ``.env``, which ranks below it."""
+    return {**{name: own[name] for name in _FILE_VARIABLES if name in own}, **environ}
 
 
 def find_access(environ: Mapping[str, str], keys: KeyStore) -> ModelAccess | None:

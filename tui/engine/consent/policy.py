@@ -14,6 +14,7 @@ from tui.engine.consent.rule_views import (
     grant_words,
     pattern_views,
     record_view,
+    rule_place,
     trust_view,
     unasked_view,
 )
@@ -25,9 +26,6 @@ from tui.model.events import GrantsChanged, ToolRuleChanged
 from tui.model.servers import Origin, ServerId
 from tui.model.settings import ToolPattern
 from tui.text import sanitize_line
-
-DENIED_BY_SETTINGS: Final = "a rule in the settings (gemdeck.alwaysDeny) denies it"
-"""Why a tool is kept from the model."""
 
 DENIED_BY_GRANT: Final = "a saved rule denies it"
 """Why a tool is kept from the model."""
@@ -44,6 +42,11 @@ class Verdict:
     @property
     def source(self) -> str:
         return self.words.partition(": ")[2].rstrip(".")
+
+
+def _denial_words(rule: ToolPattern) -> str:
+    """Say why a tool is denied."""
+    return f"a rule in the settings ({rule_place(rule)}) denies it"
 
 
 class Policy:
@@ -119,8 +122,8 @@ class Policy:
         """
         found = self._book.grants.find(tool, arguments, self._folder)
         by_effect = {grant.effect: grant for grant in reversed(found)}
-        if self._deny.match(tool.server, tool.name, tool.id):
-            return Verdict(Effect.DENY, f"Denied: {DENIED_BY_SETTINGS}.")
+        if rule := self._deny.match(tool.server, tool.name, tool.id):
+            return Verdict(Effect.DENY, f"Denied: {_denial_words(rule)}.")
         if grant := by_effect.get(Effect.DENY):
             return Verdict(Effect.DENY, self._words(grant), grant)
         if self._allows_all:
@@ -158,8 +161,8 @@ class Policy:
         ]
         hidden: dict[str, str] = {}
         for tool, definition_hash in tools:
-            if self._deny.match(definition.id, tool):
-                hidden[tool] = DENIED_BY_SETTINGS
+            if rule := self._deny.match(definition.id, tool):
+                hidden[tool] = _denial_words(rule)
             elif any(
                 grant.tool in {None, tool} and grant.definition_hash in {"", definition_hash}
                 for grant in denying

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from tui.engine.consent.grants import MAX_GRANTS, Grant, GrantNote
+from tui.engine.settings.prohibitions import Denial
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.consent import UNASKED_GRANT, Effect, GrantId, GrantScope, GrantView
 from tui.model.settings import ToolPattern
@@ -69,15 +70,17 @@ def record_view(grant: Grant, note: GrantNote) -> GrantView:
 
 def pattern_views(deny: Iterable[ToolPattern], allow: Iterable[ToolPattern]) -> list[GrantView]:
     """Show the patterns of the settings in the list of rules."""
-    rules = [
-        (Effect.DENY, "gemdeck.alwaysDeny", deny),
-        (Effect.ALLOW, "gemdeck.alwaysAllow", allow),
-    ]
+    denying = [("deny", Effect.DENY, rule, rule_place(rule)) for rule in deny]
+    allowing = [("allow", Effect.ALLOW, rule, "gemdeck.alwaysAllow") for rule in allow]
     return [
-        _settings_view(f"{key}:{number}", effect, pattern.server, pattern.tool, f"settings: {key}")
-        for effect, key, patterns in rules
-        for number, pattern in enumerate(patterns)
+        _settings_view(f"{kind}:{number}", effect, rule.server, rule.tool, f"settings: {place}")
+        for number, (kind, effect, rule, place) in enumerate((*denying, *allowing))
     ]
+
+
+def rule_place(rule: ToolPattern) -> str:
+    """Say where a rule that denies tools stands."""
+    return rule.source if isinstance(rule, Denial) else "gemdeck.alwaysDeny"
 
 
 def trust_view(definition: ServerDefinition) -> GrantView:

@@ -65,10 +65,10 @@ class DenyingPatterns:
 
     def __init__(self, patterns: Iterable[ToolPattern] = ()) -> None:
         self.patterns = tuple(patterns)
-        self._by_server: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {}
+        self._by_server: dict[str, tuple[dict[str, ToolPattern], dict[str, ToolPattern]]] = {}
 
-    def match(self, server: str, tool: str, given: str = "") -> bool:
-        """Return whether a rule matches a tool.
+    def match(self, server: str, tool: str, given: str = "") -> ToolPattern | None:
+        """Return a rule that matches a tool.
 
         Args:
             server: Its server.
@@ -76,24 +76,28 @@ class DenyingPatterns:
             given: Its name towards the model, where it has one already.
         """
         if not self.patterns:
-            return False
-        exact, wild = self._about(likeness(server))
-        return any(
-            name in exact or any(_matches(pattern, name) for pattern in wild)
-            for name in _looks(tool, given)
-        )
+            return None
+        exact, wild = self._about(server)
+        for name in _looks(tool, given):
+            if name in exact:
+                return exact[name]
+            for pattern, rule in wild.items():
+                if _matches(pattern, name):
+                    return rule
+        return None
 
-    def _about(self, server: str) -> tuple[frozenset[str], tuple[str, ...]]:
-        """Return the tool patterns for a server: all of them, and those with ``*``."""
+    def _about(self, server: str) -> tuple[dict[str, ToolPattern], dict[str, ToolPattern]]:
+        """Return the rules about a server by the likeness of their tools: all, those with ``*``."""
         known = self._by_server.get(server)
         if known is None:
-            tools = {
-                likeness(pattern.tool)
-                for pattern in self.patterns
-                if _matches(likeness(pattern.server), server)
+            forms = {likeness(server), likeness(sanitize_name(server))}
+            exact = {
+                likeness(rule.tool): rule
+                for rule in self.patterns
+                if any(_matches(likeness(rule.server), form) for form in forms)
             }
-            wild = tuple(pattern for pattern in tools if ANY in pattern)
-            known = self._by_server[server] = frozenset(tools), wild
+            wild = {pattern: rule for pattern, rule in exact.items() if ANY in pattern}
+            known = self._by_server[server] = exact, wild
         return known
 
 

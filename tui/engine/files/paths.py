@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from pathlib import Path
+from typing import Final
 
 import platformdirs
 
@@ -26,6 +27,17 @@ def state_dir() -> Path:
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     _close(path, 0o022 if home else 0o077)
     return path
+
+
+def usable_state_dir() -> Path | None:
+    """Return the state folder, or None if there can be none."""
+    with contextlib.suppress(OSError):
+        return state_dir()
+    return None
+
+
+LOG_NAME: Final = "gemdeck.log"
+"""The log file, in `log_dir`."""
 
 
 def log_dir() -> Path:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from tui.engine.files.line_file import LineFile
-from tui.engine.files.paths import log_dir
+from tui.engine.files.paths import LOG_NAME, log_dir
 from tui.engine.logs.redaction import Redactor
 
 MAX_LOG_BYTES: Final = 5_000_000
@@ -20,19 +20,8 @@ MAX_LOG_BYTES: Final = 5_000_000
 MAX_LOG_FILES: Final = 5
 """Rotated files kept."""
 
-LOG_NAME: Final = "gemdeck.log"
-
-TALKATIVE: Final = (
-    "mcp",
-    "httpx",
-    "httpx2",
-    "httpcore",
-    "httpcore2",
-    "google",
-    "google_genai",
-    "urllib3",
-)
-"""Library loggers that write addresses, headers and bodies below warning level."""
+OWN: Final = "tui"
+"""The logger of gemdeck; those of libraries write addresses, headers and bodies below warnings."""
 
 
 class JsonLines(logging.Formatter):
@@ -88,12 +77,11 @@ def log_to_file(redactor: Redactor | None = None, *, verbose: bool = False) -> N
 
     Args:
         redactor: Masks secrets; more can be registered later.
-        verbose: Whether to write records below warning level too.
+        verbose: Whether to write what gemdeck does, such as handshakes and servers' output.
     """
     root = logging.getLogger()
-    root.setLevel(logging.DEBUG if verbose else logging.WARNING)
-    for name in TALKATIVE:
-        logging.getLogger(name).setLevel(logging.NOTSET if verbose else logging.WARNING)
+    root.setLevel(logging.WARNING)
+    logging.getLogger(OWN).setLevel(logging.DEBUG if verbose else logging.NOTSET)
     logging.captureWarnings(capture=True)
     try:
         file = LineFile(log_dir() / LOG_NAME, MAX_LOG_BYTES, MAX_LOG_FILES)

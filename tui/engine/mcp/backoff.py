@@ -66,10 +66,16 @@ class Backoff:
         self._failures: deque[float] = deque(maxlen=policy.max_failures)
         self._retries = 0
         self._ready_since: float | None = None
+        self._began: float | None = None
+        self._spent = 0.0
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the server failed too often within the window."""
+        """Whether the server failed too often within the window.
+
+        The time that starting took does not count: a server that hangs before each failure fails
+        as often as any other.
+        """
         full = len(self._failures) == self.policy.max_failures
         return full and self._failures[-1] - self._failures[0] <= self.policy.window
 
@@ -79,8 +85,12 @@ class Backoff:
         self._retries = 0
         self._ready_since = None
 
+    def began(self) -> None:
+        self._began = self._clock()
+
     def succeeded(self) -> None:
         self._ready_since = self._clock()
+        self._end_start()
 
     def failed(self) -> float:
         """Count a failure and return the time, by the clock, of the next attempt."""
@@ -88,10 +98,17 @@ class Backoff:
         if self._ready_since is not None and now - self._ready_since > self.policy.stable:
             self.reset()
         self._ready_since = None
-        self._failures.append(now)
+        self._end_start()
+        self._failures.append(now - self._spent)
         delay = self._delay(self._retries)
         self._retries += 1
         return now + delay
+
+    def _end_start(self) -> None:
+        """Leave the time since `began` out of the window."""
+        if self._began is not None:
+            self._spent += self._clock() - self._began
+            self._began = None
 
     def seconds_until(self, moment: float) -> float:
         """Return the seconds from now until a moment of the clock; 0 if it has passed."""

@@ -4,7 +4,8 @@ This module does not import the MCP SDK; a thread does, before the first server 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final, Self
 
@@ -24,6 +25,7 @@ from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.supervisor import Connect, Supervisor
+from tui.engine.mcp.transports.stdio.environment import environment_names
 from tui.engine.settings.servers.definitions import ServerDefinition, shown_target
 from tui.engine.tasks import TaskSet
 from tui.model.catalog import Catalog, ToolView
@@ -70,6 +72,9 @@ class ServerManager:
         import_connect: Imports the function that makes connections; slow, run in a thread.
         enablement: Remembers which servers the user has disabled.
         retry: When to start failed servers again.
+
+    Attributes:
+        catalogs: What each server offers, as shown.
     """
 
     def __init__(
@@ -97,7 +102,7 @@ class ServerManager:
             lambda: context.max_tools,
             lambda server: self._status(server) in _RETURNING,
         )
-        self._catalogs: dict[ServerId, Catalog] = {}
+        self.catalogs: dict[ServerId, Catalog] = {}
         self._changed = asyncio.Event()
         self._closed = False
 
@@ -144,8 +149,8 @@ class ServerManager:
         for supervisor in before.values():
             supervisor.close()
         self._registry.configure(definitions)
-        self._catalogs = {server: self._registry.catalog(server) for server in self._supervisors}
-        views = (server_view(s, self._catalogs[s.id]) for s in self._supervisors.values())
+        self.catalogs = {server: self._registry.catalog(server) for server in self._supervisors}
+        views = (server_view(s, self.catalogs[s.id]) for s in self._supervisors.values())
         self._publish(ServersConfigured(tuple(views)))
         for supervisor in added:
             supervisor.start()
@@ -250,8 +255,7 @@ class ServerManager:
                     await self._changed.wait()
 
     def wake(self) -> None:
-        """Let whoever waits check its condition now."""
-        self._changed.set()
+        self._changed.set()  # whoever waits checks its condition again
 
     def _is_returning(self, server: ServerId, forgotten: "Connection | None") -> bool:
         supervisor = self._supervisors.get(server)
@@ -276,11 +280,6 @@ class ServerManager:
         """Return the server's own name of a prompt; return any other text unchanged."""
         return self._registry.own_prompt_name(server, name)
 
-    @property
-    def catalogs(self) -> Mapping[ServerId, Catalog]:
-        """What each server offers, as shown."""
-        return self._catalogs
-
     def _status_changed(self, supervisor: Supervisor) -> None:
         if self._supervisors.get(supervisor.id) is not supervisor:
             return
@@ -292,6 +291,8 @@ class ServerManager:
                 supervisor.failure,
                 supervisor.retry_at,
                 supervisor.info,
+                supervisor.since,
+                supervisor.restarted,
             )
         )
         self._registry.count_again()
@@ -320,8 +321,8 @@ class ServerManager:
     def _publish_catalogs(self) -> None:
         for server in self._supervisors:
             catalog = self._registry.catalog(server)
-            if catalog != self._catalogs.get(server):
-                self._catalogs[server] = catalog
+            if catalog != self.catalogs.get(server):
+                self.catalogs[server] = catalog
                 self._publish(CatalogChanged(server, catalog))
         if words := self._registry.new_excess():
             advice = "Leave out tools (excludeTools), disable a server or raise gemdeck.maxTools."
@@ -380,6 +381,7 @@ class ServerManager:
 def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
     """Return the current state of a server for the UI, with its catalog."""
     definition = supervisor.definition
+    passed, withheld = environment_names(definition, os.environ)
     return ServerView(
         id=definition.id,
         origin=definition.origin,
@@ -391,4 +393,8 @@ def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
         retry_at=supervisor.retry_at,
         info=supervisor.info,
         catalog=catalog,
+        since=supervisor.since,
+        restarted=supervisor.restarted,
+        environment=passed,
+        withheld=withheld,
     )

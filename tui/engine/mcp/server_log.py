@@ -1,6 +1,8 @@
 """The log of a server: its output and our remarks, in order and rate limited."""
 
 import asyncio
+import json
+import logging
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -29,6 +31,9 @@ FAILURE_TAIL: Final = 20
 """Lines of standard error that a failure shows."""
 
 
+logger = logging.getLogger(__name__)
+
+
 class ServerLog:
     """The log of one server.
 
@@ -46,7 +51,9 @@ class ServerLog:
         self._publish = publish
         self._secrets = secrets_in_lines(secrets)
         self._stderr: deque[bytes] = deque(maxlen=MAX_LOG_LINES)
-        self._pending: deque[tuple[float, str, Severity, bytes | str]] = deque(maxlen=MAX_BATCH)
+        self._pending: deque[tuple[float, str, Severity, bytes | str, str]] = deque(
+            maxlen=MAX_BATCH
+        )
         self._dropped = 0
         self._flush_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -61,8 +68,8 @@ class ServerLog:
             self._append("stderr", Severity.INFO, line)
         self._dropped += max(0, len(lines) - MAX_BATCH)
 
-    def add(self, source: str, severity: Severity, text: str) -> None:
-        self._append(source, severity, text[: MAX_LINE_CHARS * 2])
+    def add(self, source: str, severity: Severity, text: str, level: str = "") -> None:
+        self._append(source, severity, text[: MAX_LINE_CHARS * 2], level)
 
     def tail(self, count: int = FAILURE_TAIL) -> tuple[str, ...]:
         """Return the last non-blank lines of standard error, oldest first."""
@@ -86,21 +93,24 @@ class ServerLog:
         if not self._pending:
             return
         lines = [
-            LogLine(moment, source, severity, self._present(text))
-            for moment, source, severity, text in self._pending
+            LogLine(moment, source, severity, self._present(text), level)
+            for moment, source, severity, text, level in self._pending
         ]
         if self._dropped:
             note = f"{self._dropped} earlier lines are left out: too many at once"
             lines.insert(0, LogLine(lines[0].time, "gemdeck", Severity.WARNING, note))
         self._pending.clear()
         self._dropped = 0
+        if logger.isEnabledFor(logging.DEBUG):
+            for line in lines:
+                logger.debug("%s · %s: %s", self._server, line.source, line.text)
         self._flush_at = asyncio.get_running_loop().time() + EVENT_INTERVAL
         self._publish(ServerLogged(self._server, tuple(lines)))
 
-    def _append(self, source: str, severity: Severity, text: bytes | str) -> None:
+    def _append(self, source: str, severity: Severity, text: bytes | str, level: str = "") -> None:
         if len(self._pending) == MAX_BATCH:
             self._dropped += 1
-        self._pending.append((time.time(), source, severity, text))
+        self._pending.append((time.time(), source, severity, text, level))
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_at(max(self._flush_at, loop.time()), self.flush)
@@ -114,3 +124,14 @@ class ServerLog:
         last = self.mask(text).rstrip("\r\n").rsplit("\r", 1)[-1]
         clean = sanitize(last, MAX_LINE_CHARS * 4).replace("\n", " ")
         return sanitize(self.mask(clean), MAX_LINE_CHARS)
+
+
+def json_text(value: object) -> str:
+    """Write what a server logged, up to what a log keeps."""
+    pieces, length = [], 0
+    for piece in json.JSONEncoder(ensure_ascii=False).iterencode(value):
+        pieces.append(piece)
+        length += len(piece)
+        if length > MAX_LINE_CHARS * 2:
+            break
+    return "".join(pieces)

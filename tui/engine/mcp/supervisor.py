@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -48,8 +49,8 @@ def advance(current: ServerStatus, following: ServerStatus) -> ServerStatus:
     return following
 
 
-CONNECT_TIMEOUT: Final = 30.0
-"""Seconds that a server gets to start, shake hands and list its offer."""
+MAX_CAUSE: Final = 60
+"""Characters of the reason why a server was started again."""
 
 CLOSE_TIMEOUT: Final = 4.0
 """Seconds that a connection gets to close before it is abandoned."""
@@ -85,6 +86,8 @@ class Supervisor:
         status: The current status.
         failure: Why the server is not ready, or None.
         retry_at: When the next attempt starts, in seconds of `time.monotonic`, or None.
+        since: When the status was reached, in seconds of `time.monotonic`.
+        restarted: How often the server was started again by itself and why, or "".
         info: The server's description of itself while it is ready, or None.
         live: The connection while the server is ready, or None.
     """
@@ -105,6 +108,8 @@ class Supervisor:
         self.status = definition.withheld or (_S.STOPPED if enabled else _S.DISABLED)
         self.failure: Failure | None = definition.failure
         self.retry_at: float | None = None
+        self.since = time.monotonic()
+        self.restarted = ""
         self.info: ServerInfo | None = None
         self.live: Connection | None = None
         self._load_connect = load_connect
@@ -123,6 +128,8 @@ class Supervisor:
         self._is_told = False
         self._is_connected = False
         self._useless: ServerError | None = None
+        self._restarts = 0
+        self._cause = ""
 
     @property
     def id(self) -> ServerId:
@@ -140,6 +147,7 @@ class Supervisor:
         """
         self._backoff.reset()
         self._has_settled = False
+        self._restarts, self.restarted = 0, ""
         if self.status in _AT_REST:
             self._wanted = True
             self._move(_S.STARTING)
@@ -217,6 +225,8 @@ class Supervisor:
                 await self._wake.wait()
         except TimeoutError:
             if self.status is _S.RETRYING:
+                self._restarts += 1
+                self.restarted = f"restarted {self._restarts} ×, {self._cause}"
                 self._move(_S.STARTING)
 
     async def _run_once(self) -> None:
@@ -228,6 +238,7 @@ class Supervisor:
         self._is_told = self._is_connected = False
         self._useless = None
         self._log.begin()
+        self._backoff.began()
         try:
             error = await self._hold_connection()
         except TimeoutError:
@@ -248,7 +259,7 @@ class Supervisor:
     async def _hold_connection(self) -> ServerError | None:
         """Connect, serve and close; return an error if the server offers nothing."""
         error: ServerError | None = None
-        async with asyncio.timeout(CONNECT_TIMEOUT) as self._deadline:
+        async with asyncio.timeout(self.definition.timeout) as self._deadline:
             connect = await self._load_connect()
             if self._must_stop():
                 return None
@@ -303,8 +314,8 @@ class Supervisor:
         if self._is_connected:
             return self._useless
         return ServerError(
-            f"was not ready within {CONNECT_TIMEOUT:.0f} s",
-            "The first start takes longer if it has to download something.",
+            f"was not ready within {self.definition.timeout:g} s",
+            "If it needs longer, set a larger `timeout` (milliseconds) in its entry.",
         )
 
     def _must_stop(self) -> bool:
@@ -339,6 +350,9 @@ class Supervisor:
     def _fail(self, error: ServerError) -> None:
         """Publish a failure, and decide whether and when to retry."""
         self._is_told = True
+        code = self._attempt.exit_code if self._attempt is not None else None
+        reason = sanitize_line(self._log.mask(error.reason), MAX_CAUSE)
+        self._cause = reason if code is None else f"exit {code}"
         failure = error.as_failure(self._log.tail())
         if isinstance(error, SignInError):
             self._move(_S.NEEDS_SIGN_IN, failure)
@@ -363,9 +377,11 @@ class Supervisor:
         failure = self._log.mask_failure(failure) if failure is not None else None
         self.failure = failure
         self.retry_at = retry_at
+        self.since = time.monotonic()
         if status is not _S.READY:
             self.info = None
             self.live = None
+        logger.debug("%s: %s", self.id, status.value)
         if failure is not None:
             severity = Severity.WARNING if status is _S.RETRYING else Severity.ERROR
             self._log.add("gemdeck", severity, sanitize_line(failure.reason))

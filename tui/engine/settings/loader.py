@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
+from tui.engine.settings.prohibitions import policy_places, read_enablement, read_policies
 from tui.engine.settings.project import (
     ProjectGate,
     ProjectOffer,
@@ -18,16 +20,19 @@ from tui.engine.settings.project import (
 from tui.engine.settings.sections import (
     McpRules,
     command_entry,
+    inheritance_of,
     read_gemdeck,
     read_mcp,
     with_project,
 )
 from tui.engine.settings.servers.definitions import ServerDefinition, SettingsProblem
-from tui.engine.settings.servers.entries import Entry, ServerReader, server_entries, server_id
+from tui.engine.settings.servers.entries import ServerReader
+from tui.engine.settings.servers.raw_entries import Entry, reaches, server_entries, server_id
+from tui.engine.settings.sources.dotenv import read_variables, user_variables
 from tui.engine.settings.sources.extensions import read_extensions
 from tui.engine.settings.sources.locations import LayerFile, layer_files, shown_path
 from tui.engine.settings.sources.source import Source, read_source
-from tui.model.servers import Origin
+from tui.model.servers import Origin, ServerId
 from tui.model.settings import GemdeckSettings
 
 MAX_PROBLEMS: Final = 200
@@ -45,12 +50,14 @@ class LoadedSettings:
         problems: What is wrong, of the command line, then by file and line, lowest
             layer first.
         project: What became of what the opened folder brings.
+        variables: What the user's own ``.env`` sets.
     """
 
     gemdeck: GemdeckSettings
     servers: tuple[ServerDefinition, ...]
     problems: tuple[SettingsProblem, ...]
     project: ProjectVerdict
+    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
 
 def load_settings(
@@ -79,13 +86,17 @@ def load_settings(
     folder = Path(os.path.realpath(folder))
     problems: list[SettingsProblem] = []
     layers = layer_files(folder, environ=environ, home=home)
-    own = (layer for layer in layers if layer.origin is not Origin.PROJECT)
-    found = [read_source(layer.origin, layer.path, home, problems) for layer in own]
-    sources = [source for source in found if source is not None]
-    reader = ServerReader(environ, folder=folder, home=home, gate=project)
-    mcp = read_mcp(sources, environ, problems)
-    servers = _own_servers(sources, mcp, reader, problems)
-    _add_extensions(read_extensions(home, folder, problems), servers, reader, problems)
+    own = [layer for layer in layers if layer.origin is not Origin.PROJECT]
+    found = (read_source(layer.origin, layer.path, home, problems) for layer in own)
+    sources = list(filter(None, found))
+    variables = read_variables(user_variables(home), home, problems) or {}
+    environ = {**variables, **environ}
+    denied = read_policies(policy_places(home, own, sources), home, problems)
+    gemdeck = read_gemdeck(sources, environ, model, denied, problems)
+    reader = ServerReader(environ, inheritance_of(gemdeck), folder=folder, home=home, gate=project)
+    mcp = read_mcp(sources, environ, read_enablement(home, problems), problems)
+    extensions = _extension_entries(read_extensions(home, folder, problems), problems)
+    servers = _own_servers(sources, mcp, extensions, reader, problems)
     taken = frozenset(definition.id for _, definition in servers)
     entries, offer = _project_offer(project, layers, reader, taken, problems)
     verdict = project.judge(offer)
@@ -93,15 +104,12 @@ def load_settings(
         trusting = reader.fork(offer.variables, verdict.servers)
         servers += [(entry, trusting.read(entry)) for entry in entries]
         problems += trusting.problems
-    rules = verdict.standing_rules
-    gemdeck = with_project(read_gemdeck(sources, environ, model, problems), rules)
-    mcp = mcp.narrowed(rules)
-    definitions = _with_protocols(
-        (mcp.apply(entry, definition) for entry, definition in servers), gemdeck, sources, problems
-    )
-    shown = [shown_path(layer.path, home) for layer in layers]
-    listed = _listed([*problems, *reader.problems], shown)
-    return LoadedSettings(gemdeck, tuple(definitions), listed, verdict)
+    gemdeck = with_project(gemdeck, verdict.standing_rules)
+    mcp = mcp.narrowed(verdict.standing_rules)
+    narrowed = (mcp.apply(entry, definition) for entry, definition in servers)
+    definitions = _with_protocols(narrowed, gemdeck, sources, problems)
+    listed = _listed([*problems, *reader.problems], [shown_path(one.path, home) for one in layers])
+    return LoadedSettings(gemdeck, tuple(definitions), listed, verdict, variables)
 
 
 def _project_offer(
@@ -125,26 +133,46 @@ def _project_offer(
 
 
 def _own_servers(
-    sources: Sequence[Source], mcp: McpRules, reader: ServerReader, problems: list[SettingsProblem]
+    sources: Sequence[Source],
+    mcp: McpRules,
+    extensions: dict[ServerId, Entry],
+    reader: ServerReader,
+    problems: list[SettingsProblem],
 ) -> list[tuple[Entry, ServerDefinition]]:
-    """Read the servers of the user and the system."""
+    """Read the servers of the user and the system, then those of extensions.
+
+    An entry that says nothing of how to reach its server changes that of an extension.
+    """
     entries = list(server_entries(sources, problems))
     if mcp.command_source:
         entries.append(command_entry(mcp.command, mcp.command_source))
-    return [(entry, reader.read(entry)) for entry in entries]
+    for number, entry in enumerate(entries):
+        changed = extensions.pop(server_id(entry.name), None)
+        if changed is not None and not reaches(entry.raw):
+            entries[number] = changed.changed_by(entry)
+    return [(entry, reader.read(entry)) for entry in (*entries, *extensions.values())]
 
 
-def _add_extensions(
-    sources: Iterable[Source],
-    servers: list[tuple[Entry, ServerDefinition]],
-    reader: ServerReader,
-    problems: list[SettingsProblem],
-) -> None:
-    """Add the servers of the user's gemini-cli extensions to those of the user and the system."""
-    taken = frozenset(definition.id for _, definition in servers)
+def _extension_entries(
+    sources: Iterable[Source], problems: list[SettingsProblem]
+) -> dict[ServerId, Entry]:
+    """Return the servers of the user's extensions; of two with one name the first counts."""
+    found: dict[ServerId, Entry] = {}
     for source in sources:
-        added = list(_of_extension(source, taken, servers, problems))
-        servers += [(entry, reader.read(entry)) for entry in added]
+        for entry in server_entries([source], problems):
+            server, raw = server_id(entry.name), entry.raw
+            if server in found:
+                first = found[server].source.extension
+                message = f"skipped: the extension {first} defines a server with this name"
+                problems.append(source.problem(entry.path, message))
+                continue
+            if isinstance(raw, dict) and raw.get("trust") not in (None, False, "false"):
+                path = (*entry.path, "trust")
+                problems.append(source.problem(path, "has no effect in an extension"))
+            if isinstance(raw, dict):
+                raw = {key: value for key, value in raw.items() if key != "trust"}
+            found[server] = replace(entry, raw=raw)
+    return found
 
 
 def _not_taken(
@@ -156,23 +184,6 @@ def _not_taken(
             message = "skipped: your own settings define a server with this name"
             problems.append(entry.source.problem(entry.path, message))
         else:
-            yield entry
-
-
-def _of_extension(
-    source: Source,
-    taken: frozenset[str],
-    servers: Iterable[tuple[Entry, ServerDefinition]],
-    problems: list[SettingsProblem],
-) -> Iterable[Entry]:
-    """Skip an extension's servers whose names the user or another extension already use."""
-    others = {server.id: server.extension for _, server in servers if server.extension}
-    for entry in server_entries([source], problems):
-        server = server_id(entry.name)
-        if server in others:
-            message = f"skipped: the extension {others[server]} defines a server with this name"
-            problems.append(source.problem(entry.path, message))
-        elif server not in taken:
             yield entry
 
 

@@ -13,9 +13,10 @@ from typing import Annotated, Any, Final, Protocol
 
 from pydantic import BeforeValidator, PlainSerializer
 
+from tui.engine.settings.prohibitions import excluded_tools, report_permissions
 from tui.engine.settings.servers.definitions import ServerDefinition, SettingsProblem
-from tui.engine.settings.servers.entries import Entry, server_entries
 from tui.engine.settings.servers.fingerprint import Gate
+from tui.engine.settings.servers.raw_entries import Entry, server_entries
 from tui.engine.settings.sources.dotenv import leads_out, read_dotenv
 from tui.engine.settings.sources.expansion import references_in
 from tui.engine.settings.sources.locations import LayerFile
@@ -76,6 +77,7 @@ PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
     **_say(ProjectSay.NOTHING, "gemdeck.", "model", "apiVersion", "thoughts", "maxTools"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "serverInstructions", "waitForServers"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "systemInstruction", "protocols", "alwaysAllow"),
+    **_say(ProjectSay.NOTHING, "gemdeck.", "environmentAllow", "environmentBlock"),
     **_say(ProjectSay.NOTHING, "gemdeck.alwaysAllow[].", "server", "tool"),
 }
 """What a project's file may set; `*` stands for a server's name, `[]` for an item.
@@ -250,6 +252,8 @@ def project_rules(sources: Sequence[Source], problems: list[SettingsProblem]) ->
         mcp = salvage(McpSettings, _counting_part(source, "mcp"), source, ("mcp",), problems)
         raw = _counting_part(source, "gemdeck")
         denied = denied_tools(raw.pop(DENY_KEY, None), source, problems)
+        denied += excluded_tools(source, _NONE, problems)
+        report_permissions(source, problems)
         own = salvage(GemdeckSettings, raw, source, ("gemdeck",), problems)
         allowed = rules.allowed
         if _counting_part(source, "mcp").get("allowed") is not None:

@@ -5,9 +5,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from tui.engine.settings.prohibitions import (
+    blocked_variables,
+    excluded_tools,
+    report_permissions,
+)
 from tui.engine.settings.project import DENY_KEY, LIMITS, ProjectRules, compared, denied_tools
 from tui.engine.settings.servers.definitions import ServerDefinition, SettingsProblem
-from tui.engine.settings.servers.entries import Entry, disabled
+from tui.engine.settings.servers.entries import disabled
+from tui.engine.settings.servers.inheritance import Inheritance
+from tui.engine.settings.servers.raw_entries import Entry
 from tui.engine.settings.sources.expansion import Expansion
 from tui.engine.settings.sources.source import Source, known_keys, salvage
 from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings, ToolPattern
@@ -19,6 +26,9 @@ MAX_UNKNOWN: Final = 200
 COMMAND_SERVER: Final = "mcp"
 """The name of the server that `mcp.serverCommand` starts."""
 
+MODEL_VARIABLE: Final = "GEMINI_MODEL"
+"""Names the model, above all files."""
+
 _MODEL_ALIASES: Final = ("auto", "pro", "flash", "flash-lite")
 """Model aliases of gemini-cli that the service does not know."""
 
@@ -27,11 +37,20 @@ def read_gemdeck(
     sources: Iterable[Source],
     environ: Mapping[str, str],
     model: str | None,
+    denied: tuple[ToolPattern, ...],
     problems: list[SettingsProblem],
 ) -> GemdeckSettings:
-    """Merge gemdeck's own settings key by key, and find the model that answers."""
+    """Merge gemdeck's own settings key by key, and find the model that answers.
+
+    Args:
+        sources: The files, lowest layer first.
+        environ: Variables for expansion, and perhaps the model.
+        model: The model named on the command line, or None.
+        denied: What is denied elsewhere.
+        problems: Takes what is wrong.
+    """
     values: dict[str, Any] = {}
-    denied: tuple[ToolPattern, ...] = ()
+    blocked: tuple[str, ...] = ()
     foreign: str | None = None
     known = known_keys(GemdeckSettings)
     for source in sources:
@@ -47,16 +66,24 @@ def read_gemdeck(
         )
         problems += found
         denied += denied_tools(raw.pop(DENY_KEY, None), source, problems)
+        denied += excluded_tools(source, environ, problems)
+        report_permissions(source, problems)
         section = salvage(GemdeckSettings, raw, source, ("gemdeck",), problems)
         values |= {key: getattr(section, key) for key in section.model_fields_set}
+        blocked += section.environment_block + blocked_variables(source)
     if foreign:
         values.setdefault("model", foreign)
-    if model is not None:
-        try:
-            values["model"] = check_model_name(model.strip())
-        except ValueError as error:
-            problems.append(SettingsProblem("command line", 0, "--model", str(error)))
-    return GemdeckSettings.model_validate(values).model_copy(update={"always_deny": denied})
+    if (named := _named_model(environ, model, problems)) is not None:
+        values["model"] = named
+    return GemdeckSettings.model_validate(values).model_copy(
+        update={"always_deny": denied, "environment_block": blocked}
+    )
+
+
+def inheritance_of(settings: GemdeckSettings) -> Inheritance:
+    """Return which variables servers inherit, by the user's lists."""
+    allow, block = settings.environment_allow, settings.environment_block
+    return Inheritance(frozenset(map(str.upper, allow)), frozenset(map(str.upper, block)))
 
 
 def with_project(settings: GemdeckSettings, rules: ProjectRules) -> GemdeckSettings:
@@ -79,22 +106,53 @@ def _gemini_cli_model(
     raw, found = source.expanded(raw, path, Expansion(environ))
     problems += found
     name = salvage(ModelSettings, raw, source, path, problems).name
-    if name in _MODEL_ALIASES or (name or "").startswith("auto-"):
-        message = f"{name} is a gemini-cli alias, not a model; set gemdeck.model"
-        problems.append(source.problem(("model", "name"), message))
+    try:
+        return _no_alias(name) if name is not None else None
+    except ValueError as error:
+        problems.append(source.problem(("model", "name"), str(error)))
         return None
+
+
+def _named_model(
+    environ: Mapping[str, str], model: str | None, problems: list[SettingsProblem]
+) -> str | None:
+    """Return the model that the command line or else the environment names."""
+    named: str | None = None
+    for place, key, name in (
+        ("environment", MODEL_VARIABLE, environ.get(MODEL_VARIABLE) or None),
+        ("command line", "--model", model),
+    ):
+        try:
+            named = check_model_name(_no_alias(name.strip())) if name is not None else named
+        except ValueError as error:
+            problems.append(SettingsProblem(place, 0, key, str(error)))
+    return named
+
+
+def _no_alias(name: str) -> str:
+    """Return the name of a model.
+
+    Raises:
+        ValueError: If it is one of gemini-cli's words for several models.
+    """
+    if name in _MODEL_ALIASES or name.startswith("auto-"):
+        raise ValueError(f"{name} is a gemini-cli alias, not a model; set gemdeck.model")
     return name
 
 
 @dataclass(frozen=True, slots=True)
 class McpRules:
-    """The rules of ``mcp``; names are lower case and stripped, as gemini-cli compares them."""
+    """The rules of ``mcp``; names are lower case and stripped, as gemini-cli compares them.
+
+    `excluded` and `off`, the servers that gemini-cli was told to leave off, say where.
+    """
 
     allowed: frozenset[str] | None
     allowed_in: str
     excluded: Mapping[str, str]
     command: str
     command_source: Source | None
+    off: Mapping[str, str]
 
     def apply(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
         """Withhold a server that the rules do not let start."""
@@ -107,26 +165,38 @@ class McpRules:
         if self.allowed is not None and name not in self.allowed:
             advice = f"Add it to mcp.allowed in {self.allowed_in}."
             return replace(definition, **disabled("not listed in mcp.allowed", advice))
+        if name in self.off:
+            advice = f"Enable it here for now, or in {self.off[name]}."
+            off = disabled("turned off in gemini-cli", advice, may_enable=True)
+            return replace(definition, **off)
         return definition
 
     def narrowed(self, rules: ProjectRules) -> "McpRules":
         """Add a trusted project's rules."""
-        allowed, allowed_in = self.allowed, self.allowed_in
-        if rules.allowed is not None:
-            allowed_in = rules.source if allowed is None else f"{allowed_in} and {rules.source}"
-            allowed = rules.allowed if allowed is None else allowed & rules.allowed
         excluded = dict.fromkeys(rules.excluded, rules.source) | dict(self.excluded)
-        return replace(self, allowed=allowed, allowed_in=allowed_in, excluded=excluded)
+        kept = replace(self, excluded=excluded)
+        return kept if rules.allowed is None else kept.allowing(rules.allowed, rules.source)
+
+    def allowing(self, names: frozenset[str], file: str) -> "McpRules":
+        """Add a list of the only servers that start."""
+        if self.allowed is None:
+            return replace(self, allowed=names, allowed_in=file)
+        return replace(
+            self, allowed=self.allowed & names, allowed_in=f"{self.allowed_in} and {file}"
+        )
 
 
 def read_mcp(
-    sources: Iterable[Source], environ: Mapping[str, str], problems: list[SettingsProblem]
+    sources: Iterable[Source],
+    environ: Mapping[str, str],
+    off: Mapping[str, str],
+    problems: list[SettingsProblem],
 ) -> McpRules:
-    """Merge ``mcp``: of `allowed` and `serverCommand` the highest counts, of `excluded` all.
+    """Merge ``mcp``: all `allowed` and `excluded` hold, of `serverCommand` the highest counts.
 
     An `allowed` that cannot be read allows nothing, since it was meant to forbid.
     """
-    rules = McpRules(None, "", {}, "", None)
+    rules = McpRules(None, "", {}, "", None, off)
     for source in sources:
         section = source.section("mcp", problems)
         raw, found = source.expanded(
@@ -141,7 +211,7 @@ def read_mcp(
                 message = "no server is started until this is corrected"
                 problems.append(source.problem(("mcp", "allowed"), message))
             allowed = frozenset(map(compared, mcp.allowed or ()))
-            rules = replace(rules, allowed=allowed, allowed_in=source.file)
+            rules = rules.allowing(allowed, source.file)
         excluded = {compared(name): source.file for name in mcp.excluded}
         rules = replace(rules, excluded={**rules.excluded, **excluded})
         if mcp.server_command:

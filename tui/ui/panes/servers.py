@@ -1,5 +1,6 @@
 """The servers pane: the status of each server, and the keys that manage it."""
 
+from time import monotonic
 from typing import ClassVar, Final
 
 from textual import on
@@ -15,8 +16,8 @@ from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import PaneName, ShowPane, ShowServer
-from tui.ui.widgets.lists.server_tree import RowKind, ServerTree, TreeRow
-from tui.ui.widgets.status import STARTABLE, STOPPABLE
+from tui.ui.widgets.lists.server_tree import TIMED, RowKind, ServerTree, TreeRow
+from tui.ui.widgets.status import STARTABLE, STOPPABLE, recovery
 from tui.ui.widgets.text.plain import PlainText
 
 _S = ServerStatus
@@ -131,7 +132,7 @@ class ServersPane(Vertical):
         super().__init__(id="servers")
         self._bridge = bridge
         self._commands = commands
-        self._countdown: Timer | None = None
+        self._clock: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield ServersTree(self._commands)
@@ -145,15 +146,21 @@ class ServersPane(Vertical):
         self.query_one(PlainText).update(EMPTY if configured else READING)
         self.set_class(not servers, "-empty")
         self.rows.show(servers)
-        self._follow_retries(any(server.status is _S.RETRYING for server in servers))
+        self._follow_time(servers)
 
-    def _follow_retries(self, retrying: bool) -> None:
-        """Run the one-second timer only while a server counts down."""
-        if retrying and self._countdown is None:
-            self._countdown = self.set_interval(1, self.rows.tick)
-        elif not retrying and self._countdown is not None:
-            self._countdown.stop()
-            self._countdown = None
+    def _follow_time(self, servers: tuple[ServerView, ...]) -> None:
+        """Run the one-second timer only while a row tells the time."""
+        now = monotonic()
+        is_timed = any(view.status in TIMED or recovery(view, now) for view in servers)
+        if is_timed and self._clock is None:
+            self._clock = self.set_interval(1, self._tick)
+        elif not is_timed and self._clock is not None:
+            self._clock.stop()
+            self._clock = None
+
+    def _tick(self) -> None:
+        self.rows.tick()
+        self._follow_time(self._bridge.state.servers)
 
     @on(ServersTree.Moved)
     def _on_moved(self, event: ServersTree.Moved) -> None:

@@ -41,7 +41,7 @@ class TrustQuestion(Question[TrustRequest]):
     """Lists all that would run or be contacted, the difference first where there is one."""
 
     BINDING_GROUP_TITLE = "Trust"
-    HELP = "Settings that you have not seen want to run programs. None of them has run."
+    HELP = "What settings would run or contact, in full. What you did not trust has not run."
     PREFIX = "trust"
     ROWS = (("", (NOT_NOW, TRUST, WITH_CHILDREN, NEVER)),)
     SAFE = NOT_NOW
@@ -145,6 +145,7 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
     yield from _listed("sends", server.headers, "header ")
     yield from _listed("sets", server.env)
     yield from _listed("reads", server.references, "your variable ")
+    yield from _listed("inherits", server.inherited, "your variable ")
 
 
 def _argument_lines(args: Sequence[str]) -> Iterator[LabelledLine]:

@@ -40,13 +40,34 @@ STARTABLE: Final = frozenset({_S.STOPPED, _S.FAILED})
 """Statuses in which a server can be started."""
 
 
+SLOW_START: Final = 3.0
+"""Seconds after which a server that is still starting shows its last words."""
+
+RECOVERY_SHOWN: Final = 60.0
+"""Seconds for which a server that came back says so."""
+
+
+def is_slow(view: ServerView, now: float) -> bool:
+    """Return whether a server has been starting for long."""
+    return view.status is _S.STARTING and bool(view.since) and now - view.since >= SLOW_START
+
+
+def recovery(view: ServerView, now: float) -> str:
+    """Return how a server came back, for a minute; else an empty string."""
+    is_new = view.status is _S.READY and now - view.since < RECOVERY_SHOWN
+    return view.restarted if is_new else ""
+
+
 def status_word(view: ServerView, now: float) -> str:
-    """Return the word for a server's status; a retry counts down.
+    """Return the word for a server's status; a retry counts down, a start counts up.
 
     Args:
         view: The server.
         now: The time in seconds of `time.monotonic`.
     """
-    if view.status is ServerStatus.RETRYING and view.retry_at is not None:
+    if view.status is _S.RETRYING and view.retry_at is not None:
         return f"retry in {max(0, ceil(view.retry_at - now))} s"
+    seconds = int(now - view.since)
+    if view.status is _S.STARTING and view.since and seconds > 0:
+        return f"starting for {seconds} s"
     return view.status.value

@@ -20,10 +20,14 @@ from tui.model.servers import Failure, Origin, ServerId, ServerInfo, Transport
 from tui.model.servers import ServerStatus as S
 
 
-def definition(withheld: S | None = None) -> ServerDefinition:
-    failure = Failure("not trusted") if withheld else None
+def definition(withheld: S | None = None, timeout: float = 600) -> ServerDefinition:
     return ServerDefinition(
-        ServerId("s"), Origin.USER, Transport.STDIO, withheld=withheld, failure=failure
+        ServerId("s"),
+        Origin.USER,
+        Transport.STDIO,
+        withheld=withheld,
+        failure=Failure("not trusted") if withheld else None,
+        timeout=timeout,
     )
 
 
@@ -41,6 +45,7 @@ class Pretended(Connection):
         self.may_close = asyncio.Event()
         self.may_close.set()
         self.refusal: Exception | None = None
+        self.exit: int | None = None
         self.cause: ServerError | None = None
         self.announced: asyncio.Queue[ServerOffer] = asyncio.Queue()
         self.opened = self.closed = self.killed = 0
@@ -60,6 +65,10 @@ class Pretended(Connection):
 
     def ending(self) -> str:
         return "exited with code 1"
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.exit
 
     def problem(self) -> ServerError | None:
         return self.cause
@@ -102,12 +111,13 @@ class Stage:
         withheld: S | None = None,
         retry: RetryPolicy = LATER,
         secrets: frozenset[str] = frozenset(),
+        limit: float = 600,
     ) -> None:
         self.connection = Pretended()
         self.listener = Listener()
         self.log = ServerLog(ServerId("s"), lambda _: None, secrets)
         self.supervisor = Supervisor(
-            definition(withheld),
+            definition(withheld, limit),
             self.load,
             ClientContext(),
             self.log,
@@ -134,8 +144,9 @@ async def on_stage(
     withheld: S | None = None,
     retry: RetryPolicy = LATER,
     secrets: frozenset[str] = frozenset(),
+    limit: float = 600,
 ) -> AsyncIterator[Stage]:
-    stage = Stage(withheld, retry, secrets)
+    stage = Stage(withheld, retry, secrets, limit)
     task = asyncio.create_task(stage.supervisor.run())
     try:
         yield stage

@@ -51,6 +51,25 @@ def test_five_failures_within_a_minute_are_enough() -> None:
     assert world.now < 1_030
 
 
+def test_the_time_that_a_start_hangs_does_not_excuse_its_failure() -> None:
+    world = World()
+    for _ in range(5):
+        assert not world.backoff.is_exhausted
+        world.backoff.began()
+        world.fail(take=600)
+    assert world.backoff.is_exhausted
+
+
+def test_the_time_that_a_server_was_ready_counts() -> None:
+    world = World()
+    for _ in range(20):
+        world.backoff.began()
+        world.now += 45
+        world.backoff.succeeded()
+        world.fail(take=20)
+        assert not world.backoff.is_exhausted
+
+
 def test_failures_that_take_their_time_are_retried_for_ever() -> None:
     world = World()
     for _ in range(50):

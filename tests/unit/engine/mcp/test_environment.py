@@ -5,12 +5,14 @@ import pytest
 
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio.environment import (
+    environment_names,
     own_program,
     resolve_folder,
     resolve_program,
     server_environment,
 )
 from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.settings.servers.inheritance import Inheritance
 from tui.model.servers import Origin, ServerId, Transport
 
 
@@ -20,24 +22,118 @@ def program(path: Path, mode: int = 0o755) -> Path:
     return path
 
 
-def test_a_server_inherits_only_what_every_program_needs() -> None:
-    base = {
-        "HOME": "/h",
-        "PATH": "/p",
-        "LC_ALL": "C",
-        "LANG": "C",
-        "GEMINI_API_KEY": "secret",
-        "GOOGLE_API_KEY": "secret",
-        "HTTPS_PROXY": "http://u:p@proxy",
-        "USER": "() { :; }; evil",
-    }
-    assert server_environment({"TOKEN": "t", "HOME": "/other"}, base) == {
-        "HOME": "/other",
-        "PATH": "/p",
-        "LC_ALL": "C",
-        "LANG": "C",
-        "TOKEN": "t",
-    }
+SECRET_SHAPES = {
+    "private key": "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl",
+    "key": "-----BEGIN PRIVATE KEY-----",
+    "certificate": "-----BEGIN CERTIFICATE-----\nMIIB",
+    "address": "https://ann:hunter22@host.example/x",
+    "database": "postgres://:hunter22@host.example/x",
+    "GitHub": "ghp_" + "a1" * 18,
+    "GitHub, fine-grained": "github_pat_" + "a1" * 18,
+    "Google": "AIzaSy" + "a" * 33,
+    "Amazon": "AKIA" + "A" * 16,
+    "JWT": "eyJhbGciOi.eyJzdWIi.c2ln",
+    "Stripe": "sk_live_" + "a1" * 12,
+    "Slack": "xoxb-1-2",
+}
+
+_PASSED = """
+    HOME LANG PATH USER TERM SHELL LOGNAME LC_ALL TMPDIR TEMP TMP COLORTERM DISPLAY EDITOR PWD
+    XDG_CONFIG_HOME XDG_RUNTIME_DIR KUBECONFIG AWS_PROFILE AWS_REGION DOCKER_HOST DOCKER_CONFIG
+    JAVA_HOME GOPATH NVM_DIR VIRTUAL_ENV PYTHONPATH NODE_OPTIONS NODE_ENV DEBUG CI PORT
+    SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE CURL_CA_BUNDLE SSH_AUTH_SOCK
+    XAUTHORITY AWS_DEFAULT_REGION GOOGLE_CLOUD_PROJECT GOOGLE_CLOUD_LOCATION
+    HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY FTP_PROXY http_proxy https_proxy all_proxy no_proxy
+    GEMINI_CLI_IDE_SERVER_PORT GEMINI_CLI_AUTH GIT_CONFIG_COUNT GIT_CONFIG_KEY_0 GIT_CONFIG_VALUE_0
+    GITHUB_SHA SURFACE GITHUB_ENV REPOSITORY ISSUE_TITLE GEMINI_MODEL PATTERN MY_PATH
+"""
+
+_WITHHELD = """
+    MY_TOKEN token GITHUB_TOKEN CLIENT_SECRET PASSWORD PGPASSWORD MYSQL_PASSWD API_KEY KEYRING
+    AUTHORIZATION GOOGLE_APPLICATION_CREDENTIALS AWS_CREDS MY_PRIVATE_DATA TLS_CERT GPG_PASSPHRASE
+    SENTRY_DSN DSN MY_COOKIE COOKIEJAR SESSION AWS_SESSION XDG_SESSION_ID GITHUB_PAT _PAT
+    GEMDECK_HOME GEMDECK_ANYTHING GEMINI_API_KEY GOOGLE_API_KEY CLIENT_ID DB_URI CONNECTION_STRING
+    AZURE_CLIENT_ID AZURE_TENANT_ID SLACK_WEBHOOK_URL TWILIO_ACCOUNT_SID DATABASE_URL
+    GOOGLE_CLOUD_ACCOUNT FIREBASE_PROJECT_ID
+"""
+
+PASSED, WITHHELD = _PASSED.split(), _WITHHELD.split()
+SMALL = ["HOME", "LANG", "PATH", "USER", "TERM", "SHELL", "LOGNAME", "LC_ALL"]
+
+
+def inherits(
+    name: str, value: str = "/v", *, origin: Origin = Origin.USER, **lists: set[str]
+) -> bool:
+    """Tell whether a server inherits a variable."""
+    inheritance = Inheritance(**{key: frozenset(names) for key, names in lists.items()})
+    server = ServerDefinition(ServerId("s"), origin, Transport.STDIO, inheritance=inheritance)
+    return name in server_environment(server, {name: value})
+
+
+@pytest.mark.parametrize("name", PASSED)
+def test_the_users_server_inherits(name: str) -> None:
+    assert inherits(name)
+    assert not inherits(name, block={name.upper()}), "what is blocked never passes"
+    assert not inherits(name, block={name.upper()}, allow={name.upper()})
+
+
+@pytest.mark.parametrize("name", WITHHELD)
+def test_the_users_server_does_not_inherit(name: str) -> None:
+    assert not inherits(name)
+    assert inherits(name, allow={name.upper()})
+
+
+@pytest.mark.parametrize("kind", SECRET_SHAPES)
+def test_a_value_that_looks_like_a_secret_is_not_inherited_under_any_name(kind: str) -> None:
+    for name in ("PLAIN", "GIT_CONFIG_VALUE_0", "SSL_CERT_FILE"):
+        assert not inherits(name, SECRET_SHAPES[kind])
+        assert not inherits(name, f"see {SECRET_SHAPES[kind]}", allow={name})
+    assert inherits("GEMINI_CLI_X", SECRET_SHAPES[kind])
+
+
+@pytest.mark.parametrize(
+    ("value", "passes"),
+    [
+        ("http://proxy:3128", True),
+        ("proxy:3128", True),
+        ("http://ann@proxy:3128", True),
+        ("socks5://[::1]:1080", True),
+        ("localhost,.example", True),
+        ("http://ann:hunter22@proxy:3128", False),
+        ("http://ann:hunter/22@proxy:3128", False),
+        ("http://:hunter22@proxy", False),
+        ("ann:hunter22@proxy:3128", False),
+        ("ann:hunter/22@proxy:3128", False),
+    ],
+)
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "http_proxy"])
+def test_a_proxy_with_a_password_passes_only_where_it_is_named(
+    name: str, value: str, passes: bool
+) -> None:
+    assert inherits(name, value) is passes
+    assert inherits(name, value, allow={name.upper()})
+
+
+@pytest.mark.parametrize("name", [*PASSED, *WITHHELD])
+def test_a_projects_server_inherits_the_small_set_and_what_the_user_allows(name: str) -> None:
+    assert inherits(name, origin=Origin.PROJECT) is (name in SMALL)
+    assert inherits(name, origin=Origin.PROJECT, allow={name.upper()})
+    assert not inherits(name, SECRET_SHAPES["GitHub"], origin=Origin.PROJECT)
+
+
+def test_a_shell_function_is_not_inherited() -> None:
+    assert not inherits("USER", "() { :; }; evil")
+
+
+def test_the_variables_of_the_entry_win_and_are_not_judged() -> None:
+    server = ServerDefinition(
+        ServerId("s"), Origin.USER, Transport.STDIO, env={"API_KEY": "k", "HOME": "/other"}
+    )
+    environ = {"HOME": "/h", "PATH": "/bin", "API_KEY": "theirs", "MY_TOKEN": "t"}
+    given = server_environment(server, environ)
+    assert given == {"API_KEY": "k", "HOME": "/other", "PATH": "/bin"}
+    names = environment_names(server, {**environ, "A\x1b[2JB": "x"})
+    assert names == (("AB", "API_KEY", "HOME", "PATH"), ("MY_TOKEN",))
 
 
 def test_a_program_is_looked_up_in_the_servers_own_path(tmp_path: Path) -> None:
@@ -86,6 +182,6 @@ def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) ->
     other = program(first / "tool")
     assert own_program(server, path, tmp_path) == str(known)
     known.unlink()
-    with pytest.raises(ServerError, match=f"now there is {other}"):
+    with pytest.raises(ServerError, match=f"is now {other}"):
         own_program(server, path, tmp_path)
     assert own_program(replace(server, program=""), path, tmp_path) == str(other)

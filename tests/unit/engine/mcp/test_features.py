@@ -2,17 +2,23 @@
 
 import asyncio
 import json
+from collections.abc import Callable, Coroutine
+from typing import Any, get_args
 
 import anyio
+import mcp_types as types
 import pytest
 
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.asking import ERAS, Stage, asking
 from tests.unit.engine.mcp.support import FOLDER, HASTY, call, eventually, running, script
+from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.catalog.offered_tool import Completion, PromptMessage, TextPart, ToolCallError
+from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
-from tui.engine.mcp.session import features
-from tui.model.events import LogLevelChanged, SubscriptionChanged
+from tui.engine.mcp.session.call_timeout import CallTimeout
+from tui.engine.mcp.session.features import Features
+from tui.model.events import LogLevelChanged, ServerLogged, SubscriptionChanged
 from tui.model.servers import ProtocolEra, ServerId
 from tui.model.servers import ServerStatus as S
 
@@ -92,13 +98,33 @@ async def test_arguments_are_completed_with_what_stands_beside_them(era: Protoco
             await features.complete("greet", "name", "boom", {})
 
 
-async def test_a_completion_that_takes_too_long_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
+class HangingClient:
+    """Answers nothing."""
+
+    server_capabilities = types.ServerCapabilities(completions=types.CompletionsCapability())
+
+    async def hang(self, *_arguments: object) -> None:
+        await asyncio.sleep(PATIENCE)
+
+    get_prompt = read_resource = complete = hang
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda features: features.get_prompt("greet", {}),
+        lambda features: features.read_resource("memo://1"),
+        lambda features: features.complete("greet", "name", "a", {}),
+    ],
+    ids=["prompt", "resource", "completion"],
+)
+async def test_every_request_obeys_the_timeout_of_its_server(
+    ask: Callable[[Features], Coroutine[Any, Any, object]],
 ) -> None:
-    monkeypatch.setattr(features, "QUICK_TIMEOUT", 0.1)
-    async with asking(ProtocolEra.STATELESS) as stage:
-        with pytest.raises(ServerCallError, match=r"no result within 0\.1 s"):
-            await stage.features().complete("greet", "name", "slow", {})
+    client: Any = HangingClient()
+    server = Features(client, ASKING, ServerOffer, ClientContext(), CallTimeout(0.1))
+    with pytest.raises(ServerCallError, match=r"no result within 0\.1 s"):
+        await ask(server)
 
 
 async def test_servers_of_the_older_era_are_told_the_log_level() -> None:
@@ -109,6 +135,22 @@ async def test_servers_of_the_older_era_are_told_the_log_level() -> None:
         await eventually(lambda: "a line of error" in stage.watcher.log("asking"))
         with pytest.raises(ServerCallError, match="no log level"):
             await stage.features().set_log_level("loud")
+
+
+async def test_what_a_server_logs_is_json_with_the_level_it_named() -> None:
+    async with asking(ProtocolEra.HANDSHAKE) as stage:
+        await stage.features().set_log_level("debug")
+        levels = get_args(types.LoggingLevel)
+        for level in levels:
+            await call(stage.manager, "log", {"level": level, "data": {"é": [1, None, True]}})
+
+        def logged() -> list[tuple[str, str]]:
+            events = stage.watcher.of(ServerLogged)
+            lines = [line for event in events for line in event.lines if line.source == "log"]
+            return [(line.level, line.text) for line in lines]
+
+        await eventually(lambda: len(logged()) == len(levels) == 8)
+        assert logged() == [(level, '{"é": [1, null, true]}') for level in levels]
 
 
 async def test_requests_to_stateless_servers_carry_the_log_level() -> None:

@@ -77,11 +77,60 @@ async def test_stopping_breaks_off_a_start_that_hangs() -> None:
         assert stage.listener.statuses == [S.STARTING, S.STOPPING, S.STOPPED]
 
 
-async def test_a_start_that_takes_too_long_is_tried_again_with_advice(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "CONNECT_TIMEOUT", 0.05)
-    async with on_stage() as stage:
+async def test_a_server_has_all_of_its_timeout_to_get_ready() -> None:
+    async with on_stage(limit=45_000) as stage:
+        stage.connection.may_open.clear()
+        stage.supervisor.start()
+        await stage.reach_opening(1)
+        deadline = stage.supervisor._deadline
+        assert deadline is not None
+        left = (deadline.when() or 0) - asyncio.get_running_loop().time()
+        assert 40_000 < left <= 45_000
+        stage.connection.may_open.set()
+        await stage.reach(S.READY)
+
+
+async def test_a_server_that_hangs_at_each_start_is_given_up_like_any_other() -> None:
+    async with on_stage(retry=HASTY, limit=0.02) as stage:
+        stage.connection.may_open.clear()
+        stage.supervisor.start()
+        await stage.reach(S.FAILED)
+        assert stage.connection.opened == HASTY.max_failures
+        failure = stage.supervisor.failure
+        assert failure is not None
+        assert "was not ready within 0.02 s" in failure.reason
+        assert "failed 5 times" in failure.advice
+
+
+async def test_a_server_that_came_back_says_how_often_and_why() -> None:
+    async with on_stage(retry=HASTY) as stage:
+        stage.connection.exit = 137  # SIGKILL, as a shell counts
+        stage.supervisor.start()
+        await stage.reach(S.READY)
+        assert stage.supervisor.restarted == ""
+        for number in (1, 2):
+            stage.connection.ended.set()
+            await stage.reach_opening(number + 1)
+            await stage.reach(S.READY)
+            assert stage.supervisor.restarted == f"restarted {number} ×, exit 137"
+        stage.supervisor.restart()
+        await stage.reach_opening(4)
+        await stage.reach(S.READY)
+        assert stage.supervisor.restarted == "", "the user knows"
+
+
+async def test_why_a_server_came_back_holds_no_secret() -> None:
+    async with on_stage(retry=HASTY, secrets=frozenset({"hunter22"})) as stage:
+        stage.connection.refusal = ServerError("no hunter22")
+        stage.supervisor.start()
+        await eventually(lambda: stage.connection.opened >= 2)
+        stage.connection.refusal = None
+        await stage.reach(S.READY)
+        assert stage.supervisor.restarted.endswith("×, no ***")
+
+
+async def test_a_start_that_takes_too_long_is_tried_again_with_advice() -> None:
+    async with on_stage(limit=0.05) as stage:
         stage.connection.may_open.clear()
         stage.supervisor.start()
         await stage.reach(S.RETRYING)

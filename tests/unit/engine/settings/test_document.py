@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tui.engine.settings.sources.document import (
     LOCATED_ITEMS,
+    MAX_DUPLICATES,
     MAX_FILE,
     BadDocumentError,
     dotted,
@@ -117,10 +118,17 @@ def test_a_bad_text_is_refused_with_its_line(text: str, line: int, word: str) ->
         ('{"x": [{}, {"b": 1,\n\n"b": 2}]}', 3, "x[1].b"),
     ],
 )
-def test_a_key_that_stands_twice_is_refused(text: str, line: int, key: str) -> None:
-    with pytest.raises(BadDocumentError, match="duplicate key") as caught:
-        parse_document(text)
-    assert (caught.value.line, caught.value.key) == (line, key)
+def test_of_a_key_that_stands_twice_the_last_counts_and_its_line_is_known(
+    text: str, line: int, key: str
+) -> None:
+    document = parse_document(text)
+    assert [(dotted(path), at) for path, at in document.duplicates] == [(key, line)]
+    assert document.content == json.loads(text)
+
+
+def test_the_duplicates_that_are_noted_are_few() -> None:
+    document = parse_document("{" + ",".join(['"a": 1'] * 5_000) + "}")
+    assert len(document.duplicates) == MAX_DUPLICATES
 
 
 def test_equal_keys_in_different_objects_are_fine() -> None:

@@ -106,7 +106,7 @@ def test_the_rules_over_all_servers_hold_for_extensions(machine: Machine) -> Non
     ("manifest", "word"),
     [
         ('{"mcpServers": {"a": {"command": "x",', "not valid JSON"),
-        ('{"mcpServers": {"a": {"command": "x"}, "a": {}}}', "duplicate key"),
+        ('{"mcpServers": {"a": {"command": "x"}, "a": {}}}', "stands twice"),
         ('{"mcpServers": 5}', "must be an object"),
         ('{"mcpServers": {"a": {"args": []}}}', "needs one of command, url and httpUrl"),
     ],

@@ -152,7 +152,6 @@ def test_a_section_that_is_no_object_is_a_problem(
         (b'{\n"a": ', 2, "not valid JSON"),
         (b'{"a": "\xff"}', 1, "UTF-8"),
         (b"[]", 1, "object"),
-        (b'{"mcpServers": {"a": {"command": "x"},\n"a": {"command": "y"}}}', 2, "duplicate key"),
     ],
 )
 def test_a_bad_file_is_one_fatal_problem_and_the_others_load(

@@ -14,11 +14,10 @@ from tui.model.settings import GemdeckSettings
 from tui.text import sanitize_line
 
 
-def test_only_allowed_servers_start_and_the_highest_layer_decides(machine: Machine) -> None:
-    machine.write("defaults", {"mcp": {"allowed": ["c"]}})
+def test_only_servers_that_every_layer_allows_start(machine: Machine) -> None:
     machine.write("user", {"mcpServers": {"A": GOOD, "b": GOOD}, "mcp": {"allowed": [" a", "b"]}})
     assert withheld(machine) == {"A": None, "b": None}
-    machine.write("system", {"mcp": {"allowed": ["B"]}})
+    machine.write("system", {"mcp": {"allowed": ["B", "c"]}})
     assert withheld(machine) == {"A": OFF, "b": None}
     failure = machine.servers()["A"].failure
     assert failure is not None

@@ -134,7 +134,11 @@ def test_a_file_of_gemini_clis_just_works(machine: Machine) -> None:
     assert servers["filesystem"].args[-1] == "/home/me"
     assert dict(servers["filesystem"].env) == {"DEBUG": "0"}
     assert servers["linear"].transport is Transport.SSE
-    assert [problem.key for problem in loaded.problems] == ["mcpServers.python.alwaysAllow"]
+    assert [problem.key for problem in loaded.problems] == [
+        "tools.allowed",
+        "mcp.autoAllowInHeadless",
+        "mcpServers.python.alwaysAllow",
+    ]
 
 
 def test_every_key_of_a_section_is_camel_case() -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tui.engine.consent.definition_diff import compared_lines
 from tui.engine.consent.folder_trust.command_text import spelled
-from tui.engine.consent.folder_trust.disclosure import disclose
+from tui.engine.consent.folder_trust.disclosure import disclose, inherited_names
 from tui.engine.logs.secret_names import MASK, is_secret_name, masked_words, without_tokens
 from tui.engine.settings.project import ProjectOffer, ProjectRules
 from tui.engine.settings.servers.definitions import ServerDefinition
@@ -119,6 +119,8 @@ def _server(
         "own": sorted(preview.own) if (preview := server.preview) is not None else [],
         "files": [[file.path, file.content] for file in server.files],
     }
+    if added := inherited_names(server):
+        content["inherits"] = added
     lines = tuple(_lines(server, entry, used, salt, folder))
     return ServerContent(
         server.id, server.source, server.transport.value, digest(content, salt), lines
@@ -150,6 +152,8 @@ def _lines(
         yield f"default of {_short(name)} = {_brought(value, salt)}"
     for name in shown.references:
         yield f"reads your variable {_short(name)}"
+    for name in shown.inherited:
+        yield f"inherits your variable {_short(name)}"
     for file in server.files:
         what = "program" if file.path == server.program else "file"
         name = _short(os.path.relpath(file.path, os.path.realpath(folder)))

@@ -22,6 +22,7 @@ from tui.engine.consent.folder_trust.warnings import (
 from tui.engine.logs.secret_names import known_secrets, masked_text
 from tui.engine.settings.servers.definitions import Preview, ServerDefinition
 from tui.engine.settings.sources.expansion import references_in
+from tui.model.servers import Origin, Transport
 from tui.model.trust import Disclosure
 
 _SHOWN_KEYS: Final = ("command", "args", "env", "cwd", "url", "httpUrl", "headers", "oauth")
@@ -39,8 +40,8 @@ def disclose(
     """
     preview = definition.preview or Preview(definition.written, definition.written, {}, {})
     shown, own = preview.shown, preview.own
-    command = _text(shown.get("command"))
     address = _text(shown.get("httpUrl")) or _text(shown.get("url"))
+    command = "" if address else _text(shown.get("command"))
     env, headers = _names(shown.get("env")), _names(shown.get("headers"))
     written = definition.written
     named = references_in({key: written[key] for key in _SHOWN_KEYS if key in written})
@@ -51,16 +52,23 @@ def disclose(
         transport=definition.transport.value,
         command=spelled(command) if command else "",
         program=spelled(definition.program) if definition.program else "",
-        args=tuple(map(spelled, _texts(shown.get("args")))),
+        args=tuple(map(spelled, _texts(shown.get("args")))) if command else (),
         cwd=spelled(_text(shown.get("cwd"))) if shown.get("cwd") else "",
         env=tuple(map(spelled, env)),
         references=tuple(map(spelled, references)),
-        url=spelled(address) if address and not command else "",
+        url=spelled(address) if address else "",
         headers=tuple(map(spelled, headers)),
         warnings=tuple(_cautions(definition, preview, references, folder)),
         change=change,
+        inherited=tuple(map(spelled, inherited_names(definition))),
         written=tuple(_as_written(written, shown)),
     )
+
+
+def inherited_names(definition: ServerDefinition) -> list[str]:
+    """Name the variables that the user's list adds to what a project's server inherits."""
+    adds = definition.origin is Origin.PROJECT and definition.transport is Transport.STDIO
+    return definition.inheritance.added() if adds else []
 
 
 def _cautions(
@@ -71,8 +79,9 @@ def _cautions(
     Their values are masked: a warning may quote an argument that contains one.
     """
     whole = preview.whole
-    command, args = _text(whole.get("command")), _texts(whole.get("args"))
     address = _text(whole.get("httpUrl")) or _text(whole.get("url"))
+    command = "" if address else _text(whole.get("command"))
+    args = _texts(whole.get("args"))
     of_command = [
         *(command_cautions(command, args) if command else ()),
         *sign_in_cautions(whole.get("oauth")),
@@ -84,7 +93,7 @@ def _cautions(
     if folder is not None:
         yield from file_cautions(os.path.relpath(path, os.path.realpath(folder)) for path in others)
     yield from variable_cautions(_names(whole.get("env")), references)
-    if address and not command:
+    if address:
         yield from address_cautions(address)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from tui.engine.consent.folder_trust.warnings import is_loader_variable
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.programs import is_within
 
 _RUNNERS: Final = frozenset(
@@ -99,6 +100,16 @@ _ADDRESS_VARIABLES: Final = frozenset(
 )
 """Variables that change whom a program talks to, not what it loads from a folder."""
 
+_INHERITED: Final = frozenset(
+    {
+        *("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "NODE_PATH", "NODE_OPTIONS", "RUBYLIB"),
+        *("RUBYOPT", "PERL5LIB", "PERLLIB", "PERL5OPT", "BASH_ENV", "ENV", "JAVA_TOOL_OPTIONS"),
+        *("JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "GCONV_PATH", "LD_PRELOAD", "LD_LIBRARY_PATH"),
+        *("LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH"),
+    }
+)
+"""Variables by which a program loads code into itself, whoever set them."""
+
 _ENDINGS: Final = (".exe", ".cmd", ".bat", ".com", ".ps1", ".js", ".cjs", ".mjs")
 _VERSION: Final = re.compile(r"-?\d[\d.]*[a-z]{0,2}$")
 _BLANKS: Final = re.compile(r"\s")
@@ -107,6 +118,24 @@ _VARIANT: Final = re.compile(r"[\d.]*-.*$")
 
 _SEPARATORS: Final = re.compile(r"[\s=:,;]+")
 _PIECE_ENDS: Final = re.compile(r"[\s=:,;@!]+")
+
+
+def code_folders(
+    one: ServerDefinition, start: Path, place: Path, other: Path | None
+) -> tuple[Path, ...]:
+    """Return the folders whose code a user's server would run. Blocks.
+
+    Args:
+        one: The server. Of the variables that it inherits those count that load code into it.
+        start: Where it starts.
+        place: The folder that this lies in.
+        other: The opened folder, if it starts elsewhere.
+    """
+    inherited = one.inheritance.of(os.environ, is_small=False).items()
+    env = {name: value for name, value in inherited if name.upper() in _INHERITED} | dict(one.env)
+    reaches = other is not None and reaches_into(other, start, one.command, one.args, env)
+    runs = runs_code_of(place, start, one.command, one.args, one.program, env)
+    return (*([other] if other is not None and reaches else []), *([place] if runs else []))
 
 
 def runs_code_of(
@@ -125,7 +154,7 @@ def runs_code_of(
         command: The program, as the entry names it.
         args: Its arguments.
         program: The file that it means, if one was found.
-        env: The variables that the entry sets.
+        env: The variables that count, such as those that the entry sets.
     """
     if any(_loads_code(name, value, folder) for name, value in (env or {}).items()):
         return True

@@ -10,7 +10,7 @@ from typing import Final
 
 from tui.engine.consent.folder_trust.content import FolderContent, describe, difference
 from tui.engine.consent.folder_trust.disclosure import disclose
-from tui.engine.consent.folder_trust.folder_code import reaches_into, runs_code_of
+from tui.engine.consent.folder_trust.folder_code import code_folders
 from tui.engine.consent.folder_trust.identity import (
     FolderIdentity,
     identify,
@@ -200,13 +200,9 @@ class OpenedFolder:
             if one.extension and is_within(start, own_code):
                 continue  # what the user installed is the user's own
             inside = opened is not None and is_within(os.path.realpath(start), opened.path)
-            asked: list[Path] = []
-            words = (one.command, one.args, one.env)
-            if opened is not None and not inside and reaches_into(opened.path, start, *words):
-                asked.append(opened.path)
             place = opened.path if inside and opened is not None else start
-            if runs_code_of(place, start, one.command, one.args, one.program, one.env):
-                asked.append(place)
+            other = opened.path if opened is not None and not inside else None
+            asked = code_folders(one, start, place, other)
             for place in set(asked) - places.keys():
                 is_opened = opened is not None and place == opened.path
                 places[place] = self._start_folder(place, is_opened=is_opened)

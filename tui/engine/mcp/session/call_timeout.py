@@ -83,7 +83,7 @@ class CallClock:
 
 
 class CallTimeout:
-    """The timeout of the calls of one connection.
+    """The timeout of the requests of one connection: calls, prompts, resources, completions.
 
     Args:
         limit: Seconds that a call may take in total.
@@ -95,18 +95,14 @@ class CallTimeout:
         self._pauses = 0
 
     @asynccontextmanager
-    async def watch(self, limit: float | None = None) -> AsyncIterator[CallClock]:
+    async def watch(self) -> AsyncIterator[CallClock]:
         """Limit the time of the block.
-
-        Args:
-            limit: Seconds for this block, if less than for a call.
 
         Raises:
             CallTimeoutError: If the block took too long and was cancelled.
         """
-        seconds = self._limit if limit is None else min(limit, self._limit)
-        timeout = asyncio.timeout(seconds)
-        call = CallClock(timeout, seconds)
+        timeout = asyncio.timeout(self._limit)
+        call = CallClock(timeout, self._limit)
         try:
             async with timeout:
                 if self._pauses:

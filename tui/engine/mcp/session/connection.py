@@ -4,6 +4,7 @@ Importing the MCP SDK takes half a second: import this module in a thread.
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -27,7 +28,7 @@ from tui.engine.mcp.catalog.results import convert_result, text_size
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.schema.validate import check_value
-from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.server_log import ServerLog, json_text
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, ProgressReporter
 from tui.engine.mcp.session.era import EraChoice
@@ -45,7 +46,7 @@ from tui.engine.mcp.transports.stdio.environment import (
 from tui.engine.mcp.transports.stdio.process import Launch
 from tui.engine.mcp.transports.stdio.stdio_transport import StdioTransport
 from tui.engine.mcp.transports.stdio.zygote import Zygote
-from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.settings.servers.definitions import ServerDefinition, shown_target
 from tui.engine.settings.servers.programs import guarded_folders
 from tui.model.chat import Progress, Severity
 from tui.model.servers import Origin, ServerInfo, Transport
@@ -67,6 +68,8 @@ CLOSED: Final = "Connection closed"
 
 NO_BACK_CHANNEL: Final = "back-channel"
 """In the message of a stateless server that wanted to send us a request."""
+
+logger = logging.getLogger(__name__)
 
 _SAMPLING: Final = types.SamplingCapability(tools=types.SamplingToolsCapability())
 
@@ -138,6 +141,7 @@ class Connection:
 
     async def _open(self, stack: AsyncExitStack) -> None:
         context = self._context
+        logger.debug("%s: connecting to %s", self._definition.id, shown_target(self._definition))
         self._transport = transport = open_transport(
             self._definition, self._log, context.zygote, context.workspaces
         )
@@ -165,9 +169,29 @@ class Connection:
             Features(client, self._definition.id, lambda: self.offer, context, self._call_timeout)
         )
         self._client = client
+        self._log_handshake(client)
+
+    def _log_handshake(self, client: Client) -> None:
+        declared = client.server_capabilities.model_dump(exclude_none=True)
+        logger.debug(
+            "%s: %s %s speaks %s, declares %s, offers %d tools, %d prompts, %d resources",
+            self._definition.id,
+            self.info.name,
+            self.info.version,
+            self.info.protocol_version,
+            ", ".join(sorted(declared)) or "nothing",
+            len(self.offer.tools),
+            len(self.offer.prompts),
+            len(self.offer.resources),
+        )
 
     def ending(self) -> str:
         return self._transport.ending() if self._transport is not None else "was not started"
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of the server's process, once that has ended by itself."""
+        return self._transport.exit_code if isinstance(self._transport, StdioTransport) else None
 
     def problem(self) -> ServerError | None:
         return self._transport.problem() if self._transport is not None else None
@@ -325,9 +349,10 @@ class Connection:
             self._handler.elicitation.complete(message.params.elicitation_id)
 
     async def _on_log(self, params: types.LoggingMessageNotificationParams) -> None:
-        data = params.data if isinstance(params.data, str) else str(params.data)
+        data = params.data if isinstance(params.data, str) else json_text(params.data)
         text = f"{params.logger}: {data}" if params.logger else data
-        self._log.add("log", _SEVERITIES.get(params.level, Severity.ERROR), text)
+        severity = _SEVERITIES.get(params.level, Severity.ERROR)
+        self._log.add("log", severity, text, params.level)
 
 
 def open_transport(
@@ -347,7 +372,7 @@ def open_transport(
     if definition.transport is not Transport.STDIO:
         return HttpTransport(definition, log)
     avoid = guarded_folders(workspaces, Path.home())
-    environment = server_environment(definition.env, os.environ, avoid)
+    environment = server_environment(definition, os.environ, avoid)
     folder = resolve_folder(definition.cwd or next(iter(workspaces), None))
     if definition.origin is Origin.PROJECT:
         program = shown_program(definition)

@@ -23,12 +23,6 @@ from tui.model.events import LogLevelChanged, SubscriptionChanged
 from tui.model.servers import ServerId
 from tui.text import sanitize_line
 
-REQUEST_TIMEOUT: Final = 60.0
-"""Seconds for a prompt, a resource or a subscription, without the time for a user's answer."""
-
-QUICK_TIMEOUT: Final = 5.0
-"""Seconds for a completion or a change of the log level."""
-
 MAX_VALUES: Final = 100
 """Most completion values, as in the protocol."""
 
@@ -103,23 +97,23 @@ class Features:
         self._refuse_withheld(name)
         if any(len(value) > MAX_ARGUMENT for value in arguments.values()):
             raise ServerCallError(f"An argument is longer than {MAX_ARGUMENT} characters.")
-        async with self._requesting(REQUEST_TIMEOUT):
+        async with self._requesting():
             result = await self._client.get_prompt(name, dict(arguments))
         return await asyncio.to_thread(convert_prompt, result)
 
     async def read_resource(self, uri: str) -> ResourceReading:
         self._refuse_withheld(uri)
-        async with self._requesting(REQUEST_TIMEOUT):
+        async with self._requesting():
             result = await self._client.read_resource(uri)
         return await asyncio.to_thread(convert_resource, self._server, sanitize_line(uri), result)
 
     async def subscribe(self, uri: str) -> None:
         self._refuse_withheld(uri)
-        async with self._requesting(REQUEST_TIMEOUT):
+        async with self._requesting():
             await self._subscriptions.add(uri)
 
     async def unsubscribe(self, uri: str) -> None:
-        async with self._requesting(REQUEST_TIMEOUT):
+        async with self._requesting():
             await self._subscriptions.remove(uri)
 
     async def complete(
@@ -141,7 +135,7 @@ class Features:
         else:
             ref = types.PromptReference(name=target)
         wanted = {"name": argument, "value": value}
-        async with self._requesting(QUICK_TIMEOUT):
+        async with self._requesting():
             result = await self._client.complete(ref, wanted, dict(context) or None)
         values = result.completion.values
         fit = [v for v in values[:MAX_VALUES] if len(v) <= MAX_VALUE and v == sanitize_line(v)]
@@ -155,7 +149,7 @@ class Features:
             raise ServerCallError("The server does not support log levels.")
         if level not in LOG_LEVELS:
             raise ServerCallError(f"There is no log level {sanitize_line(level, 40)!r}.")
-        async with self._requesting(QUICK_TIMEOUT):
+        async with self._requesting():
             await self._send_log_level(level)
         self._context.log_levels[self._server] = level
 
@@ -199,12 +193,12 @@ class Features:
         self._context.resource_updated(self._server, sanitize_line(uri))
 
     @asynccontextmanager
-    async def _requesting(self, seconds: float) -> AsyncIterator[None]:
+    async def _requesting(self) -> AsyncIterator[None]:
         """Limit a request, and convert SDK errors to `ServerCallError`."""
         if self._is_closed:
             raise ServerGoneError("The server is no longer connected.")
         try:
-            async with self._call_timeout.watch(seconds):
+            async with self._call_timeout.watch():
                 yield
         except CallTimeoutError as error:
             raise ServerCallError(f"The server gave {error}.") from None

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from tui.engine.logs.secret_names import masked_address, masked_words, secrets_in_address
+from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.servers.programs import FileState, FolderFile
 from tui.engine.settings.sources.expansion import Expansion
 from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStatus, Transport
@@ -39,7 +40,10 @@ class Preview:
 
 
 def preview_of(
-    raw: Mapping[str, Any], variables: Mapping[str, str], own: Mapping[str, str]
+    raw: Mapping[str, Any],
+    variables: Mapping[str, str],
+    own: Mapping[str, str],
+    blank: frozenset[str] = frozenset(),
 ) -> Preview:
     """Return the effective values of an entry.
 
@@ -47,9 +51,10 @@ def preview_of(
         raw: The entry.
         variables: All that its references stand for.
         own: Those of them that are the user's; their values stay off the screen.
+        blank: Keys below which a variable that is not set is empty.
     """
-    whole, shown = Expansion(variables), Expansion(variables, own)
-    entry_whole, entry_shown = whole.value(dict(raw)), shown.value(dict(raw))
+    whole, shown = Expansion(variables, blank=blank), Expansion(variables, own, blank)
+    entry_whole, entry_shown = whole.members(raw), shown.members(raw)
     return Preview(
         entry_shown,
         entry_whole,
@@ -71,7 +76,8 @@ class ServerDefinition:
         transport: How it is reached; a bare ``url`` counts as HTTP with `sse_fallback`.
         command: The program, for stdio.
         args: Its arguments.
-        env: Variables added to the small environment every server gets.
+        env: Variables added to those it inherits.
+        inheritance: Which it inherits.
         cwd: Its working folder, or None for gemdeck's.
         url: Its address, for HTTP and SSE.
         headers: HTTP headers to send.
@@ -106,6 +112,7 @@ class ServerDefinition:
     command: str = ""
     args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    inheritance: Inheritance = field(default_factory=Inheritance)
     cwd: Path | None = None
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)

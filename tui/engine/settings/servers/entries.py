@@ -2,8 +2,8 @@
 
 import copy
 import difflib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -18,27 +18,28 @@ from tui.engine.settings.servers.definitions import (
     preview_of,
 )
 from tui.engine.settings.servers.fingerprint import Gate, Identifier
-from tui.engine.settings.sources.document import KeyPath
+from tui.engine.settings.servers.inheritance import Inheritance
+from tui.engine.settings.servers.raw_entries import MAX_NAME, Entry, server_id, tool_name
 from tui.engine.settings.sources.expansion import Expansion, references_in
 from tui.engine.settings.sources.source import (
     MAX_ENTRY_PROBLEMS,
-    Source,
     known_keys,
     validation_problems,
 )
-from tui.model.servers import Failure, Origin, ServerId, ServerStatus, Transport
+from tui.model.servers import Failure, ServerId, ServerStatus, Transport
 from tui.model.settings import OAuthSettings, ServerSettings
-from tui.model.settings_types import TransportName
+from tui.model.settings_types import MAX_ITEMS, TransportName, names_transport
 from tui.text import sanitize_line
-
-MAX_NAME: Final = 64
-"""Longest name of a server, in characters."""
 
 MAX_DESCRIPTION: Final = 500
 """Longest description of a server, in characters."""
 
 _EMPTY: Final[Mapping[str, object]] = MappingProxyType({})
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_BLANKABLE: Final = frozenset({"env", "headers"})
+"""Keys below which a variable that is not set is empty, as in gemini-cli."""
+
+_Scalar: Final = str | int | float
 _KNOWN: Final = known_keys(ServerSettings)
 _KNOWN_OAUTH: Final = known_keys(OAuthSettings)
 _GRANTS: Final = frozenset(
@@ -47,41 +48,12 @@ _GRANTS: Final = frozenset(
 """Keys by which other clients let tools run unasked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One server's entry in a file.
-
-    Attributes:
-        name: Its raw name.
-        raw: Its value.
-        source: The file.
-        path: Its key in that file.
-    """
-
-    name: str
-    raw: object = field(repr=False)
-    source: Source
-    path: KeyPath
-
-    @property
-    def project(self) -> bool:
-        return self.source.origin is Origin.PROJECT
-
-
-def server_entries(sources: Iterable[Source], problems: list[SettingsProblem]) -> Iterable[Entry]:
-    """Merge the servers of files, lowest layer first: a higher layer replaces a whole entry."""
-    merged: dict[str, Entry] = {}
-    for source in sources:
-        for name, raw in source.section("mcpServers", problems).items():
-            merged[name] = Entry(name, raw, source, ("mcpServers", name))
-    return merged.values()
-
-
 class ServerReader:
     """Turns entries into definitions; a bad one becomes an invalid definition.
 
     Args:
         environ: Variables for expansion, and the `PATH` in which programs are looked up.
+        inheritance: Which variables servers inherit.
         folder: The opened folder.
         home: The user's home.
         gate: Knows the salt of fingerprints, and what tells the folder from another.
@@ -93,6 +65,7 @@ class ServerReader:
     def __init__(
         self,
         environ: Mapping[str, str],
+        inheritance: Inheritance,
         *,
         folder: Path,
         home: Path,
@@ -100,6 +73,7 @@ class ServerReader:
     ) -> None:
         self.problems: list[SettingsProblem] = []
         self._environ = environ
+        self._inheritance = inheritance
         self.folder = folder
         self.home = home
         self._trusted: frozenset[ServerId] = frozenset()
@@ -145,6 +119,7 @@ class ServerReader:
             server,
             origin,
             Transport.STDIO,
+            inheritance=self._inheritance,
             extension=extension,
             source=entry.source.file,
             written=MappingProxyType(dict(entry.raw)) if isinstance(entry.raw, dict) else _EMPTY,
@@ -154,16 +129,16 @@ class ServerReader:
         own = {
             key: self._environ[key] for key in self._environ if key not in entry.source.variables
         }
-        blank = replace(blank, preview=preview_of(entry.raw, self._variables_of(entry), own))
+        usable = self._without_slips(entry, entry.raw)
+        preview = preview_of(usable, self._variables_of(entry), own, _BLANKABLE)
+        blank = replace(blank, preview=preview)
         withheld = entry.project and server not in self._trusted
-        raw, secrets = (
-            (entry.raw, frozenset[str]()) if withheld else self._expanded(entry, entry.raw)
-        )
+        raw, secrets = (usable, frozenset[str]()) if withheld else self._expanded(entry, usable)
         self._report_unknown(entry, raw)
         try:
             settings = ServerSettings.model_validate(_known_part(raw))
         except ValidationError as error:
-            found = validation_problems(error, entry.source, entry.path)
+            found = [entry.problem(words, *keys) for keys, words in validation_problems(error)]
             sketch = _sketch(blank, raw, secrets)
             if withheld and references_in(dict(raw)):
                 return replace(sketch, **_untrusted())  # it may be valid once it is expanded
@@ -171,7 +146,11 @@ class ServerReader:
             return replace(sketch, **_invalid(found[0]))
         self._report_ignored(entry, settings)
         definition = self._from_settings(blank, settings, secrets)
-        if entry.project or extension:
+        if env := entry.source.env:
+            secret = frozenset(value for name, value in env.items() if is_secret_name(name))
+            everything = MappingProxyType({**env, **definition.env})
+            definition = replace(definition, env=everything, secrets=definition.secrets | secret)
+        if entry.project:
             definition = replace(definition, trust=False)
         if withheld:
             return replace(definition, **_untrusted())
@@ -179,6 +158,26 @@ class ServerReader:
             fields = disabled("the entry says so", _disabled_advice(entry), may_enable=True)
             return replace(definition, **fields)
         return definition
+
+    def _without_slips(self, entry: Entry, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Leave out what gemini-cli warns of and goes on without, with a problem each."""
+        kept = dict(raw)
+        for key in ("type", "transportType"):
+            if kept.get(key) is not None and not names_transport(kept[key]):
+                self._note(entry, "no transport has this name, ignored: stdio, sse, http", key)
+                del kept[key]
+        for key in sorted(_BLANKABLE):
+            values = kept.get(key)
+            if not isinstance(values, dict) or len(values) > MAX_ITEMS:
+                continue
+            bad = [name for name, value in values.items() if not isinstance(value, _Scalar)]
+            kept[key] = {name: item for name, item in values.items() if isinstance(item, _Scalar)}
+            for name in bad[:MAX_ENTRY_PROBLEMS]:
+                self._note(entry, "must be a text, left out", key, name)
+        return kept
+
+    def _note(self, entry: Entry, message: str, *keys: str) -> None:
+        self.problems.append(entry.problem(message, *keys))
 
     def _effective(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
         """Return a server with all its references filled in, whether it may run or not."""
@@ -200,7 +199,7 @@ class ServerReader:
         self, entry: Entry, raw: Mapping[str, Any]
     ) -> tuple[Mapping[str, Any], frozenset[str]]:
         """Expand variables."""
-        expansion = Expansion(self._variables_of(entry))
+        expansion = Expansion(self._variables_of(entry), blank=_BLANKABLE)
         value, problems = entry.source.expanded(raw, entry.path, expansion)
         self.problems += problems
         return value, frozenset(expansion.secrets)
@@ -208,12 +207,13 @@ class ServerReader:
     def _from_settings(
         self, blank: ServerDefinition, settings: ServerSettings, secrets: frozenset[str]
     ) -> ServerDefinition:
-        include = settings.include_tools
+        include, transport = settings.include_tools, _transport(settings)
+        is_local = transport is Transport.STDIO
         return replace(
             blank,
-            transport=_transport(settings),
-            command=settings.command or "",
-            args=settings.args,
+            transport=transport,
+            command=settings.command or "" if is_local else "",
+            args=settings.args if is_local else (),
             env=MappingProxyType(dict(settings.env)),
             cwd=self._folder_of(settings.cwd),
             url=settings.http_url or settings.url or "",
@@ -222,7 +222,7 @@ class ServerReader:
             timeout=settings.timeout / 1000,
             trust=settings.trust,
             description=sanitize_line(settings.description, MAX_DESCRIPTION),
-            include_tools=None if include is None else frozenset(map(_tool_name, include)),
+            include_tools=None if include is None else frozenset(map(tool_name, include)),
             exclude_tools=frozenset(settings.exclude_tools),
             secrets=secrets | _own_secrets(settings),
         )
@@ -240,48 +240,40 @@ class ServerReader:
 
         def note(keys: Mapping[str, Any], known: frozenset[str], *above: str) -> None:
             unknown = [key for key in keys if key not in known][:MAX_ENTRY_PROBLEMS]
-            self.problems += [
-                entry.source.problem((*entry.path, *above, key), _words_on(key, known))
-                for key in unknown
-            ]
+            self.problems += [entry.problem(_words_on(key, known), *above, key) for key in unknown]
 
         note(raw, _KNOWN | {"disabled"})
         if isinstance(oauth := raw.get("oauth"), dict):
             note(oauth, _KNOWN_OAUTH, "oauth")
         if not isinstance(raw.get("disabled", False), bool | str):
-            path = (*entry.path, "disabled")
-            self.problems.append(entry.source.problem(path, "must be true or false"))
+            self._note(entry, "must be true or false", "disabled")
 
     def _report_ignored(self, entry: Entry, settings: ServerSettings) -> None:
         """Report keys that are valid but have no effect."""
 
         def note(key: str, message: str) -> None:
-            self.problems.append(entry.source.problem((*entry.path, key), message))
+            self._note(entry, message, key)
 
         named = settings.named_transport
         type_key = "type" if settings.type else "transportType"
         if settings.url and settings.http_url:
             note("httpUrl", 'httpUrl is used and url ignored; keep url with "type": "http"')
+        if settings.command and (settings.http_url or settings.url):
+            note("command", "ignored beside an address; keep one of them")
         if settings.tcp:
             note("tcp", "tcp is not supported and ignored")
-        if settings.command and named in {TransportName.SSE, TransportName.HTTP}:
+        is_local = _transport(settings) is Transport.STDIO
+        if is_local and named in {TransportName.SSE, TransportName.HTTP}:
             note(type_key, f"{named} is ignored beside a command")
         if settings.url and not settings.http_url and named is TransportName.STDIO:
             note(type_key, "stdio is ignored beside an address")
         if settings.http_url and named in {TransportName.SSE, TransportName.STDIO}:
             note(type_key, f"{named} is ignored beside httpUrl")
-        if settings.trust and entry.source.extension:
-            note("trust", "has no effect in an extension")
 
     def _refuse(self, definition: ServerDefinition, entry: Entry, message: str) -> ServerDefinition:
-        problem = entry.source.problem(entry.path, message)
+        problem = entry.problem(message)
         self.problems.append(problem)
         return replace(definition, trust=False, **_invalid(problem))
-
-
-def server_id(name: str) -> ServerId:
-    """Return the id for a raw name; empty if nothing of the name can be displayed."""
-    return ServerId(sanitize_line(name, MAX_NAME))
 
 
 def disabled(why: str, advice: str, *, may_enable: bool = False) -> dict[str, Any]:
@@ -348,16 +340,11 @@ def _may_fall_back(settings: ServerSettings) -> bool:
 
 
 def _transport(settings: ServerSettings) -> Transport:
-    if settings.command:
+    if not (settings.http_url or settings.url):
         return Transport.STDIO
     if not settings.http_url and _network_transport(settings) is TransportName.SSE:
         return Transport.SSE
     return Transport.HTTP
-
-
-def _tool_name(entry: str) -> str:
-    """Take ``tool(…)`` for the tool, as gemini-cli does in `includeTools`."""
-    return entry.partition("(")[0] or entry
 
 
 def _own_secrets(settings: ServerSettings) -> frozenset[str]:
@@ -377,7 +364,7 @@ def _sketch(
     """Return an invalid server with enough fields to recognize it on the screen."""
     address = next((raw[key] for key in ("httpUrl", "url") if isinstance(raw.get(key), str)), "")
     command, args = raw.get("command"), raw.get("args")
-    if isinstance(command, str) and command:
+    if not address and isinstance(command, str) and command:
         words = args if isinstance(args, list) else []
         return replace(
             blank,

@@ -109,6 +109,8 @@ def server_fingerprint(
             "defaults": list(map(list, preview.defaults)) if preview is not None else [],
             "files": [[file.path, file.content] for file in definition.files],
         }
+        if added := definition.inheritance.added():
+            content["inherits"] = added
     else:
         content |= {
             "command": definition.command,

@@ -1,8 +1,8 @@
 """Read one settings file: JSON with comments and trailing commas, otherwise strict.
 
 One pass over the tokens blanks comments and trailing commas (line numbers stay), refuses what
-makes a file ambiguous or dangerous, and notes where each key stands; the standard library then
-parses the result. The pass is linear, so that a hostile file costs no more than its size.
+makes a file dangerous, and notes where each key stands and which stand twice; the standard library
+then parses the result. The pass is linear, so that a hostile file costs no more than its size.
 """
 
 import bisect
@@ -30,6 +30,9 @@ LOCATED_DEPTH: Final = 6
 LOCATED_ITEMS: Final = 256
 """Items of one list whose lines are known; for the others it is the line of the list."""
 
+MAX_DUPLICATES: Final = 20
+"""Duplicate keys that are noted."""
+
 KeyPath = tuple[str | int, ...]
 """Keys and list indexes from the top of a file."""
 
@@ -56,13 +59,11 @@ class BadDocumentError(Exception):
 
     Attributes:
         line: Where, from 1; 0 for the file as a whole.
-        key: The dotted key, where one is to blame.
     """
 
-    def __init__(self, message: str, *, line: int = 0, key: str = "") -> None:
+    def __init__(self, message: str, *, line: int = 0) -> None:
         super().__init__(message)
         self.line = line
-        self.key = key
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +74,13 @@ class Document:
         content: Its top-level object.
         offsets: Where each key and list item down to `LOCATED_DEPTH` starts, in characters.
         newlines: Offsets of the line ends, ascending.
+        duplicates: Keys that stand again in one object, each with its line; the last counts.
     """
 
     content: Mapping[str, Any] = field(repr=False)
     offsets: Mapping[KeyPath, int] = field(repr=False)
     newlines: tuple[int, ...] = field(repr=False)
+    duplicates: tuple[tuple[KeyPath, int], ...] = ()
 
     def line_of(self, path: KeyPath) -> int:
         """Return the line (from 1) of a key or its nearest parent; 0 if there is none."""
@@ -124,9 +127,9 @@ def parse_document(text: str) -> Document:
     """Parse the text of a settings file. An empty text counts as an empty object.
 
     Raises:
-        BadDocumentError: If it is not JSON with comments, its top is not an object, a key
-            stands twice in one object, it nests deeper than `MAX_DEPTH`, or it holds NaN,
-            Infinity, a number out of range or half a surrogate pair.
+        BadDocumentError: If it is not JSON with comments, its top is not an object, it nests
+            deeper than `MAX_DEPTH`, or it holds NaN, Infinity, a number out of range or half a
+            surrogate pair.
     """
     scan = _Scan(text)
     blanked = scan.run()
@@ -134,13 +137,13 @@ def parse_document(text: str) -> Document:
     if not _NOT_SPACE.search(blanked):
         return Document({}, {}, newlines)
     try:
-        content = read_object(blanked)
+        content = read_object(blanked, last_key_counts=True)
     except JsonError as error:
         message = f"not valid JSON: {error.reason} at column {error.column}"
         if not error.line:  # the scan has found all else
             message = "the file must contain an object: { … }"
         raise BadDocumentError(message, line=error.line or 1) from error
-    return Document(content, scan.offsets, newlines)
+    return Document(content, scan.offsets, newlines, tuple(scan.duplicates))
 
 
 @dataclass(slots=True)
@@ -156,6 +159,7 @@ class _Scan:
 
     def __init__(self, text: str) -> None:
         self.offsets: dict[KeyPath, int] = {}
+        self.duplicates: list[tuple[KeyPath, int]] = []
         self.newlines = tuple(match.start() for match in re.finditer("\n", text))
         self._text = text
         self._pieces: list[str] = []
@@ -223,17 +227,15 @@ class _Scan:
         return in_object and self._previous in {"open", "comma"}
 
     def _note_key(self, token: str, at: int) -> None:
-        """Record the position of a key; refuse a duplicate.
-
-        A reader would see one of them while a program may use the other.
-        """
+        """Record the position of a key, and a duplicate."""
         frame = self._frames[-1]
         key = _unquote(token)
         frame.step = key
-        if frame.keys is None or key in frame.keys:
-            path = dotted(tuple(frame.step for frame in self._frames))
-            raise self._bad("duplicate key; remove one of the two", at, path)
-        frame.keys.add(key)
+        keys = frame.keys if frame.keys is not None else set()
+        if key in keys and len(self.duplicates) < MAX_DUPLICATES:
+            path = tuple(frame.step for frame in self._frames)
+            self.duplicates.append((path, bisect.bisect_left(self.newlines, at) + 1))
+        keys.add(key)
         self._note(at)
 
     def _note_item(self, at: int) -> None:
@@ -258,9 +260,8 @@ class _Scan:
         if token[0] in _NUMBER_START and (len(token) > MAX_NUMBER or _is_infinite(token)):
             raise self._bad("number out of range", at)
 
-    def _bad(self, message: str, at: int, key: str = "") -> BadDocumentError:
-        line = bisect.bisect_left(self.newlines, at) + 1
-        return BadDocumentError(message, line=line, key=key)
+    def _bad(self, message: str, at: int) -> BadDocumentError:
+        return BadDocumentError(message, line=bisect.bisect_left(self.newlines, at) + 1)
 
 
 def _blank(comment: str) -> str:

@@ -1,4 +1,4 @@
-"""The ``.env`` of an opened folder: variables for the references of its own servers."""
+"""Files of variables: the user's, an extension's, and that of an opened folder."""
 
 import io
 import os
@@ -32,28 +32,37 @@ def dotenv_files(folder: Path) -> tuple[Path, ...]:
     return (folder / FOLDER_NAME / FILE_NAME, folder / FILE_NAME)
 
 
+def user_variables(home: Path) -> Path:
+    """Return the user's own file, as gemini-cli has it."""
+    return home / FOLDER_NAME / FILE_NAME
+
+
 def read_dotenv(folder: Path, home: Path, problems: list[SettingsProblem]) -> Mapping[str, str]:
     """Read the variables of a folder's ``.env``: nothing is expanded, and nothing of it is set.
 
     There are none where there is no file that can be used, with a problem where there is one.
     """
     for path in dotenv_files(folder):
-        file = shown_path(path, home)
         if leads_out(path, folder, home, problems):
             return _NONE
-        try:
-            text = read_regular(path, MAX_FILE).decode("utf-8-sig")
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except UnicodeDecodeError:
-            problems.append(SettingsProblem(file, 0, "", "not UTF-8 text; it was not used"))
-            return _NONE
-        except (OSError, ValueError, UnfitFileError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            message = f"{sanitize_line(reason)}; it was not used"
-            problems.append(SettingsProblem(file, 0, "", message))
-            return _NONE
-        return parse_dotenv(text)
+        if (found := read_variables(path, home, problems)) is not None:
+            return found
+    return _NONE
+
+
+def read_variables(
+    path: Path, home: Path, problems: list[SettingsProblem]
+) -> Mapping[str, str] | None:
+    """Read one file of variables; None where there is none. One that is unfit sets nothing."""
+    try:
+        return parse_dotenv(read_regular(path, MAX_FILE).decode("utf-8-sig"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except UnicodeDecodeError:
+        reason = "not UTF-8 text"
+    except (OSError, ValueError, UnfitFileError) as error:
+        reason = sanitize_line(getattr(error, "strerror", None) or str(error))
+    problems.append(SettingsProblem(shown_path(path, home), 0, "", f"{reason}; it was not used"))
     return _NONE
 
 

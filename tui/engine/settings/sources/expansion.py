@@ -30,6 +30,7 @@ class Expansion:
         environ: Where variables come from. An empty one counts as set.
         kept: Variables that stay references although they are set, so that a text with them can
             be shown. Limits count as if they were filled in.
+        blank: Keys of the value below which an undefined variable is empty.
         undefined: Per undefined variable, the key where it was first met.
         too_long: Keys of strings that were left as they are since they would grow too long.
         secrets: Values put in for variables whose names say that they are secret.
@@ -39,12 +40,23 @@ class Expansion:
 
     environ: Mapping[str, str] = field(repr=False)
     kept: Container[str] = frozenset()
+    blank: Container[str] = frozenset()
     undefined: dict[str, KeyPath] = field(default_factory=dict)
     too_long: list[KeyPath] = field(default_factory=list)
     secrets: set[str] = field(default_factory=set, repr=False)
     filled: dict[str, str] = field(default_factory=dict, repr=False)
     defaults: dict[tuple[str, str], None] = field(default_factory=dict)
     _growth: int = 0
+    _empties: bool = False
+
+    def members(self, raw: Mapping[str, Any], path: KeyPath = ()) -> dict[str, Any]:
+        """Expand the values of an object, with the keys in `blank` among its own."""
+        made: dict[str, Any] = {}
+        for key, item in raw.items():
+            self._empties = key in self.blank
+            made[key] = self.value(item, (*path, key))
+        self._empties = False
+        return made
 
     def value(self, value: Any, path: KeyPath = ()) -> Any:  # noqa: ANN401  (any JSON value)
         """Expand every string in a JSON value, keys excepted."""
@@ -58,7 +70,7 @@ class Expansion:
         return value
 
     def text(self, text: str, path: KeyPath = ()) -> str:
-        """Expand one string. An undefined variable without a default stays as it is."""
+        """Expand one string. An undefined variable without a default stays, or is empty."""
         if "$" not in text:
             return text
         undefined: list[str] = []
@@ -94,9 +106,10 @@ class Expansion:
         if default is not None:
             self.defaults[name, default] = None
             return default
-        if not name[0].isdigit():  # "$5" is a price, not a variable
-            undefined.append(name)
-        return match[0]
+        if name[0].isdigit():  # "$5" is a price, not a variable
+            return match[0]
+        undefined.append(name)
+        return "" if self._empties else match[0]
 
     def _length(self, match: re.Match[str], piece: str) -> int:
         """Return the length of the value that a reference stands for."""

@@ -1,8 +1,9 @@
 """The servers of gemini-cli extensions, from ``~/.gemini/extensions/NAME/gemini-extension.json``.
 
-The user installed them, so they start like the user's own servers and rank below them. Only
-`mcpServers` of a manifest is read. Which extensions are enabled for a folder comes from
-gemini-cli's own file: an extension disabled there is off here, too.
+The user installed them, so they start like the user's own servers and rank below them. Of a
+manifest `mcpServers` and `settings` are read; what the user told gemini-cli to set is in the
+``.env`` beside it. Which extensions are enabled for a folder comes from gemini-cli's own file: an
+extension disabled there is off here, too.
 """
 
 import os
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from tui.engine.settings.servers.definitions import SettingsProblem
 from tui.engine.settings.sources.document import BadDocumentError, read_document
+from tui.engine.settings.sources.dotenv import FILE_NAME, leads_out, read_variables
 from tui.engine.settings.sources.locations import FOLDER_NAME, shown_path
 from tui.engine.settings.sources.source import Source, read_source
 from tui.model.servers import Origin
@@ -64,7 +66,9 @@ def read_extensions(home: Path, folder: Path, problems: list[SettingsProblem]) -
             message = f"skipped: another extension has the same name, {name or 'empty'}"
             problems.append(source.problem(("name",), message))
         elif _is_enabled(rules.get(name), folder):
-            yield replace(source, extension=name, variables=_variables(path.parent, folder))
+            env = _settings(source, path.parent, home, problems)
+            fixed = _variables(path.parent, folder)
+            yield replace(source, extension=name, variables={**env, **fixed}, env=env)
         seen.add(name)
 
 
@@ -78,6 +82,21 @@ def _origin_of(installed: Path) -> Path:
         case {"type": "link", "source": str(place)} if Path(place).is_absolute():
             return Path(place)
     return installed
+
+
+def _settings(
+    source: Source, extension: Path, home: Path, problems: list[SettingsProblem]
+) -> Mapping[str, str]:
+    """Return the variables that an extension declares as its settings and the user has set."""
+    declared = source.document.content.get("settings")
+    entries = declared[:MAX_RULES] if isinstance(declared, list) else ()
+    named = [entry.get("envVar") for entry in entries if isinstance(entry, dict)]
+    names = [name for name in named if isinstance(name, str)]
+    path = extension / FILE_NAME
+    if not names or leads_out(path, extension, home, problems):
+        return {}
+    found = read_variables(path, home, problems) or {}
+    return {name: found[name] for name in names if name in found}
 
 
 def _variables(extension: Path, folder: Path) -> MappingProxyType[str, str]:
@@ -99,7 +118,7 @@ def _enablement(home: Path, problems: list[SettingsProblem]) -> Mapping[str, Any
         document = read_document(path)
     except BadDocumentError as error:
         message = f"{error}; no extension is used until this is corrected"
-        problems.append(SettingsProblem(shown_path(path, home), error.line, error.key, message))
+        problems.append(SettingsProblem(shown_path(path, home), error.line, "", message))
         return None
     return document.content if document is not None else {}
 

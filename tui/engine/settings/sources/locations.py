@@ -12,6 +12,9 @@ from tui.text import sanitize_line
 
 FILE_NAME: Final = "settings.json"
 FOLDER_NAME: Final = ".gemini"
+ENABLEMENT: Final = "mcp-server-enablement.json"
+"""The file in which gemini-cli turns servers off."""
+
 SHARED_FILE_NAME: Final = ".mcp.json"
 """The file in which projects of several clients list their servers."""
 

@@ -40,13 +40,15 @@ class Source:
         document: What it holds.
         extension: The name of the gemini-cli extension it belongs to, or "".
         variables: What its references stand for besides the environment's variables.
+        env: Variables that its servers get, for an extension.
     """
 
     origin: Origin
     file: str
     document: Document
     extension: str = ""
-    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
     def problem(self, path: KeyPath, message: str, *, fatal: bool = False) -> SettingsProblem:
         """Make a problem with a key of this file."""
@@ -67,10 +69,15 @@ class Source:
         self, raw: Mapping[str, Any], path: KeyPath, expansion: Expansion
     ) -> tuple[dict[str, Any], list[SettingsProblem]]:
         """Expand the variables in an object and report those that are not set."""
-        value = {key: expansion.value(item, (*path, key)) for key, item in raw.items()}
+        value = expansion.members(raw, path)
+
+        def what(where: KeyPath) -> str:
+            is_blank = where[len(path)] in expansion.blank
+            return "it is empty" if is_blank else "the reference is left as it is"
+
         undefined = list(expansion.undefined.items())[:MAX_ENTRY_PROBLEMS]
         problems = [
-            self.problem(where, f"the variable {name} is not set; the reference is left as it is")
+            self.problem(where, f"the variable {name} is not set; {what(where)}")
             for name, where in undefined
         ]
         problems += [
@@ -88,11 +95,19 @@ def read_source(
     try:
         document = read_document(path)
     except BadDocumentError as error:
-        problems.append(SettingsProblem(file, error.line, error.key, str(error), fatal=fatal))
+        problems.append(SettingsProblem(file, error.line, "", str(error), fatal=fatal))
         return None
     if document is None:
         return None
     source = Source(origin, file, document)
+    is_refused = bool(document.duplicates) and not fatal
+    words = "this last one counts" if fatal else "the file was not used"
+    problems += [
+        SettingsProblem(file, line, dotted(path), f"stands twice; {words}")
+        for path, line in (document.duplicates[:1] if is_refused else document.duplicates)
+    ]
+    if is_refused:  # who reads it would see one while the other counts
+        return None
     servers = document.content.get("mcpServers")
     if isinstance(servers, dict) and len(servers) > MAX_SERVERS:
         message = f"more than {MAX_SERVERS} servers; the file was not used"
@@ -101,14 +116,11 @@ def read_source(
     return source
 
 
-def validation_problems(
-    error: ValidationError, source: Source, path: KeyPath
-) -> list[SettingsProblem]:
-    """Turn a failed validation into problems that name the key and never the value."""
+def validation_problems(error: ValidationError) -> list[tuple[KeyPath, str]]:
+    """Return keys and what is wrong with them; never a value."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     return [
-        source.problem((*path, *details["loc"]), _plain_words(details["msg"]))
-        for details in found[:MAX_ENTRY_PROBLEMS]
+        (details["loc"], _plain_words(details["msg"])) for details in found[:MAX_ENTRY_PROBLEMS]
     ]
 
 
@@ -123,7 +135,9 @@ def salvage(
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        problems += validation_problems(error, source, path)
+        problems += [
+            source.problem((*path, *keys), words) for keys, words in validation_problems(error)
+        ]
         wrong = {details["loc"][0] for details in error.errors() if details["loc"]}
         return model.model_validate({key: raw[key] for key in raw if key not in wrong})
 

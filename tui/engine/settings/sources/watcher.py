@@ -10,13 +10,13 @@ from typing import Final
 
 from watchfiles import Change, awatch
 
-from tui.engine.settings.sources.dotenv import dotenv_files
+from tui.engine.settings.sources.dotenv import FILE_NAME, dotenv_files, user_variables
 from tui.engine.settings.sources.extensions import (
     INSTALLATION,
     extensions_folder,
     manifest_files,
 )
-from tui.engine.settings.sources.locations import layer_files
+from tui.engine.settings.sources.locations import ENABLEMENT, FOLDER_NAME, layer_files
 
 DEBOUNCE: Final = 0.3
 """Seconds without further changes before a change is reported."""
@@ -57,7 +57,9 @@ def settings_files(folder: Path, *, environ: Mapping[str, str], home: Path) -> P
     manifests = manifest_files(home)
     installed = extensions_folder(home)
     links = [installed / path.parent.name / INSTALLATION for path in manifests]
-    return (*layers, *dotenv_files(folder), *manifests, *links)
+    own = (user_variables(home), home / FOLDER_NAME / ENABLEMENT)
+    given = (path.parent / FILE_NAME for path in manifests)
+    return (*layers, *own, *dotenv_files(folder), *manifests, *links, *given)
 
 
 def make_plan(files: Iterable[Path], listed: Iterable[Path]) -> Plan:

@@ -144,7 +144,8 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
             yield ((one_line(heading), "log-view--heading"),)
         stamp = strftime("%H:%M:%S ", localtime(line.time)) if line.time else INDENT
         style = f"log-view--{line.severity.value}"
-        word = "" if line.severity is Severity.INFO else f"{line.severity.value}: "
+        named = "" if line.severity is Severity.INFO else line.severity.value
+        word = f"{level}: " if (level := line.level or named) else ""
         text = clip(word + one_line(line.text), MAX_CHARACTERS)
         chunks = wrapped(text, max(8, self._width - len(INDENT)))
         yield (stamp, "log-view--time"), (chunks[0] if chunks else "", style)

@@ -19,8 +19,11 @@ from textual.widgets.tree import TreeNode
 from tui.model.servers import Failure, ServerId, ServerStatus, ServerView
 from tui.text import counted
 from tui.ui import keymap
-from tui.ui.widgets.status import LOOKS, Tone, status_word
+from tui.ui.widgets.status import LOOKS, Tone, is_slow, recovery, status_word
 from tui.ui.widgets.text.plain import count, fit, ink, one_line, plain_label
+
+TIMED: Final = frozenset({ServerStatus.RETRYING, ServerStatus.STARTING})
+"""Statuses whose rows change with time."""
 
 MIN_NAME: Final = 4
 """Cells of a server's name that are shown however narrow the tree is."""
@@ -42,6 +45,7 @@ class RowKind(StrEnum):
     TOOLS = "tools"
     PROMPTS = "prompts"
     RESOURCES = "resources"
+    RECOVERY = "recovery"
     REASON = "reason"
     ADVICE = "advice"
     STDERR = "stderr"
@@ -58,26 +62,32 @@ class TreeRow:
     view: ServerView | None = None
 
 
-def child_rows(view: ServerView, width: int) -> list[TreeRow]:
+def child_rows(view: ServerView, width: int, now: float) -> list[TreeRow]:
     """Return the rows below a server, wrapped to `width` cells."""
     failure = view.failure or view.last_failure  # stays visible during retries
     if failure is None and view.status is ServerStatus.UNTRUSTED:
         failure = UNREVIEWED
     reasons = _failure_rows(view, failure, width) if failure is not None else ()
-    return [*reasons, *_catalog_rows(view)]
+    notes = _wrapped(RowKind.RECOVERY, view, recovery(view, now), width)
+    words = one_line(view.last_words) if is_slow(view, now) else ""
+    spoken = [TreeRow(RowKind.STDERR, view.id, words)] if words else []
+    return [*notes, *reasons, *spoken, *_catalog_rows(view)]
+
+
+def _wrapped(kind: RowKind, view: ServerView, text: str, width: int) -> Iterator[TreeRow]:
+    lines = wrap(
+        one_line(text),
+        max(10, width),
+        max_lines=MAX_REASON_ROWS,
+        placeholder="…",
+        break_on_hyphens=False,
+    )
+    return (TreeRow(kind, view.id, line) for line in lines)
 
 
 def _failure_rows(view: ServerView, failure: Failure, width: int) -> Iterator[TreeRow]:
-    for kind, text in ((RowKind.REASON, failure.reason), (RowKind.ADVICE, failure.advice)):
-        lines = wrap(
-            one_line(text),
-            max(10, width),
-            max_lines=MAX_REASON_ROWS,
-            placeholder="…",
-            break_on_hyphens=False,
-        )
-        for line in lines:
-            yield TreeRow(kind, view.id, line)
+    yield from _wrapped(RowKind.REASON, view, failure.reason, width)
+    yield from _wrapped(RowKind.ADVICE, view, failure.advice, width)
     for line in failure.stderr_tail[-MAX_STDERR_ROWS:]:
         yield TreeRow(RowKind.STDERR, view.id, one_line(line))
 
@@ -143,10 +153,13 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
         self.post_message(self.Moved())
 
     def tick(self) -> None:
+        """Show what a second has changed in rows that tell the time."""
         for node in self._rows_by_server.values():
             view = node.data.view if node.data is not None else None
-            if view is not None and view.status is ServerStatus.RETRYING:
+            if view is not None and (view.status in TIMED or view.restarted):
                 node.refresh()
+                self._fold_by_trouble(node, view)
+                self._update_children(node, view)
 
     def _rebuild(self, servers: Sequence[ServerView]) -> None:
         """Rebuild the tree for another list of servers; the cursor stays on its server."""
@@ -180,12 +193,14 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
         self._update_children(node, view)
 
     def _fold_by_trouble(self, node: TreeNode[TreeRow], view: ServerView) -> None:
-        """Unfold a server when it starts to fail, and fold it again when it is ready.
+        """Unfold a server that starts to fail or is slow to start; fold it when it is well.
 
-        In between, the user's own folding is kept through all retries. A server stays unfolded
-        if the cursor is on one of its rows.
+        A server that came back is well once it no longer says so. In between, the user's own
+        folding is kept through all retries. A server stays unfolded if the cursor is on one of
+        its rows.
         """
-        if view.is_troubled:
+        now = monotonic()
+        if view.is_troubled or is_slow(view, now) or recovery(view, now):
             if view.id not in self._troubled and not node.is_expanded:
                 self._unfolded.add(view.id)
                 node.expand()
@@ -198,7 +213,7 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
                 node.collapse()
 
     def _update_children(self, node: TreeNode[TreeRow], view: ServerView) -> None:
-        rows = child_rows(view, self.size.width - self.guide_depth)
+        rows = child_rows(view, self.size.width - self.guide_depth, monotonic())
         node.allow_expand = bool(rows)
         children = tuple(node.children)
         for child, row in zip(children, rows, strict=False):

@@ -167,11 +167,19 @@ def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
         _field("prompts", f"{len(catalog.prompts):,}"),
         _field("resources", f"{len(catalog.resources) + len(catalog.templates):,}"),
     ]
+    if view.restarted:
+        parts.append(_field("came back", view.restarted))
+    if view.last_words:
+        parts.append(_field("last words", view.last_words))
     parts += _failure(view)
     own = view.info.instructions if view.info is not None else ""
     if sent or own:
         title = "Instructions, sent to the model" if sent else "Instructions, not sent to the model"
         parts += [Content(), _section(title), Content(block(sent or own))]
+    if view.environment:
+        passed, withheld = ", ".join(view.environment), ", ".join(view.withheld) or "nothing"
+        parts += [Content(), _section("Environment"), _muted(f"gets {passed}")]
+        parts += [_muted(f"withheld {withheld}")]
     return _lines(parts)
 
 

@@ -22,7 +22,7 @@ from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.flow_control import FloodError, FlowControl
 from tui.engine.mcp.transports.http.http_client import HttpClient
 from tui.engine.mcp.transports.http.http_errors import ExchangeError, Outcome
-from tui.engine.mcp.transports.http.sse import ServerSentEvents
+from tui.engine.mcp.transports.http.sse import ENDPOINT_TIMEOUT, ServerSentEvents
 from tui.engine.mcp.transports.http.streamable import INITIALIZED, StreamableHttp
 from tui.engine.mcp.transports.jsonrpc_lines import (
     EXCHANGE_FAILED,
@@ -103,14 +103,14 @@ class Dispatcher:
         self._is_up = False
         self._is_ending = False
 
-    async def open_sse(self) -> None:
-        """Switch to HTTP+SSE.
+    async def open_sse(self, patience: float | None = None) -> None:
+        """Switch to HTTP+SSE; see `ServerSentEvents.open`.
 
         Raises:
             ExchangeError: If the server has no such stream.
         """
         channel = ServerSentEvents(self._http, self)
-        await channel.open()
+        await channel.open(patience)
         self._channel = channel
 
     async def run(self, from_session: FromSession) -> None:
@@ -237,7 +237,7 @@ class Dispatcher:
             if not self._may_be_sse(outgoing.message, fault):
                 raise
             try:
-                await self.open_sse()
+                await self.open_sse(ENDPOINT_TIMEOUT)
             except ExchangeError:
                 raise fault from None
             await self._channel.send(outgoing)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui.engine.mcp.transports.http.dispatcher import Dispatcher
 
 ENDPOINT_TIMEOUT: Final = 10.0
-"""Seconds that a server gets to send its endpoint once the stream is open."""
+"""Seconds that a server gets to send its endpoint where it is not known to speak SSE."""
 
 MAX_ENDPOINT: Final = 8_192
 """Longest endpoint address, in characters."""
@@ -45,19 +45,19 @@ class ServerSentEvents:
         self._dispatcher = dispatcher
         self._endpoint: asyncio.Future[httpx2.URL] = asyncio.get_running_loop().create_future()
 
-    async def open(self) -> None:
-        """Open the stream and wait for the endpoint.
+    async def open(self, patience: float | None = None) -> None:
+        """Open the stream and wait for the endpoint, at most `patience` seconds if that is given.
 
         Raises:
             ExchangeError: If the server has no such stream.
         """
         reading = self._dispatcher.spawn(self._read())
         try:
-            async with asyncio.timeout(ENDPOINT_TIMEOUT):
+            async with asyncio.timeout(patience):
                 await asyncio.shield(self._endpoint)
         except TimeoutError:
             reading.cancel()
-            reason = f"did not say within {ENDPOINT_TIMEOUT:.0f} s where it takes messages"
+            reason = f"did not say within {patience:g} s where it takes messages"
             raise ExchangeError(ServerError(reason), Outcome.NOT_EXECUTED) from None
 
     async def send(self, outgoing: SessionMessage) -> None:

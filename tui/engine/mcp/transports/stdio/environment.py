@@ -1,7 +1,6 @@
 """The environment, the folder and the program of a stdio server."""
 
 import shutil
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -9,52 +8,42 @@ from typing import Final
 from tui.engine.mcp.errors import ServerError
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.programs import file_state, find_program, search_path
+from tui.model.servers import Origin, Transport
+from tui.text import sanitize_line
 
-_POSIX_NAMES: Final = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER"})
-_WINDOWS_NAMES: Final = frozenset(
-    {
-        "APPDATA",
-        "HOMEDRIVE",
-        "HOMEPATH",
-        "LOCALAPPDATA",
-        "PATH",
-        "PATHEXT",
-        "PROCESSOR_ARCHITECTURE",
-        "SYSTEMDRIVE",
-        "SYSTEMROOT",
-        "TEMP",
-        "USERNAME",
-        "USERPROFILE",
-    }
-)
-_LOCALE_PREFIX: Final = "LC_"
-_SHELL_FUNCTION_PREFIX: Final = "()"
+MAX_NAMES: Final = 1_000
+"""Variables that are named."""
 
 
 def server_environment(
-    extra: Mapping[str, str], base: Mapping[str, str], avoid: Iterable[Path] = ()
+    definition: ServerDefinition, environ: Mapping[str, str], avoid: Iterable[Path] = ()
 ) -> dict[str, str]:
     """Build the environment of a server.
 
-    It inherits only what a program needs to find its home, its language and other programs. In
-    particular a server gets no API key of the model unless its entry names it.
-
     Args:
-        extra: The variables of the server's definition, which win.
-        base: The environment to inherit from, without relative entries in its ``PATH``.
+        definition: The server; the variables of its entry win.
+        environ: The environment to inherit from, without relative entries in its ``PATH``.
         avoid: Folders that are also removed from that ``PATH``, such as the opened one.
     """
-    names = _WINDOWS_NAMES if sys.platform == "win32" else _POSIX_NAMES
-    inherited = {
-        name: value
-        for name, value in base.items()
-        if (name in names or name.startswith(_LOCALE_PREFIX))
-        and not value.startswith(_SHELL_FUNCTION_PREFIX)
-    }
+    inherited = definition.inheritance.of(environ, is_small=definition.origin is Origin.PROJECT)
     path = search_path(inherited.pop("PATH", ""), avoid)
     if path:  # an empty PATH would mean the working folder
         inherited["PATH"] = path
-    return inherited | dict(extra)
+    return inherited | dict(definition.env)
+
+
+def environment_names(
+    definition: ServerDefinition, environ: Mapping[str, str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Name the variables that a server gets, and those of the user's that it does not."""
+    if definition.transport is not Transport.STDIO:
+        return (), ()
+    given = server_environment(definition, environ)
+    return _shown(given), _shown(environ.keys() - given.keys())
+
+
+def _shown(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(sanitize_line, sorted(names)[:MAX_NAMES]))
 
 
 def resolve_folder(folder: Path | None) -> Path:

@@ -85,6 +85,14 @@ class StdioTransport:
             return describe_exit(process.exit_code)
         return process.broken or "closed its standard output"
 
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of a process that ended by itself, as a shell gives it."""
+        process = self._process
+        if process is None or not process.exited_by_itself or process.exit_code is None:
+            return None
+        return process.exit_code if process.exit_code >= 0 else 128 - process.exit_code
+
     def problem(self) -> ServerError | None:
         return self._flood
 

@@ -1,0 +1,290 @@
+"""What gemini-cli forbids holds here, and what it allows does not."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.engine.settings.conftest import Machine, messages
+from tui.engine.consent.tool_patterns import DenyingPatterns
+from tui.engine.settings.loader import LoadedSettings
+from tui.engine.settings.prohibitions import MAX_POLICY
+
+SERVERS = {"mcpServers": {"git": {"command": "x"}}}
+
+
+def policy(machine: Machine, text: str | bytes, place: str = "user") -> Path:
+    """Write a file of policies of the user or the system."""
+    folder = machine.files[place].parent / "policies"
+    folder.mkdir(exist_ok=True)
+    file = folder / "mine.toml"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return file
+
+
+def denied(loaded: LoadedSettings, server: str, tool: str) -> bool:
+    return DenyingPatterns(loaded.gemdeck.always_deny).match(server, tool) is not None
+
+
+@pytest.mark.parametrize(
+    ("rule", "matches", "others"),
+    [
+        ('toolName = "*"', ["git.push", "a.b"], []),
+        ("", ["git.push", "a.b"], []),
+        ('toolName = "mcp_*"', ["git.push", "a.b"], []),
+        ('toolName = "mcp_git_*"', ["git.push", "git.a_b"], ["a.push", "git_hub.push"]),
+        ('toolName = "mcp_git_push"', ["git.push", "GIT.Push"], ["git.pull", "a.push"]),
+        ('toolName = "mcp_git_hub_push"', ["git_hub.push", "git.hub_push"], ["git.push"]),
+        ('toolName = "mcp_my_srv_read_file"', ["my srv.read file", "my_srv.read_file"], ["a.b"]),
+        ('toolName = "mcp_my_srv_*"', ["my srv.a"], ["my.srv_a", "srv.a"]),
+        ('toolName = "mcp_srv_tool"', ["mcp_srv.tool", "srv.tool"], ["srv.other"]),
+        ('toolName = ["mcp_git_push", "mcp_a_b"]', ["git.push", "a.b"], ["a.push"]),
+        ('mcpName = "git"', ["git.push"], ["a.push"]),
+        ('mcpName = "my srv"\ntoolName = "echo"', ["my srv.echo"], ["my srv.other", "a.echo"]),
+        ('mcpName = "git"\ntoolName = ["push", "pull"]', ["git.push", "git.pull"], ["git.log"]),
+        ('mcpName = "*"', ["git.push", "a.b"], []),
+        ('mcpName = "*"\ntoolName = "push"', ["git.push", "a.push"], ["a.b"]),
+        ('toolName = "write_file"', [], ["files.write_file"]),  # their own tool
+        ('toolName = "run_shell_command"\ncommandPrefix = "rm"', [], ["sh.run_shell_command"]),
+        ('mcpName = "git"\nmodes = ["plan"]', [], ["git.push"]),
+        ('mcpName = "git"\nmodes = ["default", "plan"]', ["git.push"], []),
+        ('mcpName = "git"\nsubagent = "coder"', [], ["git.push"]),
+        ('mcpName = "git"\npriority = 1\ndenyMessage = "no"', ["git.push"], ["a.b"]),
+    ],
+)
+@pytest.mark.parametrize("place", ["user", "system"])
+def test_a_deny_rule_holds_for_the_tools_that_it_names(
+    machine: Machine, rule: str, matches: list[str], others: list[str], place: str
+) -> None:
+    policy(machine, f'[[rule]]\ndecision = "deny"\n{rule}\n', place)
+    loaded = machine.load()
+    assert messages(loaded) == []
+    assert [name for name in matches if not denied(loaded, *name.split("."))] == []
+    assert [name for name in others if denied(loaded, *name.split("."))] == []
+
+
+def test_a_name_that_was_cut_in_the_middle_is_recognised(machine: Machine) -> None:
+    tool = "a" * 40 + "b" * 40
+    name = f"mcp_git_{tool}"
+    cut = name[:30] + "..." + name[-30:]
+    policy(machine, f'[[rule]]\ndecision = "deny"\ntoolName = "{cut}"\n')
+    loaded = machine.load()
+    assert denied(loaded, "git", tool)
+    assert not denied(loaded, "git", "a" * 80)
+
+
+def test_an_allow_rule_of_a_higher_priority_lifts_no_prohibition(machine: Machine) -> None:
+    policy(
+        machine,
+        '[[rule]]\ndecision = "deny"\nmcpName = "git"\npriority = 1\n'
+        '[[rule]]\ndecision = "allow"\nmcpName = "git"\ntoolName = "log"\npriority = 999\n'
+        '[[rule]]\ndecision = "ask_user"\nmcpName = "other"\n',
+    )
+    loaded = machine.load()
+    assert denied(loaded, "git", "log")
+    assert loaded.gemdeck.always_allow == ()
+    [problem] = messages(loaded)
+    assert problem == "~/.gemini/policies/mine.toml: rule: lets nothing run here: git: log"
+
+
+def test_a_rule_with_a_condition_denies_whatever_the_arguments_are(machine: Machine) -> None:
+    policy(machine, '[[rule]]\ndecision = "deny"\nmcpName = "git"\nargsPattern = "main"\n')
+    loaded = machine.load()
+    assert denied(loaded, "git", "push")
+    assert messages(loaded) == [
+        "~/.gemini/policies/mine.toml: rule: denied altogether here: git: *"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[rule",
+        b'decision = "\xff"',
+        "rule = 5",
+        '[[rule]]\ndecision = "deny"\ntoolName = 5\n',
+        '[[rule]]\ndecision = "deny"\nmcpName = ["a"]\n',
+        "a = " + "[" * 5_000 + "]" * 5_000,
+        "#" * (MAX_POLICY + 1),
+        '[[rule]]\ndecision = "deny"\n' * 1_001,
+    ],
+    ids=["syntax", "text", "rules", "tool", "server", "depth", "size", "number"],
+)
+def test_policies_that_cannot_be_read_forbid_everything(
+    machine: Machine, text: str | bytes
+) -> None:
+    machine.write("user", SERVERS)
+    policy(machine, text)
+    loaded = machine.load()
+    assert denied(loaded, "git", "log")
+    [problem] = loaded.problems
+    assert problem.message.endswith("no tool runs until this is corrected")
+    assert not problem.fatal
+    assert [server.withheld for server in loaded.servers] == [None]
+
+
+def test_further_places_of_policies_are_read(machine: Machine) -> None:
+    elsewhere = machine.home / "rules"
+    elsewhere.mkdir()
+    for name in ("one", "two"):
+        (elsewhere / f"{name}.toml").write_text(f'[[rule]]\ndecision = "deny"\nmcpName = "{name}"')
+    machine.write("user", {"policyPaths": ["~/rules/one.toml"]})
+    machine.write("system", {"adminPolicyPaths": [str(elsewhere)]})
+    loaded = machine.load()
+    assert denied(loaded, "one", "a")
+    assert denied(loaded, "two", "a")
+
+
+@pytest.mark.parametrize("layer", ["defaults", "user", "system"])
+def test_excluded_tools_of_all_layers_are_denied(machine: Machine, layer: str) -> None:
+    machine.environ["T"] = "wipe"
+    names = ["mcp_git_push", "$T", "git__tag", "rm(-rf)", "mcp_a_*"]
+    machine.write(layer, {"tools": {"exclude": names}})
+    loaded = machine.load()
+    tools = [("git", "push"), ("x", "wipe"), ("git", "tag"), ("x", "rm"), ("a", "any")]
+    assert all(denied(loaded, *tool) for tool in tools)
+    assert not any(denied(loaded, *tool) for tool in [("x", "push"), ("git", "log"), ("b", "any")])
+    assert messages(loaded) == []
+
+
+@pytest.mark.parametrize("value", [5, {"a": 1}, [5], ["x" * 500], ["a"] * 1_001])
+def test_excluded_tools_that_cannot_be_read_forbid_everything(
+    machine: Machine, value: object
+) -> None:
+    machine.write("user", {"tools": {"exclude": value}})
+    loaded = machine.load()
+    assert denied(loaded, "git", "log")
+    assert "no tool runs until this is corrected" in messages(loaded)[0]
+
+
+@pytest.mark.parametrize("content", ["{", '{"a": 5}', "[]", '{"git": {"enabled": true}}'])
+def test_odd_content_of_the_enablement_file_turns_nothing_off(
+    machine: Machine, content: str
+) -> None:
+    machine.write("user", SERVERS)
+    (machine.home / ".gemini" / "mcp-server-enablement.json").write_text(content)
+    loaded = machine.load()
+    assert [server.withheld for server in loaded.servers] == [None]
+    assert len(loaded.problems) == (content in {"{", "[]"})
+
+
+def test_variables_that_gemini_cli_withholds_are_withheld_and_its_list_allows_none(
+    machine: Machine,
+) -> None:
+    redaction = {"allowed": ["MY_TOKEN"], "blocked": ["KUBECONFIG"]}
+    machine.write("user", {**SERVERS, "security": {"environmentVariableRedaction": redaction}})
+    loaded = machine.load()
+    environ = {"MY_TOKEN": "t", "KUBECONFIG": "k", "HOME": "/h"}
+    [git] = loaded.servers
+    assert git.inheritance.of(environ, is_small=False) == {"HOME": "/h"}
+    [problem] = messages(loaded)
+    assert problem.endswith("use gemdeck.environmentAllow")
+
+
+def test_a_projects_permissions_and_old_names_are_named_as_well(machine: Machine) -> None:
+    content = {"tools": {"allowed": ["*"]}, "allowMCPServers": ["a"]}
+    machine.write("project", json.dumps(content))
+    said = messages(machine.load())
+    assert any("tools.allowed: lets no tool run here" in words for words in said)
+    assert any("allowMCPServers (now mcp.allowed)" in words for words in said)
+
+
+# An extension's server and the user's entry for it
+
+
+def install(machine: Machine, **server: object) -> None:
+    place = machine.home / ".gemini" / "extensions" / "sky"
+    place.mkdir(parents=True)
+    manifest = {"name": "sky", "mcpServers": {"sky": {"command": "run", **server}}}
+    (place / "gemini-extension.json").write_text(json.dumps(manifest))
+
+
+def test_an_entry_without_a_target_is_merged_as_gemini_cli_does(machine: Machine) -> None:
+    install(
+        machine,
+        includeTools=["a", "b(x)", "c"],
+        excludeTools=["c"],
+        env={"A": "1", "B": "2"},
+        timeout=1000,
+        trust=True,
+    )
+    changes = {
+        "includeTools": ["b", "c", "d"],
+        "excludeTools": "b",
+        "env": {"B": "3"},
+        "timeout": 2000,
+        "description": "mine",
+    }
+    machine.write("user", {"mcpServers": {"first": {"command": "x"}, "sky": changes}})
+    sky = machine.servers()["sky"]
+    assert list(machine.servers()) == ["first", "sky"]
+    assert (sky.command, sky.extension, sky.withheld) == ("run", "sky", None)
+    assert sky.include_tools == frozenset({"b", "c"})
+    assert sky.exclude_tools == frozenset({"b", "c"})
+    assert dict(sky.env) == {"A": "1", "B": "3"}
+    assert (sky.timeout, sky.description, sky.trust) == (2.0, "mine", False)
+
+
+def test_the_users_entry_may_trust_an_extensions_server(machine: Machine) -> None:
+    install(machine)
+    machine.write("user", {"mcpServers": {"sky": {"trust": True}}})
+    assert machine.servers()["sky"].trust
+
+
+def test_a_slip_is_told_of_the_file_that_holds_it(machine: Machine) -> None:
+    install(machine, bogus=1)
+    machine.write("user", '{"mcpServers": {"sky": {\n"timeout": 0, "other": 1}}}')
+    said = messages(machine.load())
+    assert any(
+        words.startswith("~/.gemini/settings.json:2: mcpServers.sky.timeout") for words in said
+    )
+    assert any("settings.json:2: mcpServers.sky.other" in words for words in said)
+    assert any("gemini-extension.json:1: mcpServers.sky.bogus" in words for words in said)
+
+
+def test_a_project_changes_no_server_of_an_extension(machine: Machine) -> None:
+    install(machine)
+    machine.write("project", {"mcpServers": {"sky": {"env": {"LD_PRELOAD": "/evil.so"}}}})
+    [sky] = machine.load().servers
+    assert dict(sky.env) == {}
+
+
+def test_an_extensions_env_file_outside_its_folder_is_not_read(machine: Machine) -> None:
+    place = machine.home / ".gemini" / "extensions" / "sky"
+    place.mkdir(parents=True)
+    manifest = {
+        "name": "sky",
+        "settings": [{"envVar": "K"}, 5, {"envVar": 5}],
+        "mcpServers": {"sky": {"command": "run"}},
+    }
+    (place / "gemini-extension.json").write_text(json.dumps(manifest))
+    (machine.home / "other").write_text("K=hunter22\n")
+    (place / ".env").symlink_to(machine.home / "other")
+    loaded = machine.load()
+    [sky] = loaded.servers
+    assert dict(sky.env) == {}
+    assert "links to a file outside" in messages(loaded)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("gemini-x", "gemini-x"), ("auto", "ours"), ("../x", "ours"), ("", "ours")]
+)
+def test_the_model_of_the_environment_counts_if_it_is_one(
+    machine: Machine, name: str, model: str
+) -> None:
+    machine.write("user", {"gemdeck": {"model": "ours"}})
+    (machine.home / ".gemini" / ".env").write_text(f"GEMINI_MODEL={name}\n")
+    loaded = machine.load()
+    assert loaded.gemdeck.model == model
+    assert [problem.key for problem in loaded.problems] == (
+        ["GEMINI_MODEL"] if name in {"auto", "../x"} else []
+    )
+    assert machine.load(model="mine").gemdeck.model == "mine"
+
+
+def test_the_users_env_file_does_not_move_the_systems_files(machine: Machine) -> None:
+    machine.write("system", {"mcp": {"excluded": ["git"]}})
+    machine.write("user", SERVERS)
+    elsewhere = "GEMINI_CLI_SYSTEM_SETTINGS_PATH=/nowhere\n"
+    (machine.home / ".gemini" / ".env").write_text(elsewhere)
+    assert machine.servers()["git"].withheld is not None

@@ -1,0 +1,289 @@
+"""What gemini-cli's own files forbid, and what they would allow.
+
+Its prohibitions hold here, by names that are compared generously: `tools.exclude`, the deny rules
+of its policies, and the servers that it was told to leave off. A condition of a rule is not looked
+at, so such a rule denies more here than there. What it allows gives no permission and is named. A
+file of rules that cannot be read forbids everything, since it was meant to forbid.
+"""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.engine.settings.servers.definitions import SettingsProblem
+from tui.engine.settings.sources.document import BadDocumentError, read_document
+from tui.engine.settings.sources.expansion import Expansion
+from tui.engine.settings.sources.locations import ENABLEMENT, FOLDER_NAME, LayerFile, shown_path
+from tui.engine.settings.sources.source import Source
+from tui.model.servers import Origin
+from tui.model.settings import MAX_PATTERNS, ToolPattern
+from tui.text import sanitize_line
+
+MAX_POLICY: Final = 256 * 1024
+"""Largest file of policies, in bytes."""
+
+MAX_POLICIES: Final = 100
+"""Files of policies in one folder."""
+
+MAX_NAME: Final = 200
+"""Longest name in a rule; no tool has a longer one there."""
+
+MAX_NAMED: Final = 10
+"""Names that one problem lists."""
+
+_POLICIES: Final = "policies"
+_EXCLUDE: Final = ("tools", "exclude")
+_ALL: Final = "no tool runs until this is corrected"
+_PREFIX: Final = "mcp_"
+_CONDITIONS: Final = ("argsPattern", "toolAnnotations")
+_SHELL_ONLY: Final = frozenset({"commandPrefix", "commandRegex"})
+
+_WITHOUT_EFFECT: Final[Mapping[tuple[str, ...], str]] = {
+    ("tools", "allowed"): "lets no tool run here; use gemdeck.alwaysAllow",
+    ("tools", "core"): "has no effect here",
+    ("tools", "confirmationRequired"): "has no effect here: you are asked unless a rule allows it",
+    ("mcp", "autoAllowInHeadless"): "lets no tool run here; use --allowed-tools",
+    ("security", "disableYoloMode"): "has no effect here",
+    ("security", "environmentVariableRedaction", "allowed"): "use gemdeck.environmentAllow",
+}
+_RENAMED: Final[Mapping[str, str]] = {
+    "allowMCPServers": "mcp.allowed",
+    "excludeMCPServers": "mcp.excluded",
+    "mcpServerCommand": "mcp.serverCommand",
+    "allowedTools": "tools.allowed",
+    "coreTools": "tools.core",
+    "excludeTools": "tools.exclude",
+    "autoAccept": "tools.autoAccept",
+    "toolDiscoveryCommand": "tools.discoveryCommand",
+    "toolCallCommand": "tools.callCommand",
+    "selectedAuthType": "security.auth.selectedType",
+    "enforcedAuthType": "security.auth.enforcedType",
+    "useExternalAuth": "security.auth.useExternal",
+    "folderTrust": "security.folderTrust.enabled",
+    "excludedProjectEnvVars": "advanced.excludedEnvVars",
+    "maxSessionTurns": "model.maxSessionTurns",
+    "contextFileName": "context.fileName",
+    "includeDirectories": "context.includeDirectories",
+    "fileFiltering": "context.fileFiltering",
+    "checkpointing": "general.checkpointing",
+    "preferredEditor": "general.preferredEditor",
+    "vimMode": "general.vimMode",
+    "sandbox": "tools.sandbox",
+    "theme": "ui.theme",
+    "customThemes": "ui.customThemes",
+    "hideBanner": "ui.hideBanner",
+    "hideTips": "ui.hideTips",
+    "hideFooter": "ui.hideFooter",
+    "hideWindowTitle": "ui.hideWindowTitle",
+    "showMemoryUsage": "ui.showMemoryUsage",
+    "usageStatisticsEnabled": "privacy.usageStatisticsEnabled",
+}
+"""Keys of gemini-cli's first settings, which it no longer reads either."""
+
+
+class Denial(ToolPattern):
+    """A rule that denies tools and stands elsewhere than in `gemdeck.alwaysDeny`."""
+
+    source: str = ""
+
+
+def excluded_tools(
+    source: Source, environ: Mapping[str, str], problems: list[SettingsProblem]
+) -> tuple[Denial, ...]:
+    """Read `tools.exclude`, whose names mean tools with and without their server's name."""
+    raw = _value(source.document.content, _EXCLUDE)
+    names = Expansion(environ).value([raw] if isinstance(raw, str) else raw)
+    if raw is None:
+        return ()
+    where = f"tools.exclude in {source.file}"
+    if not isinstance(names, list) or len(names) > MAX_PATTERNS or not all(map(_is_name, names)):
+        words = f"must be a list of at most {MAX_PATTERNS} names; {_ALL}"
+        problems.append(source.problem(_EXCLUDE, words))
+        return (Denial(source=where),)
+    pairs = dict.fromkeys(
+        pair for name in names if name for pair in (*_meant(name), ("*", _bare(name)))
+    )
+    return tuple(Denial(server=server, tool=tool, source=where) for server, tool in pairs)
+
+
+def policy_places(
+    home: Path, layers: Iterable[LayerFile], sources: Iterable[Source] = ()
+) -> list[Path]:
+    """List the folders and files of policies: the user's, the system's, and those that are named.
+
+    Args:
+        home: The user's home.
+        layers: The settings files; the system's policies are beside its settings.
+        sources: The settings of the user and the system, which may name more.
+    """
+    system = (layer.path.parent for layer in layers if layer.origin is Origin.SYSTEM)
+    places = [folder / _POLICIES for folder in (home / FOLDER_NAME, *system)]
+    for source in sources:
+        for key in ("policyPaths", "adminPolicyPaths"):
+            named = source.document.content.get(key)
+            texts = named[:MAX_POLICIES] if isinstance(named, list) else ()
+            places += [home / text.removeprefix("~/") for text in texts if isinstance(text, str)]
+    return list(dict.fromkeys(places))
+
+
+def read_policies(
+    places: Iterable[Path], home: Path, problems: list[SettingsProblem]
+) -> tuple[Denial, ...]:
+    """Read the rules of policies that deny tools of servers. Blocks."""
+    denials: list[Denial] = []
+    for path in (file for place in places for file in _policy_files(place)):
+        file = shown_path(path, home)
+        try:
+            content = tomllib.loads(read_regular(path, MAX_POLICY).decode("utf-8"))
+            denials += _denials(content, file, problems)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, UnfitFileError, ValueError, RecursionError) as error:
+            reason = sanitize_line(getattr(error, "strerror", None) or str(error), MAX_NAME)
+            problems.append(SettingsProblem(file, 0, "", f"{reason or 'too deep'}; {_ALL}"))
+            denials.append(Denial(source=file))
+    return tuple(denials)
+
+
+def read_enablement(home: Path, problems: list[SettingsProblem]) -> Mapping[str, str]:
+    """Name the servers that gemini-cli was told to leave off, each with the file that says so."""
+    path = home / FOLDER_NAME / ENABLEMENT
+    file = shown_path(path, home)
+    try:
+        document = read_document(path)
+    except BadDocumentError as error:
+        problems.append(SettingsProblem(file, error.line, "", str(error)))
+        return {}
+    content = document.content if document is not None else {}
+    off = (name for name, entry in content.items() if _value({"": entry}, ("", "enabled")) is False)
+    return {name.strip().lower(): file for name in off}
+
+
+def blocked_variables(source: Source) -> tuple[str, ...]:
+    """Return the variables that gemini-cli is told to withhold."""
+    path = ("security", "environmentVariableRedaction", "blocked")
+    names = _value(source.document.content, path)
+    listed = names[:MAX_PATTERNS] if isinstance(names, list) else ()
+    return tuple(name for name in listed if isinstance(name, str))
+
+
+def report_permissions(source: Source, problems: list[SettingsProblem]) -> None:
+    """Name what gives no permission here, and keys that gemini-cli has given up."""
+    content = source.document.content
+    for path, words in _WITHOUT_EFFECT.items():
+        if _value(content, path):
+            problems.append(source.problem(path, words))
+    old = [key for key in content if key in _RENAMED]
+    if old:
+        named = ", ".join(f"{key} (now {_RENAMED[key]})" for key in old)
+        problems.append(source.problem((old[0],), f"old names without effect: {named}"))
+
+
+def _policy_files(place: Path) -> Sequence[Path]:
+    """List the files of a folder, or a file itself; nothing where there is neither."""
+    if place.suffix == ".toml":
+        return (place,)
+    try:
+        return sorted(path for path in place.iterdir() if path.suffix == ".toml")[:MAX_POLICIES]
+    except OSError:
+        return ()
+
+
+def _denials(
+    content: Mapping[str, Any], file: str, problems: list[SettingsProblem]
+) -> Iterator[Denial]:
+    """Return what the rules of one file deny.
+
+    Raises:
+        ValueError: If they cannot be understood.
+    """
+    rules = content.get("rule", [])
+    if not isinstance(rules, list) or len(rules) > MAX_PATTERNS:
+        raise ValueError(f"rule must be a list of at most {MAX_PATTERNS} tables")
+    allowed: list[str] = []
+    widened: list[str] = []
+    found: list[Denial] = []
+    for rule in rules:
+        decision = rule.get("decision") if isinstance(rule, dict) else None
+        if decision == "allow":
+            allowed += _rule_names(rule)
+        if decision != "deny" or rule.keys() & _SHELL_ONLY or "subagent" in rule:
+            continue
+        if rule.get("modes") == ["plan"]:
+            continue
+        widened += _rule_names(rule) if any(key in rule for key in _CONDITIONS) else []
+        for name in _rule_tools(rule):
+            pairs = dict.fromkeys(_rule_pairs(rule, name))
+            found += [Denial(server=one, tool=tool, source=file) for one, tool in pairs]
+    for names, words in ((allowed, "lets nothing run here"), (widened, "denied altogether here")):
+        if names:
+            listed = sanitize_line(", ".join(dict.fromkeys(names[:MAX_NAMED])))
+            problems.append(SettingsProblem(file, 0, "rule", f"{words}: {listed}"))
+    yield from found
+
+
+def _rule_names(rule: Mapping[str, Any]) -> list[str]:
+    """Name what a rule is about."""
+    server = rule.get("mcpName")
+    return [f"{server}: {tool}" if server else str(tool) for tool in _rule_tools(rule)]
+
+
+def _rule_tools(rule: Mapping[str, Any]) -> list[str]:
+    names = rule.get("toolName", "*")
+    names = [names] if isinstance(names, str) else names
+    if not isinstance(names, list) or len(names) > MAX_PATTERNS or not all(map(_is_name, names)):
+        raise ValueError("toolName must be a name or a list of names")
+    return names
+
+
+def _rule_pairs(rule: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]:
+    """Return what tools of what servers a rule means by a name."""
+    server = rule.get("mcpName")
+    if server is None:
+        yield from _meant(name)
+    elif _is_name(server) and server:
+        yield server, name or "*"
+        yield from _meant(name) if name.startswith(_PREFIX) else ()
+    else:
+        raise ValueError("mcpName must be a name")
+
+
+def _meant(name: str) -> Iterator[tuple[str, str]]:
+    """Return the servers and tools that a whole name can stand for: ``mcp_SERVER_TOOL``.
+
+    Either part may hold underscores, so all ways to part them count.
+    """
+    name = _bare(name)
+    if name in {"*", f"{_PREFIX}*"}:
+        yield "*", "*"
+    elif name.startswith(_PREFIX) and name.endswith("_*"):
+        yield name[len(_PREFIX) : -2], "*"
+        yield name[:-2], "*"  # a server's name that begins like this is not given the prefix again
+    elif name.startswith(_PREFIX):
+        whole = name.replace("...", "*")  # a long name there has its middle cut out
+        for at in (at for at, sign in enumerate(whole) if sign == "_"):
+            if len(_PREFIX) < at < len(whole) - 1:
+                yield whole[len(_PREFIX) : at], whole[at + 1 :]
+                yield whole[:at], whole[at + 1 :]
+    elif "__" in name.strip("_"):
+        server, _, tool = name.partition("__")
+        yield server or "*", tool or "*"
+
+
+def _bare(name: str) -> str:
+    """Return a name without what some names say in parentheses."""
+    return name.partition("(")[0].strip() or name
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_NAME
+
+
+def _value(content: Mapping[str, Any], path: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
+    """Return what stands at a path; None where nothing does."""
+    found: Any = content
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
