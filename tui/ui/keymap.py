@@ -128,7 +128,6 @@ KEYS: Final = (
         "Enable or disable the server",
         _P.SERVERS,
     ),
-    Key("servers.sign-in", "a", "sign_in", "sign in", "Sign in to the server", _P.SERVERS),
     Key(
         "servers.details",
         "enter",

@@ -64,16 +64,10 @@ async def test_keys_that_do_not_apply_do_nothing() -> None:
             assert deck.commands.calls == []
 
 
-async def test_signing_in_is_offered_only_where_a_server_asks_for_it() -> None:
+async def test_signing_in_is_not_offered_before_it_exists() -> None:
     async with running(decks.full_store(), NARROW) as deck:
-        await go_to(deck, decks.GIT)
-        assert "sign in" not in deck.text
         await go_to(deck, decks.DRIVE)
-        assert "a sign in" in deck.text
-        await deck.press("a")
-        assert [toast.message for toast in deck.app._notifications] == [
-            "gemdeck cannot sign in to servers yet."
-        ]
+        assert "sign in" not in deck.lines[-2]
 
 
 async def test_the_hints_name_what_a_key_would_do_now() -> None:

@@ -53,8 +53,6 @@ class ServersTree(ServerTree):
         """Enable only the keys that the status of the server under the cursor allows."""
         status = self.current.status if self.current is not None else None
         match action:
-            case "sign_in":
-                return status is _S.NEEDS_SIGN_IN
             case "start_stop":
                 return status in STOPPABLE or status in STARTABLE or status is _S.UNTRUSTED
             case "restart":
@@ -107,9 +105,6 @@ class ServersTree(ServerTree):
         view = self.current
         if view is not None and view.status is not _S.INVALID:
             self._commands.set_server_enabled(view.id, enabled=view.status is _S.DISABLED)
-
-    def action_sign_in(self) -> None:
-        self.notify("gemdeck cannot sign in to servers yet.", title="Sign in", markup=False)
 
     def action_demo_servers(self) -> None:
         self._commands.start_demo_servers()

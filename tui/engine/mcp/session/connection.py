@@ -172,17 +172,12 @@ class Connection:
         self._log_handshake(client)
 
     def _log_handshake(self, client: Client) -> None:
-        declared = client.server_capabilities.model_dump(exclude_none=True)
+        info, offer = self.info, self.offer
+        declared = ", ".join(sorted(client.server_capabilities.model_dump(exclude_none=True)))
         logger.debug(
             "%s: %s %s speaks %s, declares %s, offers %d tools, %d prompts, %d resources",
-            self._definition.id,
-            self.info.name,
-            self.info.version,
-            self.info.protocol_version,
-            ", ".join(sorted(declared)) or "nothing",
-            len(self.offer.tools),
-            len(self.offer.prompts),
-            len(self.offer.resources),
+            *(self._definition.id, info.name, info.version, info.protocol_version),
+            *(declared or "nothing", len(offer.tools), len(offer.prompts), len(offer.resources)),
         )
 
     def ending(self) -> str:
