@@ -5,6 +5,7 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from tui.engine.bus import Publish
@@ -77,7 +78,7 @@ class FeatureCommands:
         await self._tasks.aclose()
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
-        self._start(_carry_out(self.deliver_prompt(server, prompt, arguments)))
+        self._start(_carry_out(partial(self.deliver_prompt, server, prompt, arguments)))
 
     def read_resource(self, server: ServerId, uri: str) -> None:
         """Read a resource for the user; earlier reads are cancelled."""
@@ -88,7 +89,7 @@ class FeatureCommands:
         self._reading = self._start(self._read(server, uri))
 
     def send_resource(self, server: ServerId, uri: str, text: str) -> None:
-        self._start(_carry_out(self.deliver_resources([(server, uri)], text)))
+        self._start(_carry_out(partial(self.deliver_resources, [(server, uri)], text)))
 
     def subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         """Subscribe to a resource or unsubscribe from it; the last request wins."""
@@ -233,8 +234,8 @@ class FeatureCommands:
         self._report_error(f"A request failed unexpectedly ({type(error).__name__}).")
 
 
-async def _carry_out(work: Coroutine[Any, Any, bool]) -> None:
-    await work
+async def _carry_out(work: Callable[[], Coroutine[Any, Any, bool]]) -> None:
+    await work()
 
 
 def _cancel(task: asyncio.Task[None] | None) -> None:

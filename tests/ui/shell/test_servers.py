@@ -332,7 +332,8 @@ async def test_before_and_without_servers_the_pane_says_what_happens_and_what_to
         await deck.settle()
         assert "No servers yet." in deck.text
         assert "~/.gemini/settings.json" in deck.text
-        assert "settings.sample.json" in deck.text.replace("│", "").replace("\n", "")
+        await deck.press("f2", "d")
+        assert deck.commands.calls == [("start_demo_servers", ())]
 
 
 async def test_many_servers_are_drawn_and_scroll_with_the_cursor() -> None:
