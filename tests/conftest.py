@@ -9,6 +9,7 @@ import inspect
 import itertools
 import os
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ CLEARED: Final = (
     "NO_COLOR",
     "FORCE_COLOR",
     "DBUS_SESSION_BUS_ADDRESS",
+    "PYTHONDONTWRITEBYTECODE",
     "SSH_CONNECTION",
 )
 """Further environment variables that would change what a test sees."""
@@ -42,6 +44,9 @@ MAX_REPORTED_STALLS: Final = 10
 """Stalls of the event loop named in the summary."""
 
 pytest_plugins = ("tests.support.halves",)
+
+# Where it may not be kept, each of the many processes and workers compiles everything anew.
+sys.dont_write_bytecode = False
 
 _world_numbers = itertools.count()
 
