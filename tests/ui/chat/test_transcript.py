@@ -8,7 +8,9 @@ import pytest
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.chat.samples import call, rows_of
 from tests.ui.harness import ChatApp, until
+from tests.ui.shell import decks
 from tui.model import events as e
+from tui.model.catalog import Catalog, ToolId, ToolView
 from tui.model.chat import (
     BackendKind,
     ChatNotice,
@@ -23,7 +25,7 @@ from tui.model.chat import (
     TurnPhase,
     UserMessage,
 )
-from tui.model.servers import ServerId
+from tui.model.servers import Origin, ServerId, ServerStatus
 from tui.store.state import AppState
 from tui.ui.screens.dialog import ViewerScreen
 from tui.ui.screens.link import LinkScreen
@@ -48,7 +50,9 @@ def shown(view: EntryView) -> str:
 
 
 async def test_an_empty_conversation_says_what_to_try() -> None:
-    app = ChatApp(AppState(model=ModelView("demo", BackendKind.DEMO)))
+    model = ModelView("demo", BackendKind.DEMO)
+    servers = (decks.server(ServerId("notes"), origin=Origin.DEMO),)
+    app = ChatApp(AppState(model=model, servers=servers, configured=True))
     async with app.run_test() as pilot:
         welcome = app.chat.welcome
         assert welcome.display
@@ -58,6 +62,19 @@ async def test_an_empty_conversation_says_what_to_try() -> None:
         app.store.dispatch(e.ConversationCleared())
         await until(pilot, lambda: welcome.display)
         assert app.chat.transcript.views == ()
+
+
+async def test_what_to_try_is_what_the_tools_there_can_do() -> None:
+    tools = (ToolView(ToolId("status"), "git_status"),)
+    git = replace(decks.server(ServerId("git"), ServerStatus.READY), catalog=Catalog(tools=tools))
+    model = ModelView("gemini-x", BackendKind.GEMINI)
+    app = ChatApp(AppState(model=model, configured=True))
+    async with app.run_test() as pilot:
+        welcome = app.chat.welcome
+        assert "There are no servers yet." in str(welcome.render())
+        app.store.dispatch(e.ServersConfigured((git,)))
+        await until(pilot, lambda: "use git_status of git" in str(welcome.render()))
+        assert "There are no servers yet." not in str(welcome.render())
 
 
 async def test_each_kind_of_entry_is_drawn_with_its_words() -> None:
