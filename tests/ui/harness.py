@@ -115,7 +115,7 @@ class ChatApp(App[None]):
 
     def compose(self) -> ComposeResult:
         yield Static("another pane", id="other")
-        yield ChatPane(self.bridge, self.commands, history=self._history)
+        yield ChatPane(self.bridge, self.commands, self._history, self.keyboard)
 
     def on_mount(self) -> None:
         self.register_theme(DARK)

@@ -169,7 +169,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         return screen
 
     def get_default_screen(self) -> Screen[Any]:
-        return MainScreen(self.bridge, self.commands, self._history)
+        return MainScreen(self.bridge, self.commands, self._history, self.keyboard)
 
     def on_resize(self) -> None:
         """Redraw everything once the size no longer changes.

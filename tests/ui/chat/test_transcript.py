@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.chat.samples import call, rows_of
-from tests.ui.harness import ChatApp, until
+from tests.ui.harness import ChatApp, click, until
 from tests.ui.shell import decks
 from tui.model import events as e
 from tui.model.catalog import Catalog, ToolId, ToolView
@@ -286,7 +286,7 @@ async def test_a_click_on_a_link_asks_and_opens_only_when_told() -> None:
         await pilot.click(app.chat.transcript.views[-1], offset=(3, 0))
         await until(pilot, lambda: isinstance(app.screen, LinkScreen))
         await until(pilot, lambda: getattr(app.screen, "armed", False))
-        await pilot.click("#open")
+        await click(pilot, "#open")
         await until(pilot, lambda: app.opened == ["https://evil.example/login"])
         await pilot.click(app.chat.transcript.views[-1], offset=(15, 0))
         await until(pilot, lambda: isinstance(app.screen, LinkScreen))
@@ -300,17 +300,17 @@ async def test_a_link_opens_only_once_the_end_of_its_address_was_in_sight() -> N
     app = ChatApp()
     async with app.run_test(size=(40, 10)) as pilot:
         url = f"https://a.example/{'x' * 1_900}/end"
-        app.push_screen(LinkScreen([url], app.commands))
+        app.push_screen(LinkScreen([url], app.commands, keyboard=app.keyboard))
         await until(pilot, lambda: isinstance(app.screen, LinkScreen))
         await until(pilot, lambda: app.screen.query_one(LabelledText).row_count > 0)
         target, button = app.screen.query_one(LabelledText), app.screen.query_one("#open")
         assert "".join(row[LABEL_WIDTH:] for row in rows_of(target)) == f"a.example{url}"
         assert app.screen.region.contains_region(button.region)
-        await pilot.click("#open")
+        await click(pilot, "#open")
         assert app.opened == []
         await pilot.press("end")
         await until(pilot, lambda: getattr(app.screen, "armed", False))
-        await pilot.click("#open")
+        await click(pilot, "#open")
         await until(pilot, lambda: app.opened == [url])
 
 

@@ -20,6 +20,7 @@ from tui.store.state import Transcript as TranscriptState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import FillPrompt
+from tui.ui.questions.arming import Keyboard
 from tui.ui.widgets.chat.completion import CompletionPopup, complete
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.chat.entries import EntryView
@@ -45,6 +46,7 @@ class ChatPane(Vertical):
         bridge: Provides the state.
         commands: Executes what the user asks for.
         history: Keeps sent messages between runs.
+        keyboard: Tells the questions about links what was typed and clicked before.
     """
 
     BORDER_TITLE = "Chat"
@@ -62,8 +64,10 @@ class ChatPane(Vertical):
         bridge: StoreBridge,
         commands: Commands,
         history: HistoryStorage | None = None,
+        keyboard: Keyboard | None = None,
     ) -> None:
         super().__init__(id="chat")
+        self._keyboard = keyboard
         self._bridge = bridge
         self._commands = commands
         self._history = MessageHistory(history)
@@ -171,7 +175,7 @@ class ChatPane(Vertical):
         event.stop()
         from tui.ui.screens.link import LinkScreen  # noqa: PLC0415 - on first use
 
-        self.app.push_screen(LinkScreen(event.links, self._commands))
+        self.app.push_screen(LinkScreen(event.links, self._commands, keyboard=self._keyboard))
 
     @on(Transcript.ViewRequested)
     def _view(self, event: Transcript.ViewRequested) -> None:

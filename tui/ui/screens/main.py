@@ -28,6 +28,7 @@ from tui.ui.panes import (
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.side import SidePane
+from tui.ui.questions.arming import Keyboard
 from tui.ui.widgets.chat.history import HistoryStorage
 from tui.ui.widgets.header import DeckHeader
 from tui.ui.widgets.key_bar import KeyBar, hint_line, hints
@@ -49,10 +50,15 @@ class MainScreen(Screen[None]):
     keys = query_one(KeyBar)
 
     def __init__(
-        self, bridge: StoreBridge, commands: Commands, history: HistoryStorage | None = None
+        self,
+        bridge: StoreBridge,
+        commands: Commands,
+        history: HistoryStorage | None,
+        keyboard: Keyboard,
     ) -> None:
         super().__init__()
         self._history = history
+        self._keyboard = keyboard
         self._bridge = bridge
         self._commands = commands
         self._in_front: Widget | None = None
@@ -61,7 +67,7 @@ class MainScreen(Screen[None]):
         yield DeckHeader(self._bridge)
         with Horizontal(id="deck"):
             yield ServersPane(self._bridge, self._commands)
-            yield ChatPane(self._bridge, self._commands, self._history)
+            yield ChatPane(self._bridge, self._commands, self._history, self._keyboard)
             yield SidePane(self._bridge, self._commands)
         yield KeyBar()
 

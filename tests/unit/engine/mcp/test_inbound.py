@@ -312,10 +312,10 @@ async def test_a_question_that_stays_open_does_not_time_the_call_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(call_timeout, "IDLE_TIMEOUT", 0.2)
-    async with asking(ProtocolEra.HANDSHAKE, timeout=0.6) as stage:
+    async with asking(ProtocolEra.HANDSHAKE, timeout=3.0) as stage:  # it starts in that, too
         calling = start(stage, "ask_in_vain", seconds=0.0)
         form = await stage.asked(FormRequest)
-        done, _ = await asyncio.wait({calling}, timeout=0.9)
+        done, _ = await asyncio.wait({calling}, timeout=3.5)
         assert not done
         stage.desk.answer(form.id, Reply(ReplyAction.ACCEPT))
         with anyio.fail_after(PATIENCE):
