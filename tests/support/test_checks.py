@@ -81,7 +81,7 @@ def test_signals():
 """
 
 
-@pytest.mark.writes_secrets("test_planted.py")
+@pytest.mark.writes_secrets("test_planted.py", "*.pyc")
 def test_every_planted_leak_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", "from-outside")
     (tmp_path / "conftest.py").write_text(CONFTEST)
