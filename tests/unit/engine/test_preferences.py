@@ -56,9 +56,9 @@ def test_what_is_no_file_of_messages_is_moved_away(tmp_path: Path) -> None:
     assert load_messages(tmp_path) == ("hello",)
 
 
-def test_a_folder_that_is_gone_is_no_hindrance(tmp_path: Path) -> None:
+def test_a_folder_that_is_gone_is_made_again(tmp_path: Path) -> None:
     folder = tmp_path / "missing"
     append_message(folder, "hello")
     save_theme(folder, "nord")
-    assert load_messages(folder) == ()
-    assert load_theme(folder) == ""
+    assert load_messages(folder) == ("hello",)
+    assert load_theme(folder) == "nord"
