@@ -29,7 +29,6 @@ from tui.engine.consent.tool_access import ToolAccess
 from tui.engine.desk import Desk
 from tui.engine.feature_commands import FeatureCommands
 from tui.engine.files.paths import usable_state_dir
-from tui.engine.files.unwritten import WRITE_PATIENCE, write_now
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
 from tui.engine.logs.secret_names import is_secret_name
@@ -137,7 +136,7 @@ class Engine:
             open_url=open_url,
             workspaces=(self._options.folder,),
             client_version=__version__,
-            eras=era.EraCache(state and state / era.FILE_NAME, on_problem=problems),
+            eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
             visibility=self._access.review,
             takes_call=self._access.approval.take,
         )
@@ -156,7 +155,6 @@ class Engine:
         await asyncio.sleep(0)  # an answer that was given just now is still taken
         await self._tasks.aclose()
         await self._stack.aclose()
-        await asyncio.wait({in_daemon_thread(write_now)}, timeout=WRITE_PATIENCE)
 
     def events(self) -> EventStream:
         """Give every event from now on, for ``async for``, until the engine is left."""
