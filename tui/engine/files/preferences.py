@@ -19,7 +19,6 @@ from tui.engine.files.atomic import (
 )
 from tui.engine.files.line_file import LineFile
 from tui.engine.files.state_file import Content, StateFile
-from tui.text import sanitize
 
 MESSAGES: Final = "messages.jsonl"
 
@@ -27,7 +26,7 @@ MAX_MESSAGES: Final = 500
 """Messages kept when the file is trimmed at startup."""
 
 MAX_MESSAGES_FILE: Final = 8 * 1024 * 1024
-"""Largest file of messages that is read, in bytes; a larger one is set aside."""
+"""Size at which the file of messages is begun anew, and longest line in it, in bytes."""
 
 LOCK_WAIT: Final = 0.2
 """Seconds to wait for another gemdeck writing the same file; the screen waits too."""
@@ -56,7 +55,7 @@ def _theme_file(folder: Path, on_problem: Callable[[str], None] = _log.warning) 
 
 
 def load_messages(folder: Path) -> Sequence[str]:
-    """Return the messages of earlier runs, oldest first; unreadable lines are skipped.
+    """Return the messages of earlier runs as written, oldest first, but for unreadable lines.
 
     The file has one JSON string per line.
     """
@@ -88,7 +87,9 @@ def append_message(
     folder: Path, text: str, on_problem: Callable[[str], None] = _log.warning
 ) -> None:
     """Append a message."""
-    _messages_file(folder).keep(json.dumps(text).encode(), on_problem)
+    line = json.dumps(text).encode()
+    if len(line) < MAX_MESSAGES_FILE:
+        _messages_file(folder).keep(line, on_problem)
 
 
 @cache
@@ -98,7 +99,7 @@ def _messages_file(folder: Path) -> LineFile:
 
 
 def _lines(path: Path) -> list[bytes]:
-    return read_own(path, MAX_MESSAGES_FILE, alone=False).splitlines()
+    return read_own(path, 2 * MAX_MESSAGES_FILE, alone=False).splitlines()
 
 
 def _cut_back(path: Path) -> None:
@@ -115,4 +116,5 @@ def _message(line: bytes) -> str:
         value = json.loads(line)
     except (ValueError, RecursionError):
         return ""
-    return sanitize(value) if isinstance(value, str) else ""
+    # without half surrogate pairs, which no terminal takes; the composer drops what is unsafe
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
