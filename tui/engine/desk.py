@@ -75,7 +75,7 @@ class Desk:
 
     Attributes:
         attended: The same.
-        on_declined: Called with each request of a server that is declined unasked, and why.
+        remarks: What is called, by server, with why a request of it was declined unasked.
     """
 
     def __init__(self, publish: Publish, *, attended: bool = True) -> None:
@@ -86,7 +86,7 @@ class Desk:
         self._numbers = itertools.count(1)
         self._overrun: set[ServerId] = set()
         self._queued = 0
-        self.on_declined: Callable[[ServerId, str], None] = lambda *_: None
+        self.remarks: dict[ServerId, Callable[[str], None]] = {}
 
     def new_id(self) -> RequestId:
         return RequestId(f"q{next(self._numbers)}")
@@ -180,7 +180,8 @@ class Desk:
         """
         if not isinstance(request, ServerRequest):
             raise WithdrawnError(reason)
-        self.on_declined(request.server, f"a request was declined unasked: {reason}")
+        if remark := self.remarks.get(request.server):
+            remark(f"a request was declined unasked: {reason}")
         if self.attended and request.server not in self._overrun:
             self._overrun.add(request.server)
             text = f"{request.server} asks for too much at once; further requests are declined."

@@ -88,7 +88,6 @@ class ServerManager:
     ) -> None:
         self._publish = publish
         self._context = context
-        context.desk.on_declined = self.remark
         self._enablement = enablement or Enablement()
         self._saving = TaskSet("whether a server is enabled could not be saved")
         self._retry = retry
@@ -186,10 +185,6 @@ class ServerManager:
             return
         self._enablement.set_enabled(supervisor.definition, enabled=enabled)
         self._saving.start(asyncio.to_thread(self._enablement.save))
-
-    def remark(self, server: ServerId, words: str) -> None:
-        """Add a remark to a server's log."""
-        self._command(server, lambda supervisor: supervisor.remark(words))
 
     def waiting_for(self) -> tuple[ServerId, ...]:
         """Return the servers that are starting for the first time."""

@@ -84,15 +84,15 @@ async def test_of_each_server_one_question_is_shown_and_the_next_follows() -> No
 
 
 async def test_more_than_one_shown_and_eight_waiting_are_declined_at_once() -> None:
-    room, declined_to = Room(), list[tuple[ServerId, str]]()
-    room.desk.on_declined = lambda server, reason: declined_to.append((server, reason))
+    room, remarks = Room(), list[str]()
+    room.desk.remarks[ServerId("a")] = remarks.append
     asking = [room.ask(room.form()) for _ in range(2_000)]
     await settle()
     declined = [task for task in asking if task.done()]
     assert len(asking) - len(declined) == 1 + MAX_WAITING
     assert {task.result() for task in declined} == {DECLINE}
-    assert {server for server, _ in declined_to} == {"a"}
-    assert len(declined_to) == len(declined)
+    assert len(remarks) == len(declined)
+    assert set(remarks) == {"a request was declined unasked: 9 requests already wait for the user."}
     assert [e.notice.text for e in room.events if isinstance(e, NoticeRaised)] == [
         "a asks for too much at once; further requests are declined."
     ]
