@@ -22,6 +22,7 @@ from tests.support import leaks
 from tests.support.measures import PROPERTY, STALLS, Measure
 from tests.support.network import NetworkGuard
 from tests.support.stalls import LoopWatch, watch_loop
+from tui.engine.files import unwritten
 
 CLEARED_PREFIXES: Final = ("GEMINI", "GOOGLE", "GCLOUD", "CLOUDSDK", "GEMDECK", "TEXTUAL", "MCP_")
 """Environment variables with these prefixes never reach a test."""
@@ -145,6 +146,7 @@ def world(request: pytest.FixtureRequest, isolated_session: Path) -> Iterator[Wo
         network.install(monkeypatch)
         monkeypatch.setattr(textual.constants, "TEXTUAL_ANIMATIONS", "none")
         yield enter_world(folder, monkeypatch)
+    unwritten.forget()
     faults = leaks.describe_and_kill(leaks.surviving_processes(processes))
     problems = [f"a process was left: {line}" for line in faults]
     problems += [

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from tui.engine.files.paths import log_dir, state_dir
 from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
+from tui.engine.files.unwritten import WRITE_PATIENCE, write_now
 from tui.engine.options import EngineOptions
 from tui.engine.settings.starter import begin_settings, sample_settings
 from tui.engine.threads import OrderedWorker
@@ -36,9 +37,6 @@ _log: Final = logging.getLogger(__name__)
 SIGNAL_EXIT_BASE: Final = 128
 """Added to a signal's number for the exit code, as shells do."""
 
-WRITE_PATIENCE: Final = 2.0
-"""Seconds that the last message and the theme get to be written at the end."""
-
 
 def run_deck(options: EngineOptions, *, debug: bool = False) -> int:
     """Run the deck until the user quits; give the exit code."""
@@ -48,21 +46,22 @@ def run_deck(options: EngineOptions, *, debug: bool = False) -> int:
         return asyncio.run(_run(replace(options, attended=True), writer, debug=debug))
     finally:
         writer.close(WRITE_PATIENCE)
+        write_now()
 
 
 async def _run(options: EngineOptions, writer: OrderedWorker, *, debug: bool) -> int:
     store = Store(AppState(workspace=shown_folder(options.folder)))
     commands = Commands(store.dispatch)
     painted, closing = asyncio.Event(), asyncio.Event()
-    folder = state_dir()
+    folder, tell = state_dir(), _telling(store)
     app = GemdeckApp(
         store,
         commands,
-        preferences=UiPreferences(load_theme(folder), _writing(writer, save_theme, folder)),
+        preferences=UiPreferences(load_theme(folder), _writing(writer, save_theme, folder, tell)),
         on_first_paint=partial(_on_first_paint, painted),
         crash_dir=log_dir(),
         history=HistoryStorage(
-            partial(load_messages, folder), _writing(writer, append_message, folder)
+            partial(load_messages, folder), _writing(writer, append_message, folder, tell)
         ),
         settings=SettingsFiles(partial(begin_settings, Path.home()), sample_settings),
     )
@@ -101,14 +100,31 @@ def _reported(faults: Sequence[Exception]) -> int:
 
 
 def _writing(
-    writer: OrderedWorker, write: Callable[[Path, str], None], folder: Path
+    writer: OrderedWorker,
+    write: Callable[[Path, str, Callable[[str], None]], None],
+    folder: Path,
+    tell: Callable[[str], None],
 ) -> Callable[[str], None]:
     """Give a function that lets the writer keep a text in a folder."""
 
     def keep(text: str) -> None:
-        writer.submit(partial(write, folder, text))
+        writer.submit(partial(write, folder, text, tell))
 
     return keep
+
+
+def _telling(store: Store) -> Callable[[str], None]:
+    """Give a function that shows a problem, from any thread."""
+    loop = asyncio.get_running_loop()
+
+    def tell(text: str) -> None:
+        from tui.model.chat import Severity  # noqa: PLC0415 - hardly ever needed
+        from tui.model.events import Notice, NoticeRaised  # noqa: PLC0415
+
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(store.dispatch, NoticeRaised(Notice(Severity.WARNING, text)))
+
+    return tell
 
 
 def _on_first_paint(painted: asyncio.Event) -> None:

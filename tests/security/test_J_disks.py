@@ -1,5 +1,6 @@
 """Disks that are full, read-only, or not there at all: what was kept stays, and the run goes on."""
 
+import errno
 import json
 import os
 import resource
@@ -20,6 +21,7 @@ from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.paths import state_dir
 from tui.engine.files.preferences import load_theme, save_theme
 from tui.engine.files.state_file import StateFile
+from tui.engine.files.unwritten import write_now
 from tui.engine.mcp.enablement import Enablement
 from tui.model.events import Event, NoticeRaised
 
@@ -100,16 +102,21 @@ def check_a_failing_disk(
     assert not list(disk.glob(".gemdeck-*"))
     assert load_theme(disk) == "nord"
     log = AuditLog(disk / "logs.jsonl", on_problem=told.append)
-    for _ in range(200):
+    for _ in range(50):
         log.record_trust("p" * 200, "c" * 64, decision="trust", source="you")
     log.close(5)
-    assert len(told) == 2
-    assert "audit log cannot be written" in told[1]
+    is_full = reason == os.strerror(errno.ENOSPC)  # which fails every file, so it is said once
+    assert [line.partition(":")[0] for line in told[1:]] == (
+        [] if is_full else [f"{disk / 'logs.jsonl'} cannot be written"]
+    )
+    told.clear()
     mend()
+    write_now()
+    assert json.loads(path.read_bytes())["new"] == "y" * 9_000 + "1"
+    assert len((disk / "logs.jsonl").read_bytes().splitlines()) >= 50
     content = file.update(setting("last", 1))
     assert json.loads(path.read_bytes()) == {"version": 1} | content
-    assert content["new"] == "y" * 9_000 + "1"
-    assert len(told) == 2
+    assert told == []
 
 
 def test_J04_a_limit_on_the_size_of_files_is_met_the_same_way(tmp_path: Path) -> None:

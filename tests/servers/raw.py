@@ -20,6 +20,8 @@ STATE = {"storms": 0, "broken": 0}
 TOKEN = os.environ.get("RAW_TOKEN", "")
 Message = dict[str, Any]
 
+CHANGED: Message = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+
 ECHO: Message = {
     "name": "echo",
     "description": "Give back a text.",
@@ -35,7 +37,8 @@ def write(line: bytes) -> None:
 
 def send(message: Message) -> None:
     """Send one message."""
-    write(json.dumps({"jsonrpc": "2.0", **message}).encode())
+    whole = {"jsonrpc": "2.0", **message}
+    write(json.dumps([CHANGED, whole] if "batches" in BEHAVIOURS else whole).encode())
 
 
 def answer(request: Message, result: Message) -> None:

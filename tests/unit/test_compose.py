@@ -1,13 +1,18 @@
 """What the composition root owns, without a screen."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import eventually
 from tui import compose
+from tui.engine.files import unwritten
+from tui.engine.files.preferences import append_message, load_messages
 from tui.engine.options import EngineOptions
+from tui.store.store import Store
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.history import HistoryStorage
 
@@ -34,10 +39,10 @@ def test_what_is_remembered_is_written_in_order_beside_the_loop_and_before_the_e
 ) -> None:
     written: list[tuple[str, bool]] = []
 
-    def note(_folder: Path, text: str) -> None:
+    def note(_folder: Path, text: str, _tell: Callable[[str], None]) -> None:
         written.append((text, threading.current_thread() is threading.main_thread()))
 
-    def patch(name: str, function: Callable[[Path, str], None]) -> None:
+    def patch(name: str, function: Callable[..., None]) -> None:
         monkeypatch.setattr(compose, name, function)
 
     patch("append_message", note)
@@ -45,3 +50,17 @@ def test_what_is_remembered_is_written_in_order_beside_the_loop_and_before_the_e
     monkeypatch.setattr(compose, "GemdeckApp", Sender)
     assert compose.run_deck(EngineOptions(tmp_path, demo=True)) == 0
     assert written == [("one", False), ("two", False), ("dark", False)]
+
+
+async def test_a_message_that_cannot_be_written_is_told_on_the_screen(tmp_path: Path) -> None:
+    store = Store()
+    (tmp_path / "messages.jsonl").mkdir()
+    tell = compose._telling(store)
+    for text in ("one", "two"):
+        await asyncio.to_thread(append_message, tmp_path, text, tell)
+    await eventually(lambda: store.state.notices)
+    [notice] = store.state.notices
+    assert f"{tmp_path / 'messages.jsonl'} cannot be written: Is a directory." in notice.text
+    (tmp_path / "messages.jsonl").rmdir()
+    unwritten.write_now()
+    assert load_messages(tmp_path) == ("one", "two")

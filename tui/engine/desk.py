@@ -8,8 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar, overload
 
 from tui.engine.bus import Publish
+from tui.model.chat import Severity
 from tui.model.consent import Decision, RequestId
-from tui.model.events import RequestRaised, RequestSettled
+from tui.model.events import (
+    Notice,
+    NoticeRaised,
+    RequestRaised,
+    RequestSettled,
+    RequestsQueued,
+)
 from tui.model.requests import (
     Answer,
     ConfirmationRequest,
@@ -68,6 +75,7 @@ class Desk:
 
     Attributes:
         attended: The same.
+        remarks: What is called, by server, with why a request of it was declined unasked.
     """
 
     def __init__(self, publish: Publish, *, attended: bool = True) -> None:
@@ -76,6 +84,9 @@ class Desk:
         self._queues: dict[ServerId, deque[_Question]] = {}
         self._open: dict[RequestId, _Question] = {}
         self._numbers = itertools.count(1)
+        self._overrun: set[ServerId] = set()
+        self._queued = 0
+        self.remarks: dict[ServerId, Callable[[str], None]] = {}
 
     def new_id(self) -> RequestId:
         return RequestId(f"q{next(self._numbers)}")
@@ -113,13 +124,13 @@ class Desk:
                 request is declined instead if nobody can be asked or too many are waiting.
         """
         if not self.attended:
-            return _refused(request, "Nobody is there to answer.")
+            return self._refused(request, "Nobody is there to answer.")
         line = self._queue(request)
         if len(line) > MAX_WAITING:
-            return _refused(request, "")
+            return self._refused(request, f"{len(line)} requests already wait for the user.")
         calls = sum(isinstance(q.request, ConfirmationRequest) for q in self._open.values())
         if isinstance(request, ConfirmationRequest) and calls >= MAX_PENDING:
-            return _refused(request, "Too many calls are already waiting for the user.")
+            return self._refused(request, "Too many calls are already waiting for the user.")
         question = _Question(request, asyncio.get_running_loop().create_future())
         line.append(question)
         try:
@@ -162,6 +173,21 @@ class Desk:
                 question.request = replace(question.request, problem=problem)
             self._publish(RequestRaised(question.request))
 
+    def _refused(self, request: PendingRequest, reason: str) -> Answer:
+        """Decline a server's request with a word, or raise why another question is not asked.
+
+        On the screen that word stands once for all that come while others wait.
+        """
+        if not isinstance(request, ServerRequest):
+            raise WithdrawnError(reason)
+        if remark := self.remarks.get(request.server):
+            remark(f"a request was declined unasked: {reason}")
+        if self.attended and request.server not in self._overrun:
+            self._overrun.add(request.server)
+            text = f"{request.server} asks for too much at once; further requests are declined."
+            self._publish(NoticeRaised(Notice(Severity.WARNING, text, reason)))
+        return Reply(ReplyAction.DECLINE)
+
     def _queue(self, request: PendingRequest) -> deque[_Question]:
         """Return the queue for a request: its server's, or a new one."""
         if isinstance(request, ServerRequest):
@@ -173,6 +199,10 @@ class Desk:
             line[0].shown = True
             self._open[line[0].request.id] = line[0]
             self._publish(RequestRaised(line[0].request))
+        queued = sum(len(waiting) - 1 for waiting in self._queues.values() if waiting)
+        if queued != self._queued:
+            self._queued = queued
+            self._publish(RequestsQueued(queued))
 
     def _remove(self, question: _Question, line: deque[_Question]) -> None:
         """Remove a question, and show the next one in its queue."""
@@ -183,13 +213,7 @@ class Desk:
             self._show_first(line)
         elif isinstance(question.request, ServerRequest):
             del self._queues[question.request.server]
-
-
-def _refused(request: PendingRequest, reason: str) -> Answer:
-    """Decline a server's request, or raise why any other question is not asked."""
-    if isinstance(request, ServerRequest):
-        return Reply(ReplyAction.DECLINE)
-    raise WithdrawnError(reason)
+            self._overrun.discard(question.request.server)
 
 
 def _answer_type(request: PendingRequest) -> type[Answer]:

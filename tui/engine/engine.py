@@ -136,7 +136,7 @@ class Engine:
             open_url=open_url,
             workspaces=(self._options.folder,),
             client_version=__version__,
-            eras=era.EraCache(state and state / era.FILE_NAME),
+            eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
             visibility=self._access.review,
             takes_call=self._access.approval.take,
         )

@@ -20,7 +20,7 @@ from tui.model.typed import (
     references,
     typed_arguments,
 )
-from tui.text import clip, sanitize, sanitize_line
+from tui.text import clip, sanitize_line
 
 MAX_SHOWN: Final = 100
 """Characters of an unknown command that a notice repeats."""
@@ -131,4 +131,4 @@ class TypedMessages:
 
     def _give_back(self, text: str) -> None:
         """Let the text return to the message box."""
-        self._publish(TurnFinished(NO_TURN, TurnOutcome.FAILED, sanitize(text)))
+        self._publish(TurnFinished(NO_TURN, TurnOutcome.FAILED, text))

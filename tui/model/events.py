@@ -269,6 +269,13 @@ class RequestSettled:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestsQueued:
+    """So many requests of servers wait behind those that are raised."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ResourceRead:
     """A resource was read for the user; `failure` says why it could not be."""
 
@@ -371,6 +378,7 @@ Event = (
     | ToolCallDecided
     | RequestRaised
     | RequestSettled
+    | RequestsQueued
     | ResourceRead
     | SubscriptionChanged
     | ArgumentCompleted

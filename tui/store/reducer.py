@@ -59,11 +59,8 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
         case e.NoticeRaised(notice):
             notices = (*state.notices, notice)[-MAX_NOTICES:]
             return replace(state, notices=notices, notice_count=state.notice_count + 1)
-        case e.RequestRaised(request):
-            return replace(state, pending=_with_request(state.pending, request))
-        case e.RequestSettled(request_id):
-            pending = tuple(r for r in state.pending if r.id != request_id)
-            return replace(state, pending=pending)
+        case e.RequestRaised() | e.RequestSettled() | e.RequestsQueued():
+            return _reduce_requests(state, event)
         case e.ResourceRead():
             return replace(state, resource=event)
         case e.ArgumentCompleted():
@@ -86,6 +83,19 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             before = state.conversations.get(key, ConversationState())
             conversations = {**state.conversations, key: _reduce_conversation(before, event)}
             return replace(state, conversations=MappingProxyType(conversations))
+
+
+def _reduce_requests(
+    state: AppState, event: e.RequestRaised | e.RequestSettled | e.RequestsQueued
+) -> AppState:
+    match event:
+        case e.RequestRaised(request):
+            return replace(state, pending=_with_request(state.pending, request))
+        case e.RequestSettled(request_id):
+            pending = tuple(r for r in state.pending if r.id != request_id)
+            return replace(state, pending=pending)
+        case e.RequestsQueued(count):
+            return replace(state, queued=count)
 
 
 def _with_request(

@@ -16,7 +16,7 @@ PASTE_START: Final = "\x1b[200~"
 PASTE_END: Final = "\x1b[201~"
 """What the terminal sends after pasted text."""
 
-MAX_PASTE: Final = 1_000_000
+MAX_PASTE: Final = 5_000_000
 """Characters kept of one paste; the rest is dropped."""
 
 PASTE_PATIENCE: Final = 10.0
@@ -26,11 +26,13 @@ MIN_HELD: Final = 2
 """Characters of an incomplete start marker that are held back; Esc alone is a key and passes."""
 
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|.)?")
-_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROLS: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef]"
+)
 
 
 def clean_paste(text: str) -> str:
-    """Normalize line ends and drop escape sequences and control characters."""
+    """Normalize line ends; drop escape sequences, control characters and noncharacters."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROLS.sub("", _ESCAPES.sub("", lines))
 

@@ -52,7 +52,11 @@ class PendingController:
 
     def start(self) -> None:
         """Begin to watch; called once the first screen stands."""
-        self._bridge.watch(self._app.screen_stack[0], lambda state: state.pending, self._show)
+        self._bridge.watch(
+            self._app.screen_stack[0],
+            lambda state: (state.pending, state.queued),
+            lambda now: self._show(now[0]),
+        )
 
     def open_now(self) -> None:
         """Open the waiting question without waiting for a pause."""
@@ -83,7 +87,7 @@ class PendingController:
         """Let the question on the screen go on where it is still the first."""
         if self._screen is None or not self._screen.accepts(pending[0]):
             return False
-        self._screen.show(pending[0], len(pending))
+        self._screen.show(pending[0], self._count(pending))
         return True
 
     def _open(self, pending: tuple[PendingRequest, ...]) -> bool:
@@ -94,7 +98,7 @@ class PendingController:
         if not is_asked_for and self._keyboard.pause_left:
             return False
         self._screen = self._make(request)
-        self._screen.show(request, len(pending))
+        self._screen.show(request, self._count(pending))
         self._app.push_screen(self._screen)
         return True
 
@@ -117,6 +121,9 @@ class PendingController:
             ToolChangeRequest: ToolChangeQuestion,
         }
         return kinds[type(request)](request, self._commands, keyboard=self._keyboard)
+
+    def _count(self, pending: tuple[PendingRequest, ...]) -> int:
+        return len(pending) + self._bridge.state.queued
 
     def _waiting_line(self) -> str:
         bindings = self._app.screen_stack[0].active_bindings

@@ -139,7 +139,7 @@ async def test_a_paste_beyond_the_limit_is_cut_and_told() -> None:
     async with app.run_test(notifications=True) as pilot:
         app.post_message(events.Paste("word " * (MAX_MESSAGE // 4)))
         await until(pilot, lambda: len(app.chat.composer.text) > 0)
-        assert len(app.chat.composer.text) == MAX_MESSAGE
+        assert len(app.chat.composer.message) == MAX_MESSAGE
         assert any("cut" in toast.message for toast in app._notifications)
 
 

@@ -9,7 +9,7 @@ from tui.engine.chat.backends.backend import ModelBackend
 from tui.engine.chat.turn import Message, Turn, TurnContext
 from tui.model.chat import Severity
 from tui.model.events import ConversationCleared, Notice, NoticeRaised, QueueChanged
-from tui.text import clip
+from tui.text import sanitize_line
 
 MAX_QUEUED: Final = 20
 """Most messages queued behind the running turn."""
@@ -77,7 +77,7 @@ class Conversation:
     def send_message(self, message: Message) -> None:
         """Send a message whose content for the model differs from what is shown; see `send`."""
         if len(self._queue) >= MAX_QUEUED:
-            kept = clip(message.unsent, 200)
+            kept = sanitize_line(message.unsent, 200)
             text = f"Not sent, because {MAX_QUEUED} messages are already waiting: {kept}"
             self._publish(NoticeRaised(Notice(Severity.WARNING, text)))
             return

@@ -66,7 +66,7 @@ RefusedTool = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The message that starts a turn. What is shown or returned is sanitized.
+    """The message that starts a turn. What is shown is sanitized.
 
     Attributes:
         shown: What the transcript shows.
@@ -85,8 +85,7 @@ class Message:
     @classmethod
     def of_text(cls, text: str) -> "Message":
         """Return the message for a text of the user, which the model gets as data."""
-        shown = sanitize(text)
-        return cls(shown, (TextPart(for_model(text)[0]),), shown)
+        return cls(sanitize(text), (TextPart(for_model(text)[0]),), text)
 
 
 @dataclass

@@ -64,7 +64,6 @@ class AuditLog:
         self._run = os.urandom(4).hex()
         self._numbers = itertools.count(1)
         self._worker = OrderedWorker()
-        self._is_failing = False
         self._allowed: dict[EntryId, ToolCallDecided] = {}
 
     def heed(self, event: Event) -> None:
@@ -158,15 +157,4 @@ class AuditLog:
     def _write(
         self, file: LineFile, head: dict[str, Any], fields: Callable[[], dict[str, Any]]
     ) -> None:
-        try:
-            file.append(json.dumps(head | fields()).encode("ascii"))
-        except OSError as error:
-            if not self._is_failing:
-                self._is_failing = True
-                reason = sanitize_line(error.strerror or type(error).__name__)
-                self._on_problem(
-                    f"The audit log cannot be written: {reason}. "
-                    "Decisions and calls are not recorded until it can be."
-                )
-        else:
-            self._is_failing = False
+        file.keep(json.dumps(head | fields()).encode("ascii"), self._on_problem)

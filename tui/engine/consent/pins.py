@@ -95,10 +95,6 @@ class PinStore:
         if self._folder is None or not _FINGERPRINT.fullmatch(fingerprint):
             return None
         if fingerprint not in self._files:
-            try:
-                self._folder.mkdir(mode=0o700, exist_ok=True)
-            except OSError:
-                return None
             name = f"{fingerprint}.json"
             self._files[fingerprint] = private_file(self._folder, name, self._on_problem)
         return self._files[fingerprint]

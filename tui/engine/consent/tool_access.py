@@ -17,10 +17,12 @@ from tui.engine.consent.tool_approval import ToolApproval
 from tui.engine.consent.tool_review import ToolReview
 from tui.engine.desk import Desk
 from tui.engine.files.state_file import private_file
+from tui.engine.files.unwritten import WRITE_PATIENCE, write_now
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.options import EngineOptions
 from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.threads import in_daemon_thread
 from tui.model.consent import Effect, ToolStanding
 from tui.model.servers import ServerId
 from tui.model.settings import GemdeckSettings
@@ -80,6 +82,7 @@ class ToolAccess:
         await self.policy.aclose()
         await self.review.aclose()
         await asyncio.to_thread(self.audit.close, AUDIT_PATIENCE)
+        await asyncio.wait({in_daemon_thread(write_now)}, timeout=WRITE_PATIENCE)
 
     def configure(self, settings: GemdeckSettings, definitions: Sequence[ServerDefinition]) -> None:
         """Take the rules of the settings and the servers there are."""

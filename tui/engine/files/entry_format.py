@@ -55,7 +55,9 @@ class EntryFormat(Generic[T]):
     def __init__(self, kind: type[T], keys: Mapping[str, str]) -> None:
         # a dataclass takes its configuration from its container, hence the tuple
         container: Any = GenericAlias(tuple, (kind,))
-        config = ConfigDict(strict=True, alias_generator=lambda name: keys.get(name, name))
+        config = ConfigDict(
+            strict=True, allow_inf_nan=False, alias_generator=lambda name: keys.get(name, name)
+        )
         self._adapter = TypeAdapter[tuple[T]](container, config=config)
 
     def read(self, entry: object) -> T | None:

@@ -5,10 +5,18 @@ import errno
 import os
 import stat
 import sys
+import threading
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from tui.engine.files.atomic import locked
+from tui.engine.files.unwritten import make_folder, true_name, write_later
+from tui.text import sanitize_line
+
+MAX_UNWRITTEN: Final = 1_000
+"""Lines kept in memory while they cannot be written; the oldest go first."""
 
 _FLAGS: Final[int] = (
     os.O_RDWR
@@ -31,12 +39,49 @@ class LineFile:
         path: The file; its folder exists.
         max_bytes: Size at which the file is rotated.
         max_files: Rotated files kept.
+        lock_wait: Seconds to wait for another process, if the file is also replaced.
     """
 
-    def __init__(self, path: Path, max_bytes: int, max_files: int) -> None:
+    def __init__(
+        self, path: Path, max_bytes: int, max_files: int, lock_wait: float | None = None
+    ) -> None:
         self._path = path
         self._max_bytes = max_bytes
         self._max_files = max_files
+        self._lock_wait = lock_wait
+        self._unwritten = deque[bytes](maxlen=MAX_UNWRITTEN)
+        self._lock = threading.Lock()
+
+    def keep(self, line: bytes, on_problem: Callable[[str], None]) -> None:
+        """Append one line now or as soon as it can be; report once that it cannot. Blocks."""
+        with self._lock:
+            is_first = not self._unwritten
+            self._unwritten.append(line)
+            error = self._write_waiting()
+            if error is not None and write_later(self._retry, error) and is_first:
+                reason = sanitize_line(error.strerror or type(error).__name__)
+                on_problem(
+                    f"{true_name(self._path)} cannot be written: {reason}. "
+                    "What belongs there is kept in memory until it can be."
+                )
+
+    def _retry(self) -> bool:
+        with self._lock:
+            return self._write_waiting() is None
+
+    def _write_waiting(self) -> OSError | None:
+        """Write the lines that wait, oldest first; return why one cannot be written."""
+        wait = self._lock_wait
+        lock = contextlib.nullcontext() if wait is None else locked(self._path, wait)
+        try:
+            make_folder(self._path)
+            with lock:
+                while self._unwritten:
+                    self.append(self._unwritten[0])
+                    self._unwritten.popleft()
+        except OSError as error:
+            return error
+        return None
 
     def append(self, line: bytes) -> None:
         """Append one line and a line break. Blocks.

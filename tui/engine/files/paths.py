@@ -10,6 +10,8 @@ from typing import Final
 
 import platformdirs
 
+from tui.engine.files.unwritten import NO_ROOM
+
 APP_NAME = "gemdeck"
 
 
@@ -24,7 +26,7 @@ def state_dir() -> Path:
     """
     home = os.environ.get("GEMDECK_HOME")
     path = Path(home).absolute() if home else _usual_place()
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make(path)
     _close(path, 0o022 if home else 0o077)
     return path
 
@@ -47,9 +49,18 @@ def log_dir() -> Path:
         OSError: If it cannot be created.
     """
     path = state_dir() / "logs"
-    path.mkdir(mode=0o700, exist_ok=True)
+    _make(path)
     _close(path, 0o077)
     return path
+
+
+def _make(folder: Path) -> None:
+    """Make a folder, but on a full disk: it is made with the first file that there is room for."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
 
 
 def _usual_place() -> Path:

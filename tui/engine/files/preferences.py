@@ -1,11 +1,12 @@
 """Preferences kept between runs: the theme and the sent messages.
 
-If a file cannot be read or written, the run continues without it.
+If a file cannot be read, the run continues without it; what cannot be written waits in memory.
 """
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,6 @@ from tui.engine.files.atomic import (
 )
 from tui.engine.files.line_file import LineFile
 from tui.engine.files.state_file import Content, StateFile
-from tui.text import sanitize
 
 MESSAGES: Final = "messages.jsonl"
 
@@ -26,7 +26,7 @@ MAX_MESSAGES: Final = 500
 """Messages kept when the file is trimmed at startup."""
 
 MAX_MESSAGES_FILE: Final = 8 * 1024 * 1024
-"""Largest file of messages that is read, in bytes; a larger one is set aside."""
+"""Size at which the file of messages is begun anew, and longest line in it, in bytes."""
 
 LOCK_WAIT: Final = 0.2
 """Seconds to wait for another gemdeck writing the same file; the screen waits too."""
@@ -40,22 +40,22 @@ def load_theme(folder: Path) -> str:
     return theme if isinstance(theme, str) else ""
 
 
-def save_theme(folder: Path, theme: str) -> None:
+def save_theme(folder: Path, theme: str, on_problem: Callable[[str], None] = _log.warning) -> None:
     """Save the name of the chosen theme."""
 
     def change(content: Content) -> Content:
         return {**content, "theme": theme}
 
-    _theme_file(folder).update(change)
+    _theme_file(folder, on_problem).update(change)
 
 
-def _theme_file(folder: Path) -> StateFile:
+def _theme_file(folder: Path, on_problem: Callable[[str], None] = _log.warning) -> StateFile:
     path = folder / "ui.json"
-    return StateFile(path, version=1, on_problem=_log.warning, lock_wait=LOCK_WAIT)
+    return StateFile(path, version=1, on_problem=on_problem, lock_wait=LOCK_WAIT)
 
 
 def load_messages(folder: Path) -> Sequence[str]:
-    """Return the messages of earlier runs, oldest first; unreadable lines are skipped.
+    """Return the messages of earlier runs as written, oldest first, but for unreadable lines.
 
     The file has one JSON string per line.
     """
@@ -83,19 +83,23 @@ def _set_aside(path: Path) -> None:
         _log.warning("earlier messages could not be set aside: %s", error)
 
 
-def append_message(folder: Path, text: str) -> None:
+def append_message(
+    folder: Path, text: str, on_problem: Callable[[str], None] = _log.warning
+) -> None:
     """Append a message."""
-    path = folder / MESSAGES
-    file = LineFile(path, MAX_MESSAGES_FILE, 1)
-    try:
-        with locked(path, LOCK_WAIT):
-            file.append(json.dumps(text).encode())
-    except OSError as error:
-        _log.warning("the message could not be saved: %s", error)
+    line = json.dumps(text).encode()
+    if len(line) < MAX_MESSAGES_FILE:
+        _messages_file(folder).keep(line, on_problem)
+
+
+@cache
+def _messages_file(folder: Path) -> LineFile:
+    """Return the one object that holds the messages which cannot be written."""
+    return LineFile(folder / MESSAGES, MAX_MESSAGES_FILE, 1, LOCK_WAIT)
 
 
 def _lines(path: Path) -> list[bytes]:
-    return read_own(path, MAX_MESSAGES_FILE, alone=False).splitlines()
+    return read_own(path, 2 * MAX_MESSAGES_FILE, alone=False).splitlines()
 
 
 def _cut_back(path: Path) -> None:
@@ -110,6 +114,7 @@ def _cut_back(path: Path) -> None:
 def _message(line: bytes) -> str:
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
-    return sanitize(value) if isinstance(value, str) else ""
+    # without half surrogate pairs, which no terminal takes; the composer drops what is unsafe
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""

@@ -1,7 +1,7 @@
 """State files: versioned JSON, locked, replaced atomically and read strictly.
 
 A change rereads the file under its lock and replaces it. A corrupt file is renamed and kept. A
-change that cannot be written applies to this run, and the next change tries again.
+change that cannot be written applies to this run, and is tried again until it can be.
 """
 
 import copy
@@ -21,7 +21,8 @@ from tui.engine.files.atomic import (
     set_aside,
     write_private,
 )
-from tui.model.bounded_json import JsonError, read_object
+from tui.engine.files.unwritten import make_folder, true_name, write_later
+from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_object, structure
 from tui.text import sanitize_line
 
 MAX_STATE_FILE: Final = 16 * 1024 * 1024
@@ -32,6 +33,8 @@ MAX_WAITING: Final = 1_000
 
 LOCK_WAIT: Final = 5.0
 """Seconds a change waits for another gemdeck writing the same file."""
+
+UNTIL_WRITTEN: Final = "Until it can be, changes apply to this run only."
 
 _VERSION: Final = "version"
 
@@ -133,7 +136,7 @@ class StateFile:
         """Change the current content of the file, and return the result.
 
         If the file cannot be read or written, the change applies to this run and the user is
-        told; the next update applies it again to the file's content at that time.
+        told; it is applied again to the file's content when that can be written.
         """
         with self._lock:
             self._waiting.append(change)
@@ -141,13 +144,26 @@ class StateFile:
                 content = self._commit(self._waiting)
             except StateFileError as error:
                 self._is_kept = False
-                self._tell(f"{error} Changes apply to this run only. {error.advice}")
+                cause = error.__cause__
+                if not isinstance(cause, OSError) or write_later(self._retry, cause):
+                    self._tell(f"{error} {UNTIL_WRITTEN} {error.advice}")
                 return self._kept_waiting()
             except BaseException:
                 self._waiting.pop()
                 raise
             self._written()
             return content
+
+    def _retry(self) -> bool:
+        """Write the waiting changes; return whether none is left."""
+        with self._lock:
+            if self._waiting:
+                try:
+                    self._commit(self._waiting)
+                except StateFileError:
+                    return False
+                self._written()
+            return True
 
     def read(self) -> Content | None:
         """Return the content of the file, or raise why it cannot be used.
@@ -210,7 +226,7 @@ class StateFile:
             OSError: If it cannot be read.
         """
         try:
-            content = read_object(read_own(path, MAX_STATE_FILE, alone=self._fails_closed))
+            content = _read_content(read_own(path, MAX_STATE_FILE, alone=self._fails_closed))
         except FileNotFoundError:
             return None
         except UnfitFileError as error:
@@ -230,6 +246,7 @@ class StateFile:
             self._memory = self._applied(changes, self._read())
             return copy.deepcopy(self._memory)
         try:
+            make_folder(path)
             with locked(path, self._lock_wait):
                 content = self._applied(changes, self._read_locked(path))
                 write_private(path, self._encoded(path, content))
@@ -243,7 +260,7 @@ class StateFile:
         if len(data) > MAX_STATE_FILE:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         try:
-            read_object(data)  # what the next start cannot read would be set aside, and lost
+            _read_content(data)  # what the next start cannot read would be set aside, and lost
         except JsonError as error:
             what = f"{_name(path)} cannot be written: its new content is invalid ({error})."
             raise StateFileError(what, "Please report this error.") from error
@@ -273,7 +290,7 @@ class StateFile:
         self._told = ""
 
     def _failure(self, what: str, error: OSError) -> StateFileError:
-        name = _name(self._path) if self._path is not None else ""
+        name = true_name(self._path) if self._path is not None else ""
         reason = sanitize_line(error.strerror or type(error).__name__)
         return StateFileError(f"{name} {what}: {reason}.", _advice(error))
 
@@ -288,6 +305,13 @@ def private_file(folder: Path | None, name: str, on_problem: Callable[[str], Non
     """Return a file that fails closed, in a state folder; None keeps it in memory."""
     path = folder / name if folder is not None else None
     return StateFile(path, version=1, fails_closed=True, on_problem=on_problem)
+
+
+def _read_content(data: bytes) -> Content:
+    """Read a state file strictly, unless it has so many values that it would hold up the start."""
+    if structure(data) > MAX_STRUCTURE:
+        raise JsonError("it has too many values")
+    return read_object(data)
 
 
 def _advice(error: OSError) -> str:

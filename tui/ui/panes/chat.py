@@ -136,7 +136,7 @@ class ChatPane(Vertical):
 
     def send_resource(self, server: ServerId, uri: str) -> None:
         """Send a resource with the draft, or with `ABOUT_RESOURCE` if there is none."""
-        draft = self.composer.text.strip()
+        draft = self.composer.message.strip()
         if draft:
             self._history.add(draft)
             self.composer.clear()

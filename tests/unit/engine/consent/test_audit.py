@@ -169,7 +169,7 @@ def test_a_disk_that_is_full_is_told_once_and_tried_again(
     log.record_trust("f", "c", decision="trust", source="you")
     log.close(5)
     assert told == [
-        "The audit log cannot be written: No space left on device. "
-        "Decisions and calls are not recorded until it can be."
+        f"{path} cannot be written: No space left on device. "
+        "What belongs there is kept in memory until it can be."
     ]
-    assert [record["number"] for record in records(path)] == [4]
+    assert [record["number"] for record in records(path)] == [1, 2, 3, 4]

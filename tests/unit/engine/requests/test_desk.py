@@ -7,7 +7,13 @@ import pytest
 from tui.engine.desk import MAX_PENDING, MAX_WAITING, Desk, ServerRequest, WithdrawnError
 from tui.model.chat import EntryId
 from tui.model.consent import Choice, Decision, RequestId
-from tui.model.events import Event, RequestRaised, RequestSettled
+from tui.model.events import (
+    Event,
+    NoticeRaised,
+    RequestRaised,
+    RequestSettled,
+    RequestsQueued,
+)
 from tui.model.requests import ConfirmationRequest, FormRequest, Reply, ReplyAction, UrlRequest
 from tui.model.servers import ServerId
 from tui.model.trust import TrustAnswer, TrustRequest, TrustSubject
@@ -78,13 +84,20 @@ async def test_of_each_server_one_question_is_shown_and_the_next_follows() -> No
 
 
 async def test_more_than_one_shown_and_eight_waiting_are_declined_at_once() -> None:
-    room = Room()
+    room, remarks = Room(), list[str]()
+    room.desk.remarks[ServerId("a")] = remarks.append
     asking = [room.ask(room.form()) for _ in range(2_000)]
     await settle()
     declined = [task for task in asking if task.done()]
     assert len(asking) - len(declined) == 1 + MAX_WAITING
     assert {task.result() for task in declined} == {DECLINE}
-    assert len(room.events) == 1
+    assert len(remarks) == len(declined)
+    assert set(remarks) == {"a request was declined unasked: 9 requests already wait for the user."}
+    assert [e.notice.text for e in room.events if isinstance(e, NoticeRaised)] == [
+        "a asks for too much at once; further requests are declined."
+    ]
+    queued = [event.count for event in room.events if isinstance(event, RequestsQueued)]
+    assert queued == list(range(1, MAX_WAITING + 1))
     for task in asking:
         task.cancel()
     await asyncio.gather(*asking, return_exceptions=True)

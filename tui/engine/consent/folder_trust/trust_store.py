@@ -222,7 +222,7 @@ def _by_path(content: dict[str, Any]) -> dict[Path, Record]:
 def read_records(form: EntryFormat[Kept], content: dict[str, Any]) -> list[Kept]:
     """Read the records on folders in a state file, without the invalid ones."""
     entries = content.get("folders")
-    listed = entries if isinstance(entries, list) else ()
+    listed = entries[-MAX_FOLDERS:] if isinstance(entries, list) else ()
     # what identifies the folder stands beside the rest
     found = (form.read({**entry, "folder": entry}) for entry in listed if isinstance(entry, dict))
     return [record for record in found if record is not None]

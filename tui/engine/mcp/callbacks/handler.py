@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, TypeVar
 
 import anyio
@@ -15,6 +16,7 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.session.call_timeout import CallTimeout
 from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.chat import Severity
 
 _Result = TypeVar("_Result")
 _Answer = TypeVar("_Answer")
@@ -56,6 +58,7 @@ class RequestHandler:
         self._call_timeout = call_timeout
         self._scopes: set[anyio.CancelScope] = set()
         self._is_closed = False
+        context.desk.remarks[definition.id] = partial(log.add, "gemdeck", Severity.WARNING)
 
     def close(self) -> None:
         """Withdraw all questions of this connection and refuse later requests."""

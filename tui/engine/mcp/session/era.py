@@ -32,6 +32,9 @@ LOCK_WAIT: Final = 2.0
 
 FILE_NAME: Final = "eras.json"
 
+_LATEST: Final = 1e11
+"""Seconds since the epoch beyond which a time makes no sense."""
+
 _log: Final = logging.getLogger(__name__)
 _REFUSAL: Final = "The server asked for input, which only the older protocol supports."
 _SETTING: Final = "gemdeck.protocols"
@@ -46,10 +49,16 @@ class EraCache:
     Args:
         path: The file; its folder exists.
         clock: Returns seconds since the epoch.
+        on_problem: Takes a sentence for the user; see `StateFile`.
     """
 
-    def __init__(self, path: Path | None = None, clock: Callable[[], float] = time.time) -> None:
-        self._file = StateFile(path, version=1, on_problem=_log.warning, lock_wait=LOCK_WAIT)
+    def __init__(
+        self,
+        path: Path | None = None,
+        clock: Callable[[], float] = time.time,
+        on_problem: Callable[[str], None] = _log.warning,
+    ) -> None:
+        self._file = StateFile(path, version=1, on_problem=on_problem, lock_wait=LOCK_WAIT)
         self._clock = clock
         self._entries: dict[str, tuple[ProtocolEra, float]] | None = None
         self._distrusted: set[str] = set()
@@ -191,6 +200,8 @@ def _parse(content: Content) -> dict[str, tuple[ProtocolEra, float]]:
     entries: dict[str, tuple[ProtocolEra, float]] = {}
     for key, entry in (eras if isinstance(eras, dict) else {}).items():
         match entry:
-            case {"era": "handshake" | "stateless" as era, "time": int() | float() as since}:
+            case {"era": "handshake" | "stateless" as era, "time": int() | float() as since} if (
+                0 <= since < _LATEST
+            ):
                 entries[key] = (ProtocolEra(era), float(since))
     return entries

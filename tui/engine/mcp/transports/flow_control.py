@@ -8,10 +8,18 @@ a result behind thousands of them arrives soon.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest
+from mcp_types import (
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+)
 
 from tui.engine.mcp.backoff import Clock
 from tui.engine.mcp.errors import ServerError
@@ -31,6 +39,12 @@ PIECE: Final = 16 * 1024
 
 STRUCTURE: Final = 500
 """Structural characters of JSON that cost as much as a message."""
+
+REQUEST_COST: Final = 10.0
+"""Cost of a request, which is validated, answered by a task of its own, and perhaps shown."""
+
+MAX_OPEN: Final = 100
+"""Requests of a server under way at once; then it is not read until some are answered."""
 
 DROPPED_COST: Final = 0.05
 """Cost of noise and of dropped reports."""
@@ -89,11 +103,15 @@ class FlowControl:
         self._most = jsonrpc_lines.MAX_UNASKED
         self._noise = 0
         self._drops = False
+        self._open = Counter[RequestId | None]()
 
     def note_sent(self, message: JSONRPCMessage) -> None:
         """Note a message to the server; after the handshake its messages may be larger."""
-        if isinstance(message, JSONRPCRequest) and message.method not in HANDSHAKE:
-            self._most = MAX_STRUCTURE
+        match message:
+            case JSONRPCRequest(method=method) if method not in HANDSHAKE:
+                self._most = MAX_STRUCTURE
+            case JSONRPCResponse(id=answered) | JSONRPCError(id=answered):
+                self._note_end(answered)
 
     async def take(self, line: bytes) -> JSONRPCMessage | None:
         """Read one message; return None for invalid lines and dropped reports.
@@ -102,6 +120,8 @@ class FlowControl:
             FloodError: If the server has overdrawn its allowance for too long.
         """
         await self._wait()  # for earlier messages: a message does not wait for its own cost
+        while self._open.total() >= MAX_OPEN:
+            await self._sleep(PAUSE)
         message, structure = await jsonrpc_lines.read(line, self._most)
         weight = len(line) / PIECE + structure / STRUCTURE
         match message:
@@ -115,9 +135,24 @@ class FlowControl:
                 self._note_drop()
                 self._spend(DROPPED_COST + weight)
                 return None
+            case JSONRPCRequest(id=request):
+                self._open[request] += 1
+                self._spend(REQUEST_COST + weight)
+            case JSONRPCNotification(
+                method="notifications/cancelled", params={"requestId": int() | str() as request}
+            ):
+                self._note_end(request)
+                self._spend(1 + weight)
             case _:
                 self._spend(1 + weight)
         return message
+
+    def _note_end(self, request: RequestId | None) -> None:
+        """Note that a request of the server is answered, or needs no answer any more."""
+        if self._open[request] > 1:
+            self._open[request] -= 1
+        else:
+            del self._open[request]
 
     async def take_lines(self, count: int) -> None:
         """Charge for lines of an event stream, which may contain no message at all.

@@ -1,6 +1,7 @@
 """JSON-RPC messages as lines of text, and the streams that carry them to and from the session."""
 
 import asyncio
+import json
 import re
 import sys
 from contextlib import suppress
@@ -69,6 +70,22 @@ async def deliver(to_session: ToSession, message: JSONRPCMessage) -> None:
     """Hand a message to the session, unless that has closed."""
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         await to_session.send(SessionMessage(message))
+
+
+async def split_batch(line: bytes) -> list[bytes]:
+    """Take a JSON-RPC batch apart, in a thread if it is long; any other line stays as it is."""
+    if not line.lstrip().startswith(b"["):
+        return [line]
+    return _split(line) if len(line) <= MAX_ON_LOOP else await asyncio.to_thread(_split, line)
+
+
+def _split(line: bytes) -> list[bytes]:
+    try:
+        batch = read_value(line)
+    except JsonError:
+        return [line]
+    messages = batch if isinstance(batch, list) else []
+    return [json.dumps(message).encode() for message in messages] or [line]
 
 
 class Reading(NamedTuple):

@@ -3,6 +3,7 @@
 from time import monotonic
 from typing import ClassVar, Final
 
+from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -10,9 +11,10 @@ from textual.widgets import TextArea
 
 from tui.ui import keymap
 from tui.ui.paste import clean_paste
+from tui.ui.widgets.chat.folds import FOLD_AT, MIN_FOLD, SHOWN, Folds
 from tui.ui.widgets.chat.history import MessageHistory
 
-MAX_MESSAGE: Final = 200_000
+MAX_MESSAGE: Final = 4_000_000
 """Characters of a message; a longer paste is cut, and the user is told."""
 
 PASTE_TAIL: Final = 0.05
@@ -80,7 +82,22 @@ class Composer(TextArea, inherit_bindings=False):
         self.completing = False
         """Whether the popup is open, so that Up, Down and Tab are its keys."""
         self._history = history
+        self._folds = Folds()
         self._pasted_at = 0.0
+
+    @property
+    def message(self) -> str:
+        """The text that is sent: with all that was folded."""
+        return self._folds.unfold(self.text)
+
+    @property
+    def selected_text(self) -> str:
+        return self._folds.unfold(super().selected_text)
+
+    def get_line(self, line_index: int) -> Text:
+        line = super().get_line(line_index)
+        line.plain = self._folds.drawn(line.plain)
+        return line
 
     @property
     def before_cursor(self) -> str:
@@ -88,7 +105,8 @@ class Composer(TextArea, inherit_bindings=False):
 
     def replace_all(self, text: str) -> None:
         """Put a text in place of the draft, with the cursor at its end."""
-        self.text = text
+        text = clean_paste(text)
+        self.text = self._folds.fold(text, "") if len(text) > FOLD_AT else text
         self.move_cursor(self.document.end)
 
     def replace_before_cursor(self, start: int, text: str) -> None:
@@ -118,7 +136,7 @@ class Composer(TextArea, inherit_bindings=False):
         if monotonic() - self._pasted_at < PASTE_TAIL:
             self.action_new_line()
             return
-        text = self.text.strip()
+        text = self.message.strip()
         if text:
             self._history.add(text)
             self.clear()
@@ -141,7 +159,7 @@ class Composer(TextArea, inherit_bindings=False):
         if self.completing:
             self.post_message(self.CompletionKey("up"))
         elif self.navigator.is_first_wrapped_line(self.cursor_location):
-            self._recall(self._history.back(self.text))
+            self._recall(self._history.back(self.message))
         else:
             self.action_cursor_up()
 
@@ -173,8 +191,20 @@ class Composer(TextArea, inherit_bindings=False):
         """Insert pasted text as data: a line end in it never sends."""
         event.stop()
         event.prevent_default()
-        text = clean_paste(event.text)
-        room = MAX_MESSAGE - len(self.text)
+        self._insert_pasted(clean_paste(event.text))
+        self._pasted_at = monotonic()
+
+    def action_paste(self) -> None:
+        self._insert_pasted(self.app.clipboard)
+
+    def action_cut(self) -> None:
+        super().action_cut()
+        self.app.copy_to_clipboard(self._folds.unfold(self.app.clipboard))
+
+    def _insert_pasted(self, text: str) -> None:
+        """Insert a text, or if it is long, a character that stands for it."""
+        draft = self.message
+        room = MAX_MESSAGE - len(draft)
         if len(text) > room:
             text = text[: max(0, room)]
             self.notify(
@@ -182,9 +212,11 @@ class Composer(TextArea, inherit_bindings=False):
                 severity="warning",
                 markup=False,
             )
+        if len(text) >= MIN_FOLD and len(self.text) + len(text) > FOLD_AT:
+            self.notify(f"{SHOWN} stands for {len(text):,} pasted characters.", markup=False)
+            text = self._folds.fold(text, self.text)
         self.replace(text, *self.selection)
         self.scroll_cursor_visible()
-        self._pasted_at = monotonic()
 
     def _recall(self, text: str | None) -> None:
         if text is not None:

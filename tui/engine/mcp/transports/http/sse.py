@@ -20,7 +20,7 @@ from tui.engine.mcp.transports.http.http_errors import (
     session_error,
     status_error,
 )
-from tui.engine.mcp.transports.jsonrpc_lines import encode
+from tui.engine.mcp.transports.jsonrpc_lines import encode, split_batch
 
 if TYPE_CHECKING:
     from tui.engine.mcp.transports.http.dispatcher import Dispatcher
@@ -108,8 +108,9 @@ class ServerSentEvents:
             return
         if event.event != "message" or not event.data:
             return
-        if (message := await self._dispatcher.take(event.data.encode())) is not None:
-            await self._dispatcher.deliver(message)
+        for part in await split_batch(event.data.encode()):
+            if (message := await self._dispatcher.take(part)) is not None:
+                await self._dispatcher.deliver(message)
 
 
 def _resolve(place: str, base: httpx2.URL) -> httpx2.URL:

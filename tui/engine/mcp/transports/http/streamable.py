@@ -35,7 +35,7 @@ from tui.engine.mcp.transports.http.http_errors import (
     session_error,
     status_error,
 )
-from tui.engine.mcp.transports.jsonrpc_lines import encode
+from tui.engine.mcp.transports.jsonrpc_lines import encode, split_batch
 
 if TYPE_CHECKING:
     from tui.engine.mcp.transports.http.dispatcher import Dispatcher
@@ -271,7 +271,11 @@ class StreamableHttp:
         return await self._take(event.data.encode(), request_id)
 
     async def _take(self, data: bytes, request_id: RequestId | None) -> bool:
-        """Deliver one message; return whether it answers this request."""
+        """Deliver a message or a batch; return whether it answers this request."""
+        parts = await split_batch(data)
+        return any([await self._take_one(part, request_id) for part in parts])
+
+    async def _take_one(self, data: bytes, request_id: RequestId | None) -> bool:
         match await self._dispatcher.take(data):
             case None:
                 return False

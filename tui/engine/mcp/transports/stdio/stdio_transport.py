@@ -22,6 +22,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
     deliver,
     encode,
     open_streams,
+    split_batch,
     unsendable,
 )
 from tui.engine.mcp.transports.stdio.process import EXIT_DRAIN, Launch, ServerProcess
@@ -106,8 +107,9 @@ class StdioTransport:
         async with to_session:
             try:
                 while (line := await process.read_line()) is not None:
-                    if (message := await self._flow_control.take(line)) is not None:
-                        await deliver(to_session, message)
+                    for part in await split_batch(line):
+                        if (message := await self._flow_control.take(part)) is not None:
+                            await deliver(to_session, message)
             except FloodError as error:
                 self._flood = error
                 process.give_up(error.reason)

@@ -1,0 +1,75 @@
+"""What servers that flood us cost, against a silent one in the same run."""
+
+import json
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.measures import Measure
+from tests.support.terminal import Terminal
+
+KEYS = 60
+"""Letters typed; the 95th percentile is that of their delays."""
+
+FLOOD_SECONDS = 12.0
+"""How long a flood goes on: its first seconds use up the allowance."""
+
+MODES = [
+    ("requests",),
+    ("replies",),
+    ("requests", "replies"),
+    ("requests", "deaf"),
+    ("requests", "batches"),
+]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one server costs."""
+
+    delay: float
+    megabytes: float
+
+
+def cost(folder: Path, *modes: str) -> Cost:
+    """Run the deck beside a server that never gets ready, and type."""
+    server = Path(__file__).parent.parent / "servers" / "flooding.py"
+    entry = {"command": sys.executable, "args": [str(server), *modes]}
+    (Path.home() / ".gemini").mkdir(exist_ok=True)
+    settings = {"mcpServers": {"flooding": entry}}
+    (Path.home() / ".gemini" / "settings.json").write_text(json.dumps(settings))
+    delays, memory = list[float](), list[float]()
+    with Terminal([sys.executable, "-m", "tui", "--demo"], cwd=folder) as terminal:
+        terminal.wait_for("servers 2/3")
+        process = psutil.Process(terminal.pid)
+        began = time.monotonic()
+        while len(delays) < KEYS or time.monotonic() - began < FLOOD_SECONDS:
+            letter = "qzwk"[len(delays) % 4]  # no word on the screen; a question may take it, too
+            pressed = time.monotonic()
+            terminal.type(letter)
+            terminal.wait_for(f" {letter} ")
+            delays.append(time.monotonic() - pressed)
+            memory.append(process.memory_info().rss / 2**20)
+            terminal.press("backspace")
+            terminal.wait_gone(f" {letter} ")
+        terminal.press("ctrl+q")
+        terminal.wait_for_exit()
+    return Cost(statistics.quantiles(delays, n=20)[-1], max(memory))
+
+
+@pytest.mark.parametrize("modes", MODES, ids="+".join)
+def test_a_flood_leaves_typing_and_memory(
+    tmp_path: Path, measure: Measure, modes: tuple[str, ...]
+) -> None:
+    silent, flooding = cost(tmp_path, "silent"), cost(tmp_path, *modes)
+    measure(
+        f"{'+'.join(modes)}: a key takes {flooding.delay * 1000:.0f} ms (silent "
+        f"{silent.delay * 1000:.0f}), {flooding.megabytes:.0f} MB ({silent.megabytes:.0f})"
+    )
+    assert flooding.delay <= max(0.1, 10 * silent.delay)
+    assert flooding.megabytes <= silent.megabytes + 60
