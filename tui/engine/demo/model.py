@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tui.engine.chat.backends.backend import ModelChunk, ModelRequest, WireContent
 from tui.engine.demo.matching import Call, Declaration, complete_call, find_calls, usage
+from tui.engine.mcp.catalog.offered_tool import STRUCTURED
 from tui.model.chat import BackendKind, Usage
 from tui.text import clip, clip_middle, counted
 
@@ -130,6 +131,7 @@ def _report(response: Mapping[str, Any], attached: int) -> str:
     name, body = _code(str(response.get("name"))), response.get("response") or {}
     failed = "error" in body
     text = str(body["error"] if failed else body.get("output", ""))
+    text = text.partition(f"\n{STRUCTURED}\n")[0]
     if failed and text.startswith(_DENIALS):
         return f"{name} was not allowed, so it did not run."
     said = f"{name} {'failed' if failed else 'returned'}"

@@ -10,6 +10,7 @@ from tests.unit.engine.demo.offers import ALL, DEMO, NOTES, TEXT, Declaration, d
 from tui.engine.chat.backends.backend import ModelBackend, ModelChunk, ModelRequest
 from tui.engine.demo import model
 from tui.engine.demo.model import MAX_MESSAGE, DemoBackend
+from tui.engine.mcp.catalog.offered_tool import STRUCTURED
 from tui.model.chat import BackendKind
 
 Content = dict[str, Any]
@@ -224,6 +225,8 @@ async def test_media_and_empty_results_are_said_plainly() -> None:
     await talk.say("list my notes")
     assert "1 attachment that I cannot read" in await talk.answer({"output": ""}, media=1)
     await talk.say("list my notes")
+    told = await talk.answer({"output": f"Done.\n{STRUCTURED}\n{{}}"})
+    assert told == "`list_notes` returned:\n\n```text\nDone.\n```"
     assert await talk.answer({"output": " "}) == "`list_notes` returned without any text."
 
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tui.model.catalog import ResourceContent, ToolId, ToolView
 from tui.model.servers import ServerId
 
 JsonObject = Mapping[str, Any]
+
+STRUCTURED: Final = "[Structured content]"
+"""Stands between a result's text and what the text does not carry."""
 
 
 @dataclass(frozen=True, slots=True)

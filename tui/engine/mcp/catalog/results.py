@@ -21,6 +21,7 @@ from tui.engine.mcp.catalog.blocks import (
     within_limit,
 )
 from tui.engine.mcp.catalog.offered_tool import (
+    STRUCTURED,
     MediaPart,
     PromptMessage,
     RenderedPrompt,
@@ -76,7 +77,7 @@ def convert_result(
     pieces = [piece for block in result.content for piece in convert_shared_block(block)]
     structured = result.structured_content
     if structured is not None and not (pieces and _carries(result.content, structured)):
-        pieces += [text_piece("[Structured content]")] if pieces else []
+        pieces += [text_piece(STRUCTURED)] if pieces else []
         pieces.append(text_piece(_as_json(structured)))
     pieces = pieces or [text_piece(NO_MESSAGE if result.is_error else UNREADABLE)]
     if faults:
