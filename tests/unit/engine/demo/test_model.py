@@ -227,6 +227,7 @@ async def test_media_and_empty_results_are_said_plainly() -> None:
     await talk.say("list my notes")
     told = await talk.answer({"output": f"Done.\n{STRUCTURED}\n{{}}"})
     assert told == "`list_notes` returned:\n\n```text\nDone.\n```"
+    await talk.say("list my notes")
     assert await talk.answer({"output": " "}) == "`list_notes` returned without any text."
 
 
