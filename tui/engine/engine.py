@@ -138,6 +138,7 @@ class Engine:
             client_version=__version__,
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
             visibility=self._access.review,
+            redactor=self._redactor,
             takes_call=self._access.approval.take,
         )
 

@@ -10,7 +10,7 @@ from tui.engine.files.atomic import remove_stale
 from tui.engine.files.paths import state_dir
 from tui.engine.logs.log_file import forbid_core_dumps, log_to_file
 from tui.engine.logs.redaction import Redactor
-from tui.engine.logs.secret_names import is_secret_name
+from tui.engine.logs.secret_names import is_secret_name, secrets_in_address
 
 MIN_ENVIRONMENT_SECRET: Final = 8
 """Shortest environment value that is masked; flags and numbers are shorter."""
@@ -45,9 +45,9 @@ def prepare_process(*, verbose: bool = False) -> Redactor:
 
 
 def _environment_secrets(environ: Mapping[str, str]) -> list[str]:
-    """Return the values of variables with secret-sounding names that are long enough."""
-    return [
-        value
-        for name, value in environ.items()
-        if is_secret_name(name) and name not in _NOT_SECRET and len(value) >= MIN_ENVIRONMENT_SECRET
+    """Return long enough values of variables with secret-sounding names, and in addresses."""
+    found = [
+        value for name, value in environ.items() if is_secret_name(name) and name not in _NOT_SECRET
     ]
+    found += [secret for value in environ.values() for secret in secrets_in_address(value)]
+    return [value for value in found if len(value) >= MIN_ENVIRONMENT_SECRET]

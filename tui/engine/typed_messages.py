@@ -55,7 +55,7 @@ class TypedMessages:
         if not self._tasks and not command_name(text) and not references(text):
             self._say(text)
         else:
-            self._last = self._tasks.start(self._send(text, self._last))
+            self._last = self._tasks.start(self._try_to_send(text, self._last))
 
     async def wait(self) -> None:
         """Wait until all messages have been sent or come back."""
@@ -63,6 +63,13 @@ class TypedMessages:
 
     async def aclose(self) -> None:
         await self._tasks.aclose()
+
+    async def _try_to_send(self, text: str, before: asyncio.Task[None] | None) -> None:
+        try:
+            await self._send(text, before)
+        except Exception as error:
+            self._return(text, f"The message failed unexpectedly ({type(error).__name__}).")
+            raise
 
     async def _send(self, text: str, before: asyncio.Task[None] | None) -> None:
         if before is not None:

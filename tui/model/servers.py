@@ -44,6 +44,18 @@ TRANSITIONS: Final[Mapping[ServerStatus, frozenset[ServerStatus]]] = {
 }
 """The allowed next statuses of each status."""
 
+
+def advance(current: ServerStatus, following: ServerStatus) -> ServerStatus:
+    """Return `following`.
+
+    Raises:
+        RuntimeError: If it cannot follow the current status; only a bug raises it.
+    """
+    if following not in TRANSITIONS[current]:
+        raise RuntimeError(f"{following.value} cannot follow {current.value}")
+    return following
+
+
 SETTLED: Final = frozenset(
     {
         _S.INVALID,

@@ -11,6 +11,7 @@ from tui.model.chat import (
     Entry,
     EntryId,
     ModelText,
+    Severity,
     Thought,
     ToolCall,
     ToolCallStatus,
@@ -44,6 +45,22 @@ def reduce(state: AppState, event: e.Event) -> AppState:
     """Return the state after `event`; the same object if nothing changed."""
     after = _reduce(state, event)
     return state if after == state else after
+
+
+def after_fault(state: AppState, event: e.Event, error: Exception) -> AppState:
+    """Return the state after an event that could not be applied.
+
+    A notice says so, and a turn that has ended does not seem to run on.
+    """
+    text = f"Something that happened could not be shown ({type(error).__name__})."
+    notice = e.Notice(Severity.ERROR, text, "See the log for details.")
+    notices = (*state.notices, notice)[-MAX_NOTICES:]
+    state = replace(state, notices=notices, notice_count=state.notice_count + 1)
+    if isinstance(event, e.TurnFinished) and event.conversation in state.conversations:
+        ended = replace(state.conversations[event.conversation], turn=None)
+        conversations = {**state.conversations, event.conversation: ended}
+        state = replace(state, conversations=MappingProxyType(conversations))
+    return state
 
 
 def _reduce(state: AppState, event: e.Event) -> AppState:

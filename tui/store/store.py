@@ -1,7 +1,8 @@
 """The store: holds the current snapshot, applies events, and notifies listeners."""
 
+import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui.store.state import AppState
 
@@ -10,6 +11,8 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 
 Listener = Callable[[AppState], None]
 Unsubscribe = Callable[[], None]
+
+_log: Final = logging.getLogger(__name__)
 
 
 class Store:
@@ -30,9 +33,13 @@ class Store:
         A listener may dispatch: all listeners then get the newer snapshot, and the older one is
         skipped for those that did not get it yet, so that no listener sees an older state last.
         """
-        from tui.store.reducer import reduce  # noqa: PLC0415 - there is no event before the first frame
+        from tui.store.reducer import after_fault, reduce  # noqa: PLC0415 - there is no event before the first frame
 
-        state = reduce(self._state, event)
+        try:
+            state = reduce(self._state, event)
+        except Exception as error:  # noqa: BLE001 - the other events must be shown
+            _log.exception("%s could not be shown", type(event).__name__)
+            state = after_fault(self._state, event, error)
         if state is self._state:
             return
         self._state = state

@@ -3,6 +3,7 @@
 import asyncio
 import difflib
 import json
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -30,6 +31,8 @@ from tui.model.chat import EntryId, Progress, ToolCall, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
 from tui.model.servers import ServerId
 from tui.text import clip, sanitize, sanitize_line
+
+_log: Final = logging.getLogger(__name__)
 
 MAX_SUGGESTIONS: Final = 3
 """Most names suggested for an unknown tool."""
@@ -266,6 +269,7 @@ class CallRunner:
         except ToolCallError as error:
             result = _failed(sanitize(str(error)))
         except Exception as error:  # noqa: BLE001 - one broken call must not end the turn
+            _log.exception("a call failed")
             result = _failed(f"The call failed unexpectedly ({type(error).__name__}).")
         seconds = time.monotonic() - started
         step_call.result = result

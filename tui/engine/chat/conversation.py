@@ -2,17 +2,26 @@
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 from typing import Final
 
 from tui.engine.chat.backends.backend import ModelBackend
 from tui.engine.chat.turn import Message, Turn, TurnContext
-from tui.model.chat import Severity
-from tui.model.events import ConversationCleared, Notice, NoticeRaised, QueueChanged
+from tui.model.chat import NO_TURN, Severity, TurnOutcome
+from tui.model.events import (
+    ConversationCleared,
+    Notice,
+    NoticeRaised,
+    QueueChanged,
+    TurnFinished,
+)
 from tui.text import sanitize_line
 
 MAX_QUEUED: Final = 20
 """Most messages queued behind the running turn."""
+
+_log: Final = logging.getLogger(__name__)
 
 CLOSE_PATIENCE: Final = 5.0
 """Seconds a backend may take to close."""
@@ -58,7 +67,10 @@ class Conversation:
                 while self._queue:
                     message = self._queue.popleft()
                     self._publish_queue()
-                    await self._run_turn(message)
+                    try:
+                        await self._run_turn(message)
+                    except Exception as error:  # noqa: BLE001 - the next message may go well
+                        self._say_broken(message, error)
                     await self._take_over()
                 self._idle.set()
         finally:
@@ -138,6 +150,14 @@ class Conversation:
             self._turn_task = self._turn = None
             if self._is_clear_due:
                 self._clear_now()
+
+    def _say_broken(self, message: Message, error: Exception) -> None:
+        """Tell of a turn that ended because of an error outside its steps."""
+        _log.exception("a turn broke down")
+        text = f"The turn failed unexpectedly ({type(error).__name__})."
+        advice = "See the log for details. Send the message again."
+        self._publish(NoticeRaised(Notice(Severity.ERROR, text, advice)))
+        self._publish(TurnFinished(NO_TURN, TurnOutcome.FAILED, message.unsent))
 
     def _publish_queue(self) -> None:
         self._publish(QueueChanged(len(self._queue)))

@@ -21,8 +21,8 @@ MAX_SHOWN: Final = 2_000
 
 _SECRET_NAME: Final = re.compile(
     r"""token|secret|passw|passphrase|credential|bearer|cookie|api-?_?key|access-?_?key
-    |private-?_?key
-    |(?:^|[^a-z])(?:key|auth|authorization|pat|pwd|pass|sig|signature|session)(?:[^a-z]|$)""",
+    |private-?_?key|connection-?_?string
+    |(?:^|[^a-z])(?:key|auth|authorization|pat|pwd|pass|sig|signature|session|dsn)(?:[^a-z]|$)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _SECRET_SHAPE: Final = re.compile(

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tui.engine.bus import Publish
 from tui.engine.desk import Desk
+from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
     JsonObject,
@@ -152,6 +153,7 @@ class ClientContext:
         max_result_size: Characters of text in one result that go to the model.
         gives_instructions: Whether the model gets what servers say about themselves.
         max_tools: Most tools that the model is offered.
+        redactor: Masks the secrets of the run.
         takes_call: Returns whether a call with exactly these arguments was allowed, and uses
             that permission up. By default no call runs.
     """
@@ -172,4 +174,5 @@ class ClientContext:
     max_result_size: int = DEFAULT_RESULT_SIZE
     gives_instructions: bool = True
     max_tools: int = DEFAULT_MAX_TOOLS
+    redactor: Redactor = field(default_factory=Redactor)
     takes_call: Callable[[OfferedTool, JsonObject], bool] = lambda _tool, _arguments: False

@@ -43,3 +43,16 @@ class SignInError(ServerError):
 
 class SessionLostError(ServerError):
     """A server no longer knows the session; it did not run the request."""
+
+
+def internal_error(error: Exception) -> ServerError:
+    """Return the words for an error that nobody foresaw; they may hold secrets."""
+    words = "; ".join(f"{type(leaf).__name__}: {leaf}" for leaf in leaves(error))
+    return ServerError(words, "See the log for details.")
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    """Return the exceptions of nested groups."""
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for nested in error.exceptions for leaf in leaves(nested)]
+    return [error]

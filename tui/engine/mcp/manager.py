@@ -336,7 +336,7 @@ class ServerManager:
         return await asyncio.shield(self._importing)
 
     def _add(self, definition: ServerDefinition) -> Supervisor:
-        log = ServerLog(definition.id, self._publish, definition.secrets)
+        log = ServerLog(definition.id, self._publish, definition.secrets, self._context.redactor)
         supervisor = Supervisor(
             definition,
             self._connect,
@@ -374,7 +374,6 @@ class ServerManager:
         """Run a supervisor once the one it replaces has ended."""
         if predecessors:
             await asyncio.wait(predecessors)
-        await self._context.visibility.prepare(supervisor.definition)
         await supervisor.run()
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from tui.engine.bus import Publish
+from tui.engine.logs.redaction import Redactor
 from tui.engine.logs.secret_names import masked_text, secrets_in_lines
 from tui.model.chat import Severity
 from tui.model.events import LogLine, ServerLogged
@@ -44,12 +45,20 @@ class ServerLog:
         server: Whose log it is.
         publish: Takes `ServerLogged`, at most twenty a second.
         secrets: Values that are masked in every line.
+        redactor: Masks all other secrets of the run.
     """
 
-    def __init__(self, server: ServerId, publish: Publish, secrets: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        server: ServerId,
+        publish: Publish,
+        secrets: Iterable[str] = (),
+        redactor: Redactor | None = None,
+    ) -> None:
         self._server = server
         self._publish = publish
         self._secrets = secrets_in_lines(secrets)
+        self._redactor = redactor or Redactor()
         self._stderr: deque[bytes] = deque(maxlen=MAX_LOG_LINES)
         self._pending: deque[tuple[float, str, Severity, bytes | str, str]] = deque(
             maxlen=MAX_BATCH
@@ -78,12 +87,13 @@ class ServerLog:
         return tuple(reversed(newest_first))
 
     def mask(self, text: str) -> str:
-        return masked_text(text, self._secrets)
+        return self._redactor.redact_known(masked_text(text, self._secrets))
 
     def mask_failure(self, failure: Failure) -> Failure:
-        """Return a failure with the server's secrets masked."""
+        """Return a failure with secrets masked, and what looks like one in its reason."""
         tail = tuple(map(self.mask, failure.stderr_tail))
-        return Failure(self.mask(failure.reason), self.mask(failure.advice), tail)
+        reason = self._redactor.redact(self.mask(failure.reason))
+        return Failure(reason, self.mask(failure.advice), tail)
 
     def flush(self) -> None:
         """Publish the pending lines."""

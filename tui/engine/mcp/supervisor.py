@@ -13,18 +13,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.errors import ServerError, SignInError
+from tui.engine.mcp.errors import ServerError, SignInError, internal_error
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Severity
-from tui.model.servers import (
-    SETTLED,
-    TRANSITIONS,
-    Failure,
-    ServerId,
-    ServerInfo,
-    ServerStatus,
-)
+from tui.model.servers import SETTLED, Failure, ServerId, ServerInfo, ServerStatus, advance
 from tui.text import sanitize_line
 
 if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
@@ -32,21 +25,6 @@ if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
 
 Connect: TypeAlias = "Callable[[ServerDefinition, ServerLog, ClientContext], Connection]"
 """Makes a connection that is not open yet. Opening it raises `ServerError` or any SDK error."""
-
-
-class IllegalTransition(Exception):  # noqa: N818  # it names the event; only a bug raises it
-    """A server was about to move to a status that cannot follow its current one."""
-
-
-def advance(current: ServerStatus, following: ServerStatus) -> ServerStatus:
-    """Return `following`.
-
-    Raises:
-        IllegalTransition: If `tui.model.servers.TRANSITIONS` does not allow it.
-    """
-    if following not in TRANSITIONS[current]:
-        raise IllegalTransition(f"{following.value} cannot follow {current.value}")
-    return following
 
 
 MAX_CAUSE: Final = 60
@@ -206,7 +184,29 @@ class Supervisor:
             self._attempt.kill()
 
     async def run(self) -> None:
-        """Supervise until `close` is called. Cancelling it ends the server too."""
+        """Supervise until `close` is called. Cancelling it ends the server too.
+
+        An error in here makes the server a failed one, until the user starts it again.
+        """
+        while True:
+            try:
+                return await self._supervise()
+            except Exception as error:
+                logger.exception("a server's supervisor broke down")
+                self._break_down(error)
+            if self._closing:
+                return
+            self._wake.clear()
+            await self._wake.wait()
+
+    def _break_down(self, error: Exception) -> None:
+        self.status, self.live, self.retry_at = _S.FAILED, None, None
+        self.failure = self._log.mask_failure(internal_error(error).as_failure())
+        with suppress(Exception):  # it may be the fault
+            self._on_status(self)
+
+    async def _supervise(self) -> None:
+        await self._context.visibility.prepare(self.definition)
         while True:
             self._wake.clear()
             if self.status in {_S.STARTING, _S.STOPPING}:
@@ -248,7 +248,7 @@ class Supervisor:
         except Exception as caught:  # noqa: BLE001 - the other servers must go on
             trace = "".join(traceback.format_exception(caught))
             logger.warning("a server's connection broke: %s", self._log.mask(trace))
-            error = ServerError(f"{type(caught).__name__}: {caught}")
+            error = internal_error(caught)
         finally:
             self._attempt = None
             self._deadline = None
@@ -292,7 +292,7 @@ class Supervisor:
         for wait in waits:
             wait.add_done_callback(lambda _: self._wake.set())
         following = asyncio.create_task(live.follow(self._on_offer), name=f"follow {self.id}")
-        following.add_done_callback(_report)
+        following.add_done_callback(self._report)
         try:
             while not live.ended.is_set() and not self._must_stop():
                 if live.outdated.is_set():
@@ -388,8 +388,8 @@ class Supervisor:
         self._has_settled = self._has_settled or status in _TRIED
         self._on_status(self)
 
-
-def _report(task: asyncio.Task[None]) -> None:
-    """Log why the task that follows changes ended."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        logger.warning("a server's changes are no longer followed", exc_info=error)
+    def _report(self, task: asyncio.Task[None]) -> None:
+        """Tell why the task that follows changes ended."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.warning("a server's changes are no longer followed", exc_info=error)
+            self.remark("its changes are no longer followed; restart it to see them")

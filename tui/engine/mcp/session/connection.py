@@ -26,7 +26,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.catalog.results import convert_result, text_size
 from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.errors import ServerError, internal_error, leaves
 from tui.engine.mcp.schema.validate import check_value
 from tui.engine.mcp.server_log import ServerLog, json_text
 from tui.engine.mcp.session import sdk_patches
@@ -312,7 +312,7 @@ class Connection:
 
     async def _explain(self, error: Exception) -> ServerError:
         """Return the reason why connecting failed."""
-        causes = _leaves(error)
+        causes = leaves(error)
         for cause in causes:
             if isinstance(cause, ServerError):
                 return cause
@@ -334,7 +334,7 @@ class Connection:
                 )
             if isinstance(cause, RuntimeError):  # no revision of the protocol in common
                 return ServerError(str(cause), permanent=True)
-        return ServerError("; ".join(f"{type(cause).__name__}: {cause}" for cause in causes))
+        return internal_error(error)
 
     async def _on_message(self, message: object) -> None:
         self._list_changes.on_message(message)
@@ -389,10 +389,3 @@ def _server_info(client: Client) -> ServerInfo:
         completions=declared.completions is not None,
         subscriptions=declared.resources is not None and bool(declared.resources.subscribe),
     )
-
-
-def _leaves(error: BaseException) -> list[BaseException]:
-    """Return the exceptions of nested groups."""
-    if isinstance(error, BaseExceptionGroup):
-        return [leaf for nested in error.exceptions for leaf in _leaves(nested)]
-    return [error]

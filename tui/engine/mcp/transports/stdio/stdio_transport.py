@@ -6,6 +6,7 @@ process behind.
 """
 
 import asyncio
+import logging
 import signal
 from contextlib import suppress
 from typing import Final
@@ -27,6 +28,8 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
 )
 from tui.engine.mcp.transports.stdio.process import EXIT_DRAIN, Launch, ServerProcess
 from tui.engine.mcp.transports.stdio.zygote import Zygote
+
+_log: Final = logging.getLogger(__name__)
 
 DELIVERY_GRACE: Final = 0.08
 """Seconds to deliver the last messages of a dead server."""
@@ -113,6 +116,9 @@ class StdioTransport:
             except FloodError as error:
                 self._flood = error
                 process.give_up(error.reason)
+            except Exception as error:  # noqa: BLE001 - or nobody would learn that it is deaf
+                _log.exception("a server's output could not be read")
+                process.give_up(f"could not be read ({type(error).__name__})")
 
     async def _write(
         self, process: ServerProcess, from_session: FromSession, to_session: ToSession
