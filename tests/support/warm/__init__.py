@@ -25,6 +25,8 @@ _HERE = Path(__file__).parent
 @cache
 def python() -> str:
     """Give the path of the executable; the first call starts this run's zygote."""
+    if sys.platform != "linux":
+        return sys.executable
     folder = Path(tempfile.mkdtemp(prefix="warm-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     launcher = folder / "python"
