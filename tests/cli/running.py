@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import anyio
 from anyio.abc import Process
 
 from tests.fakes.gemini import KEY, FakeGemini
+from tests.support import warm
 from tests.support.waiting import PATIENCE
 from tui.engine.demo import notes_server as notes_server_file
 
@@ -41,7 +41,7 @@ async def run(
     """Run the command to its end."""
     with anyio.fail_after(PATIENCE):
         completed = await anyio.run_process(
-            [sys.executable, "-m", "tui", *arguments],
+            [warm.python(), "-m", "tui", *arguments],
             input=stdin,
             stdin=None if stdin is not None else subprocess.DEVNULL,
             check=False,
@@ -65,7 +65,7 @@ def write_settings(settings: dict[str, Any]) -> None:
 
 def notes_server() -> dict[str, Any]:
     return {
-        "command": sys.executable,
+        "command": warm.python(),
         "args": ["-P", notes_server_file.__file__],
         "env": {"GEMDECK_NOTES_DB": str(Path.home() / "notes.db")},
     }

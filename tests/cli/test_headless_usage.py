@@ -12,6 +12,7 @@ import pytest
 from tests.cli.running import environment, finish, run
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
+from tests.support import warm
 from tests.support.slow_keyring import SLOW_KEYRING
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
@@ -97,7 +98,7 @@ async def test_a_state_folder_that_cannot_be_used_is_told_in_one_line(tmp_path: 
 async def test_a_slow_pipe_is_waited_for_with_a_word(gemini: FakeGemini) -> None:
     gemini.steps = [[Say("A list.")]]
     process = await anyio.open_process(
-        [sys.executable, "-m", "tui", "-p", "what is this?"],
+        [warm.python(), "-m", "tui", "-p", "what is this?"],
         stderr=subprocess.PIPE,
         env=environment(gemini),
     )

@@ -10,6 +10,7 @@ from typing import Final
 import psutil
 import pytest
 
+from tests.support import warm
 from tests.support.terminal import Terminal, processes_of
 
 MODES: Final = (b"1049", b"1000", b"1003", b"1006", b"1004", b"2004")
@@ -28,7 +29,7 @@ def deck(tmp_path: Path) -> Deck:
     workspace.mkdir()
 
     def start(columns: int = 120, rows: int = 36) -> Terminal:
-        command = [sys.executable, "-m", "tui", "--demo"]
+        command = warm.deck("--demo")
         return Terminal(command, columns=columns, rows=rows, cwd=workspace)
 
     return start
@@ -147,7 +148,7 @@ def test_a_sentence_typed_before_the_first_frame_is_sent(deck: Deck) -> None:
 def test_without_a_key_nothing_opens_and_the_first_words_say_how_to_enter_one(
     tmp_path: Path,
 ) -> None:
-    with Terminal([sys.executable, "-m", "tui"], columns=80, rows=24, cwd=tmp_path) as terminal:
+    with Terminal(warm.deck(), columns=80, rows=24, cwd=tmp_path) as terminal:
         terminal.wait_for("F9 enters one")
         wait_until_ready(terminal)
         say(terminal, "list my notes")
@@ -167,7 +168,7 @@ def test_settings_are_edited_in_the_users_editor_and_count_at_once(
     editor.chmod(0o700)
     monkeypatch.setenv("EDITOR", str(editor))
     monkeypatch.setenv("GEMINI_API_KEY", "no-key-that-anybody-has")
-    with Terminal([sys.executable, "-m", "tui"], columns=80, rows=24, cwd=tmp_path) as terminal:
+    with Terminal(warm.deck(), columns=80, rows=24, cwd=tmp_path) as terminal:
         terminal.wait_for("There are no servers yet")
         terminal.press("f2")
         terminal.wait_for("start the two servers of the demo")

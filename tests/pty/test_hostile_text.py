@@ -17,6 +17,7 @@ from tests.conftest import World
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Action, Call, Fail, Say, Think
 from tests.pty.hostile_server import HOSTILE
+from tests.support import warm
 from tests.support.terminal import Terminal, escape_kinds
 from tui.ui.questions.arming import KEY_REPEAT_SECONDS
 
@@ -123,7 +124,7 @@ def test_D01_D02_D03_D17_what_a_server_offers_sends_the_terminal_only_text(
     for mode, name in (("harmless", "evil"), ("hostile", "evil[/x]\x1b]0;owned\x07\u202e")):
         entry = {"command": sys.executable, "args": [str(HOSTILE_SERVER), mode]}
         write(world.home / ".gemini" / "settings.json", {"mcpServers": {name: entry}})
-        with Terminal([sys.executable, "-m", "tui", "--demo"], cwd=tmp_path) as terminal:
+        with Terminal(warm.deck("--demo"), cwd=tmp_path) as terminal:
             visit_what_a_server_offers(terminal)
             recorded[mode] = Recorded(terminal.raw)
     assert_harmless(recorded["hostile"], recorded["harmless"])

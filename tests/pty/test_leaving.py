@@ -13,6 +13,7 @@ import pytest
 
 from tests import servers
 from tests.conftest import World
+from tests.support import warm
 from tests.support.slow_keyring import SLOW_KEYRING
 from tests.support.terminal import Terminal, processes_of
 
@@ -31,7 +32,7 @@ def test_a_second_signal_leaves_no_stubborn_server(
 ) -> None:
     entry = {"command": sys.executable, "args": [str(STUBBORN), "ignore_term", "ignore_eof"]}
     write_settings(world, {"mcpServers": {"stubborn": entry}})
-    with Terminal([sys.executable, "-m", "tui", "--demo"], cwd=tmp_path) as terminal:
+    with Terminal(warm.deck("--demo"), cwd=tmp_path) as terminal:
         terminal.wait_for("servers 3/3")
         found = terminal.descendants()
         assert len(found) == processes_of(3)

@@ -1,7 +1,6 @@
 """The question about a folder, and what each answer to it comes to."""
 
 import json
-import sys
 
 import anyio
 import pytest
@@ -10,6 +9,7 @@ from tests.conftest import World
 from tests.fakes.gemini import KEY
 from tests.security.listener import listening
 from tests.security.opened import Place, opened, place
+from tests.support import warm
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.engine import Engine, EngineOptions
@@ -237,7 +237,7 @@ async def headless(place: Place, *arguments: str) -> str:
     """Run ``gemdeck -p`` in the folder with the demo; give what it says on standard error."""
     with anyio.fail_after(60):
         done = await anyio.run_process(
-            [sys.executable, "-m", "tui", "-p", "hello", "--demo", *arguments],
+            [warm.python(), "-m", "tui", "-p", "hello", "--demo", *arguments],
             cwd=place.folder,
             check=False,
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import warm
 from tests.support.terminal import Terminal
 
 DEMO = (sys.executable, "-m", "tui", "--demo")
@@ -16,7 +17,7 @@ RESIZES = 60
 
 def test_D14_a_storm_of_resizes_neither_ends_the_app_nor_leaves_it_torn(tmp_path: Path) -> None:
     sizes = random.Random(14)
-    with Terminal(DEMO, cwd=tmp_path) as terminal:
+    with Terminal(warm.deck("--demo"), cwd=tmp_path) as terminal:
         terminal.wait_for("servers 2/2")
         for _ in range(RESIZES):
             terminal.resize(sizes.randint(1, 200), sizes.randint(1, 60))
@@ -42,7 +43,7 @@ def test_D14_a_storm_of_resizes_neither_ends_the_app_nor_leaves_it_torn(tmp_path
 def test_D19_an_odd_terminal_gets_the_deck_or_a_word(
     environment: Mapping[str, str], tmp_path: Path
 ) -> None:
-    with Terminal(DEMO, cwd=tmp_path, env=environment) as terminal:
+    with Terminal(warm.deck("--demo"), cwd=tmp_path, env=environment) as terminal:
         screen = terminal.wait_for("servers 2/2")
         assert "Traceback" not in screen
         terminal.press("ctrl+q")

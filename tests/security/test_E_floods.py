@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import warm
 from tests.support.terminal import Terminal
 from tests.support.waiting import eventually
 from tests.unit.engine.mcp.support import running, script
@@ -61,7 +62,7 @@ def log(events: list[Event]) -> list[str]:
 
 def test_E25_the_question_says_how_many_wait(home: Path, tmp_path: Path) -> None:
     write_settings(home, tmp_path / "record", "forms")
-    with Terminal([sys.executable, "-m", "tui", "--demo"], cwd=tmp_path) as terminal:
+    with Terminal(warm.deck("--demo"), cwd=tmp_path) as terminal:
         terminal.wait_for("A server asks for input")
         terminal.wait_for(f"1 of {1 + MAX_WAITING}")
         terminal.press("ctrl+q")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support import warm
 from tests.support.terminal import Terminal
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.paths import state_dir
@@ -177,7 +178,7 @@ def test_J05_the_screen_comes_up_over_a_deep_line(
     write: Callable[[str, bytes], None], tmp_path: Path
 ) -> None:
     write("messages.jsonl", CONTENTS["deep lists"] + b'\n"still here"\n')
-    with Terminal([sys.executable, "-m", "tui", "--demo"], cwd=tmp_path) as terminal:
+    with Terminal(warm.deck("--demo"), cwd=tmp_path) as terminal:
         terminal.wait_for("servers")
         terminal.press("up")
         terminal.wait_for("> still here")

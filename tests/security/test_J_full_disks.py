@@ -2,13 +2,13 @@
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.security.test_J_disks import IS_ROOT, fill, mounted
+from tests.support import warm
 from tests.support.terminal import Terminal
 from tests.support.waiting import eventually
 from tui.engine.engine import Engine, EngineOptions
@@ -116,7 +116,7 @@ async def test_J04_at_the_latest_on_leaving_so_that_nothing_asks_again(
 
 
 def test_J04_a_sent_message_is_kept_until_there_is_room(make_room: Room, folder: Path) -> None:
-    with Terminal([sys.executable, "-m", "tui", "--demo"], cwd=folder.parent) as terminal:
+    with Terminal(warm.deck("--demo"), cwd=folder.parent) as terminal:
         terminal.wait_for("servers 1/2")
         terminal.type("hello disk")
         terminal.wait_for("> hello disk")

@@ -22,6 +22,7 @@ SLOW: Final = tuple(
         *("benchmarks", "cli", "conformance", "pty", "real", "security", "snapshots", "ui"),
         "architecture/test_imports.py",
         "support/test_checks.py",
+        "support/test_warm.py",
         "unit/engine/chat",
         "unit/engine/consent/test_records.py",
         "unit/engine/demo/test_imports.py",

@@ -27,6 +27,9 @@ FD_TOLERANCE: Final = 4
 MAX_SCANNED_BYTES: Final = 8_000_000
 """Longest part of one file that is searched for a secret."""
 
+KEPT: Final[set[int]] = set()
+"""Processes that serve the whole run; what they start for a test has to end with it."""
+
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _POLL: Final = 0.02
 
@@ -41,7 +44,11 @@ def child_processes() -> set[psutil.Process]:
     """List the living descendants of this process; what only waits to be reaped is dead."""
     if not _may_have_children():
         return set()
-    return {child for child in psutil.Process().children(recursive=True) if _is_alive(child)}
+    return {
+        child
+        for child in psutil.Process().children(recursive=True)
+        if child.pid not in KEPT and _is_alive(child)
+    }
 
 
 def surviving_processes(before: set[psutil.Process]) -> list[psutil.Process]:
@@ -120,8 +127,10 @@ def files_with_secret(folder: Path) -> list[Path]:
 
 def _may_have_children() -> bool:
     """Answer in microseconds where the kernel tells, because it is asked after every test."""
-    lists = list(Path("/proc/self/task").glob("*/children"))
-    return not lists or any(_read_or_nothing(path) for path in lists)
+    parents = ["self", *map(str, KEPT)]
+    lists = [path for parent in parents for path in Path("/proc", parent).glob("task/*/children")]
+    found = {int(pid) for path in lists for pid in _read_or_nothing(path).split()}
+    return not lists or not found <= KEPT
 
 
 def _read_or_nothing(path: Path) -> str:

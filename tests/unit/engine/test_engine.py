@@ -32,6 +32,8 @@ from tui.model.events import (
     TurnFinished,
 )
 
+pytestmark = pytest.mark.usefixtures("warm_python")
+
 
 @asynccontextmanager
 async def started(folder: Path) -> AsyncIterator[tuple[Engine, list[Event]]]:

@@ -3,13 +3,13 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 import tui.engine
+from tests.support import warm
 from tui.engine import api
 
 README: Final = Path(tui.__file__).with_name("README.md")
@@ -20,8 +20,9 @@ def test_the_example_lists_calls_and_runs_a_turn(tmp_path: Path) -> None:
     found = re.search(r"```python\n(.*?)```", section, re.DOTALL)
     assert found is not None
     env = {**os.environ, "GEMDECK_NOTES_DB": str(tmp_path / "notes.db")}
+    (tmp_path / "example.py").write_text(found[1], "utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", found[1]],
+        [warm.python(), "example.py"],
         cwd=tmp_path,
         env=env,
         capture_output=True,

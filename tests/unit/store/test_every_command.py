@@ -1,7 +1,6 @@
 """Every command of the store, carried out by a real engine."""
 
 import json
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from tests.fakes.commands import COMMAND_NAMES
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Say
 from tests.security.decks import Deck, Script, Turncoat, calling, deck, tool
+from tests.support import warm
 from tests.unit.engine.mcp.support import eventually
 from tui.model.chat import BackendKind, ModelText, UserMessage
 from tui.model.consent import Choice, Decision, GrantScope
@@ -77,7 +77,7 @@ async def running(
     turncoats: Sequence[Turncoat] = (),
 ) -> AsyncIterator[Running]:
     """Run an engine for one case, and see that it used the commands that it names."""
-    asking = {"command": sys.executable, "args": [str(Path(servers.__file__).parent / "asking.py")]}
+    asking = {"command": warm.python(), "args": [str(Path(servers.__file__).parent / "asking.py")]}
     own = {server.name: server.entry for server in turncoats} or {"asking": asking}
     async with (
         FakeGemini(script or [[Say("hi")]]) as fake,

@@ -26,6 +26,8 @@ from tui.engine.demo.demo_servers import NOTES_DB_VARIABLE, demo_definitions, no
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import Origin, Transport
 
+pytestmark = pytest.mark.usefixtures("warm_python")
+
 LIMIT = 15
 """Seconds within which anything a test waits for must have happened."""
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import psutil
 
 from tests import servers
+from tests.support import leaks, warm
 from tests.support.waiting import eventually as eventually  # noqa: PLC0414 - found here, too
 from tui.engine.late import import_connection
 from tui.engine.mcp.backoff import RetryPolicy
@@ -32,6 +33,10 @@ HASTY = RetryPolicy(first_delay=0.01, least_delay=0.01, most_delay=0.05)
 """A policy under which nobody waits long for a retry."""
 
 FOLDER = Path(servers.__file__).parent
+
+OF_THE_SDK = frozenset({"asking", "decoy", "growing", "sample"})
+"""The servers that are written with the SDK, which takes a second to import."""
+
 E_ = TypeVar("E_", bound=Event)
 
 
@@ -47,7 +52,7 @@ def script(
         id=ServerId(server or name),
         origin=Origin.USER,
         transport=Transport.STDIO,
-        command=sys.executable,
+        command=warm.python() if name in OF_THE_SDK else sys.executable,
         args=(str(FOLDER / f"{name}.py"), *arguments),
         env=env or {},
         **more,
@@ -102,7 +107,8 @@ def children(
     found = []
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            if child.status() != psutil.STATUS_ZOMBIE and which(child):
+            lives = child.status() != psutil.STATUS_ZOMBIE
+            if lives and child.pid not in leaks.KEPT and which(child):
                 found.append(child)
     return found
 

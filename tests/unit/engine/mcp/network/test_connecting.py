@@ -1,7 +1,6 @@
 """Servers of the SDK and from npm over HTTP and SSE: connected, listed and called."""
 
 import asyncio
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -10,6 +9,7 @@ import pytest
 
 from tests.servers.sample import server as sample
 from tests.servers.web import Exchange, RawServer, free_port, process, serving
+from tests.support import warm
 from tests.support.node import node_server
 from tests.unit.engine.mcp.network.support import WEB, connected, define, outcome
 from tests.unit.engine.mcp.support import FOLDER, HASTY, call, eventually, running
@@ -22,7 +22,7 @@ from tui.model.servers import ServerStatus as S
 @asynccontextmanager
 async def sample_process(kind: str) -> AsyncIterator[str]:
     """Run the sample server in a process of its own, over ``http`` or ``sse``."""
-    async with process(sys.executable, str(FOLDER / "sample.py"), kind, "{port}") as (base, _):
+    async with process(warm.python(), str(FOLDER / "sample.py"), kind, "{port}") as (base, _):
         yield base
 
 

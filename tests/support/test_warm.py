@@ -1,0 +1,78 @@
+"""A program that starts warm cannot tell, and neither can who started it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import psutil
+import pytest
+
+from tests.support import warm
+
+TELLING: Final = """
+import json, os, sys
+seen = [__name__, sys.argv[1:], os.getcwd(), dict(os.environ), sys.stdin.read()]
+print(json.dumps(seen))
+print("it failed", file=sys.stderr)
+sys.exit(7)
+"""
+
+WAITING: Final = """
+import os, time
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write two programs to the working folder."""
+    (tmp_path / "telling.py").write_text(TELLING)
+    (tmp_path / "waiting.py").write_text(WAITING)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize("words", [["telling.py"], ["-m", "telling"], ["-P", "telling.py"]])
+def test_a_program_runs_as_from_the_real_python(words: list[str]) -> None:
+    cold, started_warm = (
+        subprocess.run(
+            [python, *words, "a b", "", "-x"],
+            input="in\n",
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"HOME": os.environ["HOME"], "NAME": "a=b\nc", "LANG": "C.UTF-8"},
+        )
+        for python in (sys.executable, warm.python())
+    )
+    assert json.loads(cold.stdout)[1] == ["a b", "", "-x"]
+    assert (started_warm.returncode, started_warm.stdout, started_warm.stderr) == (
+        7,
+        cold.stdout,
+        "it failed\n",
+    )
+
+
+@pytest.mark.usefixtures("programs")
+def test_a_program_ends_with_its_launcher() -> None:
+    command = [warm.python(), "waiting.py"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as launcher:
+        assert launcher.stdout is not None
+        program = psutil.Process(int(launcher.stdout.readline()))
+        launcher.terminate()
+        assert launcher.wait() == -signal.SIGTERM
+        program.wait(10)
+
+
+@pytest.mark.usefixtures("programs")
+def test_a_launcher_ends_with_its_program() -> None:
+    command = [warm.python(), "waiting.py"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as launcher:
+        assert launcher.stdout is not None
+        psutil.Process(int(launcher.stdout.readline())).kill()
+        assert launcher.wait() == -signal.SIGKILL
