@@ -121,6 +121,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.ConversationCleared(),
         e.RequestRaised(confirmation(RequestId("request-2"))),
         e.RequestSettled(REQUEST),
+        e.RequestsQueued(3),
         e.ResourceRead(SERVER, "notes://all", ResourceContent("buy milk", "text/plain")),
         e.SubscriptionChanged(SERVER, "notes://all", subscribed=True),
         e.ArgumentCompleted("token-1", ("home", "hello")),
