@@ -214,6 +214,10 @@ def create_gemini_backend(
     is_vertex = access.kind is BackendKind.VERTEX
     if not secret and not is_vertex:
         raise ModelError("There is no API key.", advice=KEY_ADVICE)
+    if access.base_url and not _is_address(access.base_url):
+        raise ModelError(
+            "The service's address is not valid.", advice="Correct GOOGLE_GEMINI_BASE_URL."
+        )
     if is_vertex and api_version == "v1beta":
         api_version = "v1beta1"
     http = _open_http(idle_timeout)
@@ -235,6 +239,14 @@ def create_gemini_backend(
     backend = GeminiBackend(client, http, context, thoughts=thoughts)
     backend.warm_up()
     return backend
+
+
+def _is_address(address: str) -> bool:
+    try:
+        url = httpx2.URL(address)
+    except (ValueError, httpx2.InvalidURL):
+        return False
+    return url.scheme in {"http", "https"} and bool(url.host)
 
 
 def _open_http(idle_timeout: float) -> httpx2.AsyncClient:

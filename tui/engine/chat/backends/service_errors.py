@@ -1,6 +1,9 @@
 """Translate exceptions of google-genai and its HTTP client into `ModelError` with advice."""
 
+import os
 import re
+import socket
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,6 +14,7 @@ from google.genai import errors as genai_errors
 
 from tui.engine.chat.backends.backend import ModelError
 from tui.engine.chat.backends.gemini_http import MAX_STEP_BYTES, BodyTooLongError
+from tui.engine.mcp.transports.http.http_errors import CERTIFICATE_ADVICE, telling_cause
 from tui.model.chat import BackendKind
 from tui.text import sanitize_line
 
@@ -286,7 +290,18 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
         case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
             return _unreachable(f"{where} did not answer in time.")
         case httpx2.ConnectError():
-            return _unreachable(f"{where} cannot be reached: {context.clean(error)}")
+            return _from_connect(error, where, context)
+        case httpx2.ProxyError():
+            return ModelError(
+                f"The proxy refused the connection to {where}: {context.clean(error)}",
+                advice="Check HTTP_PROXY, HTTPS_PROXY and NO_PROXY, with the sign-in they hold.",
+                retryable=True,
+            )
+        case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
+            return ModelError(
+                f"{where} cannot be asked: its address or the key is not valid.",
+                advice="Correct GOOGLE_GEMINI_BASE_URL, or the key.",
+            )
         case httpx2.TimeoutException():
             return ModelError(
                 f"The model sent nothing for {context.idle_timeout:.0f} s.",
@@ -303,6 +318,28 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
             return _unreachable(
                 f"The connection to {where} failed ({type(error).__name__}): {context.clean(error)}"
             )
+
+
+def _from_connect(error: Exception, where: str, context: RequestContext) -> ModelError:
+    match telling_cause(error):
+        case ssl.SSLCertVerificationError() as cause:
+            return ModelError(
+                f"{where} has a certificate that cannot be trusted: {cause.verify_message}.",
+                advice=f"A proxy may stand in between. {CERTIFICATE_ADVICE}",
+            )
+        case ssl.SSLError():
+            return ModelError(
+                f"{where} does not speak TLS as it should.",
+                advice="Check whether GOOGLE_GEMINI_BASE_URL or the proxy should begin with "
+                "http:// rather than https://.",
+            )
+        case socket.gaierror():
+            return _unreachable(f"{where} cannot be reached: there is no such host.")
+        case ConnectionRefusedError():
+            return _unreachable(f"{where} cannot be reached: nothing listens there.")
+        case OSError(errno=int() as number):
+            return _unreachable(f"{where} cannot be reached: {os.strerror(number)}.")
+    return _unreachable(f"{where} cannot be reached: {context.clean(error)}")
 
 
 def _unreachable(message: str) -> ModelError:

@@ -24,6 +24,11 @@ _USE_HEADERS: Final = (
     "Signing in is not supported by this version yet; until then put a token into `headers` in "
     'the settings, such as "Authorization": "Bearer …".'
 )
+CERTIFICATE_ADVICE: Final = (
+    "Connections are never made without a valid certificate. One of a private authority is "
+    "accepted if SSL_CERT_FILE names that authority."
+)
+_NAMED: Final = (ssl.SSLError, socket.gaierror, ConnectionRefusedError)
 _CHECK_NETWORK: Final = "Check the address, the network and the proxy settings."
 _LATER: Final = "The server or a proxy in front of it is at fault; try again later."
 
@@ -169,31 +174,35 @@ def _unreachable(reason: str, advice: str, *, permanent: bool = False) -> Exchan
 def _no_connection(error: Exception, url: httpx2.URL) -> ExchangeError:
     """Return the reason why no connection was made."""
     place = f"{url.host}:{url.port or (443 if url.scheme == 'https' else 80)}"
-    causes = list(_causes(error))
-    for cause in causes:
-        match cause:
-            case ssl.SSLCertVerificationError():
-                return _unreachable(
-                    f"has a certificate that cannot be trusted: {cause.verify_message}",
-                    "Connections are never made without a valid certificate. One of a private "
-                    "authority is accepted if SSL_CERT_FILE names that authority.",
-                    permanent=True,
-                )
-            case ssl.SSLError():
-                return _unreachable(
-                    f"does not speak TLS as it should at {place}",
-                    "Check whether `url` should begin with http:// rather than https://.",
-                )
-            case socket.gaierror():
-                reason = f"was not found: there is no host {url.host}"
-                return _unreachable(reason, "Check the name in `url`, and the network.")
-            case ConnectionRefusedError():
-                reason = f"refused the connection: nothing listens at {place}"
-                return _unreachable(reason, "Check that it runs, and its port in `url`.")
-    for cause in causes:
-        if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
-            return _unreachable(f"cannot be reached: {os.strerror(cause.errno)}", _CHECK_NETWORK)
+    match telling_cause(error):
+        case ssl.SSLCertVerificationError() as cause:
+            return _unreachable(
+                f"has a certificate that cannot be trusted: {cause.verify_message}",
+                CERTIFICATE_ADVICE,
+                permanent=True,
+            )
+        case ssl.SSLError():
+            return _unreachable(
+                f"does not speak TLS as it should at {place}",
+                "Check whether `url` should begin with http:// rather than https://.",
+            )
+        case socket.gaierror():
+            reason = f"was not found: there is no host {url.host}"
+            return _unreachable(reason, "Check the name in `url`, and the network.")
+        case ConnectionRefusedError():
+            reason = f"refused the connection: nothing listens at {place}"
+            return _unreachable(reason, "Check that it runs, and its port in `url`.")
+        case OSError(errno=int() as number):
+            return _unreachable(f"cannot be reached: {os.strerror(number)}", _CHECK_NETWORK)
     return _unreachable(f"cannot be reached at {place}", _CHECK_NETWORK)
+
+
+def telling_cause(error: BaseException) -> OSError | None:
+    """Return the cause of a failed connection that tells most, if one does."""
+    causes = [cause for cause in _causes(error) if isinstance(cause, OSError)]
+    named = [cause for cause in causes if isinstance(cause, _NAMED)]
+    numbered = [cause for cause in causes if cause.errno is not None and cause.errno > 0]
+    return next(iter(named + numbered), None)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
