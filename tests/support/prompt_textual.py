@@ -8,6 +8,7 @@ import pytest
 import textual.app
 import textual.pilot
 from textual.css import stylesheet
+from textual.css.model import RuleSet
 
 from tests.support import idle
 from tests.support.style_cache import parse_once, tokenize_once
@@ -24,6 +25,7 @@ def prompt_textual() -> Iterator[None]:
         monkeypatch.setattr(textual.pilot, "wait_for_idle", idle.wait_for_idle)
         monkeypatch.setattr(stylesheet, "tokenize_values", tokenize_once)
         monkeypatch.setattr(stylesheet, "parse", parse_once)
+        monkeypatch.setattr(RuleSet, "__hash__", object.__hash__)
         yield
 
 
