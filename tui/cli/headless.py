@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tui.cli.exit_codes import ExitCode
+from tui.cli.output import output_problem, prepare_output, say, write_out
 from tui.engine.consent.tool_patterns import unmatched
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
@@ -58,13 +59,21 @@ def run_headless(
         as_json: Whether to print one JSON object instead of the answer's text.
         debug: Whether to write verbose logs.
     """
+    if problem := output_problem():
+        say(f"{problem}, so nothing was run.")
+        return ExitCode.ERROR
     session = _Session(options, prepare_process(verbose=debug), as_json)
+    if warning := prepare_output():
+        session.warn(warning)
     try:
         piped = read_piped_input(session.warn)
         prompt = "\n\n".join(part for part in (piped, prompt.strip()) if part)
         if not prompt:
             return session.refuse("no prompt given", "Use -p TEXT.", ExitCode.NO_INPUT)
         return asyncio.run(session.answer(prompt))
+    except IsADirectoryError:
+        advice = "Give a file or a pipe, or </dev/null."
+        return session.refuse("standard input is a folder", advice, ExitCode.NO_INPUT)
     except (KeyboardInterrupt, asyncio.CancelledError):
         session.outcome = TurnOutcome.CANCELLED
         return session.refuse("cancelled before the turn started", "", ExitCode.CANCELLED)
@@ -139,7 +148,9 @@ class _Session:
                 self.warn(_words(notice))
             case ServerStatusChanged(server, ServerStatus.FAILED, failure) if self.is_out:
                 self.warn(f"server {server} failed: {failure.reason if failure else 'unknown'}")
-            case TurnPhaseChanged(phase=TurnPhase.SERVERS) if sys.stderr.isatty():
+            case TurnPhaseChanged(phase=TurnPhase.SERVERS) if (
+                sys.stderr is not None and sys.stderr.isatty()
+            ):
                 asyncio.get_running_loop().call_later(PATIENCE, self._say_waiting)
             case TurnPhaseChanged(phase=phase) if phase is not TurnPhase.SERVERS:
                 self._name_missing()
@@ -157,23 +168,23 @@ class _Session:
         """Tell whoever watches what the turn waits for; it is no warning."""
         turn = self.store.state.conversation.turn
         if turn is not None and turn.phase is TurnPhase.SERVERS:
-            _say(f"{waiting_text(self.store.state)}; --wait sets for how long")
+            say(f"{waiting_text(self.store.state)}; --wait sets for how long")
 
     def warn(self, text: str) -> None:
         """Write a warning to standard error, and keep it for the result."""
         self.warnings.append(text)
-        _say(text)
+        say(text)
 
     def refuse(self, text: str, advice: str, code: ExitCode) -> ExitCode:
         """Report why no turn is run, and return the exit code."""
         notice = Notice(_E, text, advice)
-        _say(_words(notice))
+        say(_words(notice))
         return self._end_early(notice, code)
 
     def _end_early(self, error: Notice, code: ExitCode) -> ExitCode:
         """Print the result of a run without a turn."""
         if self.as_json:
-            _print_json(self._result("", error, []))
+            self._write(self._json("", error, []))
         return code
 
     def _print_result(self) -> None:
@@ -182,12 +193,22 @@ class _Session:
         errors = [e for e in transcript if isinstance(e, ChatNotice) and e.severity is _E]
         if self.as_json:
             calls = [e for e in transcript if isinstance(e, ToolCall)]
-            _print_json(self._result(answer, self._error(errors), calls))
+            self._write(self._json(answer, self._error(errors), calls))
             return
         for notice in errors:
             self.warn(_words(notice))
         if answer:
-            print(answer)  # noqa: T201
+            self._write(answer)
+
+    def _write(self, text: str) -> None:
+        """Write the result, or say that it is lost."""
+        if problem := write_out(text):
+            self.outcome = TurnOutcome.FAILED
+            say(problem)
+
+    def _json(self, answer: str, error: ChatNotice | Notice | None, calls: list[ToolCall]) -> str:
+        """Return the result in ASCII, so that it cannot control a terminal."""
+        return json.dumps(self._result(answer, error, calls), ensure_ascii=True, indent=2)
 
     def _error(self, errors: list[ChatNotice]) -> ChatNotice | Notice | None:
         """Return why the turn was not completed."""
@@ -255,12 +276,17 @@ def read_piped_input(warn: Callable[[str], None]) -> str:
 
     Args:
         warn: Called if the input was cut.
+
+    Raises:
+        IsADirectoryError: If it is a folder.
     """
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return ""
     try:
         data = _read(sys.stdin.fileno())
-    except (OSError, ValueError):  # a folder or a closed descriptor
+    except IsADirectoryError:
+        raise
+    except (OSError, ValueError):  # a closed descriptor
         return ""
     if len(data) > MAX_INPUT:
         warn(f"standard input was cut off at {MAX_INPUT // 1024 // 1024} MiB")
@@ -276,7 +302,7 @@ def _read(descriptor: int) -> bytes:
         left = None if is_told else max(0.0, deadline - time.monotonic())
         if not _is_ready(descriptor, left):
             is_told = True
-            _say("reading standard input; press Ctrl+C to stop")
+            say("reading standard input; press Ctrl+C to stop")
             continue
         piece = os.read(descriptor, _PIECE)
         if not piece:
@@ -304,12 +330,3 @@ def _why_missing(view: ServerView) -> str:
 
 def _words(notice: Notice | ChatNotice) -> str:
     return " ".join(part for part in (notice.text, notice.advice) if part)
-
-
-def _say(text: str) -> None:
-    print(f"gemdeck: {text}", file=sys.stderr)  # noqa: T201 - the command's own output
-
-
-def _print_json(result: dict[str, Any]) -> None:
-    """Print the result in ASCII, so that it cannot control a terminal."""
-    print(json.dumps(result, ensure_ascii=True, indent=2))  # noqa: T201

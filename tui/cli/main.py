@@ -10,6 +10,7 @@ import click
 
 from tui import __version__
 from tui.cli.exit_codes import ExitCode
+from tui.cli.output import say
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.options import EngineOptions
 from tui.model.settings_rules import MAX_WAIT, check_model_name
@@ -43,17 +44,24 @@ def _check_state_folder() -> None:
         log_dir()
     except OSError as error:
         place = sanitize_line(str(error.filename or ""))
-        click.echo(
-            f"gemdeck: the state folder cannot be used: {place}: {error.strerror}. "
-            "Set GEMDECK_HOME to a writable folder.",
-            err=True,
-        )
+        reason = f"the state folder cannot be used: {place}: {error.strerror}."
+        say(f"{reason} Set GEMDECK_HOME to a writable folder.")
+        sys.exit(ExitCode.ERROR)
+
+
+def _opened_folder() -> Path:
+    """Return the working folder; exit with an error message if it is gone."""
+    try:
+        return Path.cwd()
+    except OSError as error:
+        reason = f"the folder you are in cannot be opened: {error.strerror}."
+        say(f"{reason} Change to another one (cd).")
         sys.exit(ExitCode.ERROR)
 
 
 def _prepare_terminal() -> None:
     """Prepare for the screen; exit with an error message if there is no terminal."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
         click.echo("gemdeck needs a terminal; use -p TEXT to run without one.", err=True)
         sys.exit(ExitCode.NO_INPUT)
     # Textual reads it on import. Its default of 100 ms makes Esc feel slow.
@@ -122,9 +130,10 @@ def main(  # noqa: PLR0913 - one for each option
     Reads mcpServers from .gemini/settings.json in your home and in this folder. Without a key
     in GEMINI_API_KEY, GOOGLE_API_KEY or the keyring it starts an offline demo.
     """
+    folder = _opened_folder()
     _check_state_folder()
     options = EngineOptions(
-        Path.cwd(),
+        folder,
         demo=demo,
         model=model,
         server_patience=wait,
@@ -132,7 +141,7 @@ def main(  # noqa: PLR0913 - one for each option
         allows_all=yolo,
     )
     if debug:
-        click.echo(f"gemdeck: the log is {sanitize_line(str(log_dir() / LOG_NAME))}", err=True)
+        say(f"the log is {sanitize_line(str(log_dir() / LOG_NAME))}")
     # each branch imports what it needs: a headless run must not load Textual
     if prompt is not None:
         from tui.cli.headless import run_headless  # noqa: PLC0415

@@ -191,7 +191,7 @@ class Supervisor:
         while True:
             try:
                 return await self._supervise()
-            except Exception as error:
+            except Exception as error:  # the user must learn of it, and can start it again
                 logger.exception("a server's supervisor broke down")
                 self._break_down(error)
             if self._closing:

@@ -1,0 +1,76 @@
+"""Standard output: looked at before anything runs, and written at the end."""
+
+import os
+import select
+import stat
+import sys
+from contextlib import suppress
+from typing import Final
+
+FULL: Final = (1, 7)
+"""The device numbers of ``/dev/full``."""
+
+
+def output_problem() -> str:
+    """Return why nothing could be written to standard output, or an empty string."""
+    if sys.stdout is None or sys.stdout.closed:
+        return "standard output is closed"
+    if sys.platform == "win32":
+        return ""
+    try:
+        descriptor = sys.stdout.fileno()
+        status = os.fstat(descriptor)
+    except (OSError, ValueError):  # a stream without a descriptor, as in tests
+        return ""
+    if stat.S_ISREG(status.st_mode) and _is_full(descriptor):
+        return "standard output is a file on a full disk"
+    if stat.S_ISCHR(status.st_mode) and _numbers(status) == FULL:
+        return "standard output takes nothing: no space is left on the device"
+    if stat.S_ISFIFO(status.st_mode) and _has_no_reader(descriptor):
+        return "nobody reads standard output"
+    return ""
+
+
+def prepare_output() -> str:
+    """Let characters be escaped that standard output cannot take; return a warning if so."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    with suppress(AttributeError):  # a stream of another kind
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # the suppression
+    try:
+        "…漢".encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return f"standard output takes {encoding} only; other characters are escaped"
+    return ""
+
+
+def write_out(text: str) -> str:
+    """Write a text to standard output; return why it could not be written."""
+    try:
+        print(text, flush=True)  # noqa: T201 - the command's own output
+    except OSError as error:
+        # what is left in the buffer would fail once more when the process ends
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return f"the answer could not be written: {error.strerror}"
+    return ""
+
+
+def say(text: str) -> None:
+    """Write a message to standard error, if that takes it."""
+    with suppress(OSError, ValueError):
+        print(f"gemdeck: {text}", file=sys.stderr, flush=True)  # noqa: T201 - ditto
+
+
+def _is_full(descriptor: int) -> bool:
+    disk = os.fstatvfs(descriptor)
+    return disk.f_blocks > 0 and disk.f_bavail == 0
+
+
+def _numbers(status: os.stat_result) -> tuple[int, int]:
+    return os.major(status.st_rdev), os.minor(status.st_rdev)
+
+
+def _has_no_reader(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
