@@ -354,7 +354,8 @@ def test_a_stored_text_that_is_no_key_is_an_error_that_does_not_quote_it(tmp_pat
 
 
 def test_a_file_that_cannot_be_written_is_an_error_with_advice(tmp_path: Path) -> None:
-    store = file_store(tmp_path / "no such folder" / "credentials.json")
+    (tmp_path / "no folder").touch()
+    store = file_store(tmp_path / "no folder" / "credentials.json")
     with pytest.raises(CredentialError, match="cannot be written") as caught:
         store.set(KEY)
     assert "folder" in caught.value.advice

@@ -107,7 +107,8 @@ async def test_a_server_whose_name_looks_like_another_one_is_remarked() -> None:
 
 async def test_a_question_says_where_nothing_can_be_saved(tmp_path: Path) -> None:
     problems: list[str] = []
-    file = StateFile(tmp_path / "missing" / "grants.json", version=1, on_problem=problems.append)
+    (tmp_path / "no folder").touch()
+    file = StateFile(tmp_path / "no folder" / "grants.json", version=1, on_problem=problems.append)
     asked = Asked(GrantBook(file))
     first_call, _ = await asked.ask(make_tool("go"))
     await eventually(lambda: len(asked.questions) == 1)
