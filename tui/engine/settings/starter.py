@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 import tui
+from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.settings.sources.locations import FILE_NAME, FOLDER_NAME
 
 SAMPLE: Final = "settings.sample.json"
@@ -22,6 +23,7 @@ STARTER: Final = """\
 
 _MARK: Final = '"mcpServers"'
 _MAX_READ: Final = 1_000_000
+"""Bytes of the largest file in which the line is looked for."""
 
 
 def begin_settings(home: Path) -> tuple[Path, int]:
@@ -40,8 +42,10 @@ def begin_settings(home: Path) -> tuple[Path, int]:
             file.write(STARTER)
     except FileExistsError:
         pass
-    with path.open(encoding="utf-8", errors="replace") as file:
-        lines = file.read(_MAX_READ).splitlines()
+    try:
+        lines = read_regular(path, _MAX_READ).decode("utf-8", "replace").splitlines()
+    except UnfitFileError:  # the editor will say what it is
+        lines = []
     return path, next((n for n, line in enumerate(lines, 2) if _MARK in line), 1)
 
 
