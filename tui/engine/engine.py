@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -17,7 +18,8 @@ from tui.engine.chat.calls import CallRunner
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import History
-from tui.engine.chat.turn import Message, TurnContext
+from tui.engine.chat.message import Message, MessageError, give_back
+from tui.engine.chat.turn import TurnContext
 from tui.engine.consent.consent import TurnRecord
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.consent.folder_trust.trust_questions import (
@@ -113,9 +115,9 @@ class Engine:
             enablement=self._enablement,
         )
         self._first_starts = FirstStarts(self.servers)
-        self.features = FeatureCommands(self.servers, self._context, publish, self._send_message)
+        self.features = FeatureCommands(self.servers, self._context, publish)
         self._first: Reading | None = None
-        self._typed = TypedMessages(self.servers, self.features, self._send_message, publish)
+        self._typed = TypedMessages(self.servers)
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
         self._answers = Answers()
@@ -149,7 +151,6 @@ class Engine:
         self._stack.push_async_callback(self._trust.aclose)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
-        self._stack.push_async_callback(self._typed.aclose)
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -331,19 +332,32 @@ class Engine:
 
     # Conversations.
 
-    def send(self, text: str, conversation: ConversationId = MAIN) -> None:
-        """Send a message; it waits while a turn runs, and fails at once without a model."""
-        if conversation in self._conversations:
-            self._typed.send(text)
-        else:
-            self.models.return_unsent(text, conversation)
+    def send(self, text: str, *, data: str = "") -> None:
+        """Send what the user typed; it waits while a turn runs, and comes back without a model.
 
-    def _send_message(self, message: Message) -> None:
-        """Send a message whose form for the model differs from the shown one."""
+        A prompt after ``/`` and resources after ``@server:`` come from the servers. `data` goes
+        along as a text in which such names count for nothing.
+        """
+        if not text.strip() and not data.strip():
+            return
+        try:
+            self._send(self._typed.read(text, data))
+        except MessageError as error:
+            give_back(self._publish, text, error)
+
+    def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
+        self._send(self._typed.prompt(server, prompt, arguments))
+
+    def send_resource(self, server: ServerId, uri: str, text: str) -> None:
+        """Send a text with a resource."""
+        self._send(self._typed.resource(server, uri, text))
+
+    def _send(self, message: Message) -> None:
         if (found := self._conversations.get(MAIN)) is not None:
-            found.send_message(message)
+            found.send(message)
         else:
-            self.models.return_unsent(message.unsent, MAIN)
+            error = MessageError("Not sent, because there is no model.", "Choose a model first.")
+            give_back(self._publish, message.text, error)
 
     def cancel_turn(self, conversation: ConversationId = MAIN) -> None:
         """Stop the running turn, down to the wire."""
@@ -357,7 +371,6 @@ class Engine:
 
     async def wait_idle(self, conversation: ConversationId = MAIN) -> None:
         """Wait until every message sent has been answered."""
-        await self._typed.wait()
         if (found := self._conversations.get(conversation)) is not None:
             await found.wait_idle()
 

@@ -140,10 +140,19 @@ class TurnStarted(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class TurnPhaseChanged(ConversationEvent):
-    """The phase of the running turn changed."""
+    """The phase of the running turn changed; `server` is asked for a part of the message."""
 
     turn: TurnId
     phase: TurnPhase
+    server: ServerId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageExpanded(ConversationEvent):
+    """Servers added to the user's message what it named; `text` is the whole of it."""
+
+    entry: EntryId
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,14 +248,18 @@ class ChatNoticeAdded(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished(ConversationEvent):
-    """The turn ended. `unsent` is the user's text that the model never answered.
-
-    `turn` is `NO_TURN` if none could begin.
-    """
+    """The turn ended. `unsent` is the user's text that the model never answered."""
 
     turn: TurnId
     outcome: TurnOutcome
     unsent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReturned(ConversationEvent):
+    """A message was not sent and returns to the user."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +368,7 @@ ConversationEvents = (
     QueueChanged
     | TurnStarted
     | TurnPhaseChanged
+    | MessageExpanded
     | TextStreamed
     | ThoughtStreamed
     | EntryCompleted
@@ -364,6 +378,7 @@ ConversationEvents = (
     | UsageReported
     | ChatNoticeAdded
     | TurnFinished
+    | MessageReturned
     | ConversationCleared
 )
 

@@ -2,68 +2,197 @@
 
 import difflib
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
-from tui.model.catalog import PromptArgument
+from tui.model.catalog import Catalog, PromptArgument, PromptView
+from tui.model.servers import ServerId
+from tui.model.uri_templates import UriTemplateError, parse_template
 
-_COMMAND = re.compile(r"/([A-Za-z0-9_.:-]+)")
-_REFERENCE = re.compile(r"(?:^|(?<=\s))@([^\s:]+):(\S+)")
-_PUNCTUATION = ".,;:!?)]}'\""
+MAX_COMPARED: Final = 2_000
+"""Names that `nearest` compares, and templates that `find_resource` does."""
+
+MAX_LIKE: Final = 200
+"""Longest name that `nearest` compares, in characters."""
+
+_PUNCTUATION: Final = ".,;:!?'\""
+_BRACKETS: Final = {")": "(", "]": "[", "}": "{", ">": "<"}
+_ESCAPED: Final = re.compile(r'\\(["\\])')
+_WORD: Final = re.compile(
+    r"""
+    (?: --(?P<name>[^\s=]+)= )?
+    (?: "(?P<double> (?: \\. | [^"\\] )*+ )" (?!\S)
+      | '(?P<single> [^']*+ )' (?!\S)
+      | (?P<plain> \S+ )
+      | (?<==) )               # nothing after --name=
+    \s*
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedPrompt:
+    """A prompt with what was typed after its name.
+
+    Attributes:
+        server: The server that offers it.
+        prompt: The prompt.
+        values: Its arguments.
+        rest: What no argument takes; it goes along as text.
+    """
+
+    server: ServerId
+    prompt: PromptView
+    values: Mapping[str, str]
+    rest: str
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The required arguments that have no value."""
+        required = (argument.name for argument in self.prompt.arguments if argument.required)
+        return tuple(name for name in required if not self.values.get(name))
+
+
+def find_prompt(text: str, catalogs: Iterable[tuple[ServerId, Catalog]]) -> TypedPrompt | None:
+    """Return the prompt that a message names after ``/``; of several names the longest counts."""
+    text = text.strip()
+    if not text.startswith("/") or _is_comment(text):
+        return None
+    named = [
+        (server, prompt)
+        for server, catalog in catalogs
+        for prompt in catalog.prompts
+        if text.startswith(prompt.name, 1)
+        and not text[1 + len(prompt.name) : 2 + len(prompt.name)].strip()
+    ]
+    if not named:
+        return None
+    server, prompt = max(named, key=lambda one: len(one[1].name))
+    values, rest = _read_arguments(text[1 + len(prompt.name) :].strip(), prompt.arguments)
+    return TypedPrompt(server, prompt, values, rest)
 
 
 def command_name(text: str) -> str:
-    """Return the name after ``/`` in a message of one line, or an empty string.
+    """Return the name after ``/`` in a message's first word, or an empty string.
 
     ``//``, ``/*`` and paths such as ``/etc/hosts`` are no commands.
     """
-    words = text.split()
-    if not words or "\n" in text.strip():
-        return ""
-    match = _COMMAND.fullmatch(words[0])
-    return match[1] if match else ""
+    word = next(iter(text.split(maxsplit=1)), "")
+    is_command = word.startswith("/") and "/" not in word[1:] and not _is_comment(word)
+    return word[1:] if is_command else ""
+
+
+def typed_command(prompt: str, values: Mapping[str, str]) -> str:
+    """Return the message that sends a prompt with these arguments."""
+    words = [f"/{prompt}"]
+    for name, value in values.items():
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        words.append(f'--{name}="{escaped}"')
+    return " ".join(words)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the known name that is most like one, or an empty string."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1)), "")
+    compared = [one for one in islice(known, MAX_COMPARED) if len(one) <= MAX_LIKE]
+    return next(iter(difflib.get_close_matches(name[:MAX_LIKE], compared, n=1)), "")
 
 
-def typed_arguments(text: str, arguments: Sequence[PromptArgument]) -> Mapping[str, str]:
-    """Read the arguments after a prompt's name: ``--name=value``, others in declared order.
+def references(text: str, catalogs: Mapping[ServerId, Catalog]) -> list[tuple[ServerId, str]]:
+    """Return each ``@server:uri`` of these servers, once, with the punctuation that follows it."""
+    ids = "|".join(re.escape(server) for server in sorted(catalogs, key=len, reverse=True))
+    found = re.finditer(rf"(?<![^\s(\[{{<\"'])@({ids}):(?=\S)", text) if ids else ()
+    return list(
+        dict.fromkeys(
+            (ServerId(one[1]), _reference_at(one.end(), text, catalogs[ServerId(one[1])]))
+            for one in found
+        )
+    )
 
-    Quotes keep words together. Words left over belong to the last argument.
+
+def find_resource(uri: str, catalog: Catalog) -> str:
+    """Return the URI of the resource that a reference names, or an empty string.
+
+    The reference may be followed by the punctuation of its sentence, and may leave out the scheme
+    of a listed resource, as in ``//path``.
     """
-    names = [argument.name for argument in arguments]
+    trimmed = _without_punctuation(uri)
+    listed = [resource.uri for resource in catalog.resources]
+    for wanted in (uri, trimmed):
+        for one in listed:
+            if one == wanted or (wanted.startswith("//") and one.partition(":")[2] == wanted):
+                return one
+    return trimmed if _fits_template(trimmed, catalog) else ""
+
+
+def _reference_at(start: int, text: str, catalog: Catalog) -> str:
+    """Return the URI that starts in a text: a listed one with blanks, or one up to a blank."""
+    spaced = (resource.uri for resource in catalog.resources if " " in resource.uri)
+    listed = max((uri for uri in spaced if text.startswith(uri, start)), key=len, default="")
+    return listed or text[start:].split(maxsplit=1)[0]
+
+
+def _is_comment(text: str) -> bool:
+    return text.startswith(("//", "/*"))
+
+
+def _read_arguments(
+    text: str, arguments: Sequence[PromptArgument]
+) -> tuple[Mapping[str, str], str]:
+    """Read ``--name=value``, and other words in declared order; return also what no argument takes.
+
+    Quotes around a word or value keep blanks together. Several words for the last argument are
+    its value as they were typed.
+    """
+    names = {argument.name for argument in arguments}
     values: dict[str, str] = {}
-    rest: list[str] = []
-    for word in _words(text)[1:]:
-        name, equals, value = word.removeprefix("--").partition("=")
-        if word.startswith("--") and equals and name in names:
-            values[name] = value
-        else:
-            rest.append(word)
-    free = [name for name in names if name not in values]
-    for index, name in enumerate(free[: len(rest)]):
-        is_last = index == len(free) - 1
-        values[name] = " ".join(rest[index:]) if is_last else rest[index]
-    return values
+
+    def take(word: re.Match[str]) -> str:
+        if word["name"] not in names:
+            return word[0]
+        values[word["name"]] = _unquoted(word)
+        return ""
+
+    rest = _WORD.sub(take, text).rstrip() if "--" in text else text
+    free = [argument.name for argument in arguments if argument.name not in values]
+    words = list(islice(_WORD.finditer(rest), len(free) + 1))
+    for name, word in zip(free, words, strict=False):
+        values[name] = word[0].rstrip() if word["name"] else _unquoted(word)
+    if free and len(words) > len(free):
+        values[free[-1]] = rest[words[-2].start() :]
+    return values, "" if free else rest
 
 
-def missing_arguments(
-    values: Mapping[str, str], arguments: Sequence[PromptArgument]
-) -> tuple[str, ...]:
-    """Return the required arguments that have no value."""
-    return tuple(a.name for a in arguments if a.required and not values.get(a.name))
+def _unquoted(word: re.Match[str]) -> str:
+    if word["double"] is not None:
+        return _ESCAPED.sub(r"\1", word["double"])
+    return word["single"] if word["single"] is not None else word["plain"] or ""
 
 
-def references(text: str) -> list[tuple[str, str]]:
-    """Return each ``@server:uri`` in a message, without the punctuation of its sentence."""
-    return [(server, uri.rstrip(_PUNCTUATION) or uri) for server, uri in _REFERENCE.findall(text)]
+def _without_punctuation(uri: str) -> str:
+    """Leave out what ends the sentence: a closing bracket only if it was opened before the URI."""
+    end = len(uri)
+    while end and (
+        uri[end - 1] in _PUNCTUATION
+        or (
+            (opening := _BRACKETS.get(uri[end - 1])) is not None
+            and uri.count(uri[end - 1], 0, end) > uri.count(opening, 0, end)
+        )
+    ):
+        end -= 1
+    return uri[:end]
 
 
-def _words(text: str) -> list[str]:
+def _fits_template(uri: str, catalog: Catalog) -> bool:
+    usable = (template.uri_template for template in catalog.templates if not template.problem)
+    possible = (one for one in usable if uri.startswith(one.partition("{")[0]))
+    return any(_fits(uri, template) for template in islice(possible, MAX_COMPARED))
+
+
+def _fits(uri: str, template: str) -> bool:
     try:
-        return shlex.split(text)
-    except ValueError:  # a quote is open, as in "don't"
-        return text.split()
+        return parse_template(template).matches(uri)
+    except UriTemplateError:
+        return False

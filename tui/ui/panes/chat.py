@@ -12,7 +12,7 @@ from textual.widgets import Static, TextArea
 
 from tui.model.chat import TurnPhase, TurnState
 from tui.model.servers import ServerId
-from tui.model.typed import command_name, missing_arguments, typed_arguments
+from tui.model.typed import find_prompt
 from tui.store.commands import Commands
 from tui.store.selectors import waiting_text
 from tui.store.state import AppState, Unsent
@@ -71,6 +71,7 @@ class ChatPane(Vertical):
         self._bridge = bridge
         self._commands = commands
         self._history = MessageHistory(history)
+        self._returned = 0
 
     def compose(self) -> ComposeResult:
         yield Welcome()
@@ -121,14 +122,12 @@ class ChatPane(Vertical):
 
     def _asks_for_arguments(self, text: str) -> bool:
         """Open the form for a prompt that lacks arguments; return whether it did."""
-        name = command_name(text)
-        for view in self._bridge.state.servers:
-            for prompt in view.catalog.prompts:
-                values = typed_arguments(text, prompt.arguments) if prompt.name == name else {}
-                if prompt.name == name and missing_arguments(values, prompt.arguments):
-                    self.post_message(FillPrompt(view.id, prompt, values, text))
-                    return True
-        return False
+        servers = self._bridge.state.servers
+        found = find_prompt(text, [(view.id, view.catalog) for view in servers])
+        if found is None or found.prompt.problem or found.rest or not found.missing:
+            return False
+        self.post_message(FillPrompt(found.server, found.prompt, found.values, text))
+        return True
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
         self.transcript.go_to_end()
@@ -198,16 +197,20 @@ class ChatPane(Vertical):
         self.transcript.display = not is_empty
         self.transcript.show(transcript)
 
-    def _show_unsent(self, unsent: Unsent | None) -> None:
-        """Restore a message that was not sent without overwriting the draft."""
-        if unsent is None:
+    def _show_unsent(self, unsent: Unsent) -> None:
+        """Restore messages that were not sent without overwriting the draft."""
+        new = unsent.texts[max(0, len(unsent.texts) - (unsent.count - self._returned)) :]
+        self._returned = unsent.count
+        if not new:
             return
         if not self.composer.text.strip():
-            self.composer.replace_all(unsent.text)
+            self.composer.replace_all("\n\n".join(new))
             return
-        self._history.add(unsent.text)
+        for text in new:
+            self._history.add(text)
+        what = "Your last message was" if len(new) == 1 else f"{len(new)} messages were"
         self.notify(
-            "Your last message was not sent. Press Up to get it back.",
+            f"{what} not sent. Press Up to get {'it' if len(new) == 1 else 'them'} back.",
             severity="warning",
             markup=False,
         )

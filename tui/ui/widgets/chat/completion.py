@@ -73,7 +73,7 @@ def complete(before_cursor: str, servers: Sequence[ServerView]) -> CompletionLis
 def _prompts(servers: Sequence[ServerView]) -> Iterator[Completion]:
     for server in _ready(servers):
         for prompt in server.catalog.prompts:
-            if prompt.problem:
+            if prompt.problem or prompt.name.startswith(("/", "*")):  # no command when typed
                 continue
             wants = " ".join(
                 f"--{argument.name}" if argument.required else f"[--{argument.name}]"
