@@ -1,9 +1,9 @@
-"""A server without any SDK that offers prompts and resources; the file that is its argument says which.
+"""A server without any SDK that offers prompts and resources.
 
-It holds a JSON object: ``prompts`` (names to argument names; ``!`` after one makes it required),
-``resources`` and ``templates`` (URIs), ``silent`` (names and URIs that are never answered),
-``record`` (a file that takes every message, one a line) and ``gate`` (a file without which it does
-not start). A prompt says what it got; a resource says its URI.
+Its argument is the path of a JSON object: ``prompts`` (names to argument names; ``!`` after one
+makes it required), ``resources`` and ``templates`` (URIs), ``silent`` (names and URIs that are
+never answered), ``record`` (a file that takes every message, one a line) and ``gate`` (a file
+without which it does not start). A prompt says what it got; a resource says its URI.
 """
 
 import json

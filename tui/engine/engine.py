@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -74,6 +73,7 @@ class Engine:
     Attributes:
         servers: The servers; theirs are the commands to start and stop them.
         features: The commands on what servers offer beside tools.
+        messages: Takes what the user sends, prompts and resources of servers included.
         desk: Takes the user's answers.
         models: Takes the user's choice of a model.
     """
@@ -117,7 +117,7 @@ class Engine:
         self._first_starts = FirstStarts(self.servers)
         self.features = FeatureCommands(self.servers, self._context, publish)
         self._first: Reading | None = None
-        self._typed = TypedMessages(self.servers)
+        self.messages = TypedMessages(self.servers, self._send, publish)
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
         self._answers = Answers()
@@ -335,22 +335,9 @@ class Engine:
     def send(self, text: str, *, data: str = "") -> None:
         """Send what the user typed; it waits while a turn runs, and comes back without a model.
 
-        A prompt after ``/`` and resources after ``@server:`` come from the servers. `data` goes
-        along as a text in which such names count for nothing.
+        Names in `data`, which goes along as a text, count for nothing.
         """
-        if not text.strip() and not data.strip():
-            return
-        try:
-            self._send(self._typed.read(text, data))
-        except MessageError as error:
-            give_back(self._publish, text, error)
-
-    def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
-        self._send(self._typed.prompt(server, prompt, arguments))
-
-    def send_resource(self, server: ServerId, uri: str, text: str) -> None:
-        """Send a text with a resource."""
-        self._send(self._typed.resource(server, uri, text))
+        self.messages.send(text, data)
 
     def _send(self, message: Message) -> None:
         if (found := self._conversations.get(MAIN)) is not None:

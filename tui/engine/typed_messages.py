@@ -1,10 +1,11 @@
-"""Makes messages of what the user typed; prompts and resources in them come from servers."""
+"""Sends what the user typed; prompts and resources in them come from servers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from tui.engine.chat.message import Message, MessageContent, MessageError
+from tui.engine.bus import Publish
+from tui.engine.chat.message import Message, MessageContent, MessageError, give_back
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
@@ -32,42 +33,48 @@ _Resources = Sequence[tuple[ServerId, str]]
 
 
 class TypedMessages:
-    """Makes messages; what they name is fetched once their turn has come.
+    """Sends messages; what they name is fetched once their turn has come.
 
     Args:
         servers: The servers.
+        send: Sends a message to the model.
+        publish: Takes messages that come back to the user.
     """
 
-    def __init__(self, servers: ServerManager) -> None:
+    def __init__(
+        self, servers: ServerManager, send: Callable[[Message], None], publish: Publish
+    ) -> None:
         self._servers = servers
+        self._deliver = send
+        self._publish = publish
 
-    def read(self, text: str, data: str = "") -> Message:
-        """Return the message for what the user typed.
+    def send(self, text: str, data: str = "") -> None:
+        """Send what the user typed, or give it back if it names what is not there.
+
+        While servers are starting, that is decided in its turn.
 
         Args:
             text: What was typed.
             data: A text that goes along; names in it count for nothing.
-
-        Raises:
-            MessageError: If it names what is not there, and no starting server may bring it.
         """
+        if not _joined(data, text).strip():
+            return
         try:
-            is_plain = self._named(text) is None
-        except MessageError:
-            if not self._servers.waiting_for():
-                raise
-            is_plain = False
-        return Message(_joined(data, text)) if is_plain else self._later(text, data)
+            is_plain = not self._servers.waiting_for() and self._named(text) is None
+        except MessageError as error:
+            give_back(self._publish, text, error)
+        else:
+            self._deliver(Message(_joined(data, text)) if is_plain else self._later(text, data))
 
-    def prompt(self, server: ServerId, prompt: str, values: Mapping[str, str]) -> Message:
+    def send_prompt(self, server: ServerId, prompt: str, values: Mapping[str, str]) -> None:
         typed = TypedPrompt(server, PromptView(prompt), values, "")
         text = typed_command(prompt, values)
-        return Message(text, partial(self._render, typed, text, ""))
+        self._deliver(Message(text, partial(self._render, typed, text, "")))
 
-    def resource(self, server: ServerId, uri: str, words: str) -> Message:
-        """Return a message with a resource."""
+    def send_resource(self, server: ServerId, uri: str, words: str) -> None:
+        """Send a text with a resource."""
         text = f"{words} @{server}:{uri}".strip()
-        return Message(text, partial(self._read, [(server, uri)], words))
+        self._deliver(Message(text, partial(self._read, [(server, uri)], words)))
 
     def _later(self, text: str, data: str) -> Message:
         """Return a message of which it is decided in its turn what it names."""

@@ -203,15 +203,9 @@ class ToolCallChanged(ConversationEvent):
 class ToolCallDecided:
     """A call was allowed or denied, or the question about it was withdrawn.
 
-    Attributes:
-        call: Its entry.
-        server: The server that would run it.
-        fingerprint: The server's fingerprint.
-        tool: The tool's name.
-        definition: The hash of the tool's definition.
-        arguments: The arguments, as canonical JSON.
-        decision: ``allow``, ``deny`` or ``withdrawn``.
-        source: The reason, such as ``you: once`` or a settings file.
+    `fingerprint` is the server's, `definition` the hash of the tool's definition; `arguments` are
+    canonical JSON. `decision` is ``allow``, ``deny`` or ``withdrawn``, and `source` the reason,
+    such as ``you: once`` or a settings file.
     """
 
     call: EntryId
@@ -342,12 +336,9 @@ class GrantsChanged:
 class ToolRuleChanged:
     """The user revoked a rule, or accepted or refused a changed tool.
 
-    Attributes:
-        server: The server's name as shown.
-        fingerprint: The server's fingerprint.
-        tool: The tool's name as shown; ``*`` for all tools of the server.
-        definition: The hash of the tool's definition, if any.
-        decision: ``revoke``, ``accept change`` or ``refuse change``.
+    `server` and `tool` are names as shown, ``*`` all tools of the server; `definition` is the hash
+    of the tool's definition, if any. `decision` is ``revoke``, ``accept change`` or
+    ``refuse change``.
     """
 
     server: str

@@ -97,14 +97,14 @@ class Commands:
         self._do(lambda engine: engine.revoke_grant(grant))
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
-        self._do(lambda engine: engine.send_prompt(server, prompt, arguments))
+        self._do(lambda engine: engine.messages.send_prompt(server, prompt, arguments))
 
     def read_resource(self, server: ServerId, uri: str) -> None:
         """Read a resource for the user; it arrives as `ResourceRead`."""
         self._do(lambda engine: engine.features.read_resource(server, uri))
 
     def send_resource(self, server: ServerId, uri: str, text: str) -> None:
-        self._do(lambda engine: engine.send_resource(server, uri, text))
+        self._do(lambda engine: engine.messages.send_resource(server, uri, text))
 
     def subscribe_resource(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         self._do(lambda engine: engine.features.subscribe(server, uri, subscribed=subscribed))

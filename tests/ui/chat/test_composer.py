@@ -1,12 +1,16 @@
 """Writing and sending: Enter, lines, history, pasting, completion, queueing, Esc."""
 
+from dataclasses import replace
+
 from textual import events
 
-from tests.ui.harness import ChatApp, until
+from tests.ui.harness import ChatApp, screen_lines, until
 from tui.model import events as e
 from tui.model.catalog import Catalog, PromptView, ResourceView
-from tui.model.chat import TurnId, TurnOutcome
+from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase
 from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transport
+from tui.model.typed import find_prompt
+from tui.ui.widgets.chat.completion import complete
 from tui.ui.widgets.chat.composer import MAX_MESSAGE
 from tui.ui.widgets.chat.history import HistoryStorage
 
@@ -188,6 +192,62 @@ async def test_an_undelivered_message_comes_back_into_an_empty_composer() -> Non
         app.start_turn("my words")
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.FAILED, "my words"))
         await until(pilot, lambda: app.chat.composer.text == "my words")
+
+
+async def test_messages_that_come_back_together_are_all_there_whatever_starts_meanwhile() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.store.dispatch(e.MessageReturned("/hlep"))
+        app.store.dispatch(e.MessageReturned("/hlep me"))
+        app.start_turn("next")
+        await until(pilot, lambda: app.chat.composer.text == "/hlep\n\n/hlep me")
+        await pilot.press("escape")
+        assert app.commands.calls == [("cancel_turn", ())]
+        app.store.dispatch(e.ConversationCleared())
+        app.chat.composer.clear()
+        app.store.dispatch(e.MessageReturned("/hlep"))
+        await until(pilot, lambda: app.chat.composer.text == "/hlep")
+
+
+async def test_a_server_that_is_asked_for_a_part_of_the_message_is_named() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.start_turn("/slow")
+        phase = e.TurnPhaseChanged(TurnId("t1"), TurnPhase.ASKING, ServerId("lib"))
+        app.store.dispatch(phase)
+        await until(pilot, lambda: "asking lib" in str(app.chat.working.render()))
+        app.store.dispatch(e.MessageExpanded(EntryId("t1-user"), "/slow\n\nwhat it says"))
+        await until(pilot, lambda: "what it says" in "\n".join(screen_lines(app)))
+        app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.WAITING))
+        await until(pilot, lambda: "asking" not in str(app.chat.working.render()))
+
+
+def test_every_prompt_that_is_completed_can_be_sent() -> None:
+    names = ("a", "résumé", "a/b", "fix!", "code review", "/x", "*x", "x'y", "//")
+    catalog = Catalog(prompts=tuple(PromptView(name) for name in names))
+    view = replace(servers().servers[0], catalog=catalog)
+    offered = complete("/", (view,))
+    assert offered is not None
+    texts = [completion.text for completion in offered.completions]
+    assert texts == [f"/{name}" for name in names if name not in {"/x", "*x", "//"}]
+    for text in texts:
+        found = find_prompt(f"{text} ", [(view.id, catalog)])
+        assert found is not None
+        assert f"/{found.prompt.name}" == text
+
+
+async def test_undelivered_messages_wait_in_the_history_one_by_one() -> None:
+    app = ChatApp()
+    async with app.run_test(notifications=True) as pilot:
+        await pilot.press(*"new")
+        app.store.dispatch(e.MessageReturned("one"))
+        app.store.dispatch(e.MessageReturned("two"))
+        await until(pilot, lambda: len(app._notifications) == 1)
+        assert [toast.message for toast in app._notifications] == [
+            "2 messages were not sent. Press Up to get them back."
+        ]
+        await pilot.press("up", "up")
+        assert app.chat.composer.text == "one"
 
 
 async def test_an_undelivered_message_waits_in_the_history_while_another_is_written() -> None:

@@ -317,10 +317,10 @@ async def test_a_message_that_fails_on_its_way_comes_back_as_typed(
         await at.say(text)
         assert "longer than 50000 characters" in at.error
         assert at.unsent == text
-        at.engine.send_prompt(LIB, "greet", {"name": 'a\n"b"\\', "mood": "x" * 60_000})
+        at.engine.messages.send_prompt(LIB, "greet", {"name": 'a\n"b"\\', "mood": "x" * 60_000})
         await at.idle()
         assert at.unsent.startswith('/greet --name="a\n\\"b\\"\\\\" --mood="xxx')
-        at.engine.send_resource(LIB, "memo://today", "What is it?")
+        at.engine.messages.send_resource(LIB, "memo://today", "What is it?")
         await at.idle()
         assert at.sent == ["What is it?", *at.sent[1:]]
         assert "content of memo://today" in at.sent
@@ -331,13 +331,13 @@ async def test_a_prompt_waits_for_its_server_to_start(
 ) -> None:
     gate = home / "gate"
     async with deck(home, monkeypatch, ready=False, gate=str(gate)) as at:
-        at.engine.send("/review")
+        at.engine.send("/io.github.x/y")
         at.engine.send("@lib:memo://today")
         await eventually(lambda: at.turn is not None and at.turn.phase is TurnPhase.SERVERS)
         gate.touch()
         await at.idle()
         first, second = at.fake.requests
-        assert first.contents[-1]["parts"] == [{"text": "review {}"}]
+        assert first.contents[-1]["parts"] == [{"text": "io.github.x/y {}"}]
         assert "content of memo://today" in str(second.contents[-1])
 
 
