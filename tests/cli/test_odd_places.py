@@ -1,5 +1,6 @@
 """Folders and streams that are not what they should be: words, a code, and no tool that ran."""
 
+import json
 import os
 import subprocess
 import sys
@@ -85,6 +86,18 @@ async def test_an_output_that_is_closed(run: Callable[..., Any], gemini: FakeGem
     assert result.returncode == ExitCode.ERROR
     assert "standard output is closed, so nothing was run" in said(result)
     assert nothing_ran(gemini)
+
+
+async def test_without_standard_error_nothing_else_is_on_standard_output(
+    run: Callable[..., Any],
+) -> None:
+    result = await run(
+        *("-o", "json", "--wait", "0"),
+        stdout=subprocess.PIPE,
+        stderr=None,
+        preexec_fn=lambda: os.close(2),
+    )
+    assert json.loads(result.stdout)["warnings"]  # which standard error would have had, too
 
 
 async def test_an_output_that_nobody_reads(run: Callable[..., Any], gemini: FakeGemini) -> None:
