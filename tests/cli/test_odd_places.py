@@ -153,18 +153,38 @@ async def test_errors_that_nobody_can_read_change_nothing(run: Callable[..., Any
     assert result.stdout.decode() == "käse 漢 \U0001f600\n"
 
 
-def test_a_screen_without_streams_is_refused() -> None:
-    for closed in (0, 1):
+@pytest.mark.parametrize(
+    ("closed", "code", "words"),
+    [
+        (0, ExitCode.NO_INPUT, "needs a terminal"),
+        (1, ExitCode.ERROR, "standard output is closed"),
+    ],
+)
+def test_a_screen_without_streams_is_refused(closed: int, code: ExitCode, words: str) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "tui", "--demo"],
+        cwd=ROOT,
+        preexec_fn=lambda: os.close(closed),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == code
+    assert words in said(result)
+
+
+def test_what_says_something_at_once_is_refused_as_well() -> None:
+    with Path("/dev/full").open("wb") as full:
         result = subprocess.run(
-            [sys.executable, "-m", "tui", "--demo"],
+            [sys.executable, "-m", "tui", "--version"],
             cwd=ROOT,
-            preexec_fn=lambda closed=closed: os.close(closed),  # type: ignore[misc]  # a default
-            capture_output=True,
+            stdout=full,
+            stderr=subprocess.PIPE,
             timeout=60,
             check=False,
         )
-        assert result.returncode == ExitCode.NO_INPUT
-        assert "needs a terminal" in said(result)
+    assert result.returncode == ExitCode.ERROR
+    assert "standard output takes nothing" in said(result)
 
 
 def test_the_screen_comes_up_where_only_ascii_is_expected(tmp_path: Path) -> None:

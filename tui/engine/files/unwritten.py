@@ -66,12 +66,6 @@ def write_now() -> None:
                     _waiting[attempt] = number
 
 
-def forget() -> None:
-    """Try nothing again of what waits now."""
-    with _lock:
-        _waiting.clear()
-
-
 def true_name(path: Path) -> str:
     """Return a path as the user finds the file, behind any links."""
     return sanitize_line(os.path.realpath(path), MAX_PATH)
