@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from tui.engine.bus import Publish
@@ -12,6 +13,7 @@ from tui.engine.mcp.manager import ServerManager
 from tui.model.catalog import PromptView
 from tui.model.servers import ServerId
 from tui.model.typed import (
+    OWN_COMMANDS,
     TypedPrompt,
     command_name,
     find_prompt,
@@ -19,6 +21,7 @@ from tui.model.typed import (
     nearest,
     references,
     typed_command,
+    usage,
 )
 from tui.text import clip, for_model, sanitize, sanitize_line
 
@@ -67,7 +70,7 @@ class TypedMessages:
             self._deliver(Message(_joined(data, text)) if is_plain else self._later(text, data))
 
     def send_prompt(self, server: ServerId, prompt: str, values: Mapping[str, str]) -> None:
-        typed = TypedPrompt(server, PromptView(prompt), values, "")
+        typed = TypedPrompt(server, PromptView(prompt), values)
         text = typed_command(prompt, values)
         self._deliver(Message(text, partial(self._render, typed, text, "")))
 
@@ -99,12 +102,18 @@ class TypedMessages:
             name = prompt.prompt.name
             if prompt.prompt.problem:
                 raise MessageError(f"/{name} cannot be sent: {prompt.prompt.problem}.")
+            if prompt.asks_help:
+                words = prompt.prompt.description or f"This is a prompt of {prompt.server}."
+                raise MessageError(f"/{name}: {words}", f"Type {usage(prompt.prompt)}")
             if missing := prompt.missing:
                 words = f"/{name} needs {', '.join(missing)}."
-                example = " ".join(f'--{one}="…"' for one in missing)
-                raise MessageError(words, f"Type /{name} {example}")
+                example = typed_command(name, dict.fromkeys(missing, "…"))
+                raise MessageError(words, f"Type {example}")
             return prompt
-        if name := command_name(text):
+        name = command_name(text)
+        if name in OWN_COMMANDS:
+            raise MessageError(f"/{name} stands alone and works on the screen only.")
+        if name:
             words = f"There is no command /{clip(name, MAX_SHOWN)}."
             raise MessageError(words, self._advice(name))
         typed = references(text, self._servers.catalogs)
@@ -117,7 +126,8 @@ class TypedMessages:
     def _advice(self, name: str) -> str:
         """Say what else a command could be."""
         catalogs = self._servers.catalogs.values()
-        if like := nearest(name, (p.name for catalog in catalogs for p in catalog.prompts)):
+        prompts = (prompt.name for catalog in catalogs for prompt in catalog.prompts)
+        if like := nearest(name, chain(OWN_COMMANDS, prompts)):
             return f"Did you mean /{like}?"
         if late := ", ".join(self._servers.waiting_for()):
             return f"Prompts of {late} come once it is ready."

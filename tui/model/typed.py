@@ -17,6 +17,16 @@ MAX_COMPARED: Final = 2_000
 MAX_LIKE: Final = 200
 """Longest name that `nearest` compares, in characters."""
 
+OWN_COMMANDS: Final[Mapping[str, str]] = {
+    "help": "all keys",
+    "clear": "a new conversation",
+    "new": "a new conversation",
+    "tools": "the tools of your servers",
+    "mcp": "your servers",
+    "quit": "leave gemdeck",
+}
+"""Commands of the screen, which no prompt can take the name of, and what they show or do."""
+
 _PUNCTUATION: Final = ".,;:!?'\""
 _BRACKETS: Final = {")": "(", "]": "[", "}": "{", ">": "<"}
 _ESCAPED: Final = re.compile(r'\\(["\\])')
@@ -42,12 +52,14 @@ class TypedPrompt:
         prompt: The prompt.
         values: Its arguments.
         rest: What no argument takes; it goes along as text.
+        asks_help: Whether only ``help`` follows the name.
     """
 
     server: ServerId
     prompt: PromptView
     values: Mapping[str, str]
-    rest: str
+    rest: str = ""
+    asks_help: bool = False
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -71,8 +83,9 @@ def find_prompt(text: str, catalogs: Iterable[tuple[ServerId, Catalog]]) -> Type
     if not named:
         return None
     server, prompt = max(named, key=lambda one: len(one[1].name))
-    values, rest = _read_arguments(text[1 + len(prompt.name) :].strip(), prompt.arguments)
-    return TypedPrompt(server, prompt, values, rest)
+    after = text[1 + len(prompt.name) :].strip()
+    values, rest = _read_arguments(after, prompt.arguments)
+    return TypedPrompt(server, prompt, values, rest, after == "help")
 
 
 def command_name(text: str) -> str:
@@ -87,11 +100,19 @@ def command_name(text: str) -> str:
 
 def typed_command(prompt: str, values: Mapping[str, str]) -> str:
     """Return the message that sends a prompt with these arguments."""
-    words = [f"/{prompt}"]
-    for name, value in values.items():
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        words.append(f'--{name}="{escaped}"')
-    return " ".join(words)
+    return " ".join([f"/{prompt}", *(typed_argument(*value) for value in values.items())])
+
+
+def typed_argument(name: str, value: str) -> str:
+    """Return an argument as it is typed."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'--{name}="{escaped}"'
+
+
+def usage(prompt: PromptView) -> str:
+    """Return how a prompt is typed: ``/name --required [--optional]``."""
+    names = (f"--{a.name}" if a.required else f"[--{a.name}]" for a in prompt.arguments)
+    return " ".join([f"/{prompt.name}", *names])
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

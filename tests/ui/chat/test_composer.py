@@ -2,15 +2,23 @@
 
 from dataclasses import replace
 
+import pytest
 from textual import events
 
 from tests.ui.harness import ChatApp, screen_lines, until
 from tui.model import events as e
-from tui.model.catalog import Catalog, PromptView, ResourceView
+from tui.model.catalog import Catalog, PromptArgument, PromptView, ResourceView
 from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase
-from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transport
-from tui.model.typed import find_prompt
-from tui.ui.widgets.chat.completion import complete
+from tui.model.servers import (
+    Origin,
+    ServerId,
+    ServerInfo,
+    ServerStatus,
+    ServerView,
+    Transport,
+)
+from tui.model.typed import OWN_COMMANDS, find_prompt
+from tui.ui.widgets.chat.completion import complete, value_query
 from tui.ui.widgets.chat.composer import MAX_MESSAGE
 from tui.ui.widgets.chat.history import HistoryStorage
 
@@ -222,18 +230,73 @@ async def test_a_server_that_is_asked_for_a_part_of_the_message_is_named() -> No
         await until(pilot, lambda: "asking" not in str(app.chat.working.render()))
 
 
-def test_every_prompt_that_is_completed_can_be_sent() -> None:
-    names = ("a", "résumé", "a/b", "fix!", "code review", "/x", "*x", "x'y", "//")
-    catalog = Catalog(prompts=tuple(PromptView(name) for name in names))
+@pytest.mark.parametrize(
+    "name", ["all", "résumé", "a/b", "fix!", "code review", "x'y", "/x", "*x", "//"]
+)
+def test_every_prompt_that_is_completed_can_be_sent(name: str) -> None:
+    catalog = Catalog(prompts=(PromptView(name),))
     view = replace(servers().servers[0], catalog=catalog)
-    offered = complete("/", (view,))
-    assert offered is not None
-    texts = [completion.text for completion in offered.completions]
-    assert texts == [f"/{name}" for name in names if name not in {"/x", "*x", "//"}]
-    for text in texts:
-        found = find_prompt(f"{text} ", [(view.id, catalog)])
-        assert found is not None
-        assert f"/{found.prompt.name}" == text
+    offered = complete(f"/{name[0]}", (view,))
+    texts = [one.text for one in offered.completions] if offered else []
+    found = find_prompt(f"/{name} ", [(view.id, catalog)])
+    assert (f"/{name} " in texts) is (found is not None) is (name not in {"/x", "*x", "//"})
+
+
+def test_the_commands_of_the_screen_come_before_prompts() -> None:
+    catalog = Catalog(prompts=(PromptView("helper"), PromptView("another help")))
+    view = replace(servers().servers[0], catalog=catalog)
+
+    def texts(typed: str) -> list[str]:
+        offered = complete(typed, (view,))
+        return [one.text for one in offered.completions] if offered else []
+
+    assert texts("/")[: len(OWN_COMMANDS)] == [f"/{name} " for name in OWN_COMMANDS]
+    assert texts("/he") == ["/help ", "/helper ", "/another help "]
+    assert texts("/help") == []
+    assert texts("see /he") == []
+
+
+async def test_names_and_values_of_arguments_are_completed() -> None:
+    arguments = tuple(PromptArgument(name, True, f"The {name}.") for name in ("title", "mood"))
+    catalog = Catalog(prompts=(PromptView("poem", arguments=arguments),))
+    info = ServerInfo("notes", "1", "2025-06-18", completions=True)
+    view = replace(servers().servers[0], catalog=catalog, info=info)
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.store.dispatch(e.ServersConfigured((view,)))
+        await pilot.pause(0.05)
+        await pilot.press(*'/poem --title="x y" --')
+        await until(pilot, lambda: app.chat.popup.display)
+        assert app.chat.popup.option_count == 1
+        await pilot.press("tab")
+        await until(pilot, lambda: app.chat.composer.text == '/poem --title="x y" --mood=')
+        await pilot.press(*'"so')
+        asked = app.commands.calls
+        await until(pilot, lambda: asked and asked[-1][1][4] == "so")
+        name, (token, *rest) = asked[-1]
+        assert name == "complete_argument"
+        assert rest == ["notes", "poem", "mood", "so", {"title": "x y"}]
+        app.store.dispatch(e.ArgumentCompleted("of another", ("solemn",)))
+        app.store.dispatch(e.ArgumentCompleted(str(token), ("so", 'so "sad" now')))
+        await until(pilot, lambda: app.chat.popup.display)
+        assert app.chat.popup.option_count == 1
+        await pilot.press("tab")
+        text = '/poem --title="x y" --mood="so \\"sad\\" now" '
+        await until(pilot, lambda: app.chat.composer.text == text)
+        assert not app.chat.popup.display
+
+
+@pytest.mark.parametrize(
+    "text", ["/poem --other=x", "/nothing --title=x", "--title=x", "a --title=x"]
+)
+def test_what_is_no_argument_is_not_asked_for(text: str) -> None:
+    prompt = PromptView("poem", arguments=(PromptArgument("title", True),))
+    info = ServerInfo("notes", "1", "2025-06-18", completions=True)
+    view = replace(servers().servers[0], catalog=Catalog(prompts=(prompt,)), info=info)
+    assert value_query("/poem --title=x", (view,)) is not None
+    assert value_query(text, (view,)) is None
+    silent = replace(view, info=replace(info, completions=False))
+    assert value_query("/poem --title=x", (silent,)) is None
 
 
 async def test_undelivered_messages_wait_in_the_history_one_by_one() -> None:

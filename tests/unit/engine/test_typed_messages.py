@@ -34,6 +34,7 @@ OFFER: dict[str, Any] = {
         "fix!": [],
         "io.github.x/y": [],
         "slow": [],
+        "clear": [],
     },
     "resources": ["memo://today", "memo://monday", "page://Foo_(bar)", "memo://slow"],
     "templates": ["memo://{day}/{hour}"],
@@ -162,6 +163,7 @@ async def deck(
         ("/greet Ada be\nkind", ['greet {"mood": "be\\nkind", "name": "Ada"}']),
         ("/code review all", ['code review {"what": "all"}']),
         ("/fix!", ["fix! {}"]),
+        ("/lib_clear", ["clear {}"]),
         ("/io.github.x/y", ["io.github.x/y {}"]),
         ("/review only\nthis file", ["review {}", "only\nthis file"]),
         ("/etc/hosts is a file", ["/etc/hosts is a file"]),
@@ -183,6 +185,9 @@ async def test_what_is_no_command_never_reaches_the_model(
     async with deck(home, monkeypatch) as at:
         for text, words in (
             ("/gret Ada\nand more", "There is no command /gret. Did you mean /greet?"),
+            ("/hlep", "There is no command /hlep. Did you mean /help?"),
+            ("/clear all", "/clear stands alone and works on the screen only."),
+            ("/greet help", "This is a prompt of lib. Type /greet --name [--mood]"),
             ("/zzzzz! x", "There is no command /zzzzz!. F4 shows the prompts of your servers."),
             ("/föö", "There is no command /föö. F4 shows the prompts of your servers."),
             ("/greet", 'name="…"'),
@@ -192,7 +197,7 @@ async def test_what_is_no_command_never_reaches_the_model(
             assert at.returned[-1] == text
         assert at.fake.requests == []
         assert at.turn is None
-        assert at.chat.unsent.count == 4
+        assert at.chat.unsent.count == 7
 
 
 async def test_a_message_that_comes_back_leaves_the_running_turn_alone(
