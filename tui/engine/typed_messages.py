@@ -26,7 +26,7 @@ from tui.model.typed import (
 from tui.text import clip, for_model, sanitize, sanitize_line
 
 MAX_SHOWN: Final = 100
-"""Characters of an unknown name that a message repeats."""
+"""Characters of a name or a description in a notice."""
 
 MAX_RESOURCES: Final = 20
 """Most resources that one message brings along."""
@@ -104,7 +104,7 @@ class TypedMessages:
                 raise MessageError(f"/{name} cannot be sent: {prompt.prompt.problem}.")
             if prompt.asks_help:
                 words = prompt.prompt.description or f"This is a prompt of {prompt.server}."
-                raise MessageError(f"/{name}: {words}", f"Type {usage(prompt.prompt)}")
+                raise MessageError(clip(words, MAX_SHOWN), f"Type {usage(prompt.prompt)}")
             if missing := prompt.missing:
                 words = f"/{name} needs {', '.join(missing)}."
                 example = typed_command(name, dict.fromkeys(missing, "…"))
@@ -117,10 +117,10 @@ class TypedMessages:
             words = f"There is no command /{clip(name, MAX_SHOWN)}."
             raise MessageError(words, self._advice(name))
         typed = references(text, self._servers.catalogs)
-        found = list(dict.fromkeys((server, self._uri(server, uri)) for server, uri in typed))
-        if len(found) > MAX_RESOURCES:
-            words = f"A message can bring {MAX_RESOURCES} resources along, not {len(found)}."
+        if len(typed) > MAX_RESOURCES:
+            words = f"A message can bring {MAX_RESOURCES} resources along, not {len(typed)}."
             raise MessageError(words, "Send several messages.")
+        found = list(dict.fromkeys((server, self._uri(server, uri)) for server, uri in typed))
         return found or None
 
     def _advice(self, name: str) -> str:

@@ -122,15 +122,21 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def references(text: str, catalogs: Mapping[ServerId, Catalog]) -> list[tuple[ServerId, str]]:
-    """Return each ``@server:uri`` of these servers, once, with the punctuation that follows it."""
+    """Return each ``@server:uri`` of these servers, once, with the punctuation that follows it.
+
+    A URI ends at a blank, unless the server lists one with blanks.
+    """
     ids = "|".join(re.escape(server) for server in sorted(catalogs, key=len, reverse=True))
-    found = re.finditer(rf"(?<![^\s(\[{{<\"'])@({ids}):(?=\S)", text) if ids else ()
-    return list(
-        dict.fromkeys(
-            (ServerId(one[1]), _reference_at(one.end(), text, catalogs[ServerId(one[1])]))
-            for one in found
-        )
-    )
+    found: dict[tuple[ServerId, str], None] = {}
+    with_blanks: dict[ServerId, list[str]] = {}
+    for match in re.finditer(rf"(?<![^\s(\[{{<\"'])@({ids}):(\S+)", text) if ids else ():
+        server = ServerId(match[1])
+        if server not in with_blanks:
+            uris = (resource.uri for resource in catalogs[server].resources)
+            with_blanks[server] = [uri for uri in uris if " " in uri]
+        listed = (uri for uri in with_blanks[server] if text.startswith(uri, match.start(2)))
+        found[server, max(listed, key=len, default=match[2])] = None
+    return list(found)
 
 
 def find_resource(uri: str, catalog: Catalog) -> str:
@@ -146,13 +152,6 @@ def find_resource(uri: str, catalog: Catalog) -> str:
             if one == wanted or (wanted.startswith("//") and one.partition(":")[2] == wanted):
                 return one
     return trimmed if _fits_template(trimmed, catalog) else ""
-
-
-def _reference_at(start: int, text: str, catalog: Catalog) -> str:
-    """Return the URI that starts in a text: a listed one with blanks, or one up to a blank."""
-    spaced = (resource.uri for resource in catalog.resources if " " in resource.uri)
-    listed = max((uri for uri in spaced if text.startswith(uri, start)), key=len, default="")
-    return listed or text[start:].split(maxsplit=1)[0]
 
 
 def _is_comment(text: str) -> bool:
