@@ -75,9 +75,19 @@ class TypedMessages:
         self._deliver(Message(text, partial(self._render, typed, text, "")))
 
     def send_resource(self, server: ServerId, uri: str, words: str) -> None:
-        """Send a text with a resource."""
-        text = f"{words} @{server}:{uri}".strip()
-        self._deliver(Message(text, partial(self._read, [(server, uri)], words)))
+        """Send a text with a resource, and with those that it names."""
+        try:
+            named = self._named(words)
+            if isinstance(named, TypedPrompt):
+                raise MessageError(
+                    "A resource cannot go with a prompt.", "Send one, then the other."
+                )
+        except MessageError as error:
+            give_back(self._publish, words, error)
+        else:
+            wanted = list(dict.fromkeys([*(named or ()), (server, uri)]))
+            text = f"{words} @{server}:{uri}".strip()
+            self._deliver(Message(text, partial(self._read, wanted, words)))
 
     def _later(self, text: str, data: str) -> Message:
         """Return a message of which it is decided in its turn what it names."""

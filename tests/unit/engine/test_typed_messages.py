@@ -331,6 +331,19 @@ async def test_a_message_that_fails_on_its_way_comes_back_as_typed(
         assert "content of memo://today" in at.sent
 
 
+async def test_a_resource_goes_with_a_text_and_with_no_command(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with deck(home, monkeypatch) as at:
+        for words in ("/review", "/hlep", "@lib:memo://tody"):
+            at.engine.messages.send_resource(LIB, "memo://today", words)
+            assert at.returned[-1] == words
+        at.engine.messages.send_resource(LIB, "memo://today", "see @lib:memo://monday")
+        await at.idle()
+        assert at.sent[0] == "see @lib:memo://monday"
+        assert [one["uri"] for one in at.asked()] == ["memo://monday", "memo://today"]
+
+
 async def test_a_prompt_waits_for_its_server_to_start(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
