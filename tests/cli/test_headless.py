@@ -183,7 +183,7 @@ async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reaso
         "gone": {"command": "/nonexistent/server"},
         "dies": program("dies", "raise SystemExit(3)"),
         "web": {"httpUrl": "http://127.0.0.1:9/mcp"},
-        "bad": {"command": "x", "timeout": 0},
+        "bad": {"command": "x", "includeTools": [{}]},
         "off": {"command": "x", "disabled": True},
         "slow": {**program("slow", "import time; time.sleep(60)"), "timeout": 1000},
     }
@@ -199,7 +199,7 @@ async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reaso
     assert "command not found" in reasons["gone"]
     assert "exited with code 3" in reasons["dies"]
     assert reasons["web"].split(":")[0] in {"retrying", "failed"}
-    assert "timeout" in reasons["bad"]
+    assert "includeTools" in reasons["bad"]
     assert reasons["off"] == "disabled: Disabled: the entry says so."
     assert "was not ready within 1 s" in reasons["slow"]
     assert all(words in result.stderr for words in said)

@@ -65,14 +65,14 @@ def run_headless(
     try:
         piped = read_piped_input(session.warn)
         if not piped and not prompt.strip():
-            return session.refuse("no prompt given", "Use -p TEXT.", ExitCode.NO_INPUT)
+            return session.refuse("No prompt was given.", "Use -p TEXT.", ExitCode.NO_INPUT)
         return asyncio.run(session.answer(prompt.strip(), piped))
     except IsADirectoryError:
         advice = "Give a file or a pipe, or </dev/null."
-        return session.refuse("standard input is a folder", advice, ExitCode.NO_INPUT)
+        return session.refuse("Standard input is a folder.", advice, ExitCode.NO_INPUT)
     except (KeyboardInterrupt, asyncio.CancelledError):
         session.outcome = TurnOutcome.CANCELLED
-        return session.refuse("cancelled before the turn started", "", ExitCode.CANCELLED)
+        return session.refuse("Cancelled before the turn started.", "", ExitCode.CANCELLED)
 
 
 @dataclass
@@ -104,7 +104,7 @@ class _Session:
                 if self.error is not None:
                     return self._end_early(self.error, ExitCode.NO_KEY)
                 advice = "Set GEMINI_API_KEY, or use --demo."
-                return self.refuse("no Gemini API key found", advice, ExitCode.NO_KEY)
+                return self.refuse("No Gemini API key was found.", advice, ExitCode.NO_KEY)
             await engine.start()
             engine.send(prompt, data=data)
             await engine.wait_idle()

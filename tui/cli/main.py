@@ -120,7 +120,7 @@ def _prepare_terminal() -> None:
     "--wait",
     metavar="SECONDS",
     type=click.FloatRange(0, MAX_WAIT),
-    help="Most seconds that -p waits for starting servers; 30 unless the settings say.",
+    help="Most seconds that -p waits for starting servers; 30 unless the settings say otherwise.",
 )
 @click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to use.")
 @click.option("--demo", is_flag=True, help="Use the offline demo model and the bundled servers.")
@@ -140,8 +140,9 @@ def main(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Chat with Gemini and the tools of your MCP servers, in the terminal.
 
-    Reads mcpServers from .gemini/settings.json in your home and in this folder. Without a key
-    in GEMINI_API_KEY, GOOGLE_API_KEY or the keyring it starts an offline demo.
+    Reads mcpServers from .gemini/settings.json in your home and in this folder, and from a few
+    other files that the README lists. Without a Gemini key the screen starts in an offline
+    demo; -p ends with 41 unless --demo is given.
     """
     folder = _opened_folder()
     _check_state_folder()

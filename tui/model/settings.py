@@ -169,7 +169,7 @@ class ServerSettings(_Section):
         False,
         description="Run this server's tools without asking. Has no effect in a project's file.",
     )
-    description: str = Field("", description="Your description, shown beside the server.")
+    description: str = Field("", description="Your description, shown in its details.")
     include_tools: Words | None = Field(
         None, description="Offer only these tools to the model. If not set, all are offered."
     )

@@ -102,7 +102,7 @@ def _settings_view(name: str, effect: Effect, server: str, tool: str, origin: st
         effect=effect,
         server=sanitize_line(server, MAX_NAME),
         tool=sanitize_line(tool, MAX_NAME),
-        scope="while the settings say so",
+        scope="settings",
         origin=sanitize_line(origin),
         revocable=False,
     )

@@ -234,7 +234,7 @@ async def test_the_list_shows_all_rules_newest_first_and_which_can_be_revoked() 
     )
     policy.configure([rule("a", "b*")], [rule("*", "rm")], [trusted])
     rows = [(v.effect, v.server, v.tool, v.scope, v.origin, v.revocable) for v in policy.views()]
-    settings = "while the settings say so"
+    settings = "settings"
     assert rows == [
         (Effect.ALLOW, "*", "*", "this session", "--yolo", False),
         (Effect.ALLOW, "notes", "new", "saved for /work", "you: always this server", True),

@@ -59,7 +59,8 @@ def describe_tool(
         parts += [Content(), Content(block(tool.description))]
     if tool.claims:
         parts += [Content(), _muted("server claims: " + ", ".join(map(one_line, tool.claims)))]
-    parts += _parameters(tool.parameters)
+    if tool.parameters or '"properties"' not in tool.schema:
+        parts += _parameters(tool.parameters)
     parts += [_muted(f"left out: {one_line(words)}") for words in tool.left_out]
     if tool.has_icons:
         parts += [Content(), _muted("has icons, which are not loaded")]
