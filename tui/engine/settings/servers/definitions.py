@@ -101,8 +101,9 @@ class ServerDefinition:
         written: Its entry as written in that file, with its references.
         pinned: The state of `program` when it was resolved, where that lies in the opened
             folder and must not be another one when it is started.
-        files: The files of the opened folder that its command line names, its program included;
-            likewise.
+        files: The files that it would run or read of the folder where it starts and of the opened
+            one, its program included; likewise.
+        unwatched: What else it may run of them that is not hashed, each in words.
         preview: What its entry comes to, or None where it stands in no file.
     """
 
@@ -136,6 +137,7 @@ class ServerDefinition:
     )
     pinned: FileState | None = None
     files: tuple[FolderFile, ...] = field(default=(), repr=False)
+    unwatched: tuple[str, ...] = ()
     preview: Preview | None = field(default=None, repr=False, compare=False)
 
 
