@@ -168,6 +168,23 @@ def test_a_variable_is_known_by_what_it_loads(
     assert names(code, folder) == set(watched.split())
 
 
+def test_what_yarn_brings_along_is_watched(folder: Path) -> None:
+    release = folder / ".yarn" / "releases" / "yarn.cjs"
+    release.parent.mkdir(parents=True)
+    release.write_text("")
+    (folder / ".yarnrc.yml").write_text("yarnPath: .yarn/releases/yarn.cjs")
+    assert {".yarnrc.yml", ".yarn/releases/"} <= names(found(folder, "yarn start"), folder)
+
+
+def test_what_lies_far_above_is_not_sought_and_that_is_said(folder: Path) -> None:
+    deep = folder.joinpath(*["d"] * 40)
+    deep.mkdir(parents=True)
+    files = FolderFiles().within([folder])
+    code = command_files(["npm", "start"], "", {}, deep, files)
+    assert code.files == ()
+    assert "what lies more than 32 folders above where it starts" in code.unwatched
+
+
 def test_a_module_is_also_sought_where_a_variable_says(folder: Path) -> None:
     code = found(folder, "python -m tool.cli", PYTHONPATH="src")
     assert {"src/tool/cli.py", "src/tool/"} <= names(code, folder)
@@ -296,13 +313,37 @@ def test_a_large_package_that_takes_too_long_to_read_is_not_watched_at_all(
     assert (slow in code.unwatched) == is_large
 
 
-def test_too_many_words_are_named_and_not_looked_at(folder: Path) -> None:
-    code = found(folder, " ".join(["server", *["x"] * 5_000, "server.py"]))
-    assert code.unwatched == ("files that it names after 4,096 words",)
-    code = found(folder, " ".join(["node"] * 100))
-    assert "what it runs beyond 32 commands" in code.unwatched
-    code = found(folder, "sh -c " + shlex.quote("true " * 20_000))
-    assert "commands in a text that is too long or too deep in others" in code.unwatched
+@pytest.mark.parametrize(
+    "line",
+    [
+        " ".join(["server", *["x"] * 9_000, "server.py"]),
+        " ".join(["node"] * 300),
+        "sh -c " + shlex.quote("true " * 40_000),
+        "npm run again",
+        "server " + "x," * 100_000 + "server.py",
+    ],
+)
+def test_A17_too_many_words_are_not_looked_at_and_that_is_said(folder: Path, line: str) -> None:
+    scripts = {"again": " ".join(f"npm run again {number}" for number in range(4_000))}
+    (folder / PACKAGE).write_text(json.dumps({"scripts": scripts}))
+    assert "what the rest of its command names" in found(folder, line).unwatched
+
+
+def test_A17_all_servers_together_look_at_no_more_than_a_few_words(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_files, "MAX_LOOKS_IN_ALL", 100)
+    files = FolderFiles().within([folder])
+    said = [
+        "what the rest of its command names"
+        in command_files(words, "", {}, folder, files).unwatched
+        for words in [["server", "server.py"]] * 40
+    ]
+    assert not said[0]
+    assert said[-1]
+
+
+def test_no_more_than_some_files_are_watched(folder: Path) -> None:
     for number in range(70):
         (folder / f"{number}.txt").write_text("")
     code = found(folder, " ".join(["server", *(f"{number}.txt" for number in range(70))]))

@@ -33,7 +33,7 @@ MAX_LINE: Final = 2_000
 """Characters of a line that are kept."""
 
 MAX_MEMBERS: Final = 300
-"""Files of a package that each get a line; of a larger one only the whole is compared."""
+"""Files of a server's packages that each get a line; of more only the whole is compared."""
 
 MAX_NAMED: Final = 5
 """Changed files of a package that are named."""
@@ -195,19 +195,21 @@ def _lines(
 
 def _file_lines(server: ServerDefinition, salt: bytes, folder: Path) -> Iterator[str]:
     alone = {file.path for file in server.files}
+    left = MAX_MEMBERS
     for file in server.files:
         name = _short(shown_file(file.path, folder))
         what = f"{'program' if file.path == server.program else 'file'} {name}"
-        if len(file.members) > MAX_MEMBERS:
+        if file.members:
             what = f"package {name}/ ({len(file.members):,} files)"
-        elif file.members:
+            left -= len(file.members)
+        if file.members and left >= 0:
             lines = _member_lines(file, name, salt)
             yield from (line for path, line in lines if path not in alone)
-            continue
-        yield f"{what}{_CONTENT}{_mark(file.content, salt)}"
+        else:
+            yield f"{what}{_CONTENT}{_mark(file.content, salt)}"
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=64)
 def _member_lines(package: FolderFile, name: str, salt: bytes) -> tuple[tuple[str, str], ...]:
     """Return the path and the line of each file of a package, which many servers may share."""
     inside = ((one, one.path.removeprefix(package.path).lstrip(os.sep)) for one in package.members)

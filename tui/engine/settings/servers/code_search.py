@@ -22,6 +22,9 @@ from tui.engine.settings.servers.manifests import (
 MAX_FILES: Final = 64
 """Files and packages that are watched for one server."""
 
+MAX_UPWARDS: Final = 32
+"""Folders above a place in which programs are expected to look for their files."""
+
 _ENDINGS: Final = ("", ".js", ".json", ".cjs", ".mjs", ".ts", ".mts", ".cts", ".node")
 """What the name of a script is tried with, in the order of node and what runs TypeScript."""
 
@@ -44,6 +47,10 @@ class CodeSearch:
         self._package_files = self._package_bytes = 0
         self.files: dict[Path, FolderFile] = {}
         self.unwatched: dict[str, None] = {}
+
+    def spend(self, looks: int) -> bool:
+        """Take from the looks of all servers; return whether there were so many left."""
+        return self._look.spend(looks)
 
     def note(self, words: str) -> None:
         """Name something that is not watched."""
@@ -154,15 +161,18 @@ class CodeSearch:
     def _upwards(self, place: Path) -> Iterator[Path]:
         """Return a folder and those above it, as far as they are guarded."""
         place = _plain(place)
-        for folder in (place, *place.parents):
+        for number, folder in enumerate((place, *place.parents[:MAX_UPWARDS])):
             if not self._look.contains(folder):
+                return
+            if number == MAX_UPWARDS:
+                self.note(f"what lies more than {MAX_UPWARDS} folders above where it starts")
                 return
             yield folder
 
 
 def _plain(path: Path) -> Path:
     """Resolve ``..``, which leads where the system would follow it to."""
-    if ".." not in path.parts:
+    if ".." not in str(path):
         return path
     try:
         return Path(os.path.realpath(path))

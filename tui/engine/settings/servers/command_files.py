@@ -39,19 +39,17 @@ from tui.engine.settings.servers.known_programs import (
 )
 from tui.engine.settings.servers.manifests import text_in
 
-MAX_WORDS: Final = 4_096
-"""Words of one server that are looked at."""
-
-MAX_COMMANDS: Final = 32
-"""Commands that are looked for among the words of one server."""
+MAX_LOOKS: Final = 8_192
+"""Looks for one server; words, what could be a path in them, and commands cost some."""
 
 MAX_NESTED: Final = 3
 """How deep commands stand in texts of others, such as a script of npm in ``sh -c``."""
 
-MAX_TEXT: Final = 64 * 1024
-"""Longest text that is split into commands, in characters."""
+_COMMAND_LOOKS: Final = 32
+_CHARACTERS_A_LOOK: Final = 16
+_REST: Final = "what the rest of its command names"
 
-_NPM_FILES: Final = (".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml")
+_NPM_FILES: Final = (".npmrc", ".yarnrc", ".pnpmfile.cjs", "bunfig.toml")
 _PROJECT_FILES: Final = (
     *("uv.lock", "uv.toml", "setup.py", "setup.cfg", "poetry.lock", "pdm.lock", "Pipfile"),
     *("hatch.toml", ".python-version"),
@@ -134,8 +132,7 @@ class _Reading:
 
     def __init__(self, search: CodeSearch, start: Path, env: Mapping[str, str]) -> None:
         self._search = search
-        self._words = MAX_WORDS
-        self._commands = MAX_COMMANDS
+        self._left = MAX_LOOKS
         paths = env.get("PYTHONPATH", "").split(os.pathsep)
         self._python_path = [start / path for path in paths if path]
 
@@ -156,6 +153,8 @@ class _Reading:
         """
         in_container = False
         for index, word in enumerate(words):
+            if not self._spend(1):
+                return
             names = first if first and not index else program_names(word)
             if names is not first:
                 self._word(word, place, nested)
@@ -170,7 +169,7 @@ class _Reading:
         if not is_loader_variable(name) or name.upper() == "HOME":
             return
         if name.upper() == "NODE_OPTIONS":
-            self._loads(shell_words(value[:MAX_TEXT]), place)
+            self._loads(self._split(value), place)
         for piece in self._pieces(value):
             endings = (Path(f"{place / piece}{ending}") for ending in _SCRIPT_ENDINGS)
             if not any(map(self._search.file, endings)):
@@ -265,10 +264,8 @@ class _Reading:
         known = sorted(names & (RUNNERS | INTERPRETERS | _MOVING))
         if not rules and not known:
             return
-        if not self._commands:
-            self._search.note(f"what it runs beyond {MAX_COMMANDS} commands")
+        if not self._spend(_COMMAND_LOOKS):
             return
-        self._commands -= 1
         moved = tuple(self._folders(args, PLACE_FLAGS, place))
         for other in moved if nested < MAX_NESTED else ():
             self.words(args, other, nested + 1)
@@ -285,6 +282,9 @@ class _Reading:
         for place in command.places:
             for name in _NPM_FILES:
                 self._search.nearest(place, name)
+            if yarn := self._search.nearest(place, ".yarnrc.yml"):
+                self._search.package(yarn.parent / ".yarn" / "releases")
+                self._search.package(yarn.parent / ".yarn" / "plugins")
             self._search.node_modules(place)
             for word in command.plain:
                 found |= self._search.installed(place, package_name(word))
@@ -320,22 +320,32 @@ class _Reading:
 
     def _text(self, text: str, place: Path, nested: int) -> None:
         """Look at a text that may hold commands."""
-        if len(text) > MAX_TEXT or nested >= MAX_NESTED:
-            self._search.note("commands in a text that is too long or too deep in others")
+        if nested >= MAX_NESTED:
+            self._search.note(_REST)
             return
-        words = shell_words(text)
-        for word in words[:MAX_COMMANDS]:
-            self._search.installed(place, word)
+        words = self._split(text)
+        for word in words:
+            if self._spend(1):
+                self._search.installed(place, word)
         self.words(words, place, nested + 1)
 
-    def _pieces(self, word: str) -> Iterator[str]:
-        """Split a word into what could be paths, until there were too many."""
-        for piece in pieces_of(word) if len(word) <= MAX_TEXT else [word]:
-            if not self._words:
-                self._search.note(f"files that it names after {MAX_WORDS:,} words")
-                return
-            self._words -= 1
-            yield piece
+    def _split(self, text: str) -> list[str]:
+        """Split a text into words, unless it is too long."""
+        return shell_words(text) if self._spend(len(text) // _CHARACTERS_A_LOOK) else []
+
+    def _spend(self, looks: int) -> bool:
+        """Take from the looks that are left; if there are too few, the rest is not watched."""
+        self._left = self._left - looks if self._search.spend(looks) else -1
+        if self._left < 0:
+            self._search.note(_REST)
+        return self._left >= 0
+
+    def _pieces(self, word: str) -> list[str]:
+        """Split a word into what could be paths, unless that is too much."""
+        if not self._spend(len(word) // _CHARACTERS_A_LOOK):
+            return [word]
+        pieces = pieces_of(word)
+        return pieces if self._spend(len(pieces)) else [word]
 
     def _folders(self, args: Sequence[str], flags: frozenset[str], place: Path) -> Iterator[Path]:
         paths = (place / value for value in flag_values(args, flags))

@@ -42,6 +42,9 @@ ALWAYS_READ: Final = 1_000
 On a busy machine what is watched would otherwise change from one reading to the next.
 """
 
+MAX_LOOKS_IN_ALL: Final = 100_000
+"""Looks at words of commands in one reading of the settings."""
+
 MAX_ENTRIES: Final = 10_000
 """Entries of a folder that are listed, and those of all folders in a package."""
 
@@ -152,7 +155,8 @@ class FolderFiles:
         self._clock = clock
         self._left = [MAX_HASHED_IN_ALL]
         self._spent = [0.0]
-        self._looks = [0]
+        self._listed = [0]
+        self._looks = [MAX_LOOKS_IN_ALL]
         self._seen: dict[Path, FolderFile | None] = {}
         self._packages: dict[Path, Package] = {}
         self._manifests: dict[Path, Mapping[str, Any] | None] = {}
@@ -166,6 +170,11 @@ class FolderFiles:
         places = dict.fromkeys(place for one in folders for place in (one, _real(one)))
         other._places = tuple(str(place).rstrip(os.sep) for place in places)
         return other
+
+    def spend(self, looks: int) -> bool:
+        """Take from the looks of this reading; return whether there were so many left."""
+        self._looks[0] -= looks
+        return self._looks[0] >= 0
 
     def look(self, path: Path) -> FolderFile | None:
         """Look at a file; None where no regular file lies there, or outside the folders."""
@@ -225,8 +234,8 @@ class FolderFiles:
         until = began + min(MAX_PACKAGE_TIME, MAX_TIME_IN_ALL - self._spent[0])
 
         def check() -> None:
-            self._looks[0] += 1
-            if self._reads and self._looks[0] > ALWAYS_READ and self._clock() > until:
+            self._listed[0] += 1
+            if self._reads and self._listed[0] > ALWAYS_READ and self._clock() > until:
                 raise _TooSlowError
 
         try:
