@@ -191,6 +191,9 @@ async def test_A22_a_server_of_the_user_does_not_start_with_code_that_was_pulled
         clone.python("pkg/work.py", "other")
         deck.engine.servers.restart(ServerId("mine"))
         await deck.reach("mine", ServerStatus.FAILED)
+        failure = deck.server("mine").failure
+        assert failure is not None
+        assert "gemdeck.developedServers" in failure.advice
         assert place.words() == ["one"]
         deck.engine.review_folder()
         await deck.answer(TrustAnswer.TRUST)
