@@ -74,6 +74,10 @@ def test_a_database_that_a_server_of_the_user_writes_asks_nothing(machine: Machi
         seen.append(machine.server(command="true", args=["--db", "notes.db"]))
     assert seen[0].fingerprint == seen[1].fingerprint
     assert seen[0].unwatched == ("the database notes.db",)
+    script = machine.folder / "notes.sh"
+    database.rename(script)
+    assert machine.server(command="sh", args=["notes.sh"]).files[0].content
+    script.rename(database)
     machine.write("user", {})
     machine.write("project", {"mcpServers": {"it": {"command": "true", "args": ["notes.db"]}}})
     assert machine.servers()["it"].files[0].content

@@ -79,6 +79,8 @@ _BUILD_FILES: Final[Mapping[str, tuple[str, ...]]] = {
     "direnv": (".envrc",),
     "cmake": ("CMakeLists.txt",),
     "ninja": ("build.ninja",),
+    "nodemon": ("nodemon.json",),
+    **dict.fromkeys(("tsx", "ts-node"), ("tsconfig.json",)),
 }
 """The files by whose names build tools find what to do."""
 
@@ -87,7 +89,7 @@ _BLANK: Final = re.compile(r"\s")
 _SCRIPT_ENDINGS: Final = ("", ".js", ".cjs", ".mjs", ".rb", ".pm", ".so")
 _CONTAINERS: Final = CONTAINERS | {"docker-compose", "podman-compose"}
 _SHELLS: Final = frozenset({"sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish"})
-_GIVEN_CODE: Final = "what the code among its arguments imports"
+_GIVEN_CODE: Final = "what the code among its arguments runs"
 _MOVING: Final = frozenset({"env"})
 """Programs of no rule that have a flag for another folder."""
 
@@ -207,6 +209,7 @@ class _Reading:
             for name in command.scripts():
                 for text in (scripts.get(f"{prefix}{name}") for prefix in ("pre", "", "post")):
                     if isinstance(text, str):
+                        self._search.note("what scripts of package.json run")
                         self._text(text, manifest.parent, command.nested)
             if "start" in command.args and "start" not in scripts:
                 self._search.script(manifest.with_name("server.js"))
@@ -242,6 +245,8 @@ class _Reading:
         self._search.note(f"what {command.name} pulls")
 
     def shell(self, command: Command) -> None:
+        if any(re.match(r"-\w*c", word) for word in command.args):
+            self._search.note(_GIVEN_CODE)
         for word in command.args:
             for path in (command.place / piece for piece in self._pieces(word)):
                 if self._search.file(path):
@@ -354,7 +359,7 @@ class _Reading:
 
 _RULES: Final[Mapping[str, tuple[Callable[[_Reading, Command], None], ...]]] = {
     **dict.fromkeys(("python", "pythonw", "pypy"), (_Reading.python,)),
-    **dict.fromkeys(("node", "nodejs", "tsx", "ts-node", "nodemon", "electron"), (_Reading.node,)),
+    **dict.fromkeys(("node", "nodejs", "electron"), (_Reading.node,)),
     **dict.fromkeys(("npx", "npx-cli", "bunx", "pnpx"), (_Reading.npx,)),
     **dict.fromkeys(("npm", "npm-cli", "pnpm", "yarn", "yarnpkg"), (_Reading.npm,)),
     **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "rye", "pipenv"), (_Reading.uv,)),
@@ -363,6 +368,6 @@ _RULES: Final[Mapping[str, tuple[Callable[[_Reading, Command], None], ...]]] = {
     **dict.fromkeys(_CONTAINERS, (_Reading.container,)),
     **dict.fromkeys(_SHELLS, (_Reading.shell,)),
     "bun": (_Reading.npm, _Reading.node),
-    "deno": (_Reading.build, _Reading.node),
+    **dict.fromkeys(("deno", "nodemon", "tsx", "ts-node"), (_Reading.build, _Reading.node)),
 }
 """How programs find what they run. Those in no rule are only named."""

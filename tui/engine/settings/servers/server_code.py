@@ -16,6 +16,7 @@ from tui.model.servers import Origin
 _PATH: Final = "PATH"
 _DEVELOPED: Final = "its code, because you develop it (gemdeck.developedServers)"
 _DATABASE: Final = b"SQLite format 3\0"
+_DATABASES: Final = frozenset({".db", ".sqlite", ".sqlite3"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +133,9 @@ def _without_databases(found: CommandFiles, server: ServerDefinition) -> Command
 
 
 def _is_database(file: FolderFile) -> bool:
+    path = Path(file.path)
     try:
-        with Path(file.path).open("rb") as content:
-            return content.read(len(_DATABASE)) == _DATABASE
+        with path.open("rb") as content:
+            return path.suffix in _DATABASES and content.read(len(_DATABASE)) == _DATABASE
     except OSError:
         return False
