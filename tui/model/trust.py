@@ -78,6 +78,8 @@ class Disclosure:
         warnings: What deserves a second look, such as an unpinned package or a shell.
         change: ``new``, ``changed``, ``gone``, or an empty string if unchanged.
         written: The expanded parts as written in the file.
+        files: The files whose content is watched: a change of it asks again.
+        unwatched: What else would run that no change of asks again, in words.
     """
 
     server: ServerId
@@ -95,6 +97,8 @@ class Disclosure:
     warnings: tuple[str, ...] = ()
     change: str = ""
     written: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    unwatched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
