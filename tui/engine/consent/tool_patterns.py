@@ -35,6 +35,9 @@ _ALIKE: Final = str.maketrans(
 _ALIKE_IN_ASCII: Final = str.maketrans("i1|0", "lllo")
 """Characters that many fonts draw alike; capitals are folded before."""
 
+_DIGITS: Final = str.maketrans("345789", "eastbg")
+"""Digits that stand for letters in names."""
+
 _UNSEEN: Final = dict.fromkeys((*range(0x21), 0x7F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800))
 """Blanks, controls, and letters and symbols that draw nothing; they are left out."""
 
@@ -119,6 +122,13 @@ def likeness(name: str) -> str:
         kept = (c for c in plain if unicodedata.category(c) not in _UNSEEN_CATEGORIES)
         name = "".join(kept).translate(_ALIKE)
     return name.translate(_UNSEEN).casefold().translate(_ALIKE_IN_ASCII)
+
+
+def look_alikes(name: ServerId, others: Iterable[ServerId]) -> list[ServerId]:
+    """Return the servers whose names a hurried reader mixes up with another one."""
+    look = likeness(name).translate(_DIGITS)
+    alike = (other for other in others if likeness(other).translate(_DIGITS) == look)
+    return sorted(other for other in alike if other != name)
 
 
 @lru_cache(maxsize=_REMEMBERED)

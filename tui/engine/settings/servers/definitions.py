@@ -104,6 +104,7 @@ class ServerDefinition:
         files: The files that it would run or read of the folder where it starts and of the opened
             one, its program included; likewise.
         unwatched: What else it may run of them that is not hashed, each in words.
+        starts_outside: Whether `cwd` is an empty folder of gemdeck's own.
         preview: What its entry comes to, or None where it stands in no file.
     """
 
@@ -138,6 +139,7 @@ class ServerDefinition:
     pinned: FileState | None = None
     files: tuple[FolderFile, ...] = field(default=(), repr=False)
     unwatched: tuple[str, ...] = ()
+    starts_outside: bool = False
     preview: Preview | None = field(default=None, repr=False, compare=False)
 
 

@@ -1,0 +1,213 @@
+"""Find the user's own servers that would run code of the folders they start in or reach."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from tui.engine.consent.folder_trust.content import ServerContent, describe
+from tui.engine.consent.folder_trust.folder_code import code_folders
+from tui.engine.consent.folder_trust.identity import (
+    FolderIdentity,
+    identify,
+    may_cover_children,
+    reason_to_refuse,
+)
+from tui.engine.consent.folder_trust.new_servers import is_users
+from tui.engine.consent.folder_trust.start_folders import Start, StartFolder, StartFolders
+from tui.engine.consent.folder_trust.trust_store import TrustStore
+from tui.engine.consent.folder_trust.warnings import is_loader_variable
+from tui.engine.settings.project import ProjectOffer
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.settings.servers.fingerprint import digest, server_fingerprint
+from tui.engine.settings.servers.programs import is_within
+from tui.engine.settings.sources.extensions import extensions_folder
+from tui.engine.settings.sources.locations import shown_path
+from tui.model.servers import ServerId, Transport
+from tui.model.trust import TrustAnswer
+
+OUTSIDE: Final = "outside"
+"""The folder of the empty folders in which servers start, in the state folder."""
+
+_SEPARATORS: Final = re.compile(r"""[\s=:,;'"()]+""")
+
+
+@dataclass
+class StartFinder:
+    """Finds what would run where, and what the user said of exactly that. Blocks.
+
+    Attributes:
+        folder: The opened folder.
+        home: The user's home.
+        outside: The folder of the empty folders, or None where there can be none.
+        records: What the user said of the folders that servers start in.
+        trust: What the user said of folders.
+        attended: Whether there is a user to ask.
+        named: What each server was first seen to run in a folder that the command line trusts.
+    """
+
+    folder: Path
+    home: Path
+    outside: Path | None
+    records: StartFolders
+    trust: TrustStore
+    attended: bool
+    named: dict[tuple[Path, ServerId], str] = field(default_factory=dict)
+
+    def find(
+        self,
+        servers: Sequence[ServerDefinition],
+        salt: bytes,
+        trusted: Sequence[Path],
+        *,
+        is_withdrawn: bool,
+    ) -> dict[ServerId, tuple[Start, ...]]:
+        """Find the starts of all servers.
+
+        Args:
+            servers: All servers; only the user's own count.
+            salt: The salt of this installation.
+            trusted: The folders that the command line says to trust.
+            is_withdrawn: Whether trust in the opened folder was taken back in this run.
+        """
+        opened = identify(self.folder)
+        found: dict[ServerId, tuple[Start, ...]] = {}
+        places: dict[Path, list[Start]] = {}
+        for one in servers:
+            if one.transport is not Transport.STDIO or not is_users(one):
+                continue
+            for place, leaves in self._places(one, opened):
+                start = self._start(one, place, opened, salt, leaves=leaves)
+                places.setdefault(place, []).append(start)
+                found[one.id] = (*found.get(one.id, ()), start)
+        said: dict[tuple[object, ...], Start] = {}
+        for starts in places.values():
+            is_back = is_withdrawn and starts[0].folder.is_opened
+            said |= {one.key: one for one in self._judged(starts, trusted, is_back=is_back)}
+        return {server: tuple(said[one.key] for one in starts) for server, starts in found.items()}
+
+    def _places(
+        self, one: ServerDefinition, opened: FolderIdentity | None
+    ) -> Iterator[tuple[Path, bool]]:
+        """Return the folders whose code a server would run, and whether it could leave each."""
+        start = one.cwd if one.cwd is not None else self.folder
+        if one.extension and is_within(start, extensions_folder(self.home)):
+            return  # what the user installed is the user's own
+        inside = opened is not None and is_within(os.path.realpath(start), opened.path)
+        place = opened.path if inside and opened is not None else start
+        other = opened.path if opened is not None and not inside else None
+        for found in code_folders(one, start, place, other):
+            yield found, found == place and self._could_leave(one, start, found)
+
+    def _could_leave(self, one: ServerDefinition, start: Path, folder: Path) -> bool:
+        """Return whether a server would not look into a folder if it started elsewhere."""
+        if self.outside is None or is_within(self.outside, folder):
+            return False
+        inherited = one.inheritance.of(os.environ, is_small=False).items()
+        loaded = [v for name, v in inherited if is_loader_variable(name) and name != "PATH"]
+        words = {one.command, one.program, *one.args, *one.env.values(), *loaded} - {""}
+        pieces = {piece for word in words for piece in _pieces(word)}
+        if any(map(_is_relative, pieces)):
+            return False
+        return not any(_is_in(word, folder, start) for word in words | pieces)
+
+    def _start(
+        self,
+        one: ServerDefinition,
+        place: Path,
+        opened: FolderIdentity | None,
+        salt: bytes,
+        *,
+        leaves: bool,
+    ) -> Start:
+        identity = identify(place)
+        if identity is None:
+            folder = StartFolder(None, shown_path(place, self.home))
+        else:
+            folder = StartFolder(
+                identity,
+                shown_path(identity.path, self.home),
+                may_include_children=may_cover_children(identity.path, self.home),
+                caution=reason_to_refuse(identity.path),
+                is_opened=opened is not None and identity == opened,
+            )
+        entry = replace(one, files=(), unwatched=())
+        outside = replace(_seen(entry, place, salt), lines=()) if leaves else None
+        return Start(folder, _seen(one, place, salt), outside)
+
+    def _judged(
+        self, starts: Sequence[Start], trusted: Sequence[Path], *, is_back: bool
+    ) -> list[Start]:
+        """Add to all starts in one folder what the user said of them.
+
+        Args:
+            starts: The starts.
+            trusted: The folders that the command line says to trust.
+            is_back: Whether what was said before was taken back.
+        """
+        identity = starts[0].folder.identity
+        if identity is None:
+            return list(starts)
+        record, is_reached = self.records.standing(identity)
+        is_never = record is not None and record.answer is TrustAnswer.NEVER
+        if is_never or self.trust.standing(identity).never:
+            return [replace(one, folder=replace(one.folder, never=True)) for one in starts]
+        if identity.path in trusted and not is_back:
+            return [self._as_named(one, identity.path) for one in starts]
+        if is_back or record is None:
+            reached = is_reached and self.attended and not is_back and not starts[0].folder.caution
+            if not reached:
+                return list(starts)
+            self.records.inherit(identity, [one.seen for one in starts])
+            return [replace(one, said=TrustAnswer.TRUST) for one in starts]
+        inside = {one.name: one for one in record.inside or ()}
+        outside = {(one.name, one.hash) for one in record.outside}
+        return [_said(one, inside.get(one.seen.name), outside) for one in starts]
+
+    def _as_named(self, start: Start, folder: Path) -> Start:
+        """Allow a start in a folder of the command line; with the content it had first."""
+        first = self.named.setdefault((folder, ServerId(start.seen.name)), start.seen.hash)
+        return replace(start, said=TrustAnswer.TRUST) if first == start.seen.hash else start
+
+
+def _seen(one: ServerDefinition, folder: Path, salt: bytes) -> ServerContent:
+    """Describe what a server would run, the values that its references have now included."""
+    [content] = describe(ProjectOffer((one,)), salt, folder).servers
+    entry = server_fingerprint(replace(one, files=()), salt)
+    return replace(content, hash=digest([content.hash, entry], salt))
+
+
+def _said(start: Start, before: ServerContent | None, outside: set[tuple[str, str]]) -> Start:
+    """Add what was said of a server in a folder."""
+    if before is not None and before.hash == start.seen.hash:
+        return replace(start, said=TrustAnswer.TRUST, before=before)
+    if start.outside is not None and (start.outside.name, start.outside.hash) in outside:
+        return replace(start, said=TrustAnswer.START_OUTSIDE)
+    return replace(start, before=before)
+
+
+def _pieces(word: str) -> set[str]:
+    """Split a word into all that could be a path in it."""
+    pieces = set(_SEPARATORS.split(word))
+    pieces |= {piece[2:] for piece in pieces if re.match(r"-\w", piece)}  # as in -fFILE
+    return pieces - {""}
+
+
+def _is_relative(piece: str) -> bool:
+    """Return whether a word is a relative path; the name of a package, ``@scope/name``, is none."""
+    if piece.startswith(("/", "~", "@", "-")):
+        return False
+    return piece in {".", ".."} or "/" in piece or "\\" in piece
+
+
+def _is_in(word: str, folder: Path, start: Path) -> bool:
+    """Return whether a word names something in a folder; in doubt it does."""
+    try:
+        path = Path(word).expanduser()
+        if path.is_absolute():
+            return is_within(path, folder)
+        return os.path.lexists(start / path)
+    except (OSError, ValueError, RuntimeError):
+        return True
