@@ -82,6 +82,11 @@ class TrustQuestion(Question[TrustRequest]):
             return self._request.may_start_outside
         return not (answer.allows and self._request.refusal)
 
+    def caption(self, answer: Answer, *, short: bool) -> str:
+        """Be brief where all answers are offered, so that they fit into 72 columns."""
+        crowded = answer is WITH_CHILDREN and self._request.may_start_outside
+        return super().caption(answer, short=short or crowded)
+
 
 def trust_lines(request: TrustRequest) -> list[LabelledLine]:
     """Lay out a request for trust, every server and every argument of it."""
