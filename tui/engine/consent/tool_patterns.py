@@ -35,6 +35,8 @@ _ALIKE: Final = str.maketrans(
 _ALIKE_IN_ASCII: Final = str.maketrans("i1|0", "lllo")
 """Characters that many fonts draw alike; capitals are folded before."""
 
+_SPELLED: Final = re.compile("⟨U\\+[0-9A-F]+⟩")
+
 _DIGITS: Final = str.maketrans("345789", "eastbg")
 """Digits that stand for letters in names."""
 
@@ -126,9 +128,13 @@ def likeness(name: str) -> str:
 
 def look_alikes(name: ServerId, others: Iterable[ServerId]) -> list[ServerId]:
     """Return the servers whose names a hurried reader mixes up with another one."""
-    look = likeness(name).translate(_DIGITS)
-    alike = (other for other in others if likeness(other).translate(_DIGITS) == look)
-    return sorted(other for other in alike if other != name)
+    look = _server_look(name)
+    return sorted(other for other in others if other != name and _server_look(other) == look)
+
+
+def _server_look(name: ServerId) -> str:
+    """Reduce the name of a server, in which what is invisible is spelled out already."""
+    return likeness(_SPELLED.sub("", name)).translate(_DIGITS)
 
 
 @lru_cache(maxsize=_REMEMBERED)
