@@ -200,10 +200,14 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
         folder = FolderTrust.UNTRUSTED
     starts = _start_questions(sources, trust, answers)
     questions = tuple(_questions(sources, trust, answers, starts)) if trust.attended else ()
+    rules, asks = _rules(sources, answers), "" if _has_yes(folder, trust, answers) else _ASKS
     notices = [] if trust.attended else list(_withheld_here(verdict, starts))
+    trusting = ", ".join(one.id for one in servers if one.trust)
+    if asks and trusting and not trust.attended:
+        words = f"trust: true {asks}, so the tools of these servers are not allowed: {trusting}."
+        notices.append(Notice(Severity.WARNING, sanitize_line(words)))
     if set(answers.deny) - set(_own_denials(sources)):
         notices.append(Notice(Severity.INFO, _STILL_DENIED))
-    rules, asks = _rules(sources, answers), "" if _has_yes(folder, trust, answers) else _ASKS
     return Plan(definitions, rules, questions, tuple(notices), folder, asks)
 
 

@@ -230,13 +230,15 @@ def test_without_a_user_notices_stand_in_for_questions() -> None:
     changed = start(before=before)
     for made, reason in ((start(), "may not start yet"), (changed, "has changed")):
         trust = starting(made, attended=False)
-        found = sources(server("npx"), verdict=brought())
+        found = sources(server("npx"), server("own", trust=True), verdict=brought())
         now = plan(found, trust, first(found, trust))
         assert now.questions == ()
         words = [f"{notice.text} {notice.advice}" for notice in now.notices]
         assert ["not trusted" in words[0], "npx" in words[1]] == [True, True]
         assert reason in words[1]
-        assert all("--trust-folder /clone" in one for one in words)
+        assert all("--trust-folder /clone" in one for one in words[:2])
+        assert "not allowed: own." in words[2]
+        assert len(words) == 3
 
 
 def test_a_server_is_trusted_only_where_the_folder_has_a_yes() -> None:

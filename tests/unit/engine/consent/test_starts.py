@@ -152,6 +152,10 @@ def test_A08_a_named_folder_counts_with_what_it_had_first_and_not_against_never(
     finds.trust.never(identity)
     start = found(finds, one, folder)
     assert (start.said, start.folder.never) == (None, True)
+    finds.records.keep(identity, A.TRUST, [start.seen])  # the later word
+    assert found(finds, one).said is A.TRUST
+    finds.records.keep(identity, A.NEVER)
+    assert found(finds, one, folder).folder.never
 
 
 def test_A06_what_others_can_write_is_not_reached_from_above(folder: Path) -> None:

@@ -151,8 +151,8 @@ class StartFinder:
         if identity is None:
             return list(starts)
         record, is_reached = self.records.standing(identity)
-        is_never = record is not None and record.answer is TrustAnswer.NEVER
-        if is_never or self.trust.standing(identity).never:
+        said = record.answer if record is not None else None
+        if said is TrustAnswer.NEVER or (said is None and self.trust.standing(identity).never):
             return [replace(one, folder=replace(one.folder, never=True)) for one in starts]
         if identity.path in trusted and not is_back:
             return [self._as_named(one, identity.path) for one in starts]
