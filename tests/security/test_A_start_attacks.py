@@ -47,17 +47,23 @@ def program(place: Place, path: str, word: str = "evil") -> Path:
     return file
 
 
-def script(place: Place, path: str) -> None:
+def script(place: Place, path: str, word: str = "evil") -> None:
     """Write a script of Python that sings."""
     file = place.folder / path
     file.parent.mkdir(parents=True, exist_ok=True)
-    words = f"import runpy, sys; sys.argv = ['', {str(place.songs_file)!r}, 'evil']\n"
+    words = f"import runpy, sys; sys.argv = ['', {str(place.songs_file)!r}, {word!r}]\n"
     file.write_text(f"{words}runpy.run_path({str(CANARY)!r}, run_name='__main__')\n")
 
 
+def pull(place: Place) -> None:
+    """Change what sings, as a pull would."""
+    for file in place.folder.rglob("*"):
+        if file.is_file() and file.suffix != ".pyc":
+            file.write_text(file.read_text().replace("evil", "worse"))
+
+
 def lay_npmrc(place: Place) -> None:
-    sings = program(place, "hook")
-    (place.folder / ".npmrc").write_text(f'exec "{sings}"\n')
+    program(place, "hook").rename(place.folder / ".npmrc")
 
 
 TRAPS: Final = {
@@ -188,6 +194,29 @@ async def test_A14_a_yes_runs_exactly_this_on_the_screen_and_without(
     result = await headless(place)
     assert "has changed since you allowed it" in result.stderr
     assert place.words() == ["evil"] * 3
+
+
+async def test_A14_what_was_pulled_since_does_not_run_and_the_rest_does(
+    place: Place, trap: Trap
+) -> None:
+    servers = {"mine": trap.entry, "other": {"command": sys.executable, "args": ["./other.py"]}}
+    script(place, "other.py", "other")
+    place.user({"mcpServers": servers})
+    async with opened(place) as deck:
+        await deck.answer(A.TRUST)
+        await deck.reach("mine", S.READY)
+        await deck.reach("other", S.READY)
+    pull(place)
+    async with opened(place) as deck:
+        question = await deck.question()
+        assert [(one.server, one.change) for one in question.started] == [("mine", "changed")]
+        assert any("has changed: content" in line.text for line in question.difference)
+        await deck.reach("other", S.READY)
+        assert deck.statuses()["mine"] is S.UNTRUSTED
+    result = await headless(place)
+    [warning] = [text for text in result.json["warnings"] if text.startswith("Not started")]
+    assert "Not started: mine. What it would run from ~/clone has changed" in warning
+    assert sorted(place.words()) == ["evil", "other", "other", "other"]
 
 
 async def test_A14_outside_nothing_of_the_clone_runs(

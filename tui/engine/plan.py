@@ -49,7 +49,6 @@ FolderKey = tuple[object, ...]
 StartKey = tuple[object, ...]
 """What tells a start from one of other code; its beginning is the key of the folder."""
 
-_ALLOWED: Final = frozenset(answer for answer in TrustAnswer if answer.allows)
 _NONE: Final[Mapping[StartKey | FolderKey, TrustAnswer]] = MappingProxyType({})
 
 
@@ -191,6 +190,7 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
         trust: What the user's earlier answers say.
         answers: What was decided in this run, `reading` of these sources included.
     """
+    trust = _up_to_date(trust, answers)
     servers = tuple(_admitted(_narrowed(one, answers), trust, answers) for one in sources.servers)
     definitions = (*servers, *(_bundled(servers) if answers.demo or answers.demo_servers else ()))
     verdict = sources.project
@@ -200,7 +200,7 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
         folder = FolderTrust.UNTRUSTED
     starts = _start_questions(sources, trust, answers)
     questions = tuple(_questions(sources, trust, answers, starts)) if trust.attended else ()
-    rules, asks = _rules(sources, answers), "" if _has_yes(folder, trust, answers) else _ASKS
+    rules, asks = _rules(sources, answers), "" if _has_yes(folder, trust) else _ASKS
     notices = [] if trust.attended else list(_withheld_here(verdict, starts))
     trusting = ", ".join(one.id for one in servers if one.trust)
     if asks and trusting and not trust.attended:
@@ -211,11 +211,25 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
     return Plan(definitions, rules, questions, tuple(notices), folder, asks)
 
 
-def _has_yes(folder: FolderTrust, trust: Trust, answers: Answers) -> bool:
+def _up_to_date(trust: Trust, answers: Answers) -> Trust:
+    """Let the answers of this run be the last word on what servers would run of folders."""
+
+    def judged(start: Start) -> Start:
+        is_outdated = start.folder.is_opened and trust.withdrawals < answers.withdrawals
+        said, now = None if is_outdated else start.said, answers.starts.get(start.key)
+        said = now if now not in {None, TrustAnswer.NOT_NOW} else said
+        is_allowed = said is not None and said.allows
+        return replace(start, said=said, before=None if is_allowed else start.before)
+
+    starts = {server: tuple(map(judged, found)) for server, found in trust.starts.items()}
+    return replace(trust, starts=starts)
+
+
+def _has_yes(folder: FolderTrust, trust: Trust) -> bool:
     """Return whether the user said yes to the opened folder, or it has nothing to say yes to."""
     if folder not in {FolderTrust.TRUSTED, FolderTrust.NOTHING_TO_TRUST}:
         return False
-    return all(_said(one, trust, answers) in _ALLOWED for one in trust.here)
+    return all(start.is_allowed for start in trust.here)
 
 
 def _admitted(one: ServerDefinition, trust: Trust, answers: Answers) -> ServerDefinition:
@@ -230,22 +244,11 @@ def _admitted(one: ServerDefinition, trust: Trust, answers: Answers) -> ServerDe
     if new_servers.is_new(one, accepted):
         return new_servers.hold(one, accepted, trust.refused, trust.salt)
     starts = trust.starts.get(one.id, ())
-    said = {start: _said(start, trust, answers) for start in starts}
-    held = next((start for start in starts if said[start] not in _ALLOWED), None)
+    held = next((start for start in starts if not start.is_allowed), None)
     if held is not None:
         return _untrusted(one, _why_held(held))
-    if TrustAnswer.START_OUTSIDE in said.values() and trust.outside is not None:
-        return _outside(one, trust.outside)
-    return one
-
-
-def _said(start: Start, trust: Trust, answers: Answers) -> TrustAnswer | None:
-    """Return what the user said of a start; an answer of this run is the last word."""
-    now = answers.starts.get(start.key)
-    if now is not None and now is not TrustAnswer.NOT_NOW:
-        return now
-    is_outdated = start.folder.is_opened and trust.withdrawals < answers.withdrawals
-    return None if is_outdated else start.said
+    leaves = any(start.said is TrustAnswer.START_OUTSIDE for start in starts)
+    return _outside(one, trust.outside) if leaves and trust.outside is not None else one
 
 
 def _why_held(start: Start) -> str:
@@ -294,7 +297,7 @@ def _start_questions(
         if new_servers.is_new(one, answers.accepted or frozenset()):
             continue
         starts = trust.starts.get(one.id, ())
-        held = [start for start in starts if _said(start, trust, answers) not in _ALLOWED][:1]
+        held = [start for start in starts if not start.is_allowed][:1]
         reviewed = [s for s in starts if s.folder.is_opened] if answers.reviews_starts else []
         for start in dict.fromkeys((*held, *reviewed)):
             asked.setdefault(start.folder, []).append((one, start))

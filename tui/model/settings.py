@@ -325,6 +325,12 @@ class GemdeckSettings(_Section):
         description="Names of your environment variables that no server inherits. The lists of "
         "all files apply.",
     )
+    developed_servers: Words = Field(
+        (),
+        max_length=MAX_PATTERNS,
+        description="Names of servers of yours that you develop: a change of their code asks "
+        "nothing. Has no effect in a project's file.",
+    )
     always_allow: tuple[ToolPattern, ...] = Field(
         (),
         max_length=MAX_PATTERNS,

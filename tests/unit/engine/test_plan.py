@@ -195,6 +195,8 @@ def test_a_review_asks_also_about_what_may_start() -> None:
         review = answers.reviewing(None)
         [question] = plan(found, trust, review).questions
         assert isinstance(question, StartQuestion)
+        reread = starting(start(said=said, before=start().seen))
+        assert plan(found, reread, review).questions == (question,), "asked as it was"
         for answer in (NOT_NOW, NEVER):
             after = plan(found, trust, review.answered(question, answer))
             assert after.questions == ()

@@ -93,7 +93,14 @@ def load_settings(
     environ = {**variables, **environ}
     denied = read_policies(policy_places(home, own, sources), home, problems)
     gemdeck = read_gemdeck(sources, environ, model, denied, problems)
-    reader = ServerReader(environ, inheritance_of(gemdeck), folder=folder, home=home, gate=project)
+    reader = ServerReader(
+        environ,
+        inheritance_of(gemdeck),
+        frozenset(gemdeck.developed_servers),
+        folder=folder,
+        home=home,
+        gate=project,
+    )
     mcp = read_mcp(sources, environ, read_enablement(home, problems), problems)
     extensions = _extension_entries(read_extensions(home, folder, problems), problems)
     servers = _own_servers(sources, mcp, extensions, reader, problems)

@@ -12,7 +12,7 @@ from tui.engine.consent.folder_trust.starts import StartFinder
 from tui.engine.consent.folder_trust.trust_questions import StartQuestion, request_of
 from tui.engine.consent.folder_trust.trust_store import TrustStore
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.programs import FolderFile, file_state
+from tui.engine.settings.servers.folder_files import FolderFile, file_state
 from tui.model.servers import Origin, ServerId, Transport
 from tui.model.trust import TrustAnswer
 

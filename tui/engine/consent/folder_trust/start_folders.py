@@ -63,7 +63,7 @@ class Start:
         seen: What it would run, as it is now.
         outside: What it would run outside the folder, which no file of that changes; None where
             it would look into the folder from anywhere.
-        said: The answer that allows it, or None.
+        said: The answer, or None.
         before: What it ran when it was allowed last, or None.
     """
 
@@ -76,6 +76,10 @@ class Start:
     @property
     def key(self) -> tuple[object, ...]:
         return (*self.folder.key, self.seen.hash)
+
+    @property
+    def is_allowed(self) -> bool:
+        return self.said is not None and self.said.allows
 
     @property
     def has_changed(self) -> bool:

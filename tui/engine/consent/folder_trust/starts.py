@@ -18,10 +18,10 @@ from tui.engine.consent.folder_trust.identity import (
 from tui.engine.consent.folder_trust.new_servers import is_users
 from tui.engine.consent.folder_trust.start_folders import Start, StartFolder, StartFolders
 from tui.engine.consent.folder_trust.trust_store import TrustStore
-from tui.engine.consent.folder_trust.warnings import is_loader_variable
 from tui.engine.settings.project import ProjectOffer
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.fingerprint import digest, server_fingerprint
+from tui.engine.settings.servers.known_programs import is_loader_variable
 from tui.engine.settings.servers.programs import is_within
 from tui.engine.settings.sources.extensions import extensions_folder
 from tui.engine.settings.sources.locations import shown_path

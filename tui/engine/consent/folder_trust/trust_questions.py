@@ -140,10 +140,12 @@ def _with_starts(request: TrustRequest, question: StartQuestion, opened: Path) -
     shown: list[Disclosure] = []
     lines: list[DifferenceLine] = []
     standing = request.standing or tuple(
-        one.id for one, start in zip(question.servers, question.starts, strict=True) if start.said
+        one.id
+        for one, start in zip(question.servers, question.starts, strict=True)
+        if start.is_allowed
     )
     for one, start in zip(question.servers, question.starts, strict=True):
-        new = "new" if standing and not start.said else ""
+        new = "new" if standing and not start.is_allowed else ""
         disclosure = disclose(one, place, "changed" if start.has_changed else new)
         shown.append(replace(disclosure, warnings=(*more, *disclosure.warnings)))
         lines += _changes(start)

@@ -38,6 +38,7 @@ from tui.engine.mcp.session.sdk_patches import restore
 from tui.engine.mcp.transports.http.http_transport import HttpTransport
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOST
 from tui.engine.mcp.transports.stdio.environment import (
+    check_code,
     empty_folder,
     own_program,
     resolve_folder,
@@ -145,6 +146,7 @@ class Connection:
         logger.debug("%s: connecting to %s", self._definition.id, shown_target(self._definition))
         if self._definition.starts_outside and self._definition.cwd is not None:
             await asyncio.to_thread(empty_folder, self._definition.cwd)
+        await asyncio.to_thread(check_code, self._definition, os.environ, context.workspaces)
         self._transport = transport = open_transport(
             self._definition, self._log, context.zygote, context.workspaces
         )
