@@ -93,14 +93,7 @@ def load_settings(
     environ = {**variables, **environ}
     denied = read_policies(policy_places(home, own, sources), home, problems)
     gemdeck = read_gemdeck(sources, environ, model, denied, problems)
-    reader = ServerReader(
-        environ,
-        inheritance_of(gemdeck),
-        frozenset(gemdeck.developed_servers),
-        folder=folder,
-        home=home,
-        gate=project,
-    )
+    reader = _reader(gemdeck, environ, folder, home, project)
     mcp = read_mcp(sources, environ, read_enablement(home, problems), problems)
     extensions = _extension_entries(read_extensions(home, folder, problems), problems)
     servers = _own_servers(sources, mcp, extensions, reader, problems)
@@ -117,6 +110,18 @@ def load_settings(
     definitions = _with_protocols(narrowed, gemdeck, sources, problems)
     listed = _listed([*problems, *reader.problems], [shown_path(one.path, home) for one in layers])
     return LoadedSettings(gemdeck, tuple(definitions), listed, verdict, variables)
+
+
+def _reader(
+    gemdeck: GemdeckSettings,
+    environ: Mapping[str, str],
+    folder: Path,
+    home: Path,
+    gate: ProjectGate,
+) -> ServerReader:
+    developed = frozenset(gemdeck.developed_servers)
+    inheritance = inheritance_of(gemdeck)
+    return ServerReader(environ, inheritance, developed, folder=folder, home=home, gate=gate)
 
 
 def _project_offer(

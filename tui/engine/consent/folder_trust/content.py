@@ -115,16 +115,17 @@ def difference(before: FolderContent, now: FolderContent) -> tuple[DifferenceLin
 
 def _without_many(lines: Sequence[DifferenceLine]) -> Iterator[DifferenceLine]:
     """Name the first `MAX_NAMED` changed files of each package, and say how many more there are."""
+    packages = ["" if line.sign == " " else _package_of(line.text) for line in lines]
     changed: dict[str, dict[str, None]] = {}
-    for line in lines:
-        if line.sign != " " and (package := _package_of(line.text)):
-            changed.setdefault(package, {})[_what(line.text)] = None
+    for line, package in zip(lines, packages, strict=True):
+        changed.setdefault(package, {})[_what(line.text)] = None
     named = {what for names in changed.values() for what in list(names)[:MAX_NAMED]}
-    for line in lines:
-        package = _package_of(line.text) if line.sign != " " else ""
+    last = {package: index for index, package in enumerate(packages)}
+    for index, (line, package) in enumerate(zip(lines, packages, strict=True)):
         if not package or _what(line.text) in named:
             yield line
-        elif (more := len(changed.pop(package, ())) - MAX_NAMED) > 0:
+        more = len(changed[package]) - MAX_NAMED
+        if package and more > 0 and index == last[package]:
             yield DifferenceLine("+", f"and {more:,} more files of {package}")
 
 

@@ -77,9 +77,8 @@ def server_fingerprint(
     """Return the fingerprint of a server.
 
     It covers the transport, the program as resolved, arguments, working folder, variables,
-    address, headers, sign-in, the file the server stands in, and what it runs of the guarded
-    folders. What a server is called, which
-    of its tools are offered and whether they are trusted is no part of what it is.
+    address, headers, sign-in, the file the server stands in, and its code. What a server is
+    called, which of its tools are offered and whether they are trusted is no part of what it is.
 
     Args:
         definition: The server with its program and files; a project's may be expanded or not.

@@ -36,6 +36,12 @@ MAX_PACKAGE_TIME: Final = 0.2
 MAX_TIME_IN_ALL: Final = 1.0
 """Seconds for all package folders of one reading of the settings."""
 
+ALWAYS_READ: Final = 1_000
+"""Files and folders of packages that one reading looks at however long that takes.
+
+On a busy machine what is watched would otherwise change from one reading to the next.
+"""
+
 MAX_ENTRIES: Final = 10_000
 """Entries of a folder that are listed, and those of all folders in a package."""
 
@@ -146,6 +152,7 @@ class FolderFiles:
         self._clock = clock
         self._left = [MAX_HASHED_IN_ALL]
         self._spent = [0.0]
+        self._looks = [0]
         self._seen: dict[Path, FolderFile | None] = {}
         self._packages: dict[Path, Package] = {}
         self._manifests: dict[Path, Mapping[str, Any] | None] = {}
@@ -218,7 +225,8 @@ class FolderFiles:
         until = began + min(MAX_PACKAGE_TIME, MAX_TIME_IN_ALL - self._spent[0])
 
         def check() -> None:
-            if self._reads and self._clock() > until:
+            self._looks[0] += 1
+            if self._reads and self._looks[0] > ALWAYS_READ and self._clock() > until:
                 raise _TooSlowError
 
         try:

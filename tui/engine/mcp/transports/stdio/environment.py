@@ -179,4 +179,7 @@ def check_code(
 
 
 def _review(definition: ServerDefinition) -> str:
-    return f"Review the folder again; {definition.source} says what is started."
+    advice = f"Review the folder again; {definition.source} says what is started."
+    if definition.origin is Origin.PROJECT:
+        return advice
+    return f"{advice} If you develop this server, name it in gemdeck.developedServers."
