@@ -6,17 +6,19 @@ from types import MappingProxyType
 
 import pytest
 
+from tui.engine.consent.folder_trust.content import ServerContent
 from tui.engine.consent.folder_trust.identity import identify
 from tui.engine.consent.folder_trust.start_folders import Start, StartFolders
-from tui.engine.consent.folder_trust.starts import StartFinder
+from tui.engine.consent.folder_trust.starts import StartFinder, described
 from tui.engine.consent.folder_trust.trust_questions import StartQuestion, request_of
 from tui.engine.consent.folder_trust.trust_store import TrustStore
 from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.settings.servers.fingerprint import server_fingerprint
 from tui.engine.settings.servers.folder_files import FolderFile, file_state
 from tui.model.servers import Origin, ServerId, Transport
 from tui.model.trust import TrustAnswer
 
-A = TrustAnswer
+A, SALT = TrustAnswer, b"salt"
 
 
 def fail(problem: str) -> None:
@@ -44,11 +46,15 @@ def server(*words: str, name: str = "mine", **more: object) -> ServerDefinition:
     made = ServerDefinition(
         ServerId(name), Origin.USER, Transport.STDIO, command, tuple(args), written=written
     )
-    return replace(made, **more)  # type: ignore[arg-type]
+    return known(replace(made, **more))  # type: ignore[arg-type]
+
+
+def known(one: ServerDefinition) -> ServerDefinition:
+    return replace(one, fingerprint=server_fingerprint(one, SALT))
 
 
 def found(finder: StartFinder, one: ServerDefinition, *trusted: Path, back: bool = False) -> Start:
-    [start] = finder.find([one], b"salt", trusted, is_withdrawn=back)[one.id]
+    [start] = finder.find([known(one)], SALT, trusted, is_withdrawn=back)[one.id]
     return start
 
 
@@ -109,8 +115,12 @@ def test_A22_a_yes_is_to_the_entry_and_the_files_that_were_seen(folder: Path) ->
     first = found(finds, shown)
     assert first.said is None
     assert first.before is None
+
+    def seen(one: ServerDefinition) -> ServerContent:
+        return described(known(one), folder, SALT)
+
     assert first.folder.identity is not None
-    finds.records.keep(first.folder.identity, A.TRUST, [first.seen, found(finds, other).seen])
+    finds.records.keep(first.folder.identity, A.TRUST, [seen(shown), seen(other)])
     assert found(finds, shown).said is A.TRUST
     for edit, line in (
         ({"files": (file(folder, "2"),)}, "file server.py has changed: content #"),
@@ -121,7 +131,7 @@ def test_A22_a_yes_is_to_the_entry_and_the_files_that_were_seen(folder: Path) ->
         changed = replace(shown, **edit)
         now = found(finds, changed)
         assert (now.said, now.has_changed) == (None, True), edit
-        request = request_of(StartQuestion((changed,), (now,)), folder)
+        request = request_of(StartQuestion((known(changed),), (now,)), folder, SALT)
         assert [one.change for one in request.started] == ["changed"]
         assert any(one.sign == "+" and one.text.startswith(line) for one in request.difference) or (
             [one.sign for one in request.difference if one.sign.strip()] == ["-"]

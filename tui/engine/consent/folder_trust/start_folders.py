@@ -60,7 +60,7 @@ class Start:
 
     Attributes:
         folder: The folder.
-        seen: What it would run, as it is now.
+        seen: What it would run, as it is now, without the lines.
         outside: What it would run outside the folder, which no file of that changes; None where
             it would look into the folder from anywhere.
         said: The answer, or None.
@@ -75,7 +75,7 @@ class Start:
 
     @property
     def key(self) -> tuple[object, ...]:
-        return (*self.folder.key, self.seen.hash)
+        return (*self.folder.key, (self.seen.name, self.seen.hash))
 
     @property
     def is_allowed(self) -> bool:

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,8 @@ from tui.engine.consent.folder_trust.start_folders import Start, StartFolder, St
 from tui.engine.consent.folder_trust.trust_store import TrustStore
 from tui.engine.settings.project import ProjectOffer
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.fingerprint import digest, server_fingerprint
+from tui.engine.settings.servers.fingerprint import server_fingerprint
+from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.servers.known_programs import is_loader_variable
 from tui.engine.settings.servers.programs import is_within
 from tui.engine.settings.sources.extensions import extensions_folder
@@ -73,98 +75,75 @@ class StartFinder:
             is_withdrawn: Whether trust in the opened folder was taken back in this run.
         """
         opened = identify(self.folder)
+        look = _Look(self.home, self.outside, opened)
         found: dict[ServerId, tuple[Start, ...]] = {}
-        places: dict[Path, list[Start]] = {}
+        asked: dict[StartFolder, list[tuple[ServerDefinition, Start]]] = {}
         for one in servers:
             if one.transport is not Transport.STDIO or not is_users(one):
                 continue
-            for place, leaves in self._places(one, opened):
-                start = self._start(one, place, opened, salt, leaves=leaves)
-                places.setdefault(place, []).append(start)
+            for place, leaves in self._places(one, opened, look):
+                entry = server_fingerprint(replace(one, files=()), salt) if leaves else ""
+                outside = _content(one, entry) if leaves else None
+                start = Start(look.folder(place), _content(one, one.fingerprint), outside)
+                asked.setdefault(start.folder, []).append((one, start))
+        for folder, pairs in asked.items():
+            is_back = is_withdrawn and folder.is_opened
+            starts = self._judged(folder, pairs, salt, () if is_back else trusted, is_back=is_back)
+            for (one, _), start in zip(pairs, starts, strict=True):
                 found[one.id] = (*found.get(one.id, ()), start)
-        said: dict[tuple[object, ...], Start] = {}
-        for starts in places.values():
-            is_back = is_withdrawn and starts[0].folder.is_opened
-            said |= {one.key: one for one in self._judged(starts, trusted, is_back=is_back)}
-        return {server: tuple(said[one.key] for one in starts) for server, starts in found.items()}
+        return found
 
     def _places(
-        self, one: ServerDefinition, opened: FolderIdentity | None
+        self, one: ServerDefinition, opened: FolderIdentity | None, look: "_Look"
     ) -> Iterator[tuple[Path, bool]]:
         """Return the folders whose code a server would run, and whether it could leave each."""
         start = one.cwd if one.cwd is not None else self.folder
         if one.extension and is_within(start, extensions_folder(self.home)):
             return  # what the user installed is the user's own
-        inside = opened is not None and is_within(os.path.realpath(start), opened.path)
+        inside = opened is not None and look.is_in(str(start), opened.path, start)
         place = opened.path if inside and opened is not None else start
         other = opened.path if opened is not None and not inside else None
         for found in code_folders(one, start, place, other):
-            yield found, found == place and self._could_leave(one, start, found)
-
-    def _could_leave(self, one: ServerDefinition, start: Path, folder: Path) -> bool:
-        """Return whether a server would not look into a folder if it started elsewhere."""
-        if self.outside is None or is_within(self.outside, folder):
-            return False
-        inherited = one.inheritance.of(os.environ, is_small=False).items()
-        loaded = [v for name, v in inherited if is_loader_variable(name) and name != "PATH"]
-        words = {one.command, one.program, *one.args, *one.env.values(), *loaded} - {""}
-        pieces = {piece for word in words for piece in _pieces(word)}
-        if any(map(_is_relative, pieces)):
-            return False
-        return not any(_is_in(word, folder, start) for word in words | pieces)
-
-    def _start(
-        self,
-        one: ServerDefinition,
-        place: Path,
-        opened: FolderIdentity | None,
-        salt: bytes,
-        *,
-        leaves: bool,
-    ) -> Start:
-        identity = identify(place)
-        if identity is None:
-            folder = StartFolder(None, shown_path(place, self.home))
-        else:
-            folder = StartFolder(
-                identity,
-                shown_path(identity.path, self.home),
-                may_include_children=may_cover_children(identity.path, self.home),
-                caution=reason_to_refuse(identity.path),
-                is_opened=opened is not None and identity == opened,
-            )
-        entry = replace(one, files=(), unwatched=())
-        outside = replace(_seen(entry, place, salt), lines=()) if leaves else None
-        return Start(folder, _seen(one, place, salt), outside)
+            yield found, found == place and look.could_leave(one, start, found)
 
     def _judged(
-        self, starts: Sequence[Start], trusted: Sequence[Path], *, is_back: bool
+        self,
+        folder: StartFolder,
+        pairs: Sequence[tuple[ServerDefinition, Start]],
+        salt: bytes,
+        trusted: Sequence[Path],
+        *,
+        is_back: bool,
     ) -> list[Start]:
         """Add to all starts in one folder what the user said of them.
 
         Args:
-            starts: The starts.
+            folder: The folder.
+            pairs: The starts, each with its server.
+            salt: The salt of this installation.
             trusted: The folders that the command line says to trust.
             is_back: Whether what was said before was taken back.
         """
-        identity = starts[0].folder.identity
-        if identity is None:
-            return list(starts)
-        record, is_reached = self.records.standing(identity)
+        starts = [start for _, start in pairs]
+        if folder.identity is None:
+            return starts
+        record, is_reached = self.records.standing(folder.identity)
         said = record.answer if record is not None else None
-        if said is TrustAnswer.NEVER or (said is None and self.trust.standing(identity).never):
-            return [replace(one, folder=replace(one.folder, never=True)) for one in starts]
-        if identity.path in trusted and not is_back:
-            return [self._as_named(one, identity.path) for one in starts]
-        if is_back or record is None:
-            reached = is_reached and self.attended and not is_back and not starts[0].folder.caution
-            if not reached:
-                return list(starts)
-            self.records.inherit(identity, [one.seen for one in starts])
-            return [replace(one, said=TrustAnswer.TRUST) for one in starts]
-        inside = {one.name: one for one in record.inside or ()}
-        outside = {(one.name, one.hash) for one in record.outside}
-        return [_said(one, inside.get(one.seen.name), outside) for one in starts]
+        is_never = said is None and self.trust.standing(folder.identity).never
+        if is_never or said is TrustAnswer.NEVER:
+            never = replace(folder, never=True)
+            return [replace(one, folder=never) for one in starts]
+        if folder.identity.path in trusted:
+            return [self._as_named(one, folder.identity.path) for one in starts]
+        if not is_back and record is not None:
+            inside = {one.name: one for one in record.inside or ()}
+            outside = {(one.name, one.hash) for one in record.outside}
+            return [_said(one, inside.get(one.seen.name), outside) for one in starts]
+        if is_back or not is_reached or not self.attended or folder.caution:
+            return starts
+        place = folder.identity.path
+        self.records.inherit(folder.identity, [described(one, place, salt) for one, _ in pairs])
+        return [replace(one, said=TrustAnswer.TRUST) for one in starts]
 
     def _as_named(self, start: Start, folder: Path) -> Start:
         """Allow a start in a folder of the command line; with the content it had first."""
@@ -172,11 +151,57 @@ class StartFinder:
         return replace(start, said=TrustAnswer.TRUST) if first == start.seen.hash else start
 
 
-def _seen(one: ServerDefinition, folder: Path, salt: bytes) -> ServerContent:
-    """Describe what a server would run, the values that its references have now included."""
+class _Look:
+    """Looks at folders and at what names them, each once. Blocks.
+
+    Args:
+        home: The user's home.
+        outside: The folder of the empty folders, or None where there can be none.
+        opened: The opened folder.
+    """
+
+    def __init__(self, home: Path, outside: Path | None, opened: FolderIdentity | None) -> None:
+        self._home, self._outside, self._opened = home, outside, opened
+        self.folder = cache(self._folder)
+        self.is_in = cache(_is_in)
+        self._loaded: dict[Inheritance, list[str]] = {}
+
+    def could_leave(self, one: ServerDefinition, start: Path, folder: Path) -> bool:
+        """Return whether a server would not look into a folder if it started elsewhere."""
+        if self._outside is None or self.is_in(str(self._outside), folder, start):
+            return False
+        if one.inheritance not in self._loaded:
+            inherited = one.inheritance.of(os.environ, is_small=False).items()
+            loaded = [v for name, v in inherited if is_loader_variable(name) and name != "PATH"]
+            self._loaded[one.inheritance] = loaded
+        own = (one.command, one.program, *one.args, *one.env.values())
+        words = {*own, *self._loaded[one.inheritance]} - {""}
+        pieces = {piece for word in words for piece in _pieces(word)}
+        if any(map(_is_relative, pieces)):
+            return False
+        return not any(self.is_in(word, folder, start) for word in words | pieces)
+
+    def _folder(self, place: Path) -> StartFolder:
+        identity = identify(place)
+        if identity is None:
+            return StartFolder(None, shown_path(place, self._home))
+        return StartFolder(
+            identity,
+            shown_path(identity.path, self._home),
+            may_include_children=may_cover_children(identity.path, self._home),
+            caution=reason_to_refuse(identity.path),
+            is_opened=identity == self._opened,
+        )
+
+
+def described(one: ServerDefinition, folder: Path, salt: bytes) -> ServerContent:
+    """Describe what a server would run line by line, for a later comparison."""
     [content] = describe(ProjectOffer((one,)), salt, folder).servers
-    entry = server_fingerprint(replace(one, files=()), salt)
-    return replace(content, hash=digest([content.hash, entry], salt))
+    return replace(content, hash=one.fingerprint)
+
+
+def _content(one: ServerDefinition, known: str) -> ServerContent:
+    return ServerContent(one.id, one.source, one.transport.value, known)
 
 
 def _said(start: Start, before: ServerContent | None, outside: set[tuple[str, str]]) -> Start:

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.consent.audit import AuditLog
-from tui.engine.consent.folder_trust.content import FolderContent, difference
+from tui.engine.consent.folder_trust.content import FolderContent, ServerContent, difference
 from tui.engine.consent.folder_trust.disclosure import disclose
 from tui.engine.consent.folder_trust.folder_gate import NO_ID, OpenedFolder
+from tui.engine.consent.folder_trust.identity import FolderIdentity
 from tui.engine.consent.folder_trust.start_folders import Start, StartFolder
+from tui.engine.consent.folder_trust.starts import described
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.settings.project import ProjectOffer
 from tui.engine.settings.servers.definitions import ServerDefinition
@@ -107,11 +109,17 @@ def content_of(servers: Sequence[ServerDefinition]) -> str:
 Question = FolderQuestion | NewServersQuestion | StartQuestion
 
 
-def request_of(question: Question, opened: Path) -> TrustRequest:
-    """Return the request for a question, without an id. Blocks on the file system."""
+def request_of(question: Question, opened: Path, salt: bytes) -> TrustRequest:
+    """Return the request for a question, without an id. Blocks on the file system.
+
+    Args:
+        question: The question.
+        opened: The opened folder.
+        salt: The salt of this installation.
+    """
     match question:
         case FolderQuestion(request=request, start=start):
-            return _with_starts(request, start, opened) if start is not None else request
+            return _with_starts(request, start, opened, salt) if start is not None else request
         case NewServersQuestion(servers, changed=changed):
             return TrustRequest(
                 NO_ID,
@@ -129,10 +137,12 @@ def request_of(question: Question, opened: Path) -> TrustRequest:
             )
         case StartQuestion(folder=folder):
             request = TrustRequest(NO_ID, TrustSubject.STARTED_HERE, folder.shown)
-            return _with_starts(request, question, opened)
+            return _with_starts(request, question, opened, salt)
 
 
-def _with_starts(request: TrustRequest, question: StartQuestion, opened: Path) -> TrustRequest:
+def _with_starts(
+    request: TrustRequest, question: StartQuestion, opened: Path, salt: bytes
+) -> TrustRequest:
     """Add to a request for trust in a folder what the user's servers would run of it."""
     folder = question.folder
     place = folder.identity.path if folder.identity is not None else opened
@@ -148,7 +158,8 @@ def _with_starts(request: TrustRequest, question: StartQuestion, opened: Path) -
         new = "new" if standing and not start.is_allowed else ""
         disclosure = disclose(one, place, "changed" if start.has_changed else new)
         shown.append(replace(disclosure, warnings=(*more, *disclosure.warnings)))
-        lines += _changes(start)
+        if start.before is not None and start.has_changed:
+            lines += _changes(start.before, described(one, place, salt))
     return replace(
         request,
         started=tuple(shown),
@@ -159,15 +170,12 @@ def _with_starts(request: TrustRequest, question: StartQuestion, opened: Path) -
     )
 
 
-def _changes(start: Start) -> tuple[DifferenceLine, ...]:
+def _changes(before: ServerContent, now: ServerContent) -> tuple[DifferenceLine, ...]:
     """Show what changed of a server since it was allowed."""
-    if start.before is None or not start.has_changed:
-        return ()
-    before, now = (FolderContent("", (one,), "") for one in (start.before, start.seen))
-    lines = difference(before, now)
-    if any(line.sign.strip() for line in lines) or not before.lines():
+    lines = difference(FolderContent("", (before,), ""), FolderContent("", (now,), ""))
+    if any(line.sign.strip() for line in lines) or not before.lines:
         return lines
-    return (DifferenceLine("+", f"server {start.seen.name} gets other values of your variables"),)
+    return (DifferenceLine("+", f"server {now.name} gets other values of your variables"),)
 
 
 CLOSE_PATIENCE: Final = 5.0
@@ -220,7 +228,10 @@ class TrustQuestions:
 
     async def _ask(self, question: Question) -> None:
         try:
-            request = await asyncio.to_thread(request_of, question, self._opened.folder)
+            opened = self._opened
+            request = await asyncio.to_thread(
+                lambda: request_of(question, opened.folder, opened.salt)
+            )
             answer = await self._desk.ask(replace(request, id=self._desk.new_id()))
             if answer is TrustAnswer.START_OUTSIDE and not request.may_start_outside:
                 answer = TrustAnswer.NOT_NOW
@@ -281,8 +292,15 @@ class TrustQuestions:
         self.record(folder.shown, content_of(question.servers), f"start here: {answer.value}")
         if answer is TrustAnswer.NOT_NOW or folder.identity is None:
             return
-        seen = [start.seen for start in question.starts] if answer.trusts else []
+        self._writer.submit(partial(self._store_starts, question, answer, folder.identity))
+
+    def _store_starts(
+        self, question: StartQuestion, answer: TrustAnswer, folder: FolderIdentity
+    ) -> None:
+        """Store an answer with what each server was seen to run. Blocks."""
+        salt = self._opened.salt
+        seen = (described(one, folder.path, salt) for one in question.servers)
         leaving = (start.outside for start in question.starts if start.outside is not None)
+        inside = list(seen) if answer.trusts else []
         outside = list(leaving) if answer is TrustAnswer.START_OUTSIDE else []
-        keep = self._opened.start_folders.keep
-        self._writer.submit(partial(keep, folder.identity, answer, seen, outside))
+        self._opened.start_folders.keep(folder, answer, inside, outside)
