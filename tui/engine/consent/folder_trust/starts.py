@@ -100,7 +100,7 @@ class StartFinder:
         start = one.cwd if one.cwd is not None else self.folder
         if one.extension and is_within(start, extensions_folder(self.home)):
             return  # what the user installed is the user's own
-        inside = opened is not None and look.is_in(str(start), opened.path, start)
+        inside = opened is not None and look.is_in(os.path.realpath(start), opened.path, start)
         place = opened.path if inside and opened is not None else start
         other = opened.path if opened is not None and not inside else None
         for found in code_folders(one, start, place, other):
