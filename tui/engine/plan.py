@@ -4,12 +4,9 @@ Nothing here looks at a file, a clock or a task, so every rule on what may start
 without an engine.
 """
 
-import hashlib
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -17,6 +14,7 @@ from tui.engine.consent.folder_trust import new_servers
 from tui.engine.consent.folder_trust.folder_gate import Trust
 from tui.engine.consent.folder_trust.new_servers import KnownServer, known_server
 from tui.engine.consent.folder_trust.start_folders import Start, StartFolder
+from tui.engine.consent.folder_trust.starts import outside
 from tui.engine.consent.folder_trust.trust_questions import (
     FolderQuestion,
     NewServersQuestion,
@@ -35,9 +33,6 @@ from tui.model.servers import Failure, Origin, ServerId, ServerStatus
 from tui.model.settings import GemdeckSettings, ToolPattern
 from tui.model.trust import FolderTrust, TrustAnswer
 from tui.text import sanitize_line
-
-MAX_NAME: Final = 40
-"""Characters of a server's name in that of its empty folder."""
 
 _STILL_DENIED: Final = "Prohibitions removed from your settings hold until a restart."
 _NEVER: Final = "You chose never to trust this folder, so its own settings were not read."
@@ -248,24 +243,18 @@ def _admitted(one: ServerDefinition, trust: Trust, answers: Answers) -> ServerDe
     if held is not None:
         return _untrusted(one, _why_held(held))
     leaves = any(start.said is TrustAnswer.START_OUTSIDE for start in starts)
-    return _outside(one, trust.outside) if leaves and trust.outside is not None else one
+    return outside(one, trust.outside) if leaves and trust.outside is not None else one
 
 
 def _why_held(start: Start) -> str:
     shown = start.folder.shown
     if start.folder.identity is None:
         return f"Its working folder cannot be examined: {shown}."
+    if start.folder.never:
+        return f"You chose never to run code from {shown}."
     if start.has_changed:
         return f"What it would run from {shown} has changed since you allowed it."
     return f"Would run code from {shown}, where it may not start yet."
-
-
-def _outside(one: ServerDefinition, outside: Path) -> ServerDefinition:
-    """Let a server start in an empty folder of its own."""
-    name = re.sub(r"\W", "_", one.id)[:MAX_NAME]
-    folder = outside / f"{name}-{hashlib.sha256(one.id.encode()).hexdigest()[:8]}"
-    env = {**one.env, "PWD": str(folder)}
-    return replace(one, cwd=folder, env=env, files=(), starts_outside=True)
 
 
 def _narrowed(one: ServerDefinition, answers: Answers) -> ServerDefinition:
@@ -364,7 +353,8 @@ def _withheld_here(verdict: ProjectVerdict, starts: Sequence[StartQuestion]) -> 
         yield Notice(Severity.WARNING, sanitize_line(words), advice)
     for start in starts:
         place = start.folder.identity
-        advice = _trust_folder(str(place.path)) if place is not None else ""
+        is_open = place is not None and not start.folder.never
+        advice = _trust_folder(str(start.folder.key[0])) if is_open else ""
         for one, held in zip(start.servers, start.starts, strict=True):
             words = f"Not started: {one.id}. {_why_held(held)}"
             yield Notice(Severity.WARNING, sanitize_line(words), advice)

@@ -76,6 +76,28 @@ async def test_the_users_servers_stand_under_a_heading_of_their_own() -> None:
         assert "1 server of your settings that would run code" in " ".join(hands.everything.split())
 
 
+@pytest.mark.parametrize(
+    ("started", "words"),
+    [
+        (NPX, "You allowed it as it is now."),
+        (replace(NPX, change="new"), "What changed does not run until you trust it;"),
+    ],
+)
+async def test_a_review_says_what_the_users_servers_may_already(
+    started: Disclosure, words: str
+) -> None:
+    request = trust(
+        subject=TrustSubject.STARTED_HERE,
+        servers=(),
+        started=(started,),
+        standing=(NPX.server,),
+        rules=(),
+        variables=(),
+    )
+    async with disclosing(request) as hands:
+        assert words in " ".join(hands.everything.split())
+
+
 async def test_o_starts_outside_where_that_can_be() -> None:
     async with disclosing(trust(started=(NPX,), may_start_outside=True)) as hands:
         await hands.arm()

@@ -243,6 +243,14 @@ def test_without_a_user_notices_stand_in_for_questions() -> None:
         assert len(words) == 3
 
 
+def test_without_a_user_what_is_forbidden_gets_no_advice() -> None:
+    trust = starting(start(replace(HERE, never=True)), attended=False)
+    found = sources(server("npx"))
+    [notice] = plan(found, trust, first(found, trust)).notices
+    assert notice.text == "Not started: npx. You chose never to run code from ~/clone."
+    assert notice.advice == ""
+
+
 def test_a_server_is_trusted_only_where_the_folder_has_a_yes() -> None:
     found = sources(server("npx"))
     for trust, is_asked in (

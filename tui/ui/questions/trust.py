@@ -141,7 +141,8 @@ def _summary(request: TrustRequest) -> str:
     if request.standing and is_new:
         allowed = "What changed does not run until you trust it; the rest goes on as it was."
     elif request.standing:
-        allowed = "It is trusted as it is now."
+        is_folder = request.subject is TrustSubject.FOLDER
+        allowed = f"{'It is trusted' if is_folder else 'You allowed it'} as it is now."
     elif not parts:
         allowed = "It brings nothing now. What it denied stays denied until you trust the change."
     return f"{', '.join(parts)}. {allowed}" if parts else allowed

@@ -1,5 +1,6 @@
 """Find the user's own servers that would run code of the folders they start in or reach."""
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,9 @@ from tui.model.trust import TrustAnswer
 
 OUTSIDE: Final = "outside"
 """The folder of the empty folders in which servers start, in the state folder."""
+
+MAX_NAME: Final = 40
+"""Characters of a server's name in that of its empty folder."""
 
 _SEPARATORS: Final = re.compile(r"""[\s=:,;'"()]+""")
 
@@ -83,8 +87,8 @@ class StartFinder:
                 continue
             for place, leaves in self._places(one, opened, look):
                 entry = server_fingerprint(replace(one, files=()), salt) if leaves else ""
-                outside = _content(one, entry) if leaves else None
-                start = Start(look.folder(place), _content(one, one.fingerprint), outside)
+                leaving = _content(one, entry) if leaves else None
+                start = Start(look.folder(place), _content(one, one.fingerprint), leaving)
                 asked.setdefault(start.folder, []).append((one, start))
         for folder, pairs in asked.items():
             is_back = is_withdrawn and folder.is_opened
@@ -192,6 +196,14 @@ class _Look:
             caution=reason_to_refuse(identity.path),
             is_opened=identity == self._opened,
         )
+
+
+def outside(one: ServerDefinition, folders: Path) -> ServerDefinition:
+    """Let a server start in an empty folder of its own."""
+    name = re.sub(r"\W", "_", one.id)[:MAX_NAME]
+    folder = folders / f"{name}-{hashlib.sha256(one.id.encode()).hexdigest()[:8]}"
+    env = {**one.env, "PWD": str(folder)}
+    return replace(one, cwd=folder, env=env, files=(), starts_outside=True)
 
 
 def described(one: ServerDefinition, folder: Path, salt: bytes) -> ServerContent:
