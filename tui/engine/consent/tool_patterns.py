@@ -35,15 +35,15 @@ _ALIKE: Final = str.maketrans(
 _ALIKE_IN_ASCII: Final = str.maketrans("i1|0", "lllo")
 """Characters that many fonts draw alike; capitals are folded before."""
 
-_SPELLED: Final = re.compile("⟨U\\+[0-9A-F]+⟩")
-
-_DIGITS: Final = str.maketrans("345789", "eastbg")
-"""Digits that stand for letters in names."""
-
 _UNSEEN: Final = dict.fromkeys((*range(0x21), 0x7F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800))
 """Blanks, controls, and letters and symbols that draw nothing; they are left out."""
 
 _UNSEEN_CATEGORIES: Final = frozenset({"Mn", "Me", "Cf", "Cc", "Zs", "Zl", "Zp"})
+
+_SPELLED: Final = re.compile("⟨U\\+[0-9A-F]+⟩")
+
+_DIGITS: Final = str.maketrans("345789", "eastbg")
+"""Digits that stand for letters in names."""
 
 
 class AllowingPatterns:
