@@ -196,6 +196,7 @@ async def test_A22_a_server_of_the_user_does_not_start_with_code_that_was_pulled
         assert "gemdeck.developedServers" in failure.advice
         assert place.words() == ["one"]
         deck.engine.review_folder()
+        await eventually(lambda: any(one.difference for one in deck.questions()))
         await deck.answer(TrustAnswer.TRUST)
         await deck.reach("mine", ServerStatus.READY)
         assert place.words() == ["one", "other"]
@@ -208,7 +209,7 @@ async def test_A09_who_develops_a_server_is_asked_about_its_entry_only(place: Pl
     place.user({**settings, "gemdeck": {"developedServers": ["mine"]}})
     async with opened(place) as deck:
         question = await deck.answer(TrustAnswer.TRUST)
-        [shown] = question.servers
+        [shown] = question.started
         assert shown.files == ()
         assert any("you develop it" in words for words in shown.unwatched)
         await deck.reach("mine", ServerStatus.READY)

@@ -214,7 +214,7 @@ class Engine:
         """Let servers, rules and questions be those of a plan; what did not change goes on."""
         before, self._plan = self._plan, now
         self._redactor.register(*secrets_of(now.definitions))
-        self._access.configure(now.rules, now.definitions)
+        self._access.configure(now.rules, now.definitions, now.asks)
         self.servers.configure(now.definitions)
         self.servers.judge_tools_again()
         for notice in now.notices:
@@ -273,8 +273,8 @@ class Engine:
     async def _review(self) -> None:
         read = partial(read_settings, self._opened, self._options.model, review=True)
         question = folder_question((await asyncio.to_thread(read)).settings.project)
-        if question is None:
-            words = "This folder brings no settings of its own; there is nothing to review."
+        if question is None and (self._reading is None or not self._reading.trust.here):
+            words = "This folder brings no settings, and none of your servers runs code from it."
             self._publish(NoticeRaised(Notice(Severity.INFO, words)))
         self._plan_again(self._answers.reviewing(question))
         if self._reader is not None:
@@ -285,9 +285,8 @@ class Engine:
         if self._reading is None:
             return
         content = self._reading.settings.project.hash
-        folders = [one.key for folders in self._reading.trust.starts.values() for one in folders]
         kept = self._trust.forget(content)
-        self._plan_again(self._answers.withdrawn(content, *folders))
+        self._plan_again(self._answers.withdrawn(content, self._reading.trust.folder))
         self._tasks.start(self._read_after(kept))
 
     def grants(self) -> tuple[GrantView, ...]:

@@ -128,7 +128,7 @@ def _project_offer(
     gate: ProjectGate,
     layers: Iterable[LayerFile],
     reader: ServerReader,
-    taken: frozenset[str],
+    taken: frozenset[ServerId],
     problems: list[SettingsProblem],
 ) -> tuple[Sequence[Entry], ProjectOffer | None]:
     """Read what the folder brings, unexpanded; None where its files may not even be read."""
@@ -141,7 +141,7 @@ def _project_offer(
     servers = tuple(map(sketching.read, entries))
     used = used_variables(servers, variables)
     rules = project_rules(sources, problems)
-    return entries, ProjectOffer(servers, rules, used)
+    return entries, ProjectOffer(servers, rules, used, taken)
 
 
 def _own_servers(
@@ -188,7 +188,7 @@ def _extension_entries(
 
 
 def _not_taken(
-    entries: Iterable[Entry], taken: frozenset[str], problems: list[SettingsProblem]
+    entries: Iterable[Entry], taken: frozenset[ServerId], problems: list[SettingsProblem]
 ) -> Iterable[Entry]:
     """Skip a project's servers whose names the user or the system already use."""
     for entry in entries:

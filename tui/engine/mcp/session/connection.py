@@ -39,6 +39,7 @@ from tui.engine.mcp.transports.http.http_transport import HttpTransport
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOST
 from tui.engine.mcp.transports.stdio.environment import (
     check_code,
+    empty_folder,
     own_program,
     resolve_folder,
     server_environment,
@@ -143,6 +144,8 @@ class Connection:
     async def _open(self, stack: AsyncExitStack) -> None:
         context = self._context
         logger.debug("%s: connecting to %s", self._definition.id, shown_target(self._definition))
+        if self._definition.starts_outside and self._definition.cwd is not None:
+            await asyncio.to_thread(empty_folder, self._definition.cwd)
         await asyncio.to_thread(check_code, self._definition, os.environ, context.workspaces)
         self._transport = transport = open_transport(
             self._definition, self._log, context.zygote, context.workspaces

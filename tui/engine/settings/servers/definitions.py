@@ -103,6 +103,7 @@ class ServerDefinition:
         files: The files and package folders that it would run or read of the folder where it
             starts and of the opened one, its program included; it starts with no other ones.
         unwatched: What else it may run of them that is not hashed, each in words.
+        starts_outside: Whether `cwd` is an empty folder of gemdeck's own.
         preview: What its entry comes to, or None where it stands in no file.
     """
 
@@ -137,6 +138,7 @@ class ServerDefinition:
     )
     files: tuple[FolderFile, ...] = field(default=(), repr=False)
     unwatched: tuple[str, ...] = ()
+    starts_outside: bool = False
     preview: Preview | None = field(default=None, repr=False, compare=False)
 
 

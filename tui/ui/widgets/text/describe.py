@@ -154,6 +154,8 @@ def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
         _field("transport", view.transport.value),
         _field("target", view.target),
     ]
+    if view.starts_outside:
+        parts.append(_field("starts in", "an empty folder of gemdeck's"))
     if view.description:
         parts.append(_field("description", view.description))
     if view.info is not None:

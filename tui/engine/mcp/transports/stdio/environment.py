@@ -64,6 +64,28 @@ def resolve_folder(folder: Path | None) -> Path:
     return resolved
 
 
+def empty_folder(folder: Path) -> None:
+    """Make a folder that only the user can enter; one that is there is emptied. Blocks.
+
+    Raises:
+        ServerError: If that is not possible.
+    """
+    try:
+        if folder.is_symlink() or not folder.is_dir():
+            folder.unlink(missing_ok=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.chmod(0o700)
+        for entry in folder.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+    except OSError as error:
+        reason = f"its empty folder could not be made: {error.strerror or error}"
+        raise ServerError(reason, f"Remove {folder} and start it again.") from error
+
+
 def resolve_program(
     command: str, environment: Mapping[str, str], folder: Path, avoid: Iterable[Path] = ()
 ) -> str:
