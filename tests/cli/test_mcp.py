@@ -198,3 +198,70 @@ async def test_a_signal_ends_the_servers_too(number: signal.Signals, tmp_path: P
             await eventually(began.exists)
             process.send_signal(number)
             assert await finish(process) == ExitCode.CANCELLED
+
+
+def added(path: Path) -> dict[str, Any]:
+    servers: dict[str, Any] = json.loads(path.read_text("utf-8"))["mcpServers"]
+    return servers
+
+
+async def test_a_server_is_added_to_the_users_settings_and_tried() -> None:
+    notes = notes_server()
+    database = notes["env"]["GEMDECK_NOTES_DB"]
+    result = await run(
+        *("mcp", "add", "-s", "user", "-e", f"GEMDECK_NOTES_DB={database}", "-e", "K=a=b"),
+        *("--description", "My notes", "notes", notes["command"], "--", *notes["args"]),
+    )
+    assert (result.code, result.stderr) == (ExitCode.OK, "")
+    assert result.stdout == "notes is in ~/.gemini/settings.json. It is ready: 5 tools\n"
+    assert added(Path.home() / ".gemini" / "settings.json")["notes"] == {
+        **notes,
+        "env": {"GEMDECK_NOTES_DB": database, "K": "a=b"},
+        "description": "My notes",
+    }
+    gone = await run("mcp", "remove", "-s", "user", "notes", "--json")
+    assert gone.code == ExitCode.OK
+    assert added(Path.home() / ".gemini" / "settings.json") == {}
+
+
+async def test_a_projects_server_is_written_and_not_started(tmp_path: Path) -> None:
+    canary = tmp_path / "ran"
+    result = await run("mcp", "add", "a", "touch", "--", str(canary), cwd=tmp_path)
+    assert result.code == ExitCode.OK
+    assert "It is untrusted" in result.stdout
+    assert added(tmp_path / ".gemini" / "settings.json") == {
+        "a": {"command": "touch", "args": [str(canary)]}
+    }
+    assert not canary.exists()
+
+
+async def test_a_network_server_is_added_with_its_headers(tmp_path: Path) -> None:
+    words = ("-H", "X-A: b c", "--no-check", "net", "http://127.0.0.1:9/mcp")
+    result = await run("mcp", "add", *words, cwd=tmp_path)
+    assert result.code == ExitCode.OK
+    entry = {"url": "http://127.0.0.1:9/mcp", "type": "http", "headers": {"X-A": "b c"}}
+    assert added(tmp_path / ".gemini" / "settings.json") == {"net": entry}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("add", "notes", "x"), ExitCode.ERROR, "notes is there already"),
+        (("add", "-t", "sse", "a", "x"), ExitCode.USAGE, "sse needs an address"),
+        (("add", "-t", "stdio", "a", "http://h/"), ExitCode.USAGE, "stdio needs a command"),
+        (("add", "-e", "x", "a", "x"), ExitCode.USAGE, "-e is written NAME=VALUE"),
+        (("add", "-H", "A: b", "a", "x"), ExitCode.USAGE, "Headers are for addresses"),
+        (("add", "--timeout", "0", "a", "x"), ExitCode.OK, ""),
+        (("add", "a", "http://"), ExitCode.USAGE, "must be an address"),
+        (("remove", "note"), ExitCode.NOT_FOUND, "Did you mean notes?"),
+    ],
+)
+@pytest.mark.usefixtures("notes")
+async def test_what_cannot_be_added_or_removed_is_said(
+    words: tuple[str, ...], code: ExitCode, said: str
+) -> None:
+    command, *rest = words
+    more = ("--no-check",) if command == "add" else ()
+    result = await run("mcp", command, "-s", "user", *more, *rest)
+    assert result.code == code
+    assert said in result.stderr

@@ -9,10 +9,11 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from tui.cli import server_commands
+from tui.cli import server_commands, server_edits
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import say, write_out
 from tui.cli.server_commands import Answer
+from tui.cli.server_edits import server_entry
 from tui.cli.server_session import CommandError, Start, interruptible
 from tui.model.settings_rules import MAX_WAIT
 
@@ -139,6 +140,56 @@ def prompt(
     """Print a prompt as its server renders it."""
     start = Start(timeout, trusted)
     _print(server_commands.prompt(server, name, _pairs(arguments), start), as_json=as_json)
+
+
+_scope = click.option(
+    "-s",
+    "--scope",
+    type=click.Choice(["project", "user"]),
+    default="project",
+    show_default=True,
+    help="Whose settings: this folder's or yours.",
+)
+
+
+@mcp.command(
+    epilog="Example: gemdeck mcp add -s user files npx -- -y @acme/server-files ~/notes",
+)
+@click.argument("name")
+@click.argument("target", metavar="COMMAND|URL")
+@click.argument("arguments", nargs=-1, metavar="[ARGUMENT]…")
+@_scope
+@click.option(
+    "-t",
+    "--transport",
+    type=click.Choice(["stdio", "http", "sse"]),
+    help="Of a URL http unless given; of a command stdio.",
+)
+@click.option("-e", "--env", multiple=True, metavar="KEY=VALUE", help="A variable it gets.")
+@click.option("-H", "--header", multiple=True, metavar="'NAME: VALUE'", help="An HTTP header.")
+@click.option("--timeout", type=int, metavar="MS", help="Of connecting and of each request.")
+@click.option("--trust", is_flag=True, help="Run its tools without asking; not for a project.")
+@click.option("--description", metavar="TEXT", help="Shown beside the server.")
+@click.option("--include-tools", metavar="TOOL,…", help="Offer only these.")
+@click.option("--exclude-tools", metavar="TOOL,…", help="Never offer these.")
+@click.option("--no-check", is_flag=True, help="Write it without trying to connect.")
+@_as_json
+def add(name: str, *, scope: str, no_check: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - as declared above
+    """Write a server to the settings, and try to connect to it.
+
+    Comments and all else in the file stay. What follows -- belongs to the server.
+    """
+    entry = server_entry(**given)
+    _print(server_edits.add(name, entry, scope, checks=not no_check), as_json=as_json)
+
+
+@mcp.command(epilog="Example: gemdeck mcp remove -s user files")
+@click.argument("name")
+@_scope
+@_as_json
+def remove(name: str, *, scope: str, as_json: bool) -> None:
+    """Remove a server from the settings; comments and all else in the file stay."""
+    _print(server_edits.remove(name, scope), as_json=as_json)
 
 
 @mcp.command(epilog="Example: gemdeck mcp enable files")
