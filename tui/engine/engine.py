@@ -246,7 +246,8 @@ class Engine:
         """Go by what was answered."""
         self._answers = answers
         if self._reading is not None:
-            self._apply(plan(self._reading.settings, self._reading.trust, answers))
+            sources = self._reading.settings.only(self._options.only_servers)
+            self._apply(plan(sources, self._reading.trust, answers))
 
     def _take_answer(self, question: Question, answer: TrustAnswer) -> None:
         kept = self._trust.keep(question, answer)

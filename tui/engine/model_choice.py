@@ -80,7 +80,7 @@ class ModelChoice:
             own: What the user's ``.env`` sets.
         """
         self._settings, self._own = settings, own
-        if self._has_begun or self._options.demo:
+        if self._has_begun or self._options.demo or not self._options.needs_model:
             return
         self._has_begun = True
         self._choose(self._begin())

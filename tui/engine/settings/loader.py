@@ -59,6 +59,12 @@ class LoadedSettings:
     project: ProjectVerdict
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
+    def only(self, names: frozenset[str] | None) -> "LoadedSettings":
+        """Return the settings with the servers of these names alone; None means all."""
+        if names is None:
+            return self
+        return replace(self, servers=tuple(one for one in self.servers if one.id in names))
+
 
 def load_settings(
     folder: Path,
