@@ -27,7 +27,7 @@ from tui.ui import keymap
 from tui.ui.questions.answers import Answer, AnswerRows, Rows
 from tui.ui.questions.arming import Arming, Keyboard
 from tui.ui.widgets.frame import WORDY, Frame, Heading, fit
-from tui.ui.widgets.text.folded_text import FoldedText, Position
+from tui.ui.widgets.text.folded_text import FoldedText, Position, position_in
 from tui.ui.widgets.text.labelled_text import LabelledLine, LabelledText
 from tui.ui.widgets.text.plain import PlainText
 
@@ -46,12 +46,15 @@ SCROLL_KEYS: Final = {
 }
 """Keys that scroll, each by rows and pages; they work before an answer counts."""
 
+WHEEL_ROWS: Final = 2
+"""Rows that the wheel scrolls where the pointer is on nothing that scrolls by itself."""
+
 
 class Question(ModalScreen[None], Generic[R]):
     """A modal that asks one question and takes one answer.
 
     A kind of question gives its title, its lines or other widgets, its answers as data, and what
-    is sent. An answer that allows counts only once the end of `text` was in sight.
+    is sent. An answer that allows counts only once the end of each view was in sight.
 
     Args:
         request: What is asked.
@@ -107,7 +110,8 @@ class Question(ModalScreen[None], Generic[R]):
         self._keyboard = keyboard or Keyboard()
         self._arming = Arming(self, self._keyboard, self._look_at_arming, self._take)
         self._answers = {one.name: one for _, row in self.ROWS for one in row}
-        self._is_answered = self._obsolete = self._covered = self._end_seen = False
+        self._is_answered = self._obsolete = self._covered = False
+        self._seen: set[Widget] = set()
         self._waiting = 1
         self.rows = AnswerRows(self.ROWS)
         self._said = ""
@@ -121,13 +125,13 @@ class Question(ModalScreen[None], Generic[R]):
         return ()
 
     def compose_text(self) -> Iterable[Widget]:
-        """Compose what is above the answers: by itself the lines."""
+        """Compose what is above the answers, by itself the lines.
+
+        One view has the class `-fits`: the one that gives way to the answers, and is counted.
+        It has to be seen to its end, as has each one of the class `-read`.
+        """
         yield Heading(self.heading_words)
         yield LabelledText(classes="-fits")
-
-    @property
-    def text(self) -> FoldedText | None:
-        return self.query_one(LabelledText)
 
     def offers(self, answer: Answer) -> bool:  # noqa: ARG002 - for those that do not
         return True
@@ -137,9 +141,8 @@ class Question(ModalScreen[None], Generic[R]):
 
     def refusal(self, answer: Answer, *, short: bool) -> str:
         """Say why an answer cannot be given yet, or nothing."""
-        self._end_seen = self._end_seen or self.position.shows_end
-        unread = answer.allows and not self._end_seen and self.text is not None
-        return self.end_words(short=short) if unread else ""
+        unread = self._unread() if answer.allows else None
+        return _end_words(unread, short=short) if unread is not None else ""
 
     def again_words(self, answer: Answer, key: str, *, short: bool) -> str:
         return f"{key} again: {answer.brief}" if short else f"Press {key} again: {answer.words}"
@@ -198,8 +201,8 @@ class Question(ModalScreen[None], Generic[R]):
     def on_mount(self) -> None:
         """Begin to arm once all of it has been drawn."""
         self.show_text()
-        if self.text is not None:
-            self.watch(self.text, "scroll_y", self._look, init=False)
+        for view in self._views:
+            self.watch(view, "scroll_y", self._look, init=False)
         self._show_request()
         self.arm_after_drawing()
 
@@ -209,7 +212,7 @@ class Question(ModalScreen[None], Generic[R]):
         self.call_after_refresh(self._look)
 
     def show_text(self) -> None:
-        self._end_seen = False
+        self._seen.clear()
         for view in self.query(LabelledText):
             view.show_lines(self.lines())
 
@@ -300,11 +303,17 @@ class Question(ModalScreen[None], Generic[R]):
         self.show_hint()
 
     def action_scroll(self, rows: int, pages: int) -> None:
-        # The text with the focus, else the one that fits the frame.
+        """Scroll the text with the focus, else the first that was not seen to its end."""
         focused = self.focused
-        view = focused if isinstance(focused, FoldedText) else self.query_one(".-fits")
+        view = focused if isinstance(focused, FoldedText) else self._unread() or self._view
         by = rows + pages * view.size.height
         view.scroll_relative(y=by, animate=False, immediate=True)
+
+    def on_mouse_scroll_down(self) -> None:
+        self.action_scroll(WHEEL_ROWS, 0)
+
+    def on_mouse_scroll_up(self) -> None:
+        self.action_scroll(-WHEEL_ROWS, 0)
 
     def watch_armed(self) -> None:
         if not self.is_mounted:
@@ -334,20 +343,29 @@ class Question(ModalScreen[None], Generic[R]):
         if awaited is not None:
             return self.again_words(awaited, self._key_of(awaited), short=short)
         may_allow = any(one.allows and self.offers(one) for one in self._answers.values())
-        unread = self.text is not None and not self._end_seen and may_allow
-        return self.end_words(short=short) if unread else self.ARMED[short]
+        unread = self._unread() if may_allow else None
+        return _end_words(unread, short=short) if unread is not None else self.ARMED[short]
 
     def heading_words(self) -> Content:
         return Content(f"{self.position.words}, {self.COMPLETE}")
 
-    def end_words(self, *, short: bool) -> str:
-        place = self.position
-        where = f"{place.first:,}/{place.rows:,}" if short else f"· {place.words}"
-        return f"Scroll to the end first: End {where}"
-
     @property
     def position(self) -> Position:
-        return self.text.position if self.text is not None else Position(1, 1, 1)
+        return position_in(self._view)
+
+    @property
+    def _view(self) -> Widget:
+        return self.query_one(".-fits")
+
+    @property
+    def _views(self) -> Sequence[Widget]:
+        return [view for view in self.query(".-read, .-fits") if view.display]
+
+    def _unread(self) -> Widget | None:
+        """Take note of the ends that are in sight; give the first view whose end never was."""
+        views = self._views
+        self._seen.update(view for view in views if position_in(view).shows_end)
+        return next((view for view in views if view not in self._seen), None)
 
     def _take(self, answer: Answer) -> None:
         if not self.asks or not self.offers(answer):
@@ -387,7 +405,7 @@ class Question(ModalScreen[None], Generic[R]):
     def _look(self) -> None:
         if self._obsolete or not self._arming.is_begun:
             return
-        self._end_seen = self._end_seen or self.position.shows_end
+        self._unread()
         for heading in self.query(Heading):
             heading.refresh()
         self.show_hint()
@@ -395,3 +413,10 @@ class Question(ModalScreen[None], Generic[R]):
     def _look_at_arming(self) -> None:
         self.armed = self._arming.armed
         self.show_hint()
+
+
+def _end_words(view: Widget, *, short: bool) -> str:
+    place = position_in(view)
+    if short:
+        return f"{place.first:,}/{place.rows:,} Read to the end: PageDown"
+    return f"Read to the end first: PageDown, End · {place.words}"
