@@ -16,7 +16,7 @@ from tui.engine.mcp.catalog.offered_tool import OfferedTool
 from tui.engine.mcp.catalog.tool_names import sanitize_name
 from tui.model.servers import ServerId
 from tui.model.settings import ToolPattern
-from tui.text import sanitize_line
+from tui.text import INVISIBLE, sanitize_line
 
 ANY: Final = "*"
 """Stands for any characters, also none."""
@@ -35,8 +35,8 @@ _ALIKE: Final = str.maketrans(
 _ALIKE_IN_ASCII: Final = str.maketrans("i1|0", "lllo")
 """Characters that many fonts draw alike; capitals are folded before."""
 
-_UNSEEN: Final = dict.fromkeys((*range(0x21), 0x7F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800))
-"""Blanks, controls, and letters and symbols that draw nothing; they are left out."""
+_UNSEEN: Final = dict.fromkeys((*range(0x21), 0x7F, *map(ord, INVISIBLE)))
+"""Blanks, controls, and what draws nothing; they are left out."""
 
 _UNSEEN_CATEGORIES: Final = frozenset({"Mn", "Me", "Cf", "Cc", "Zs", "Zl", "Zp"})
 

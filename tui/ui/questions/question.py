@@ -26,8 +26,9 @@ from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.questions.answers import Answer, AnswerRows, Rows
 from tui.ui.questions.arming import Arming, Keyboard
+from tui.ui.questions.reading import Reading
 from tui.ui.widgets.frame import WORDY, Frame, Heading, fit
-from tui.ui.widgets.text.folded_text import FoldedText, Position, position_in
+from tui.ui.widgets.text.folded_text import FoldedText, Position
 from tui.ui.widgets.text.labelled_text import LabelledLine, LabelledText
 from tui.ui.widgets.text.plain import PlainText
 
@@ -111,7 +112,7 @@ class Question(ModalScreen[None], Generic[R]):
         self._arming = Arming(self, self._keyboard, self._look_at_arming, self._take)
         self._answers = {one.name: one for _, row in self.ROWS for one in row}
         self._is_answered = self._obsolete = self._covered = False
-        self._seen: set[Widget] = set()
+        self._reading = Reading(self)
         self._waiting = 1
         self.rows = AnswerRows(self.ROWS)
         self._said = ""
@@ -125,11 +126,7 @@ class Question(ModalScreen[None], Generic[R]):
         return ()
 
     def compose_text(self) -> Iterable[Widget]:
-        """Compose what is above the answers, by itself the lines.
-
-        One view has the class `-fits`: the one that gives way to the answers, and is counted.
-        It has to be seen to its end, as has each one of the class `-read`.
-        """
+        """Compose what is above the answers, by itself the lines; `Reading` names the classes."""
         yield Heading(self.heading_words)
         yield LabelledText(classes="-fits")
 
@@ -141,8 +138,7 @@ class Question(ModalScreen[None], Generic[R]):
 
     def refusal(self, answer: Answer, *, short: bool) -> str:
         """Say why an answer cannot be given yet, or nothing."""
-        unread = self._unread() if answer.allows else None
-        return _end_words(unread, short=short) if unread is not None else ""
+        return self._reading.words(short=short) if answer.allows else ""
 
     def again_words(self, answer: Answer, key: str, *, short: bool) -> str:
         return f"{key} again: {answer.brief}" if short else f"Press {key} again: {answer.words}"
@@ -201,7 +197,7 @@ class Question(ModalScreen[None], Generic[R]):
     def on_mount(self) -> None:
         """Begin to arm once all of it has been drawn."""
         self.show_text()
-        for view in self._views:
+        for view in self._reading.views:
             self.watch(view, "scroll_y", self._look, init=False)
         self._show_request()
         self.arm_after_drawing()
@@ -212,7 +208,7 @@ class Question(ModalScreen[None], Generic[R]):
         self.call_after_refresh(self._look)
 
     def show_text(self) -> None:
-        self._seen.clear()
+        self._reading.begin_anew()
         for view in self.query(LabelledText):
             view.show_lines(self.lines())
 
@@ -305,7 +301,9 @@ class Question(ModalScreen[None], Generic[R]):
     def action_scroll(self, rows: int, pages: int) -> None:
         """Scroll the text with the focus, else the first that was not seen to its end."""
         focused = self.focused
-        view = focused if isinstance(focused, FoldedText) else self._unread() or self._view
+        view = (
+            focused if isinstance(focused, FoldedText) else self._reading.unread or self._reading.main
+        )
         by = rows + pages * view.size.height
         view.scroll_relative(y=by, animate=False, immediate=True)
 
@@ -343,29 +341,15 @@ class Question(ModalScreen[None], Generic[R]):
         if awaited is not None:
             return self.again_words(awaited, self._key_of(awaited), short=short)
         may_allow = any(one.allows and self.offers(one) for one in self._answers.values())
-        unread = self._unread() if may_allow else None
-        return _end_words(unread, short=short) if unread is not None else self.ARMED[short]
+        unread = self._reading.words(short=short) if may_allow else ""
+        return unread or self.ARMED[short]
 
     def heading_words(self) -> Content:
         return Content(f"{self.position.words}, {self.COMPLETE}")
 
     @property
     def position(self) -> Position:
-        return position_in(self._view)
-
-    @property
-    def _view(self) -> Widget:
-        return self.query_one(".-fits")
-
-    @property
-    def _views(self) -> Sequence[Widget]:
-        return [view for view in self.query(".-read, .-fits") if view.display]
-
-    def _unread(self) -> Widget | None:
-        """Take note of the ends that are in sight; give the first view whose end never was."""
-        views = self._views
-        self._seen.update(view for view in views if position_in(view).shows_end)
-        return next((view for view in views if view not in self._seen), None)
+        return self._reading.position
 
     def _take(self, answer: Answer) -> None:
         if not self.asks or not self.offers(answer):
@@ -405,7 +389,7 @@ class Question(ModalScreen[None], Generic[R]):
     def _look(self) -> None:
         if self._obsolete or not self._arming.is_begun:
             return
-        self._unread()
+        self._reading.look()
         for heading in self.query(Heading):
             heading.refresh()
         self.show_hint()
@@ -413,10 +397,3 @@ class Question(ModalScreen[None], Generic[R]):
     def _look_at_arming(self) -> None:
         self.armed = self._arming.armed
         self.show_hint()
-
-
-def _end_words(view: Widget, *, short: bool) -> str:
-    place = position_in(view)
-    if short:
-        return f"{place.first:,}/{place.rows:,} Read to the end: PageDown"
-    return f"Read to the end first: PageDown, End · {place.words}"
