@@ -134,7 +134,8 @@ class ToolApproval:
         may_name = (
             self._allowed and verdict.grant is None
         )  # a grant here is a rule that says to ask
-        if may_name and names_tool(self._allowed, inquiry.tool, inquiry.offered):
+        own, servers = inquiry.tool, self._policy.origins
+        if may_name and names_tool(self._allowed, own.server, own.name, servers):
             return Answer(allows=True, source="--allowed-tools")
         return _ALLOWED_REST if inquiry.turn.rest is Choice.REST_OF_TURN else None
 

@@ -302,7 +302,9 @@ class Question(ModalScreen[None], Generic[R]):
         """Scroll the text with the focus, else the first that was not seen to its end."""
         focused = self.focused
         view = (
-            focused if isinstance(focused, FoldedText) else self._reading.unread or self._reading.main
+            focused
+            if isinstance(focused, FoldedText)
+            else self._reading.unread or self._reading.main
         )
         by = rows + pages * view.size.height
         view.scroll_relative(y=by, animate=False, immediate=True)
