@@ -111,3 +111,21 @@ async def test_an_error_that_names_no_address_asks_nothing(data: object) -> None
     with anyio.fail_after(PATIENCE):
         assert not await stage.call(error)
     assert stage.asked == []
+
+
+@pytest.mark.parametrize(
+    ("message", "marked"), [("Type the 12 words of your seed phrase.", True), ("Your town?", False)]
+)
+async def test_C08_words_that_ask_for_a_secret_mark_the_fields_below(
+    message: str, *, marked: bool
+) -> None:
+    stage = Stage()
+    schema = {"properties": {"answer": {"type": "string"}, "ready": {"type": "boolean"}}}
+    params = types.ElicitRequestFormParams(message=message, requested_schema=schema)
+    task = asyncio.create_task(stage.elicitation.elicit(params))
+    await stage.accept(1)
+    [asked] = stage.asked
+    assert isinstance(asked, FormRequest)
+    assert [field.asks_secret for field in asked.fields] == [marked, False]
+    with anyio.fail_after(PATIENCE):
+        await task
