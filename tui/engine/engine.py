@@ -139,6 +139,7 @@ class Engine:
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
             visibility=self._access.review,
             redactor=self._redactor,
+            quotes=self._access.quotes,
             takes_call=self._access.approval.take,
         )
 

@@ -84,6 +84,10 @@ class Sampling:
             model=sanitize_line(model, 64),
             hints=prompt.hints,
             tools=prompt.tools,
+            quoted=self._context.quotes.sources(
+                "\n".join((prompt.system, *(message.text for message in prompt.messages))),
+                self._definition.id,
+            ),
         )
         reply = await self._context.desk.ask(request)
         if reply.action is ReplyAction.ACCEPT_ALWAYS:
