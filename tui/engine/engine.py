@@ -50,7 +50,7 @@ from tui.engine.threads import in_daemon_thread
 from tui.engine.typed_messages import TypedMessages
 from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
 from tui.model.consent import GrantId, GrantView
-from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
+from tui.model.events import BellSet, FolderTrustChanged, Notice, NoticeRaised, ToolExplained
 from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust, TrustAnswer
 
@@ -214,6 +214,7 @@ class Engine:
         """Let servers, rules and questions be those of a plan; what did not change goes on."""
         before, self._plan = self._plan, now
         self._redactor.register(*secrets_of(now.definitions))
+        self._publish(BellSet(now.rules.bell))
         self._access.configure(now.rules, now.definitions)
         self.servers.configure(now.definitions)
         self.servers.judge_tools_again()

@@ -319,6 +319,13 @@ class FolderTrustChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class BellSet:
+    """The settings say whether a question rings."""
+
+    rings: bool
+
+
+@dataclass(frozen=True, slots=True)
 class GrantsChanged:
     """The rules on tools changed; newest first."""
 
@@ -385,6 +392,7 @@ Event = (
     | LogLevelChanged
     | InstructionsSent
     | FolderTrustChanged
+    | BellSet
     | GrantsChanged
     | ToolRuleChanged
     | ToolExplained

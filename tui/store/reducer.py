@@ -90,6 +90,8 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
         case e.FolderTrustChanged(trust):
             return replace(state, folder_trust=trust)
+        case e.BellSet(rings):
+            return replace(state, bell=rings)
         case e.GrantsChanged(grants):
             return replace(state, grants=grants)
         case e.ToolExplained(standing):
