@@ -176,7 +176,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self.rows.note(1, "" if may_last else NOT_LASTING[self.is_short])
 
     def heading_words(self) -> Content:
-        return heading(self._shown_arguments, self.position, edited=self._shows_edit)
+        return heading(self._shown_arguments, self.reading.position, edited=self._shows_edit)
 
     def caption(self, answer: Answer, *, short: bool) -> str:
         """Give the words on a button, which say what is set."""

@@ -28,7 +28,7 @@ from tui.ui.questions.answers import Answer, AnswerRows, Rows
 from tui.ui.questions.arming import Arming, Keyboard
 from tui.ui.questions.reading import Reading
 from tui.ui.widgets.frame import WORDY, Frame, Heading, fit
-from tui.ui.widgets.text.folded_text import FoldedText, Position
+from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.labelled_text import LabelledLine, LabelledText
 from tui.ui.widgets.text.plain import PlainText
 
@@ -112,7 +112,7 @@ class Question(ModalScreen[None], Generic[R]):
         self._arming = Arming(self, self._keyboard, self._look_at_arming, self._take)
         self._answers = {one.name: one for _, row in self.ROWS for one in row}
         self._is_answered = self._obsolete = self._covered = False
-        self._reading = Reading(self)
+        self.reading = Reading(self)
         self._waiting = 1
         self.rows = AnswerRows(self.ROWS)
         self._said = ""
@@ -138,7 +138,7 @@ class Question(ModalScreen[None], Generic[R]):
 
     def refusal(self, answer: Answer, *, short: bool) -> str:
         """Say why an answer cannot be given yet, or nothing."""
-        return self._reading.words(short=short) if answer.allows else ""
+        return self.reading.words(short=short) if answer.allows else ""
 
     def again_words(self, answer: Answer, key: str, *, short: bool) -> str:
         return f"{key} again: {answer.brief}" if short else f"Press {key} again: {answer.words}"
@@ -197,7 +197,7 @@ class Question(ModalScreen[None], Generic[R]):
     def on_mount(self) -> None:
         """Begin to arm once all of it has been drawn."""
         self.show_text()
-        for view in self._reading.views:
+        for view in self.reading.views:
             self.watch(view, "scroll_y", self._look, init=False)
         self._show_request()
         self.arm_after_drawing()
@@ -208,7 +208,7 @@ class Question(ModalScreen[None], Generic[R]):
         self.call_after_refresh(self._look)
 
     def show_text(self) -> None:
-        self._reading.begin_anew()
+        self.reading.begin_anew()
         for view in self.query(LabelledText):
             view.show_lines(self.lines())
 
@@ -302,9 +302,7 @@ class Question(ModalScreen[None], Generic[R]):
         """Scroll the text with the focus, else the first that was not seen to its end."""
         focused = self.focused
         view = (
-            focused
-            if isinstance(focused, FoldedText)
-            else self._reading.unread or self._reading.main
+            focused if isinstance(focused, FoldedText) else self.reading.unread or self.reading.main
         )
         by = rows + pages * view.size.height
         view.scroll_relative(y=by, animate=False, immediate=True)
@@ -343,15 +341,11 @@ class Question(ModalScreen[None], Generic[R]):
         if awaited is not None:
             return self.again_words(awaited, self._key_of(awaited), short=short)
         may_allow = any(one.allows and self.offers(one) for one in self._answers.values())
-        unread = self._reading.words(short=short) if may_allow else ""
+        unread = self.reading.words(short=short) if may_allow else ""
         return unread or self.ARMED[short]
 
     def heading_words(self) -> Content:
-        return Content(f"{self.position.words}, {self.COMPLETE}")
-
-    @property
-    def position(self) -> Position:
-        return self._reading.position
+        return Content(f"{self.reading.position.words}, {self.COMPLETE}")
 
     def _take(self, answer: Answer) -> None:
         if not self.asks or not self.offers(answer):
@@ -391,7 +385,7 @@ class Question(ModalScreen[None], Generic[R]):
     def _look(self) -> None:
         if self._obsolete or not self._arming.is_begun:
             return
-        self._reading.look()
+        self.reading.look()
         for heading in self.query(Heading):
             heading.refresh()
         self.show_hint()

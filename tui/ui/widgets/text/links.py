@@ -67,7 +67,7 @@ def examine(url: str) -> Link:
 
 
 def target_beside(label: str, url: str) -> str:
-    """Return the target of a link to show beside its text, or nothing.
+    """Return the target of a link in parentheses to show beside its text, or nothing.
 
     It is shown where the text names an address or a host that is not the target: a reader would
     take that for where the link leads.
@@ -80,7 +80,7 @@ def target_beside(label: str, url: str) -> str:
     if all(name in {_bare(url), _bare(link.host)} for name in named):
         return ""
     is_clear = link.host and not link.refusal
-    return clip(url if is_clear or not link.host else link.host, MAX_SHOWN)
+    return f" ({clip(url if is_clear or not link.host else link.host, MAX_SHOWN)})"
 
 
 def is_plain_http(link: Link) -> bool:

@@ -200,18 +200,15 @@ def inline_content(token: Token) -> Content:
         spans.append(Span(start, position, style))
         if href:
             spans.append(Span(start, position, Style.from_meta({LINK: href})))
-            target = target_beside("".join(parts[first:]), href)
-            add(f" ({target})" if target else "")
+            add(target_beside("".join(parts[first:]), href))
 
     def open_(style: str, href: str = "") -> None:
         opened.append((position, len(parts), style, href))
 
     for child in token.children or ():
         match child.type:
-            case "softbreak":
-                add(" ")
-            case "hardbreak":
-                add("\n")
+            case "softbreak" | "hardbreak":
+                add(" " if child.type == "softbreak" else "\n")
             case "code_inline":
                 add(child.content, ".md-code")
             case "link_open":
