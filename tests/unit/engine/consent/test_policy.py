@@ -89,6 +89,17 @@ async def test_saved_grants_hold_in_later_runs_and_those_of_a_session_do_not(pat
         assert effects == [Effect.ALLOW, Effect.ASK]
 
 
+async def test_nothing_of_a_sessions_grants_is_written(path: Path) -> None:
+    async with opened(path) as policy:
+        policy.allow([make_tool("kept")], GrantScope.EVERYWHERE, "always this tool")
+        policy.allow([make_tool("fleeting")], GrantScope.SESSION, "always this tool")
+        assert policy.judge(make_tool("fleeting")).effect is Effect.ALLOW
+    [kept] = json.loads(path.read_text(encoding="ascii"))["grants"]
+    assert "kept" in str(kept)
+    written = b"".join(one.read_bytes() for one in path.parent.rglob("*") if one.is_file())
+    assert b"fleeting" not in written
+
+
 async def test_a_verdict_says_where_it_comes_from(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
