@@ -163,6 +163,7 @@ class SamplingRequest:
         model: The model that will answer.
         hints: The models the server prefers, best first.
         tools: Names of the tools that the server offers to the model.
+        declarations: What the model would read of each of them, as indented JSON.
         quoted: Other servers whose words the prompt repeats.
     """
 
@@ -174,6 +175,7 @@ class SamplingRequest:
     model: str
     hints: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
+    declarations: tuple[str, ...] = ()
     quoted: tuple[ServerId, ...] = ()
 
 

@@ -66,6 +66,7 @@ KINDS = {
         sampling(*(SamplingMessage("user", text) for text in (*ROWS, END))), "s"
     ),
     "sampling of what is no text": Kind(sampling(SamplingMessage("user", TEXT, False)), "o"),
+    "sampling with tools": Kind(replace(sampling(), declarations=(TEXT,)), "o"),
     "sampling, too long to edit": Kind(
         sampling(SamplingMessage("user", "x" * MAX_EDITABLE + f"\n{END}")), "o"
     ),

@@ -131,6 +131,9 @@ class SamplingQuestion(ServerQuestion[SamplingRequest]):
             editable = message.editable and number < MAX_EDITORS
             title = f"message {number}, {one_line(message.role)}"
             yield EditedText(title, message.text, editable=editable)
+        for number, declaration in enumerate(request.declarations, 1):
+            yield PlainText(f"tool {number}", classes="heading")
+            yield WholeText(declaration, wrap=True, classes="server-words")
 
     def reply(self, action: ReplyAction) -> Reply:
         """Give the texts as they stand."""

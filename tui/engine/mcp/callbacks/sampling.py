@@ -84,8 +84,11 @@ class Sampling:
             model=sanitize_line(model, 64),
             hints=prompt.hints,
             tools=prompt.tools,
+            declarations=prompt.declarations,
             quoted=self._context.quotes.sources(
-                "\n".join((prompt.system, *(message.text for message in prompt.messages))),
+                "\n".join(
+                    (prompt.system, *(one.text for one in prompt.messages), *prompt.declarations)
+                ),
                 self._definition.id,
             ),
         )
