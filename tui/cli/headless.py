@@ -25,6 +25,7 @@ from tui.model.chat import ChatNotice, ModelText, Severity, ToolCall, TurnOutcom
 from tui.model.events import (
     ChatNoticeAdded,
     Event,
+    MessageReturned,
     Notice,
     NoticeRaised,
     ServerStatusChanged,
@@ -32,7 +33,6 @@ from tui.model.events import (
     TurnPhaseChanged,
 )
 from tui.model.servers import ServerId, ServerStatus, ServerView
-from tui.model.typed import command_name, references
 from tui.store.selectors import entries, waiting_text
 from tui.store.store import Store
 from tui.text import sanitize_line
@@ -56,7 +56,7 @@ def run_headless(
 
     Args:
         options: What the command line says.
-        prompt: The user's message; standard input is placed before it.
+        prompt: The user's message; standard input goes along as data.
         as_json: Whether to print one JSON object instead of the answer's text.
         debug: Whether to write verbose logs.
     """
@@ -65,10 +65,9 @@ def run_headless(
         session.warn(warning)
     try:
         piped = read_piped_input(session.warn)
-        prompt = "\n\n".join(part for part in (piped, prompt.strip()) if part)
-        if not prompt:
+        if not piped and not prompt.strip():
             return session.refuse("no prompt given", "Use -p TEXT.", ExitCode.NO_INPUT)
-        return asyncio.run(session.answer(prompt))
+        return asyncio.run(session.answer(prompt.strip(), piped))
     except IsADirectoryError:
         advice = "Give a file or a pipe, or </dev/null."
         return session.refuse("standard input is a folder", advice, ExitCode.NO_INPUT)
@@ -91,7 +90,7 @@ class _Session:
     is_out: bool = False
     allowed: list[Meaning] = field(default_factory=list)
 
-    async def answer(self, prompt: str) -> int:
+    async def answer(self, prompt: str, data: str) -> int:
         options = replace(
             self.options,
             demo_without_key=False,
@@ -114,9 +113,7 @@ class _Session:
                 advice = "Set GEMINI_API_KEY, or use --demo."
                 return self.refuse("no Gemini API key found", advice, ExitCode.NO_KEY)
             await engine.start()
-            if command_name(prompt) or references(prompt):
-                await engine.wait_ready()
-            engine.send(prompt)
+            engine.send(prompt, data=data)
             await engine.wait_idle()
             self._name_missing_tools(engine)
         self._print_result()
@@ -177,6 +174,8 @@ class _Session:
                 self._name_missing()
             case TurnFinished(_, outcome):
                 self.outcome = outcome
+            case MessageReturned():
+                self.outcome = TurnOutcome.FAILED
 
     def _name_missing(self) -> None:
         """Name once, as the turn goes out, every server that it goes out without, and why."""

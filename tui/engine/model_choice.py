@@ -27,10 +27,10 @@ from tui.engine.logs.redaction import Redactor
 from tui.engine.options import EngineOptions
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import OrderedWorker, in_daemon_thread
-from tui.model.chat import NO_TURN, BackendKind, ConversationId, ModelView, Severity, TurnOutcome
-from tui.model.events import ModelSelected, Notice, NoticeRaised, TurnFinished
+from tui.model.chat import BackendKind, ModelView, Severity
+from tui.model.events import ModelSelected, Notice, NoticeRaised
 from tui.model.settings import GemdeckSettings
-from tui.text import clip, sanitize, sanitize_line
+from tui.text import sanitize_line
 
 CLOSE_PATIENCE: Final = 2.0
 """Seconds that the last key gets to be stored at the end."""
@@ -118,15 +118,6 @@ class ModelChoice:
             self._announce(DemoBackend(), needs_setup=False)
         else:
             self._answer(DemoBackend())
-
-    def return_unsent(self, text: str, conversation: ConversationId) -> None:
-        """Give a message back because no model is there to take it."""
-        words = f"Not sent, because there is no model: {clip(sanitize_line(text), 200)}"
-        self._publish(NoticeRaised(Notice(Severity.WARNING, words, "Choose a model first.")))
-        failed = TurnFinished(
-            NO_TURN, TurnOutcome.FAILED, sanitize(text), conversation=conversation
-        )
-        self._publish(failed)
 
     async def _use_key(self, key: str) -> None:
         store = KeyStore()
