@@ -51,7 +51,8 @@ from tui.engine.threads import in_daemon_thread
 from tui.engine.typed_messages import TypedMessages
 from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
 from tui.model.consent import GrantId, GrantView
-from tui.model.events import BellSet, FolderTrustChanged, Notice, NoticeRaised, ToolExplained
+from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
+from tui.model.requests import BellSet
 from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust, TrustAnswer
 

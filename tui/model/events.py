@@ -22,7 +22,7 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.consent import GrantView, RequestId, ToolStanding
-from tui.model.requests import PendingRequest
+from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
 from tui.model.trust import FolderTrust
 
@@ -323,13 +323,6 @@ class FolderTrustChanged:
     """The trust of the opened folder is known or has changed."""
 
     trust: FolderTrust
-
-
-@dataclass(frozen=True, slots=True)
-class BellSet:
-    """The settings say whether a question rings."""
-
-    rings: bool
 
 
 @dataclass(frozen=True, slots=True)

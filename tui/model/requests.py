@@ -239,5 +239,12 @@ class Reply:
         return self.action.allows
 
 
+@dataclass(frozen=True, slots=True)
+class BellSet:
+    """The settings say whether a question rings."""
+
+    rings: bool
+
+
 Answer = Decision | TrustAnswer | ToolChangeAnswer | Reply
 """Any answer of the user: a `Reply` to a server's request, or the answer type of the question."""

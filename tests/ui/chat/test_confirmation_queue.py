@@ -10,6 +10,7 @@ from tests.ui.chat.samples import request
 from tests.ui.harness import ChatApp, Clock, chat_app, until
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, RequestId
+from tui.model.requests import BellSet
 from tui.ui.bell import notification
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.screens.dialog import ViewerScreen
@@ -105,7 +106,7 @@ async def test_the_bell_rings_once_in_ten_seconds_and_never_where_it_is_off() ->
             await until(pilot, functools.partial(is_announced, app, number))
             assert app.bells == rung
         clock.advance(60)
-        app.store.dispatch(e.BellSet(False))
+        app.store.dispatch(BellSet(False))
         app.store.dispatch(e.RequestRaised(request(3)))
         await until(pilot, lambda: is_announced(app, 3))
         assert app.bells == 2
