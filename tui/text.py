@@ -36,8 +36,30 @@ _CLEAN: Final = re.compile(
 )
 """Text that needs no sanitizing: the fast path."""
 
-_BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5")
-"""Characters that are letters or symbols by category but invisible."""
+_IGNORABLE_RANGES: Final = (
+    (0x00AD, 0x00AD),
+    (0x034F, 0x034F),
+    (0x061C, 0x061C),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x200B, 0x200F),
+    (0x202A, 0x202E),
+    (0x2060, 0x206F),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0F),
+    (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0),
+    (0xFFF0, 0xFFF8),
+    (0x1BCA0, 0x1BCA3),
+    (0x1D173, 0x1D17A),
+    (0xE0000, 0xE0FFF),
+)
+INVISIBLE: Final = frozenset(
+    {"\u2800"}.union(*(map(chr, range(first, last + 1)) for first, last in _IGNORABLE_RANGES))
+)
+"""Unicode's Default_Ignorable_Code_Point, and the blank of Braille, which is a symbol. A test
+compares the ranges with those of `regex`, which is too slow to import here."""
 
 _HIDDEN: Final = re.compile(
     r"""
@@ -137,7 +159,7 @@ def _rewrite(text: str) -> str:
     combining = revealed = 0
     for index, character in enumerate(text):
         category = unicodedata.category(character)
-        if category in {"Mn", "Me"} and not _is_variation_selector(character):
+        if category in {"Mn", "Me"} and character not in INVISIBLE:
             combining += 1
             if combining <= MAX_COMBINING:
                 pieces.append(character)
@@ -177,12 +199,8 @@ def _visible(character: str, category: str) -> str:
     return character
 
 
-def _is_variation_selector(character: str) -> bool:
-    return "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
-
-
 def _is_invisible(character: str, category: str) -> bool:
-    return category == "Cf" or character in _BLANK_LETTERS or _is_variation_selector(character)
+    return category == "Cf" or character in INVISIBLE
 
 
 def _joins_emoji(before: str, character: str, after: str) -> bool:
@@ -202,6 +220,6 @@ def _joins_emoji(before: str, character: str, after: str) -> bool:
 
 def _is_symbol(character: str) -> bool:
     """Return whether this is a visible symbol; ``character`` may be empty."""
-    if not character or character in _BLANK_LETTERS:
+    if not character or character in INVISIBLE:
         return False
     return unicodedata.category(character) == "So"

@@ -18,6 +18,9 @@ from tests.support.terminal import Terminal, processes_of
 MODES: Final = (b"1049", b"1000", b"1003", b"1006", b"1004", b"2004")
 """Private modes that the app switches on and must switch off again."""
 
+BLUR: Final = "\x1b[O"
+"""What a terminal reports as the user turns to another window."""
+
 EXIT_SECONDS: Final = 10.0
 """Longest time for a server to be gone after the app."""
 
@@ -148,6 +151,29 @@ def test_a_denied_tool_does_not_run(deck: Deck) -> None:
         screen = terminal.wait_for("Welcome!")  # the oldest note, which is listed last
         _, _, listed = screen.partition("list_notes returned")
         assert "never keep this" not in listed
+
+
+RINGS: Final = re.compile(rb"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|(\x07)")
+"""Finds the bell, but not where it ends a string for the terminal."""
+
+
+def rings(terminal: Terminal) -> int:
+    return sum(found[1] is not None for found in RINGS.finditer(terminal.raw))
+
+
+def test_a_question_rings_only_while_the_user_looks_elsewhere(deck: Deck) -> None:
+    with deck() as terminal:
+        wait_until_ready(terminal)
+        say(terminal, "add a note: buy milk")
+        wait_for_question(terminal)
+        assert rings(terminal) == 0
+        answer(terminal, "d")
+        terminal.type("list my notes")
+        terminal.wait_for("> list my notes")
+        terminal.press("enter")
+        terminal.type(BLUR)
+        wait_for_question(terminal)
+        assert rings(terminal) == 1
 
 
 def test_keys_typed_ahead_do_not_answer_the_question(deck: Deck) -> None:

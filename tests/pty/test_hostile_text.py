@@ -219,7 +219,7 @@ class Scene:
         terminal.wait_for(lambda screen: "tool     turn" in screen and HINT in screen)
         self.offer("second")
         terminal.press("o")
-        terminal.wait_for(lambda screen: "second" in screen and "Scroll to the end" in screen)
+        terminal.wait_for(lambda screen: "second" in screen and "Read to the end" in screen)
         terminal.press("end")
         terminal.wait_for(HINT)
         insist(terminal, "n", "A server changed")

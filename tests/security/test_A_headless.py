@@ -7,6 +7,7 @@ import pytest
 from tests.cli.running import notes_server, run, write_settings
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
+from tui.cli.exit_codes import ExitCode
 
 
 @pytest.fixture
@@ -58,11 +59,31 @@ async def test_A08_an_empty_list_allows_nothing(gemini: FakeGemini) -> None:
     assert [call["status"] for call in result.json["tool_calls"]] == ["denied"]
 
 
-async def test_A08_a_name_that_matches_nothing_is_told(gemini: FakeGemini) -> None:
+async def test_A08_a_tool_that_its_server_does_not_have_is_told(gemini: FakeGemini) -> None:
     write_settings(rules())
     result = await run(
         "-p", "x", "-o", "json", "--allowed-tools", "notes.ad_note,notes", gemini=gemini
     )
-    assert "notes.ad_note matches no tool or server" in result.stderr
+    assert "--allowed-tools: notes has no tool ad_note" in result.stderr
     assert result.stderr.count("--allowed-tools") == 1
     assert [call["status"] for call in result.json["tool_calls"]] == ["ok"]
+
+
+async def test_A08_a_server_that_is_not_configured_is_told(gemini: FakeGemini) -> None:
+    write_settings(rules())
+    result = await run("-p", "x", "-o", "json", "--allowed-tools", "note.add_note", gemini=gemini)
+    words = "--allowed-tools: note.add_note names no server; configured are: notes"
+    assert words in result.stderr
+    assert words in result.json["warnings"]
+    assert [call["status"] for call in result.json["tool_calls"]] == ["denied"]
+
+
+async def test_A08_a_word_with_two_meanings_runs_nothing_though_one_server_is_down(
+    gemini: FakeGemini,
+) -> None:
+    down = {"command": "no-such-program"}
+    write_settings({"mcpServers": {"notes": notes_server(), "notes.add_note": down}})
+    result = await run("-p", "x", "-o", "json", "--allowed-tools", "notes.add_note", gemini=gemini)
+    assert result.code == ExitCode.USAGE
+    assert "all tools of notes.add_note or the tool add_note of notes" in result.stderr
+    assert gemini.requests == []

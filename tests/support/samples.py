@@ -20,7 +20,7 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolStanding
-from tui.model.requests import ConfirmationRequest
+from tui.model.requests import BellSet, ConfirmationRequest
 from tui.model.servers import (
     Failure,
     Origin,
@@ -130,6 +130,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.LogLevelChanged(SERVER, "warning"),
         e.InstructionsSent(((SERVER, "Ask before you write."),)),
         e.FolderTrustChanged(FolderTrust.TRUSTED),
+        BellSet(False),
         e.GrantsChanged((grant,)),
         e.ToolRuleChanged(SERVER, "ab", "add_note", "cd", "revoke"),
         e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),

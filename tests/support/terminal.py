@@ -55,6 +55,8 @@ KEYS: Final[Mapping[str, str]] = {
 }
 """What xterm sends for named keys."""
 
+_KIND: Final = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "TERM_PROGRAM": ""}
+
 _TAKE_TERMINAL: Final = (
     "import fcntl, os, sys, termios\n"
     "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
@@ -114,7 +116,7 @@ class Terminal:
             stdout=self._slave,
             stderr=self._slave,
             cwd=cwd,
-            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})},
+            env={**os.environ, **_KIND, **(env or {})},
             start_new_session=True,
         )
         self._reader = threading.Thread(target=self._read, name="terminal", daemon=True)

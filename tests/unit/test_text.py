@@ -1,13 +1,16 @@
 """`tui.text` against what hostile servers send."""
 
 import string
+import sys
 import unicodedata
 
 import pytest
+import regex
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tui.text import (
+    INVISIBLE,
     MAX_COMBINING,
     MAX_LINE,
     MAX_REVEALED,
@@ -72,8 +75,7 @@ def is_forbidden(character: str) -> bool:
     if character in "\n\t" or character in JOINERS:
         return False
     category = unicodedata.category(character)
-    variation = "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
-    return category in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} or variation
+    return category in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} or character in INVISIBLE
 
 
 def forbidden(text: str) -> list[str]:
@@ -189,6 +191,22 @@ def test_D06_D07_known_attacks_come_out_harmless(text: str, shown: str) -> None:
 def test_openings_without_an_end_cost_no_more_than_their_length(unit: str) -> None:
     text = unit * (MAX_TEXT // len(unit))
     assert forbidden(sanitize(text)) == []
+
+
+def test_the_invisible_marks_are_those_of_unicode() -> None:
+    ignorable = regex.compile(r"\p{Default_Ignorable_Code_Point}")
+    everything = "".join(map(chr, range(sys.maxunicode + 1)))
+    assert set(ignorable.findall(everything)) | {"\u2800"} == INVISIBLE
+
+
+def test_no_invisible_mark_hides_between_letters() -> None:
+    for mark in INVISIBLE:
+        assert sanitize(f"a{mark}b") == f"a⟨U+{ord(mark):04X}⟩b"
+
+
+@pytest.mark.parametrize("emoji", ["❤\ufe0f", "1\ufe0f\u20e3", "👩\u200d👧", "❤\ufe0f\u200d🔥"])
+def test_the_marks_of_an_emoji_stay(emoji: str) -> None:
+    assert sanitize(f"a{emoji}b") == f"a{emoji}b"
 
 
 def test_a_combining_storm_is_cut() -> None:

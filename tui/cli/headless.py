@@ -10,13 +10,14 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import prepare_output, say, write_out
-from tui.engine.consent.tool_patterns import unmatched
+from tui.engine.consent.tool_patterns import Meaning, meanings
+from tui.engine.demo.demo_servers import demo_definitions
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
 from tui.engine.startup import prepare_process
@@ -31,7 +32,7 @@ from tui.model.events import (
     TurnFinished,
     TurnPhaseChanged,
 )
-from tui.model.servers import ServerStatus, ServerView
+from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.store.selectors import entries, waiting_text
 from tui.store.store import Store
 from tui.text import sanitize_line
@@ -87,6 +88,7 @@ class _Session:
     outcome: TurnOutcome | None = None
     error: Notice | None = None
     is_out: bool = False
+    allowed: list[Meaning] = field(default_factory=list)
 
     async def answer(self, prompt: str, data: str) -> int:
         options = replace(
@@ -96,10 +98,15 @@ class _Session:
         )
         async with Engine(options, self._watch, redactor=self.redactor) as engine:
             self._stop_on_signals(engine)
-            for problem in (await engine.load()).problems:
+            settings = await engine.load()
+            for problem in settings.problems:
                 if problem.fatal:
                     advice = "Correct the file and try again."
                     return self._end_early(Notice(_E, str(problem), advice), ExitCode.BAD_SETTINGS)
+            bundled = demo_definitions() if options.demo else ()
+            if unclear := self._read_allowed([one.id for one in (*settings.servers, *bundled)]):
+                advice = "SERVER.* allows all tools of one server."
+                return self.refuse(unclear, advice, ExitCode.USAGE)
             if self.store.state.model.name == "":
                 if self.error is not None:
                     return self._end_early(self.error, ExitCode.NO_KEY)
@@ -108,14 +115,31 @@ class _Session:
             await engine.start()
             engine.send(prompt, data=data)
             await engine.wait_idle()
-            self._name_unmatched(engine)
+            self._name_missing_tools(engine)
         self._print_result()
         return self._exit_code()
 
-    def _name_unmatched(self, engine: Engine) -> None:
-        """Warn about names in --allowed-tools that match nothing, usually typing errors."""
-        for name in unmatched(self.options.allowed_tools, engine.servers.offered_tools()):
-            self.warn(sanitize_line(f"--allowed-tools: {name} matches no tool or server"))
+    def _read_allowed(self, servers: Sequence[ServerId]) -> str:
+        """Go by what --allowed-tools means; return why it cannot be told, or nothing."""
+        for word in self.options.allowed_tools:
+            meant = meanings(word, servers)
+            if len(meant) > 1:
+                first, second = map(_meaning_words, meant[:2])
+                return sanitize_line(f"--allowed-tools: {word} could be {first} or {second}")
+            self.allowed += meant
+            if not meant:
+                known = ", ".join(dict.fromkeys(servers)) or "none"
+                words = f"--allowed-tools: {word} names no server; configured are: {known}"
+                self.warn(sanitize_line(words))
+        return ""
+
+    def _name_missing_tools(self, engine: Engine) -> None:
+        """Warn about tools in --allowed-tools that a running server does not have."""
+        offered = {(tool.server, tool.name) for tool in engine.servers.offered_tools()}
+        running = {server for server, _ in offered}
+        for server, tool in self.allowed:
+            if server in running and tool is not None and (server, tool) not in offered:
+                self.warn(sanitize_line(f"--allowed-tools: {server} has no tool {tool}"))
 
     def _stop_on_signals(self, engine: Engine) -> None:
         loop, main, is_leaving = asyncio.get_running_loop(), asyncio.current_task(), False
@@ -322,6 +346,11 @@ def _why_missing(view: ServerView) -> str:
         return f"still starting after {time.monotonic() - view.since:.0f} s{words}"
     failure = view.failure or view.last_failure
     return f"{view.status.value}: {failure.reason}" if failure is not None else view.status.value
+
+
+def _meaning_words(meaning: Meaning) -> str:
+    server, tool = meaning
+    return f"all tools of {server}" if tool is None else f"the tool {tool} of {server}"
 
 
 def _words(notice: Notice | ChatNotice) -> str:

@@ -52,6 +52,7 @@ from tui.engine.typed_messages import TypedMessages
 from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
 from tui.model.consent import GrantId, GrantView
 from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
+from tui.model.requests import BellSet
 from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust, TrustAnswer
 
@@ -141,6 +142,7 @@ class Engine:
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
             visibility=self._access.review,
             redactor=self._redactor,
+            quotes=self._access.quotes,
             takes_call=self._access.approval.take,
         )
 
@@ -214,6 +216,7 @@ class Engine:
         """Let servers, rules and questions be those of a plan; what did not change goes on."""
         before, self._plan = self._plan, now
         self._redactor.register(*secrets_of(now.definitions))
+        self._publish(BellSet(now.rules.bell))
         self._access.configure(now.rules, now.definitions, now.asks)
         self.servers.configure(now.definitions)
         self.servers.judge_tools_again()

@@ -22,7 +22,7 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.consent import GrantView, RequestId, ToolStanding
-from tui.model.requests import PendingRequest
+from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
 from tui.model.trust import FolderTrust
 
@@ -391,6 +391,7 @@ Event = (
     | LogLevelChanged
     | InstructionsSent
     | FolderTrustChanged
+    | BellSet
     | GrantsChanged
     | ToolRuleChanged
     | ToolExplained

@@ -112,6 +112,8 @@ class FormRequest:
     fields: tuple[FormField, ...]
     problem: str = ""
     """Why the last answer was refused: ``TITLE: what is wrong``; empty at first."""
+    quoted: tuple[ServerId, ...] = ()
+    """Other servers whose words it repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ class UrlRequest:
         host: Its host, in ASCII.
         shown_host: Its host as displayed; differs from `host` if that is punycode.
         warning: What is suspicious about the address, or an empty string.
+        quoted: Other servers whose words the address or the reason repeats.
     """
 
     id: RequestId
@@ -135,6 +138,7 @@ class UrlRequest:
     host: str
     shown_host: str
     warning: str = ""
+    quoted: tuple[ServerId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,8 @@ class SamplingRequest:
         model: The model that will answer.
         hints: The models the server prefers, best first.
         tools: Names of the tools that the server offers to the model.
+        declarations: What the model would read of each of them, as indented JSON.
+        quoted: Other servers whose words the prompt repeats.
     """
 
     id: RequestId
@@ -169,6 +175,8 @@ class SamplingRequest:
     model: str
     hints: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
+    declarations: tuple[str, ...] = ()
+    quoted: tuple[ServerId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +237,13 @@ class Reply:
     @property
     def allows(self) -> bool:
         return self.action.allows
+
+
+@dataclass(frozen=True, slots=True)
+class BellSet:
+    """The settings say whether a question rings."""
+
+    rings: bool
 
 
 Answer = Decision | TrustAnswer | ToolChangeAnswer | Reply

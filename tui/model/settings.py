@@ -302,6 +302,7 @@ class GemdeckSettings(_Section):
         allow_inf_nan=False,
         description="Seconds without data after which an answer is aborted.",
     )
+    bell: Flag = Field(True, description="Ring when a question waits while you look elsewhere.")
     thoughts: Flag = Field(True, description="Show summaries of the model's thinking.")
     system_instruction: str = Field(
         "",

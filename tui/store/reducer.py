@@ -18,7 +18,7 @@ from tui.model.chat import (
     TurnState,
     UserMessage,
 )
-from tui.model.requests import PendingRequest
+from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
 from tui.store.state import (
     MAX_LOG_LINES,
@@ -91,6 +91,8 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
         case e.FolderTrustChanged(trust):
             return replace(state, folder_trust=trust)
+        case BellSet(rings):
+            return replace(state, bell=rings)
         case e.GrantsChanged(grants):
             return replace(state, grants=grants)
         case e.ToolExplained(standing):

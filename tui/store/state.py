@@ -97,6 +97,7 @@ class AppState:
         log_levels: The log level set for each server.
         instructions: The instructions of servers that the model got with the last request.
         folder_trust: The trust of the workspace folder.
+        bell: Whether a question rings while the user looks elsewhere.
         grants: The rules on tools, newest first.
         standing: The last requested explanation of a tool's permission, or None.
     """
@@ -122,6 +123,7 @@ class AppState:
     log_levels: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
     instructions: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
     folder_trust: FolderTrust = FolderTrust.UNKNOWN
+    bell: bool = True
     grants: tuple[GrantView, ...] = ()
     standing: ToolStanding | None = None
 

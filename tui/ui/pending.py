@@ -17,6 +17,7 @@ from tui.model.requests import (
 from tui.model.trust import ToolChangeRequest, TrustRequest
 from tui.store.commands import Commands
 from tui.ui import keymap
+from tui.ui.bell import Bell
 from tui.ui.bridge import MIN_WAIT, StoreBridge
 from tui.ui.questions.arming import LOOK_SECONDS, Keyboard
 from tui.ui.questions.question import Question
@@ -46,6 +47,7 @@ class PendingController:
         self._commands = commands
         self._keyboard = keyboard
         self._screen: Question[Any] | None = None
+        self._bell = Bell(app, keyboard.clock)
         self._announced: set[RequestId] = set()
         self._wanted: RequestId | None = None
         self._timer: Timer | None = None
@@ -133,8 +135,8 @@ class PendingController:
     def _announce(self, pending: tuple[PendingRequest, ...]) -> None:
         """Ring when a new question comes while the user looks elsewhere."""
         ids = {request.id for request in pending}
-        if ids - self._announced and not self._app.app_focus:
-            self._app.bell()
+        if ids - self._announced and self._bridge.state.bell:
+            self._bell.ring()
         self._announced = ids
 
     def _close(self) -> None:

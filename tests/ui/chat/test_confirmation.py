@@ -154,7 +154,7 @@ async def test_arguments_that_do_not_fit_can_be_allowed_only_after_their_end() -
     async with app.run_test(size=(80, 24)) as pilot:
         await ask(app, pilot, request(arguments=arguments))
         await arm(app, pilot, clock)
-        assert hint(app) == "Scroll to the end first: End · line 1 of 3,000"
+        assert hint(app) == "Read to the end first: PageDown, End · line 1 of 3,000"
         for keys in (["o"], ["t", "t"], ["s", "s"]):
             clock.advance(1)
             await pilot.press(*keys)

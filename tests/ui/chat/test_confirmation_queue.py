@@ -2,13 +2,16 @@
 
 import functools
 
+import pytest
 from textual import events
 
 from tests.ui.chat.confirming import arm, ask, decisions, modal, press, shows
 from tests.ui.chat.samples import request
-from tests.ui.harness import ChatApp, Clock, until
+from tests.ui.harness import ChatApp, Clock, chat_app, until
 from tui.model import events as e
 from tui.model.consent import Choice, Decision, RequestId
+from tui.model.requests import BellSet
+from tui.ui.bell import notification
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.screens.dialog import ViewerScreen
 
@@ -87,6 +90,44 @@ async def test_the_bell_rings_for_a_question_only_while_the_user_is_elsewhere() 
         app.store.dispatch(e.RequestSettled(RequestId("r0")))
         await until(pilot, lambda: shows(app, 1))
         assert app.bells == 1
+
+
+def is_announced(app: ChatApp, number: int) -> bool:
+    return RequestId(f"r{number}") in app.pending._announced
+
+
+async def test_the_bell_rings_once_in_ten_seconds_and_never_where_it_is_off() -> None:
+    async with chat_app((80, 24)) as (app, pilot, clock):
+        app.post_message(events.AppBlur())
+        await until(pilot, lambda: not app.app_focus)
+        for number, seconds, rung in ((0, 0.0, 1), (1, 9.9, 1), (2, 0.2, 2)):
+            clock.advance(seconds)
+            app.store.dispatch(e.RequestRaised(request(number)))
+            await until(pilot, functools.partial(is_announced, app, number))
+            assert app.bells == rung
+        clock.advance(60)
+        app.store.dispatch(BellSet(False))
+        app.store.dispatch(e.RequestRaised(request(3)))
+        await until(pilot, lambda: is_announced(app, 3))
+        assert app.bells == 2
+
+
+@pytest.mark.parametrize(
+    ("environment", "begins"),
+    [
+        ({"TERM_PROGRAM": "iTerm.app"}, "\x1b]9;"),
+        ({"TERM_PROGRAM": "WezTerm", "TERM": "xterm-256color"}, "\x1b]9;"),
+        ({"TERM": "xterm-ghostty"}, "\x1b]9;"),
+        ({"TERM": "xterm-kitty"}, "\x1b]99;"),
+        ({"TERM_PROGRAM": "tmux", "TERM": "xterm-256color"}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_notification_is_for_terminals_known_to_show_it(
+    environment: dict[str, str], begins: str
+) -> None:
+    assert notification(environment).startswith(begins)
+    assert bool(notification(environment)) is bool(begins)
 
 
 async def test_quitting_works_over_the_question_and_deck_keys_do_not_reach_behind() -> None:

@@ -73,6 +73,41 @@ def test_no_line_is_wider_than_the_view() -> None:
         assert max(line.cell_length for line in stack(parse_markdown(text).blocks, width)) <= width
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "[https://good.example](https://evil.example)",
+            "https://good.example (https://evil.example)",
+        ),
+        ("[good.example](https://evil.example/x)", "good.example (https://evil.example/x)"),
+        ("[**good.example**](https://evil.example)", "good.example (https://evil.example)"),
+        ("[see www.good.example!](https://e.example)", "see www.good.example! (https://e.example)"),
+        (
+            "[good.example](https://e.example/good.example)",
+            "good.example (https://e.example/good.example)",
+        ),
+        ("[good.example/a](https://good.example/b)", "good.example/a (https://good.example/b)"),
+        ("[good.example](https://good.example@evil.example)", "good.example (evil.example)"),
+        ("[1.2.3.4](http://4.3.2.1)", "1.2.3.4 (http://4.3.2.1)"),
+        (
+            "<https://\u0430pple.example>",
+            "https://\u0430pple.example (https://xn--pple-43d.example)",
+        ),
+        ("![good.example](https://evil.example)", "[image: good.example] (https://evil.example)"),
+        ("[https://good.example](javascript:x)", "[https://good.example](javascript:x)"),
+        ("[the docs](https://evil.example)", "the docs"),
+        ("[good.example](https://good.example/)", "good.example"),
+        ("[Good.example](https://good.example/page)", "Good.example"),
+        ("[https://good.example/a](https://good.example/a/)", "https://good.example/a"),
+        ("<https://good.example/x?y=1>", "https://good.example/x?y=1"),
+        ("[e.g. this](https://evil.example)", "e.g. this"),
+    ],
+)
+def test_a_link_that_names_another_address_shows_its_own(text: str, shown: str) -> None:
+    assert drawn(text, 200) == [shown]
+
+
 def test_links_are_data_and_never_actions() -> None:
     lines = stack(
         parse_markdown("[text](https://a.example/x) ![alt](https://b.example)").blocks, 80

@@ -101,7 +101,7 @@ async def test_the_end_of_edited_arguments_has_to_be_seen_too() -> None:
         await hands.finish()
         await hands.press("o")
         assert hands.decisions == []
-        assert "Scroll to the end first" in hands.hint
+        assert "Read to the end" in hands.hint
         await hands.press("end", "o")
         assert len(hands.decisions) == 1
 

@@ -43,7 +43,7 @@ async def test_they_are_accepted_only_once_the_end_was_shown() -> None:
         await hands.arm()
         await hands.press("a")
         assert hands.calls == []
-        assert "Scroll to the end first" in hands.text
+        assert "Read to the end" in hands.text
         await hands.press("end", "a")
         assert hands.calls == [("answer", (ID, ToolChangeAnswer.ACCEPT))]
 

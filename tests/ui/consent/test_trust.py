@@ -30,7 +30,7 @@ def answered(answer: TrustAnswer) -> list[tuple[str, tuple[object, ...]]]:
 async def read_to_the_end(hands: Disclosing) -> None:
     await hands.arm()
     await hands.press("end")
-    assert "Scroll to the end first" not in hands.text
+    assert "Read to the end" not in hands.text
 
 
 async def test_all_that_would_run_is_listed_one_thing_a_line() -> None:
@@ -178,7 +178,7 @@ async def test_trust_counts_only_once_the_end_was_shown() -> None:
         await hands.arm()
         await hands.press("t")
         assert hands.calls == []
-        assert "Scroll to the end first" in hands.text
+        assert "Read to the end" in hands.text
         await read_to_the_end(hands)
         assert "denies the tool push of git" in hands.text
         await hands.press("t")

@@ -59,9 +59,9 @@ async def test_it_is_opened_only_once_the_end_of_the_address_was_in_sight(
         await hands.arm()
         await hands.press("o")
         assert hands.replies == []
-        assert "Scroll to the end first" in hands.text
+        assert "Read to the end" in hands.text
         await hands.press("end")
-        await until(hands.pilot, lambda: "Scroll to the end" not in hands.text)
+        await until(hands.pilot, lambda: "Read to the end" not in hands.text)
         await hands.press("home")
         hands.clock.advance(1)
         await hands.press("o")

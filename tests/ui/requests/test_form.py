@@ -6,6 +6,7 @@ import pytest
 from textual import events
 from textual.widgets import Button, Input, Select, SelectionList, TextArea
 
+from tests.ui.chat.samples import rows_of
 from tests.ui.hands import Asking, asking
 from tests.ui.harness import click, holds, until
 from tests.ui.requests.samples import COLOURS, FIELDS, FORM_ID, form
@@ -13,7 +14,7 @@ from tui.model import events as e
 from tui.model.consent import RequestId
 from tui.model.requests import FieldKind, FormField, FormValue, Reply, ReplyAction
 from tui.ui.questions.arming import ARMING_SECONDS
-from tui.ui.questions.form import INCOMPLETE, FormQuestion
+from tui.ui.questions.form import INCOMPLETE, FormQuestion, WholeText
 from tui.ui.screens.dialog import ViewerScreen
 from tui.ui.widgets.forms.form_fields import PRIVATE_WARNING, FieldRow, problem_of
 
@@ -99,7 +100,7 @@ async def test_what_is_wrong_is_said_beside_the_field_and_nothing_is_sent(
         await hands.arm()
         await fill(hands, "name", "Ada")
         await fill(hands, key, text)
-        await hands.press("ctrl+s")
+        await hands.press("pagedown", "pagedown", "ctrl+s")
         assert hands.replies == []
         assert complaint(hands, key) == reason
         assert hands.problem == INCOMPLETE
@@ -206,7 +207,7 @@ async def test_buttons_answer_by_mouse_once_armed() -> None:
 async def test_a_form_that_is_not_taken_keeps_what_was_typed_and_says_why() -> None:
     async with asking(form()) as hands:
         await hands.arm()
-        await hands.press(*"Ada", "ctrl+s")
+        await hands.press(*"Ada", "end", "ctrl+s")
         first = hands.modal
         again = form(problem="Mail: this is no address.")
         hands.app.store.dispatch(e.RequestRaised(again))
@@ -226,7 +227,7 @@ async def test_a_form_can_be_accepted_again_where_the_problem_stays_the_same() -
     async with asking(form(problem="Mail: no.")) as hands:
         assert hands.problem == "Mail: no."
         await hands.arm()
-        await hands.press(*"Ada")
+        await hands.press(*"Ada", "end")
         await hands.pilot.press("ctrl+s", "ctrl+s")
         hands.clock.advance(ARMING_SECONDS / 2)
         await until(hands.pilot, lambda: not holds(hands.app))
@@ -318,6 +319,34 @@ async def test_a_default_of_many_lines_is_sent_as_it_came_unless_it_is_changed()
         await hands.arm()
         await hands.press("ctrl+s")
         assert hands.replies[0].content == {"t": "a\nb"}
+
+
+@pytest.mark.parametrize("default", ["a\nb", "x" * 60 + "end"])
+async def test_a_default_that_its_line_cannot_show_stands_above_it(default: str) -> None:
+    field = FormField("t", FieldKind.TEXT, "T", default=default)
+    async with asking(form((field,)), (40, 24)) as hands:
+        shown = hands.one(WholeText, ".default")
+        assert "".join(rows_of(shown)) == "Already filled in below:" + default.replace("\n", "")
+
+
+async def test_what_cannot_be_in_sight_with_the_words_above_it_gets_no_keys() -> None:
+    async with asking(form((NAME,), message="word\n" * 40)) as hands:
+        await hands.arm()
+        assert hands.focused == "decline"
+        assert hands.body.scroll_offset.y == 0
+
+
+async def test_home_and_end_move_the_cursor_before_they_scroll() -> None:
+    async with asking(form(), (40, 12)) as hands:
+        await hands.arm()
+        line = row(hands, "age").query_one(Input)
+        line.focus()
+        await until(hands.pilot, lambda: hands.body.region.contains_region(line.region))
+        await hands.press("home")
+        assert line.cursor_position == 0
+        assert hands.body.scroll_offset.y > 0
+        await hands.press("home")
+        await until(hands.pilot, lambda: hands.body.scroll_offset.y == 0)
 
 
 async def test_a_form_without_fields_has_the_safe_answer_in_focus() -> None:

@@ -9,7 +9,6 @@ from tests.ui.requests.samples import review, sampling
 from tui.model.requests import Reply, ReplyAction, SamplingMessage
 from tui.ui.questions.arming import REPEAT_SECONDS
 from tui.ui.questions.sampling import MAX_EDITABLE, EditedText
-from tui.ui.widgets.text.folded_text import FoldedText
 
 TEXTS = ("Summarise this file for me.", "(picture, image/png, 12 kB)")
 
@@ -45,8 +44,6 @@ async def test_the_end_of_a_text_to_read_can_be_reached_on_the_smallest_screen()
     words = " ".join(f"word{number}" for number in range(200))
     async with asking(review(words, editable=False), (40, 10)) as hands:
         await hands.arm()
-        while not isinstance(hands.app.focused, FoldedText):
-            await hands.press("tab")
         await hands.press("end")
         await until(hands.pilot, lambda: "word199" in hands.text)
 
@@ -79,12 +76,28 @@ async def test_an_edited_prompt_is_what_goes_out_and_letters_in_it_answer_nothin
         assert reply.messages == ("\n" + TEXTS[0], TEXTS[1])
 
 
+@pytest.mark.parametrize("size", [(40, 12), (80, 24)])
+async def test_the_cursor_stays_in_sight_while_a_long_prompt_is_edited(
+    size: tuple[int, int],
+) -> None:
+    text = "\n".join(f"row {number}" for number in range(60))
+    async with asking(sampling(SamplingMessage("user", text)), size) as hands:
+        await hands.arm()
+        editor = hands.modal.query(TextArea)[1]
+        editor.focus()
+        await hands.press("ctrl+end", "enter", *"last", "enter", *"very last")
+        await until(hands.pilot, lambda: "very last" in hands.text)
+        assert editor.size.height == 62
+        await hands.press("ctrl+home", *"first")
+        await until(hands.pilot, lambda: "firstrow 0" in hands.text)
+
+
 async def test_what_is_no_plain_text_cannot_be_edited() -> None:
     long = "x" * (MAX_EDITABLE + 1)
     async with asking(sampling(SamplingMessage("user", long))) as hands:
         await hands.arm()
         assert len(hands.modal.query(TextArea)) == 1, "the system prompt"
-        await hands.press("o")
+        await hands.press("end", "o")
         assert hands.replies[0].messages == (long,)
 
 

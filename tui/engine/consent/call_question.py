@@ -14,6 +14,7 @@ from tui.engine.mcp.callbacks.form_schema import (
     read_form,
 )
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
+from tui.engine.mcp.quotes import Quotes
 from tui.model.requests import FormField, FormValue
 from tui.model.servers import Origin, ServerId
 from tui.text import sanitize_line
@@ -37,17 +38,21 @@ _PLACES: Final = {
 _UNSAVED: Final = "Rules cannot be saved now: what you always allow lasts until you quit."
 
 
-def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> tuple[str, ...]:
+def call_notes(
+    inquiry: Inquiry, policy: Policy | None = None, quotes: Quotes | None = None
+) -> tuple[str, ...]:
     """Return warnings about a call, most important first; sanitized.
 
     Args:
         inquiry: The call.
         policy: The rules, which know all servers; without one only those of the call are known.
+        quotes: What servers said; without it nothing is a quotation.
     """
     servers = set(policy.origins) if policy is not None else set()
     return (
         *_denied_before(inquiry),
         *_odd_server(inquiry.tool.server, servers | {tool.server for tool in inquiry.offered}),
+        *_quotes_others(inquiry, quotes),
         *_has_read(inquiry.tool.server, inquiry.turn.read),
         *_odd_name(inquiry.tool, inquiry.offered),
         *_not_trusted(inquiry.tool, policy),
@@ -78,6 +83,26 @@ def _denied_before(inquiry: Inquiry) -> Iterator[str]:
                 f"{_name(call.tool)}."
             )
             return
+
+
+def _quotes_others(inquiry: Inquiry, quotes: Quotes | None) -> Iterator[str]:
+    """Name the other servers whose words would be sent."""
+    said = "\n".join(_texts(inquiry.arguments)) if quotes is not None else ""
+    if quotes is not None and (others := quotes.sources(said, inquiry.tool.server)):
+        yield f"The arguments hold text that came from {_listed(list(others))}."
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Return all texts in a JSON value."""
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for item in value.values():
+                yield from _texts(item)
+        case list() | tuple():
+            for item in value:
+                yield from _texts(item)
 
 
 def _has_read(own: ServerId, read: Iterable[ServerId]) -> Iterator[str]:

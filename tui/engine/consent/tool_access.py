@@ -20,6 +20,7 @@ from tui.engine.files.state_file import private_file
 from tui.engine.files.unwritten import WRITE_PATIENCE, write_now
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.quotes import Quotes
 from tui.engine.options import EngineOptions
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.threads import in_daemon_thread
@@ -67,7 +68,10 @@ class ToolAccess:
         folder = os.path.realpath(options.folder)
         self.policy = Policy(GrantBook(grants), folder, bus.publish, allows_all=options.allows_all)
         self.review = ToolReview(desk, bus.publish, pins, self.policy)
-        self.approval = ToolApproval(desk, bus.publish, self.policy, options.allowed_tools)
+        self.quotes = Quotes()
+        self.approval = ToolApproval(
+            desk, bus.publish, self.policy, options.allowed_tools, self.quotes
+        )
         bus.subscribe(self.approval.heed)
         bus.subscribe(self.audit.heed)
 

@@ -12,6 +12,7 @@ from tui.engine.consent.policy import Policy
 from tui.engine.consent.tool_patterns import names_tool
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
+from tui.engine.mcp.quotes import Quotes
 from tui.model.catalog import Catalog
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, Decision, Effect, RequestId
@@ -65,11 +66,18 @@ class ToolApproval:
         publish: Takes `ToolCallChanged` when a call is asked about, and `ToolCallDecided`.
         policy: The rules.
         allowed: Patterns of tools that run unasked; see `allowed_tools`.
+        quotes: Knows what servers said.
     """
 
     def __init__(
-        self, desk: Desk, publish: Publish, policy: Policy, allowed: Collection[str] = ()
+        self,
+        desk: Desk,
+        publish: Publish,
+        policy: Policy,
+        allowed: Collection[str] = (),
+        quotes: Quotes | None = None,
     ) -> None:
+        self._quotes = quotes or Quotes()
         self._desk = desk
         self._publish = publish
         self._policy = policy
@@ -134,7 +142,8 @@ class ToolApproval:
         may_name = (
             self._allowed and verdict.grant is None
         )  # a grant here is a rule that says to ask
-        if may_name and names_tool(self._allowed, inquiry.tool, inquiry.offered):
+        own, servers = inquiry.tool, self._policy.origins
+        if may_name and names_tool(self._allowed, own.server, own.name, servers):
             return Answer(allows=True, source="--allowed-tools")
         return _ALLOWED_REST if inquiry.turn.rest is Choice.REST_OF_TURN else None
 
@@ -176,7 +185,7 @@ class ToolApproval:
             arguments=inquiry.shown,
             claims=tool.view.claims,
             fields=argument_fields(tool.schema, inquiry.arguments),
-            notes=call_notes(inquiry, self._policy),
+            notes=call_notes(inquiry, self._policy, self._quotes),
             may_last=bool(tool.fingerprint),
             origin=origin_words(tool.server, self._policy),
         )

@@ -8,15 +8,14 @@ for each form of a tool's name: as its server spells it, as it is shown, and as 
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Final
 
-from tui.engine.mcp.catalog.offered_tool import OfferedTool
 from tui.engine.mcp.catalog.tool_names import sanitize_name
 from tui.model.servers import ServerId
 from tui.model.settings import ToolPattern
-from tui.text import sanitize_line
+from tui.text import INVISIBLE, sanitize_line
 
 ANY: Final = "*"
 """Stands for any characters, also none."""
@@ -35,8 +34,8 @@ _ALIKE: Final = str.maketrans(
 _ALIKE_IN_ASCII: Final = str.maketrans("i1|0", "lllo")
 """Characters that many fonts draw alike; capitals are folded before."""
 
-_UNSEEN: Final = dict.fromkeys((*range(0x21), 0x7F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800))
-"""Blanks, controls, and letters and symbols that draw nothing; they are left out."""
+_UNSEEN: Final = dict.fromkeys((*range(0x21), 0x7F, *map(ord, INVISIBLE)))
+"""Blanks, controls, and what draws nothing; they are left out."""
 
 _UNSEEN_CATEGORIES: Final = frozenset({"Mn", "Me", "Cf", "Cc", "Zs", "Zl", "Zp"})
 
@@ -163,38 +162,30 @@ def _matches(pattern: str, name: str) -> bool:
 
 _WHOLE_SERVER: Final = ".*"
 
-_Pair = tuple[ServerId, str]
-"""A server and the name of one of its tools."""
-
-_Meaning = tuple[ServerId, str | None]
-"""A server and one of its tools, or None for all of them."""
+Meaning = tuple[ServerId, str | None]
+"""A server and the name of one of its tools, or None for all of them."""
 
 
-def names_tool(patterns: Iterable[str], tool: OfferedTool, offered: Iterable[OfferedTool]) -> bool:
-    """Return whether one of the patterns allows a tool, among all that are offered."""
-    known = _pairs((*offered, tool))
-    own = {(tool.server, tool.name), (tool.server, None)}
-    meanings = (set(_meanings(pattern, known)) for pattern in patterns)
-    return any(len(meant) == 1 and meant <= own for meant in meanings)
+def meanings(word: str, servers: Collection[ServerId]) -> tuple[Meaning, ...]:
+    """Return all that a word of ``--allowed-tools`` can mean.
+
+    It goes by the names of servers alone, so that it means the same whichever of them are up.
+
+    Args:
+        word: ``SERVER``, ``SERVER.*`` or ``SERVER.TOOL``; names may hold dots.
+        servers: All configured servers.
+    """
+    wholes = sorted({word, word.removesuffix(_WHOLE_SERVER)})
+    splits = ((word[:dot], word[dot + 1 :]) for dot, sign in enumerate(word) if sign == ".")
+    return (
+        *((ServerId(whole), None) for whole in wholes if whole in servers),
+        *((ServerId(one), tool) for one, tool in splits if one in servers and is_plain(tool)),
+    )
 
 
-def unmatched(patterns: Iterable[str], offered: Iterable[OfferedTool]) -> tuple[str, ...]:
-    """Return the patterns that allow none of these tools: mistyped or ambiguous."""
-    known = _pairs(offered)
-    return tuple(p for p in patterns if len(set(_meanings(p, known))) != 1)
-
-
-def _pairs(tools: Iterable[OfferedTool]) -> set[_Pair]:
-    return {(tool.server, tool.name) for tool in tools}
-
-
-def _meanings(pattern: str, known: set[_Pair]) -> Iterator[_Meaning]:
-    """Return every known server and tool that a pattern can mean."""
-    servers = {server for server, _ in known}
-    for whole in {pattern, pattern.removesuffix(_WHOLE_SERVER)}:
-        if whole in servers:
-            yield ServerId(whole), None
-    for index, character in enumerate(pattern):
-        pair = (ServerId(pattern[:index]), pattern[index + 1 :])
-        if character == "." and pair in known:
-            yield pair
+def names_tool(
+    words: Iterable[str], server: ServerId, tool: str, servers: Collection[ServerId]
+) -> bool:
+    """Return whether one of the words can mean only this tool, or only its server."""
+    found = (meanings(word, servers) for word in words)
+    return any(meant in {((server, tool),), ((server, None),)} for meant in found)

@@ -18,6 +18,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     PromptMessage,
 )
 from tui.engine.mcp.catalog.registry import ToolVisibility
+from tui.engine.mcp.quotes import Quotes
 from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.settings.servers.definitions import ServerDefinition
@@ -154,6 +155,7 @@ class ClientContext:
         gives_instructions: Whether the model gets what servers say about themselves.
         max_tools: Most tools that the model is offered.
         redactor: Masks the secrets of the run.
+        quotes: Finds what servers said in what others ask.
         takes_call: Returns whether a call with exactly these arguments was allowed, and uses
             that permission up. By default no call runs.
     """
@@ -175,4 +177,5 @@ class ClientContext:
     gives_instructions: bool = True
     max_tools: int = DEFAULT_MAX_TOOLS
     redactor: Redactor = field(default_factory=Redactor)
+    quotes: Quotes = field(default_factory=Quotes)
     takes_call: Callable[[OfferedTool, JsonObject], bool] = lambda _tool, _arguments: False

@@ -75,7 +75,7 @@ PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
     **_say(ProjectSay.LOWERS, "gemdeck.", "maxToolCalls", "maxResultSize", "idleTimeout"),
     **_say(ProjectSay.NOTHING, "", "model", "model.name", "mcp.serverCommand"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "model", "apiVersion", "thoughts", "maxTools"),
-    **_say(ProjectSay.NOTHING, "gemdeck.", "serverInstructions", "waitForServers"),
+    **_say(ProjectSay.NOTHING, "gemdeck.", "serverInstructions", "waitForServers", "bell"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "systemInstruction", "protocols", "alwaysAllow"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "environmentAllow", "environmentBlock"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "developedServers"),

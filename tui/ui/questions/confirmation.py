@@ -143,17 +143,13 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self._offers_editor = False
         self._step: Step | None = None
 
-    @property
-    def text(self) -> FoldedText:
-        return self.arguments
-
     def title_words(self) -> str:
         return f"A tool wants to run{' · your edit' if self._shows_edit else ''}"
 
     def compose_text(self) -> Iterable[Widget]:
         """Lay out the parts, gemdeck's own notes apart from what the server says."""
         yield CallFacts(self._request)
-        yield FoldedText(wrap=True, id="confirmation-notes")
+        yield FoldedText(wrap=True, id="confirmation-notes", classes="-read")
         yield PlainText("Server's description", classes="heading")
         yield FoldedText(wrap=True, id="confirmation-description")
         yield Heading(self.heading_words)
@@ -180,7 +176,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self.rows.note(1, "" if may_last else NOT_LASTING[self.is_short])
 
     def heading_words(self) -> Content:
-        return heading(self._shown_arguments, self.position, edited=self._shows_edit)
+        return heading(self._shown_arguments, self.reading.position, edited=self._shows_edit)
 
     def caption(self, answer: Answer, *, short: bool) -> str:
         """Give the words on a button, which say what is set."""

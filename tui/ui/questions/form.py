@@ -15,20 +15,22 @@ from tui.model.requests import FormRequest, Reply, ReplyAction, SamplingRequest,
 from tui.text import clip
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.question import Question
+from tui.ui.questions.reading import quoted_words
 from tui.ui.widgets.forms.form_fields import FieldRow, make_row
+from tui.ui.widgets.frame import Heading
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 R = TypeVar("R", bound=FormRequest | SamplingRequest | SamplingReview)
 
-MAX_FACT: Final = 100
-"""Characters of a fact, such as a server's name, and of a problem."""
+MAX_NAME: Final = 100
+"""Characters of a server's name, and half of those of a problem."""
 
 LABEL_WIDTH: Final = 10
 """Cells for gemdeck's own labels."""
 
-MAX_UNSCROLLED: Final = 200
-"""Characters of a server's words that surely need no scrolling."""
+MAX_SEEN: Final = 24
+"""Characters of a default that the line of a field shows whole at every size."""
 
 INCOMPLETE: Final = "Not sent yet: look at the fields marked below or above."
 """Stands over the answers while a field does not hold what it has to."""
@@ -58,6 +60,15 @@ class _Body(VerticalScroll, can_focus=False):
             row.scroll_visible(animate=False)
 
 
+class WholeText(FoldedText, can_focus=False):
+    """A text in full: what it stands in scrolls, not the text."""
+
+
+def fact(label: str, words: str, style: str = "") -> Content:
+    """Write a fact behind gemdeck's own label."""
+    return Content.assemble((label.ljust(LABEL_WIDTH), "$foreground 60%"), (words, style))
+
+
 class ServerQuestion(Question[R]):
     """A question with fields or texts that can be edited between its facts and its answers."""
 
@@ -66,35 +77,27 @@ class ServerQuestion(Question[R]):
     body = query_one(".body", VerticalScroll)
 
     @abstractmethod
-    def facts(self) -> Iterable[tuple[str, str]]:
-        """Name what the request is about: pairs of gemdeck's label and a text of one line."""
-
-    @abstractmethod
     def compose_body(self) -> Iterable[Widget]:
-        """Compose what can be scrolled: texts to read and fields to fill in."""
+        """Compose texts to read and fields to fill in, each as high as all that it holds."""
 
     @abstractmethod
     def reply(self, action: ReplyAction) -> Reply | None:
         """Make the answer, or complain on the screen and give None."""
 
-    @property
-    def text(self) -> None:
-        """Nothing has to be read to its end."""
-
     def compose_text(self) -> Iterable[Widget]:
-        """Compose facts, body and the line for what is wrong."""
-        facts = (
-            Content.assemble(
-                (label.ljust(LABEL_WIDTH), "$foreground 60%"),
-                (clip(one_line(words), MAX_FACT), "bold" if label == "server" else ""),
-            )
-            for label, words in self.facts()
-        )
-        yield PlainText(Content("\n").join(facts), classes="facts")
-        yield _Body(*self.compose_body(), classes="body -fits")
+        """Compose who asks, the body and the line for what is wrong."""
+        server = fact("server", clip(one_line(self._request.server), MAX_NAME), "bold")
+        yield PlainText(server, classes="facts")
+        yield Heading(self.heading_words)
+        yield _Body(*self._notes(), *self.compose_body(), classes="body -fits")
         problem = PlainText(classes="problem")
         problem.display = False
         yield problem
+
+    def _notes(self) -> Iterable[Widget]:
+        """Say whose words the question repeats."""
+        if words := quoted_words(self._request):
+            yield PlainText(Content(f"! {words}"), classes="field-warning")
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._keep_focus_in_sight)
@@ -109,7 +112,7 @@ class ServerQuestion(Question[R]):
     def complain(self, text: str) -> None:
         """Show why an answer is not taken, or nothing."""
         line = self.query_one(".problem", PlainText)
-        line.update(Content(clip(one_line(text), 2 * MAX_FACT)))
+        line.update(Content(clip(one_line(text), 2 * MAX_NAME)))
         line.display = bool(text)
 
     def _keep_focus_in_sight(self) -> None:
@@ -130,17 +133,17 @@ class FormQuestion(ServerQuestion[FormRequest]):
 
     _rows: Sequence[FieldRow] = ()
 
-    def facts(self) -> Iterable[tuple[str, str]]:
-        yield "server", self._request.server
-
     def compose_body(self) -> Iterable[Widget]:
         """Compose the message and the fields."""
         message = self._request.message or "The server does not say what it is for."
-        view = FoldedText(message, wrap=True, classes="server-words")
-        view.can_focus = message.count("\n") > 1 or len(message) > MAX_UNSCROLLED
-        yield view
+        yield WholeText(message, wrap=True, classes="server-words")
         self._rows = [make_row(field) for field in self._request.fields]
-        yield from self._rows
+        for row in self._rows:
+            begun_with = row.field.default
+            if isinstance(begun_with, str) and (len(begun_with) > MAX_SEEN or "\n" in begun_with):
+                words = f"Already filled in below:\n{begun_with}"
+                yield WholeText(words, wrap=True, classes="server-words default")
+            yield row
 
     def on_mount(self) -> None:
         self.complain(self._request.problem)
@@ -165,8 +168,10 @@ class FormQuestion(ServerQuestion[FormRequest]):
         self.ask_again()
 
     def first_focus(self) -> Widget | None:
-        """Begin in the first field; with none, on the safe answer."""
-        return self._rows[0].control if self._rows else super().first_focus()
+        """Begin in the first field where it is in sight, else on the safe answer."""
+        control = self._rows[0].control if self._rows else None
+        in_sight = control is not None and self.body.region.contains_region(control.region)
+        return control if in_sight else super().first_focus()
 
     def reply(self, action: ReplyAction) -> Reply | None:
         """Give what was filled in, or point at what is wrong.

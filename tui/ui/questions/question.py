@@ -26,8 +26,9 @@ from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.questions.answers import Answer, AnswerRows, Rows
 from tui.ui.questions.arming import Arming, Keyboard
+from tui.ui.questions.reading import Reading
 from tui.ui.widgets.frame import WORDY, Frame, Heading, fit
-from tui.ui.widgets.text.folded_text import FoldedText, Position
+from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.labelled_text import LabelledLine, LabelledText
 from tui.ui.widgets.text.plain import PlainText
 
@@ -46,12 +47,15 @@ SCROLL_KEYS: Final = {
 }
 """Keys that scroll, each by rows and pages; they work before an answer counts."""
 
+WHEEL_ROWS: Final = 2
+"""Rows that the wheel scrolls where the pointer is on nothing that scrolls by itself."""
+
 
 class Question(ModalScreen[None], Generic[R]):
     """A modal that asks one question and takes one answer.
 
     A kind of question gives its title, its lines or other widgets, its answers as data, and what
-    is sent. An answer that allows counts only once the end of `text` was in sight.
+    is sent. An answer that allows counts only once the end of each view was in sight.
 
     Args:
         request: What is asked.
@@ -107,7 +111,8 @@ class Question(ModalScreen[None], Generic[R]):
         self._keyboard = keyboard or Keyboard()
         self._arming = Arming(self, self._keyboard, self._look_at_arming, self._take)
         self._answers = {one.name: one for _, row in self.ROWS for one in row}
-        self._is_answered = self._obsolete = self._covered = self._end_seen = False
+        self._is_answered = self._obsolete = self._covered = False
+        self.reading = Reading(self)
         self._waiting = 1
         self.rows = AnswerRows(self.ROWS)
         self._said = ""
@@ -121,13 +126,9 @@ class Question(ModalScreen[None], Generic[R]):
         return ()
 
     def compose_text(self) -> Iterable[Widget]:
-        """Compose what is above the answers: by itself the lines."""
+        """Compose what is above the answers, by itself the lines; `Reading` names the classes."""
         yield Heading(self.heading_words)
         yield LabelledText(classes="-fits")
-
-    @property
-    def text(self) -> FoldedText | None:
-        return self.query_one(LabelledText)
 
     def offers(self, answer: Answer) -> bool:  # noqa: ARG002 - for those that do not
         return True
@@ -137,9 +138,7 @@ class Question(ModalScreen[None], Generic[R]):
 
     def refusal(self, answer: Answer, *, short: bool) -> str:
         """Say why an answer cannot be given yet, or nothing."""
-        self._end_seen = self._end_seen or self.position.shows_end
-        unread = answer.allows and not self._end_seen and self.text is not None
-        return self.end_words(short=short) if unread else ""
+        return self.reading.words(short=short) if answer.allows else ""
 
     def again_words(self, answer: Answer, key: str, *, short: bool) -> str:
         return f"{key} again: {answer.brief}" if short else f"Press {key} again: {answer.words}"
@@ -198,8 +197,8 @@ class Question(ModalScreen[None], Generic[R]):
     def on_mount(self) -> None:
         """Begin to arm once all of it has been drawn."""
         self.show_text()
-        if self.text is not None:
-            self.watch(self.text, "scroll_y", self._look, init=False)
+        for view in self.reading.views:
+            self.watch(view, "scroll_y", self._look, init=False)
         self._show_request()
         self.arm_after_drawing()
 
@@ -209,7 +208,7 @@ class Question(ModalScreen[None], Generic[R]):
         self.call_after_refresh(self._look)
 
     def show_text(self) -> None:
-        self._end_seen = False
+        self.reading.begin_anew()
         for view in self.query(LabelledText):
             view.show_lines(self.lines())
 
@@ -300,11 +299,19 @@ class Question(ModalScreen[None], Generic[R]):
         self.show_hint()
 
     def action_scroll(self, rows: int, pages: int) -> None:
-        # The text with the focus, else the one that fits the frame.
+        """Scroll the text with the focus, else the first that was not seen to its end."""
         focused = self.focused
-        view = focused if isinstance(focused, FoldedText) else self.query_one(".-fits")
+        view = (
+            focused if isinstance(focused, FoldedText) else self.reading.unread or self.reading.main
+        )
         by = rows + pages * view.size.height
         view.scroll_relative(y=by, animate=False, immediate=True)
+
+    def on_mouse_scroll_down(self) -> None:
+        self.action_scroll(WHEEL_ROWS, 0)
+
+    def on_mouse_scroll_up(self) -> None:
+        self.action_scroll(-WHEEL_ROWS, 0)
 
     def watch_armed(self) -> None:
         if not self.is_mounted:
@@ -334,20 +341,11 @@ class Question(ModalScreen[None], Generic[R]):
         if awaited is not None:
             return self.again_words(awaited, self._key_of(awaited), short=short)
         may_allow = any(one.allows and self.offers(one) for one in self._answers.values())
-        unread = self.text is not None and not self._end_seen and may_allow
-        return self.end_words(short=short) if unread else self.ARMED[short]
+        unread = self.reading.words(short=short) if may_allow else ""
+        return unread or self.ARMED[short]
 
     def heading_words(self) -> Content:
-        return Content(f"{self.position.words}, {self.COMPLETE}")
-
-    def end_words(self, *, short: bool) -> str:
-        place = self.position
-        where = f"{place.first:,}/{place.rows:,}" if short else f"· {place.words}"
-        return f"Scroll to the end first: End {where}"
-
-    @property
-    def position(self) -> Position:
-        return self.text.position if self.text is not None else Position(1, 1, 1)
+        return Content(f"{self.reading.position.words}, {self.COMPLETE}")
 
     def _take(self, answer: Answer) -> None:
         if not self.asks or not self.offers(answer):
@@ -387,7 +385,7 @@ class Question(ModalScreen[None], Generic[R]):
     def _look(self) -> None:
         if self._obsolete or not self._arming.is_begun:
             return
-        self._end_seen = self._end_seen or self.position.shows_end
+        self.reading.look()
         for heading in self.query(Heading):
             heading.refresh()
         self.show_hint()

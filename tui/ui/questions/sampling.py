@@ -7,15 +7,16 @@ from typing import ClassVar, Final
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Offset, Size
 from textual.widget import Widget
 from textual.widgets import TextArea
 
 from tui.model.requests import Reply, ReplyAction, SamplingRequest, SamplingReview
 from tui.text import clip, counted
 from tui.ui.questions.answers import Answer
-from tui.ui.questions.form import ServerQuestion
+from tui.ui.questions.form import ServerQuestion, WholeText, fact
 from tui.ui.widgets.chat.composer import TEXT_KEYS
-from tui.ui.widgets.text.folded_text import FoldedText
+from tui.ui.widgets.forms.form_fields import show_row
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 MAX_EDITABLE: Final = 20_000
@@ -23,6 +24,9 @@ MAX_EDITABLE: Final = 20_000
 
 MAX_EDITORS: Final = 20
 """Texts of one request that can be edited; further ones are shown whole, to read."""
+
+CURSOR: Final = 1
+"""Cells that a text area keeps free for its cursor."""
 
 MAX_TITLE: Final = 100
 """Characters of the heading of a text."""
@@ -49,7 +53,7 @@ def from_text(answer: Answer) -> Answer:
 
 
 class _Editor(TextArea, inherit_bindings=False):
-    """A text area that leaves Tab to move on."""
+    """A text area as high as its text, which leaves Tab to move on."""
 
     BINDINGS: ClassVar[list[BindingType]] = TEXT_KEYS
 
@@ -57,6 +61,20 @@ class _Editor(TextArea, inherit_bindings=False):
         super().__init__(text, soft_wrap=True, show_line_numbers=False, highlight_cursor_line=False)
         self.tab_behavior = "focus"
         self.cursor_blink = False  # a blink is a repaint twice a second, for ever
+        self._columns = 0
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        """Need all rows from the first layout on, so that no end is in sight too early."""
+        columns = max(1, width - CURSOR)
+        if columns != self._columns:
+            self._columns = columns
+            self.wrapped_document.wrap(columns, self.indent_width)
+        return self.wrapped_document.height
+
+    def scroll_cursor_visible(self, center: bool = False, animate: bool = False) -> Offset:
+        """Keep the cursor in sight, once what was typed has been laid out."""
+        self.call_after_refresh(show_row, self, self.cursor_screen_offset.y - self.region.y)
+        return super().scroll_cursor_visible(center, animate)
 
 
 class EditedText(Vertical):
@@ -75,7 +93,7 @@ class EditedText(Vertical):
         mode = "can be edited" if self._editor is not None else "read only"
         super().__init__(
             PlainText(Content(clip(one_line(f"{title} · {mode}"), MAX_TITLE)), classes="heading"),
-            self._editor or FoldedText(text, wrap=True),
+            self._editor or WholeText(text, wrap=True),
             classes="edited",
         )
 
@@ -97,24 +115,25 @@ class SamplingQuestion(ServerQuestion[SamplingRequest]):
     SAFE = REFUSE
     ARMED = ("Tab moves · ^S allows once from a text · you see the answer first",) * 2
 
-    def facts(self) -> Iterable[tuple[str, str]]:
-        """Name who asks, who would answer and within which bounds."""
-        request = self._request
-        yield "server", request.server
-        wishes = f"  (it would like {', '.join(request.hints)})" if request.hints else ""
-        yield "model", f"{request.model}{wishes}"
-        yield "at most", counted(request.max_tokens, "token")
-        if request.tools:
-            yield "tools", ", ".join(request.tools)
-
     def compose_body(self) -> Iterable[Widget]:
-        """Compose the system prompt and the messages."""
+        """Compose who would answer and within which bounds, the system prompt and the messages."""
         request = self._request
+        wishes = f"  (it would like {', '.join(request.hints)})" if request.hints else ""
+        facts = [
+            fact("model", one_line(f"{request.model}{wishes}")),
+            fact("at most", counted(request.max_tokens, "token")),
+        ]
+        if request.tools:
+            facts.append(fact("tools", one_line(", ".join(request.tools))))
+        yield PlainText(Content("\n").join(facts))
         yield EditedText("system prompt", request.system, editable=True)
         for number, message in enumerate(request.messages, 1):
             editable = message.editable and number < MAX_EDITORS
             title = f"message {number}, {one_line(message.role)}"
             yield EditedText(title, message.text, editable=editable)
+        for number, declaration in enumerate(request.declarations, 1):
+            yield PlainText(f"tool {number}", classes="heading")
+            yield WholeText(declaration, wrap=True, classes="server-words")
 
     def reply(self, action: ReplyAction) -> Reply:
         """Give the texts as they stand."""
@@ -134,12 +153,9 @@ class ReviewQuestion(ServerQuestion[SamplingReview]):
     SAFE = REFUSE
     ARMED = ("Tab moves · ^S sends from the text · Esc refuses",) * 2
 
-    def facts(self) -> Iterable[tuple[str, str]]:
-        """Name who gets it and who wrote it."""
-        yield "server", self._request.server
-        yield "model", self._request.model
-
     def compose_body(self) -> Iterable[Widget]:
+        """Compose who wrote it, and the text."""
+        yield PlainText(fact("model", one_line(self._request.model)))
         yield EditedText("answer", self._request.text, editable=self._request.editable)
 
     def reply(self, action: ReplyAction) -> Reply:

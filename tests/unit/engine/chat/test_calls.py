@@ -17,6 +17,7 @@ from tui.engine.consent.tool_approval import ToolApproval
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, ToolCallError, ToolResult
 from tui.engine.mcp.schema import validate
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice
 from tui.model.events import (
@@ -27,7 +28,7 @@ from tui.model.events import (
     ToolCallProgressed,
 )
 from tui.model.requests import ConfirmationRequest
-from tui.model.servers import ServerStatus
+from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 
 Script = list[tuple[Action, ...]]
 
@@ -360,8 +361,10 @@ async def test_without_a_screen_only_listed_tools_run() -> None:
     script = one_step(("go", {}), ("other", {}))
     tools = (make_tool("go"), make_tool("other"))
     desk = Desk(lambda _: None, attended=False)
-    approval = ToolApproval(desk, lambda _: None, make_policy(), ["notes.go"])
-    confirm = approval.confirm
+    policy = make_policy()
+    notes = ServerDefinition(ServerId("notes"), Origin.USER, Transport.STDIO)
+    policy.configure((), (), [notes])
+    confirm = ToolApproval(desk, lambda _: None, policy, ["notes.go"]).confirm
     async with FakeGemini(script) as fake, chatting(fake, *tools, confirm=confirm) as chat:
         await chat.say("x")
     ran, denied = responses(fake)

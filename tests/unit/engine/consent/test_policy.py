@@ -66,6 +66,10 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def written_in(folder: Path) -> bytes:
+    return b"".join(one.read_bytes() for one in folder.rglob("*") if one.is_file())
+
+
 def spoil(path: Path) -> None:
     """Put escape sequences into what a record shows."""
     content = json.loads(path.read_text(encoding="ascii"))
@@ -88,6 +92,16 @@ async def test_saved_grants_hold_in_later_runs_and_those_of_a_session_do_not(pat
     async with opened(path, folder="/elsewhere") as policy:
         effects = [policy.judge(tool).effect for tool in (everywhere, here)]
         assert effects == [Effect.ALLOW, Effect.ASK]
+
+
+async def test_nothing_of_a_sessions_grants_is_written(path: Path) -> None:
+    async with opened(path) as policy:
+        policy.allow([make_tool("kept")], GrantScope.EVERYWHERE, "always this tool")
+        policy.allow([make_tool("fleeting")], GrantScope.SESSION, "always this tool")
+        assert policy.judge(make_tool("fleeting")).effect is Effect.ALLOW
+    written = written_in(path.parent)
+    assert b"kept" in written
+    assert b"fleeting" not in written
 
 
 async def test_a_verdict_says_where_it_comes_from(

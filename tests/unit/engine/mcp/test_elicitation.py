@@ -1,6 +1,7 @@
 """Addresses that a call needs opened first (error -32042), without a server around them."""
 
 import asyncio
+from urllib.parse import quote_plus
 
 import anyio
 import mcp_types as types
@@ -12,7 +13,9 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.desk import Desk
 from tui.engine.mcp.callbacks.elicitation import Elicitation
+from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.quotes import Quotes
 from tui.model.events import Event, RequestRaised
 from tui.model.requests import FormRequest, Reply, ReplyAction, UrlRequest
 from tui.model.servers import ServerId
@@ -25,7 +28,10 @@ class Stage:
         self.opened: list[str] = []
         self.events: list[Event] = []
         self.desk = Desk(self.events.append)
-        context = ClientContext(self.events.append, self.desk, open_url=self._open)
+        self.quotes = Quotes()
+        context = ClientContext(
+            self.events.append, self.desk, open_url=self._open, quotes=self.quotes
+        )
         self.elicitation = Elicitation(ServerId("s"), context)
 
     async def _open(self, url: str) -> bool:
@@ -111,3 +117,43 @@ async def test_an_error_that_names_no_address_asks_nothing(data: object) -> None
     with anyio.fail_after(PATIENCE):
         assert not await stage.call(error)
     assert stage.asked == []
+
+
+@pytest.mark.parametrize(
+    ("message", "marked"), [("Type the 12 words of your seed phrase.", True), ("Your town?", False)]
+)
+async def test_C08_words_that_ask_for_a_secret_mark_the_fields_below(
+    message: str, *, marked: bool
+) -> None:
+    stage = Stage()
+    schema = {"properties": {"answer": {"type": "string"}, "ready": {"type": "boolean"}}}
+    params = types.ElicitRequestFormParams(message=message, requested_schema=schema)
+    task = asyncio.create_task(stage.elicitation.elicit(params))
+    await stage.accept(1)
+    [asked] = stage.asked
+    assert isinstance(asked, FormRequest)
+    assert [field.asks_secret for field in asked.fields] == [marked, False]
+    with anyio.fail_after(PATIENCE):
+        await task
+
+
+async def test_C03_a_form_and_an_address_name_the_server_whose_words_they_repeat() -> None:
+    stage = Stage()
+    words = "The order of 12 May was paid with the card that ends in 4711."
+    stage.quotes.note(ServerId("shop"), (TextPart(words),))
+    stage.quotes.note(ServerId("s"), (TextPart("These are the words of the server that asks."),))
+    asking: tuple[types.ElicitRequestParams, ...] = (
+        types.ElicitRequestFormParams(message=words, requested_schema={"properties": {}}),
+        types.ElicitRequestURLParams(
+            message="These are the words of the server that asks.",
+            url=f"https://x.test/?q={quote_plus(words)}",
+            elicitation_id="1",
+        ),
+        types.ElicitRequestURLParams(message="x", url="https://x.test/", elicitation_id="2"),
+    )
+    for number, params in enumerate(asking, 1):
+        task = asyncio.create_task(stage.elicitation.elicit(params))
+        await stage.accept(number)
+        with anyio.fail_after(PATIENCE):
+            await task
+    assert [request.quoted for request in stage.asked] == [("shop",), ("shop",), ()]

@@ -63,15 +63,45 @@ def test_a_field_that_may_be_null_is_not_required() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["password", "apiKey", "api_key", "API-KEY", "clientSecret", "access_token", "Your PIN", "cvv"],
+    [
+        *("password", "apiKey", "api_key", "API-KEY", "clientSecret", "access_token", "Your PIN"),
+        *(
+            "seedPhrase",
+            "seed_phrase",
+            "Recovery phrase",
+            "recovery-words",
+            "mnemonic",
+            "backupCode",
+        ),
+        *("cvv", "CVV2", "cvc", "cardNumber", "credit card", "PINCode", "private_key", "sshKey"),
+        *("passport_number", "socialSecurityNumber", "ssn", "driver's license", "oneTimeCode"),
+        *("Passwort", "Kreditkartennummer", "Prüfziffer", "Reisepass", "geheimer Schlüssel"),
+        *("privater Schlüssel", "Wiederherstellungswörter", "Personalausweisnummer", "TAN"),
+        *("mot de passe", "Clé privée", "phrase de récupération", "numéro de carte", "code PIN"),
+        *(
+            "contraseña",
+            "Número de tarjeta",
+            "frase semilla",
+            "clave privada",
+            "código de seguridad",
+        ),
+        *("pa\u200bssword", "ＰＩＮ"),  # noqa: RUF001 - hidden and wide letters
+    ],
 )
 def test_C08_a_field_that_seems_to_want_a_secret_is_marked(name: str) -> None:
     [field] = read_form({"properties": {name: {"type": "string"}}}).fields
     assert field.asks_secret
     assert field_of(type="string", title=name).asks_secret
+    assert field_of(type="string", description=f"Please enter: {name}, now.").asks_secret
 
 
-@pytest.mark.parametrize("name", ["name", "maxTokens", "pinned", "compass", "secretary_of"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("name", "maxTokens", "pinned", "compass", "secretary_of", "seed", "cardinal", "account"),
+        *("passenger", "zip code", "country_code", "key", "Branch", "passage", "Pinnwand", "cle"),
+    ],
+)
 def test_a_harmless_field_is_not_marked(name: str) -> None:
     [field] = read_form({"properties": {name: {"type": "string"}}}).fields
     assert field.asks_secret is (name == "secretary_of")  # rather once too often than not

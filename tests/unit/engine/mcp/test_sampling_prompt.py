@@ -146,6 +146,7 @@ def test_a_long_description_of_a_tool_is_whole() -> None:
     words = "x" * 10_000
     prompt = prompt_of(message("user", text("x")), tools=[{**tool("a"), "description": words}])
     assert prompt.request(None, None).declarations[0]["description"] == words
+    assert words in prompt.declarations[0], "and is shown"
 
 
 def test_tools_are_declared_unless_none_may_be_called() -> None:

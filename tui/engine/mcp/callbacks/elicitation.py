@@ -1,7 +1,9 @@
 """Elicitation: a server asks the user to fill in a form or open an address."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final, Literal
+from urllib.parse import unquote_plus
 
 import anyio
 import mcp_types as types
@@ -9,13 +11,14 @@ from mcp import MCPError
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from pydantic import ValidationError
 
+from tui.engine.mcp.callbacks.asked_secrets import asks_for_secret
 from tui.engine.mcp.callbacks.form_answers import Answer, AnswerError, read_answer
 from tui.engine.mcp.callbacks.form_schema import Form, UnusableFormError, read_form
 from tui.engine.mcp.callbacks.url_check import Address, AddressError, check_address
 from tui.engine.mcp.context import ClientContext
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
-from tui.model.requests import FormRequest, Reply, ReplyAction, UrlRequest
+from tui.model.requests import FieldKind, FormField, FormRequest, Reply, ReplyAction, UrlRequest
 from tui.model.servers import ServerId
 from tui.text import sanitize, sanitize_line
 
@@ -100,7 +103,8 @@ class Elicitation:
             id=self._context.desk.new_id(),
             server=self._server,
             message=sanitize(message, MAX_MESSAGE),
-            fields=form.fields,
+            fields=_marked(form.fields) if asks_for_secret(message) else form.fields,
+            quoted=self._quoted(message, *_form_texts(form.fields)),
         )
         reply = await self._context.desk.ask(request, check)
         if not reply.allows:
@@ -122,6 +126,7 @@ class Elicitation:
             host=address.host,
             shown_host=address.shown_host,
             warning=address.warning,
+            quoted=self._quoted(params.message, unquote_plus(params.url)),
         )
         reply = await self._context.desk.ask(request)
         if not reply.allows:
@@ -164,9 +169,25 @@ class Elicitation:
             group.cancel_scope.cancel()
         return is_done
 
+    def _quoted(self, *texts: str) -> tuple[ServerId, ...]:
+        return self._context.quotes.sources("\n".join(texts), self._server)
+
     def _notify(self, severity: Severity, text: str, advice: str = "") -> None:
         notice = Notice(severity, sanitize_line(text), sanitize_line(advice, MAX_MESSAGE))
         self._context.publish(NoticeRaised(notice))
+
+
+def _form_texts(fields: Iterable[FormField]) -> Iterator[str]:
+    for field in fields:
+        yield from (field.title, field.description, str(field.default or ""))
+
+
+def _marked(fields: Iterable[FormField]) -> tuple[FormField, ...]:
+    """Mark the fields that take any text, since the words above them ask for a secret."""
+    marks = ((field, field.kind is FieldKind.TEXT) for field in fields)
+    return tuple(
+        replace(field, asks_secret=field.asks_secret or is_text) for field, is_text in marks
+    )
 
 
 def _required(error: MCPError) -> list[types.ElicitRequestURLParams]:

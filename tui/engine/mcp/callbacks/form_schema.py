@@ -4,11 +4,11 @@ The schema is the restricted one of elicitation: top-level properties only, each
 number, a boolean, or a choice.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tui.engine.mcp.callbacks.asked_secrets import asks_for_secret
 from tui.engine.mcp.schema.flatten import is_number
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
 from tui.text import sanitize, sanitize_line
@@ -36,12 +36,6 @@ _KINDS: Final = {
     "boolean": FieldKind.BOOLEAN,
 }
 _FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
-_SECRET: Final = re.compile(
-    r"pass ?(?:word|wd|phrase|code)|secret|credential|(?<!max )\btoken\b|\bapi ?key|access ?key"
-    r"|private ?key|\bpin\b|\bcv[vc]\b|card ?number|\bssn\b|\botp\b|one time code",
-    re.IGNORECASE,
-)
-_WORD_BREAK: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\s_.\-]+")
 
 _Json = Mapping[str, Any]
 
@@ -122,9 +116,8 @@ def _control(key: str, name: str, definition: _Json, *, required: bool) -> Contr
         minimum=low,
         maximum=high,
         pattern=sanitize_line(pattern, MAX_TITLE * 2),
-        asks_secret=_looks_secret(name)
-        or _looks_secret(title)
-        or inner.get("format") == "password",
+        asks_secret=inner.get("format") == "password"
+        or asks_for_secret(name, _text(definition, "title"), _text(definition, "description")),
     )
     return Control(shown, name, values, pattern, sends_null=required and nullable)
 
@@ -218,10 +211,6 @@ def _default(kind: FieldKind, value: object, values: Mapping[str, str]) -> FormV
             return tuple(shown for shown in known if shown is not None)
         case _:
             return None
-
-
-def _looks_secret(name: str) -> bool:
-    return _SECRET.search(_WORD_BREAK.sub(" ", name)) is not None
 
 
 def _unique(shown: str, taken: set[str]) -> str:

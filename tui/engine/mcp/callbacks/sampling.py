@@ -84,6 +84,13 @@ class Sampling:
             model=sanitize_line(model, 64),
             hints=prompt.hints,
             tools=prompt.tools,
+            declarations=prompt.declarations,
+            quoted=self._context.quotes.sources(
+                "\n".join(
+                    (prompt.system, *(one.text for one in prompt.messages), *prompt.declarations)
+                ),
+                self._definition.id,
+            ),
         )
         reply = await self._context.desk.ask(request)
         if reply.action is ReplyAction.ACCEPT_ALWAYS:

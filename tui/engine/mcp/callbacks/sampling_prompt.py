@@ -80,6 +80,13 @@ class SamplingPrompt:
     _must_call: bool
 
     @property
+    def declarations(self) -> tuple[str, ...]:
+        """What the model would read of each tool, as shown."""
+        return tuple(
+            sanitize(json.dumps(one, ensure_ascii=False, indent=2)) for one in self._declarations
+        )
+
+    @property
     def messages(self) -> tuple[SamplingMessage, ...]:
         return tuple(shown for shown, _ in self._messages)
 

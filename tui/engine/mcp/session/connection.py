@@ -252,8 +252,11 @@ class Connection:
         schema = next((t.output_schema for t in self.offer.tools if t.name == name), None)
         has_structure = schema is not None or result.structured_content is not None
         if has_structure or text_size(result) > MAX_TEXT_ON_LOOP:
-            return await asyncio.to_thread(self._convert, result, schema)
-        return self._convert(result, None)
+            converted = await asyncio.to_thread(self._convert, result, schema)
+        else:
+            converted = self._convert(result, None)
+        self._context.quotes.note(self._definition.id, converted.parts)
+        return converted
 
     def _convert(self, result: types.CallToolResult, schema: JsonObject | None) -> ToolResult:
         """Convert a result, and check it against the tool's output schema if there is one."""

@@ -105,7 +105,10 @@ class Features:
         self._refuse_withheld(uri)
         async with self._requesting():
             result = await self._client.read_resource(uri)
-        return await asyncio.to_thread(convert_resource, self._server, sanitize_line(uri), result)
+        shown = sanitize_line(uri)
+        reading = await asyncio.to_thread(convert_resource, self._server, shown, result)
+        self._context.quotes.note(self._server, reading.parts)
+        return reading
 
     async def subscribe(self, uri: str) -> None:
         self._refuse_withheld(uri)

@@ -3,15 +3,18 @@
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from rich.text import Text
 from textual import events
+from textual.actions import SkipAction
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.geometry import Region
 from textual.widget import Widget
-from textual.widgets import Input, Select, SelectionList
+from textual.widgets import Input, OptionList, Select, SelectionList
 from textual.widgets.selection_list import Selection
 
 from tui.model.requests import FieldKind, FormField, FormValue
@@ -42,13 +45,42 @@ _HINTS: Final[Mapping[str, str]] = {
 
 
 class TypedLine(Input):
-    """An input that keeps all lines of a paste; Textual's keeps the first."""
+    """An input that keeps all lines of a paste; Textual's keeps the first.
+
+    Home and End that would not move the cursor are left to what it stands in.
+    """
 
     def on_paste(self, event: events.Paste) -> None:
         """Insert the whole text, its lines joined by spaces."""
         event.stop()
         event.prevent_default()
         self.replace(" ".join(event.text.split()), *self.selection)
+
+    def action_home(self, select: bool = False) -> None:
+        if not self.cursor_position:
+            raise SkipAction
+        super().action_home(select)
+
+    def action_end(self, select: bool = False) -> None:
+        if self.cursor_position == len(self.value):
+            raise SkipAction
+        super().action_end(select)
+
+
+class TickList(SelectionList[int], inherit_bindings=False):
+    """A list as high as all its options; what it stands in scrolls."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        binding
+        for binding in (*OptionList.BINDINGS, *SelectionList.BINDINGS)
+        if isinstance(binding, Binding) and binding.key not in {"home", "end", "pageup", "pagedown"}
+    ]
+
+    def scroll_to_highlight(self, top: bool = False) -> None:
+        """Keep the highlighted option in sight."""
+        super().scroll_to_highlight(top)
+        if self.highlighted is not None:
+            show_row(self, self._index_to_line.get(self.highlighted, 0))
 
 
 class FieldRow(Vertical):
@@ -177,7 +209,7 @@ class ChoicesField(FieldRow):
     def make_control(self) -> SelectionList[int]:
         default = self.field.default
         initial = default if isinstance(default, tuple) else ()
-        return SelectionList(
+        return TickList(
             *(
                 Selection(Content(_label(option.label)), index, option.value in initial)
                 for index, option in enumerate(self.field.options)
@@ -189,6 +221,15 @@ class ChoicesField(FieldRow):
         """Return the values of the selected options in the server's order."""
         chosen = sorted(self.query_one(SelectionList).selected)
         return tuple(self.field.options[index].value for index in chosen) or None
+
+
+def show_row(widget: Widget, row: int) -> None:
+    """Scroll what a widget with the focus stands in, so that one of its rows is in sight."""
+    if not widget.has_focus:
+        return
+    body = next(one for one in widget.ancestors if isinstance(one, VerticalScroll))
+    y = widget.region.y + row - body.region.y + body.scroll_offset.y
+    body.scroll_to_region(Region(0, y, 1, 1), animate=False)
 
 
 def make_row(field: FormField) -> FieldRow:

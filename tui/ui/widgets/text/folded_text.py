@@ -18,6 +18,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
+from textual.widget import Widget
 
 from tui.text import counted
 
@@ -106,17 +107,6 @@ class FoldedText(ScrollView, can_focus=True):
     @property
     def row_count(self) -> int:
         return self._shown.first_rows[-1]
-
-    @property
-    def position(self) -> Position:
-        """What of the text is in sight."""
-        try:
-            place = self.screen.find_widget(self)
-        except NoWidget:
-            return Position(1, self.row_count, 0)
-        visible = place.visible_region
-        drawn = visible.bottom - place.region.y if visible else 0
-        return Position(self.scroll_offset.y + 1, self.row_count, min(drawn, self.size.height))
 
     def show(self, text: str | Content) -> None:
         """Replace the text and scroll to its start."""
@@ -208,6 +198,18 @@ class FoldedText(ScrollView, can_focus=True):
         else:
             start, end = part * step, (part + 1) * step
         return Content(line[start:end]) if isinstance(line, str) else line[start:end]
+
+
+def position_in(view: Widget) -> Position:
+    """Return what of a scrolling widget is in sight."""
+    rows = view.row_count if isinstance(view, FoldedText) else view.virtual_size.height
+    try:
+        place = view.screen.find_widget(view)
+    except NoWidget:
+        return Position(1, rows, 0)
+    visible = place.visible_region
+    drawn = visible.bottom - place.region.y if visible else 0
+    return Position(view.scroll_offset.y + 1, rows, min(drawn, view.size.height))
 
 
 def first_rows(lines: Sequence[str | Content], width: int) -> Sequence[int]:

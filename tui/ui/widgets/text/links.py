@@ -1,14 +1,21 @@
-"""Check whether an address may be opened, and find its host."""
+"""Check whether an address may be opened, find its host, and see where a text names another."""
 
 import re
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from tui.model.hosts import is_loopback
+from tui.text import clip
 
 MAX_URL: Final = 2_000
 """Characters of an address."""
+
+MAX_SHOWN: Final = 100
+"""Characters of a target beside the text of its link."""
+
+_AROUND: Final = "()[]{}<>.,;:!?\"'“”"
+_HOST_LIKE: Final = re.compile(r"(?:[\w-]+\.)+[^\W\d_]{2,}(?::\d+)?|\d+(?:\.\d+){3}(?::\d+)?")
 
 _HOST: Final = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
 """A host name or an IPv6 address. Browsers may take other characters, such as a backslash, for the
@@ -59,11 +66,39 @@ def examine(url: str) -> Link:
     return Link(url, f"{ascii_host}:{port}" if port else ascii_host)
 
 
+def target_beside(label: str, url: str) -> str:
+    """Return the target of a link in parentheses to show beside its text, or nothing.
+
+    It is shown where the text names an address or a host that is not the target: a reader would
+    take that for where the link leads.
+    """
+    words = (word.strip(_AROUND) for word in label[:MAX_URL].split())
+    named = [_bare(word) for word in words if _is_address(word)]
+    if not named:
+        return ""
+    link = examine(url)
+    if all(name in {_bare(url), _bare(link.host)} for name in named):
+        return ""
+    is_clear = link.host and not link.refusal
+    return f" ({clip(url if is_clear or not link.host else link.host, MAX_SHOWN)})"
+
+
 def is_plain_http(link: Link) -> bool:
     """Whether the link is http to another machine."""
     if not link.url.startswith("http:"):
         return False
     return not is_loopback(urlsplit(link.url).hostname or "")
+
+
+def _is_address(word: str) -> bool:
+    if "://" in word or word.casefold().startswith("www."):
+        return True
+    return _HOST_LIKE.fullmatch(re.split("[/?#]", word, maxsplit=1)[0]) is not None
+
+
+def _bare(address: str) -> str:
+    """Return an address without its scheme, to compare it with what a reader sees."""
+    return unquote(address).casefold().rpartition("://")[2].rstrip("/")
 
 
 def _ascii(host: str) -> str | None:

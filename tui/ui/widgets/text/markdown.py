@@ -24,6 +24,7 @@ from tui.ui.widgets.text.blocks import (
     TextBlock,
     styled,
 )
+from tui.ui.widgets.text.links import target_beside
 
 MAX_BRACKETS: Final = 1_500
 """Opening brackets in a text; with more it stays plain, as the parser is quadratic in them."""
@@ -177,11 +178,12 @@ def inline_content(token: Token) -> Content:
     """Convert an inline token to styled text.
 
     A link keeps its address as `LINK` in the style's metadata, never as a Textual action, which
-    would let the text name code to run. A click asks the user first.
+    would let the text name code to run. A click asks the user first. Where the text is another
+    address than the target, the target stands beside it.
     """
     parts: list[str] = []
     spans: list[Span] = []
-    opened: list[tuple[int, str, str]] = []
+    opened: list[tuple[int, int, str, str]] = []
     position = 0
 
     def add(text: str, style: str = "") -> None:
@@ -192,28 +194,31 @@ def inline_content(token: Token) -> Content:
         position += len(text)
 
     def close() -> None:
-        start, style, href = opened.pop()
-        if start < position:
-            spans.append(Span(start, position, style))
-            if href:
-                spans.append(Span(start, position, Style.from_meta({LINK: href})))
+        start, first, style, href = opened.pop()
+        if start == position:
+            return
+        spans.append(Span(start, position, style))
+        if href:
+            spans.append(Span(start, position, Style.from_meta({LINK: href})))
+            add(target_beside("".join(parts[first:]), href))
+
+    def open_(style: str, href: str = "") -> None:
+        opened.append((position, len(parts), style, href))
 
     for child in token.children or ():
         match child.type:
-            case "softbreak":
-                add(" ")
-            case "hardbreak":
-                add("\n")
+            case "softbreak" | "hardbreak":
+                add(" " if child.type == "softbreak" else "\n")
             case "code_inline":
                 add(child.content, ".md-code")
             case "link_open":
-                opened.append((position, ".md-link", str(child.attrGet("href") or "")))
+                open_(".md-link", str(child.attrGet("href") or ""))
             case "image":
-                opened.append((position, ".md-link", str(child.attrGet("src") or "")))
+                open_(".md-link", str(child.attrGet("src") or ""))
                 add(f"[image: {child.content or 'without a description'}]")
                 close()
             case _ if child.nesting == 1:
-                opened.append((position, _INLINE_STYLES.get(child.tag, ""), ""))
+                open_(_INLINE_STYLES.get(child.tag, ""))
             case _ if child.nesting == -1:
                 close()
             case _:

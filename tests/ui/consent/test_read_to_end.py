@@ -1,0 +1,199 @@
+"""What an answer sends or runs was in sight to its end, whatever is asked and however small."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+import pytest
+from textual import events
+
+from tests.ui.consent.samples import GIT, asked, changed_tools, trust
+from tests.ui.hands import Asking, asking
+from tests.ui.harness import chat_app, until
+from tests.ui.requests.samples import address, form, review, sampling
+from tui.model import events as e
+from tui.model.requests import (
+    FieldKind,
+    FieldOption,
+    FormField,
+    PendingRequest,
+    SamplingMessage,
+)
+from tui.model.servers import ServerId
+from tui.model.trust import DifferenceLine, ToolChange
+from tui.ui.questions.sampling import MAX_EDITABLE
+from tui.ui.screens.link import LinkScreen
+
+SIZES = [(40, 12), (60, 20), (80, 24), (120, 36)]
+
+END = "the-very-end"
+ROWS = tuple(f"row {number}" for number in range(60))
+TEXT = "\n".join((*ROWS, END))
+PROSE = " ".join(["A server writes twelve hundred characters here."] * 25) + f" {END}"
+
+OPTIONAL = tuple(FormField(row, FieldKind.TEXT, row) for row in ROWS[:25])
+LAST = FormField("last", FieldKind.TEXT, "Last", f"What it is for: {END}")
+TICKS = FormField(
+    "ticks",
+    FieldKind.CHOICES,
+    "Ticks",
+    default=(END,),
+    options=tuple(FieldOption(row, row) for row in (*ROWS, END)),
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of question whose text ends with `END`, and the key that allows."""
+
+    request: PendingRequest | str
+    key: str
+
+
+KINDS = {
+    "call": Kind(asked({"text": [*ROWS, END]}), "o"),
+    "always": Kind(asked({"text": [*ROWS, END]}), "t"),
+    "rest of the turn": Kind(asked({"text": [*ROWS, END]}), "a"),
+    "call with many arguments": Kind(asked(dict.fromkeys((*ROWS, f"~{END}"), 1)), "o"),
+    "call with notes": Kind(asked(notes=(*ROWS[:6], f"{'a note ' * 40}{END}")), "o"),
+    "folder": Kind(trust(servers=(replace(GIT, args=(*ROWS, END)),), variables=(), rules=()), "t"),
+    "changed tools": Kind(
+        changed_tools(0, ToolChange("a", tuple(DifferenceLine("+", row) for row in (*ROWS, END)))),
+        "a",
+    ),
+    "sampling": Kind(sampling(SamplingMessage("user", PROSE)), "o"),
+    "sampling in many messages": Kind(
+        sampling(*(SamplingMessage("user", text) for text in (*ROWS, END))), "s"
+    ),
+    "sampling of what is no text": Kind(sampling(SamplingMessage("user", TEXT, False)), "o"),
+    "sampling with tools": Kind(replace(sampling(), declarations=(TEXT,)), "o"),
+    "sampling, too long to edit": Kind(
+        sampling(SamplingMessage("user", "x" * MAX_EDITABLE + f"\n{END}")), "o"
+    ),
+    "answer": Kind(review(TEXT), "s"),
+    "answer of calls": Kind(review(TEXT, editable=False), "s"),
+    "form of many fields": Kind(form((*OPTIONAL, LAST)), "ctrl+s"),
+    "form of many words": Kind(form((), message=TEXT), "ctrl+s"),
+    "form with a long choice": Kind(form((TICKS,)), "ctrl+s"),
+    "address": Kind(address(message=TEXT), "o"),
+    "link": Kind(f"http://example.org/{'x/' * 950}{END}", "o"),
+}
+
+TWICE = {"always", "rest of the turn", "sampling in many messages"}
+
+
+@asynccontextmanager
+async def showing(kind: str, size: tuple[int, int]) -> AsyncIterator[Asking]:
+    """Show a question of a kind; a link is asked about by the screen alone."""
+    request = KINDS[kind].request
+    if not isinstance(request, str):
+        async with asking(request, size) as hands:
+            yield hands
+        return
+    async with chat_app(size) as parts:
+        hands = Asking(*parts)
+        await hands.app.push_screen(
+            LinkScreen([request], hands.app.commands, keyboard=hands.app.keyboard)
+        )
+        await hands.until(lambda: isinstance(hands.app.screen, LinkScreen))
+        yield hands
+
+
+def in_sight(hands: Asking) -> bool:
+    """Tell whether the end can be read, also where it is folded."""
+    return END in "".join("".join(c for c in hands.text if c not in " \n│┃▎█▇▆▅▄▃▂▁▊▐▌"))
+
+
+async def allow(hands: Asking, kind: str) -> None:
+    """Press the key that allows, as often as it wants to be."""
+    await hands.press(*[KINDS[kind].key] * (2 if kind in TWICE else 1))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+async def test_nothing_is_allowed_before_the_end_was_in_sight(
+    kind: str, size: tuple[int, int]
+) -> None:
+    async with showing(kind, size) as hands:
+        await hands.arm()
+        if in_sight(hands):
+            pytest.skip("all of it is in sight at this size")
+        await allow(hands, kind)
+        assert hands.calls == []
+        assert "Read to the end" in hands.text
+        await hands.press("end")
+        await until(hands.pilot, lambda: in_sight(hands))
+        await hands.press("end")
+        assert "Read to the end" not in hands.text
+        await allow(hands, kind)
+        assert len(hands.calls) == 1
+
+
+@pytest.mark.parametrize("way", ["pagedown", "down", "wheel"])
+@pytest.mark.parametrize("kind", ["call", "folder", "sampling", "form of many fields", "address"])
+async def test_each_way_of_scrolling_reaches_the_end(kind: str, way: str) -> None:
+    async with showing(kind, (40, 12)) as hands:
+        await hands.arm()
+        hands.modal.set_focus(hands.modal.rows.button(hands.modal.SAFE))
+        for _ in range(200):
+            if "Read to the end" not in hands.text:
+                break
+            await scroll(hands, way)
+        assert in_sight(hands)
+        await allow(hands, kind)
+        assert len(hands.calls) == 1
+
+
+async def scroll(hands: Asking, way: str) -> None:
+    """Scroll a step; the wheel turns over the answers, which do not scroll themselves."""
+    if way != "wheel":
+        await hands.pilot.press(way)
+        return
+    x, y = hands.modal.rows.region.offset
+    hands.app.post_message(events.MouseScrollDown(None, x, y, 0, 0, 0, False, False, False))
+    await hands.pilot.pause()
+
+
+async def test_what_denies_is_taken_at_once() -> None:
+    for kind in ("sampling", "form of many fields", "address", "call", "folder"):
+        async with showing(kind, (40, 12)) as hands:
+            await hands.arm()
+            await hands.press("ctrl+d" if "form" in kind else "d")
+            assert len(hands.calls) == 1
+
+
+async def test_notes_are_read_before_the_arguments() -> None:
+    notes = (f"{'a note ' * 40}{END}",)
+    async with asking(asked(notes=notes), (40, 12)) as hands:
+        await hands.arm()
+        await hands.press("o")
+        assert hands.calls == []
+        assert not in_sight(hands)
+        await hands.press("end")
+        assert in_sight(hands)
+        await hands.press("end", "o")
+        assert len(hands.calls) == 1
+
+
+async def test_another_text_has_to_be_read_anew_and_another_size_does_not() -> None:
+    async with asking(KINDS["folder"].request, (80, 24)) as hands:  # type: ignore[arg-type]
+        await hands.arm()
+        await hands.press("end", "home")
+        await hands.pilot.resize_terminal(40, 12)
+        await until(hands.pilot, lambda: hands.modal.size == (40, 12))
+        assert "Read to the end" not in hands.text
+        again = trust(servers=(replace(GIT, args=(*ROWS, "other", END)),), variables=(), rules=())
+        hands.app.store.dispatch(e.RequestRaised(again))
+        await until(hands.pilot, lambda: hands.modal.request == again)
+        await hands.arm()
+        await hands.press("t")
+        assert hands.calls == []
+        await hands.press("end", "t")
+        assert len(hands.calls) == 1
+
+
+@pytest.mark.parametrize("request_", [form(), sampling(), address()], ids=["form", "model", "url"])
+async def test_a_question_says_whose_words_it_repeats(request_: PendingRequest) -> None:
+    quoting = replace(request_, quoted=(ServerId("shop"),))  # type: ignore[arg-type]
+    async with asking(quoting, (80, 24)) as hands:
+        assert "It holds text that came from shop." in hands.text
