@@ -60,7 +60,8 @@ class ModelChoice:
         self._tasks = tasks
         self._use = use
         self._options = options
-        self._has_begun = False
+        self._has_looked = self._has_begun = False
+        self._found: ModelAccess | None = None
         self._settings = GemdeckSettings()
         self._own: Mapping[str, str] = {}
         self._current: BackendKind | None = None
@@ -72,23 +73,33 @@ class ModelChoice:
         """Let a key be stored that was pasted just now."""
         await asyncio.to_thread(self._keys.close, CLOSE_PATIENCE)
 
-    async def begin(self, settings: GemdeckSettings, own: Mapping[str, str]) -> None:
-        """Find a model and open it, once; the demo stands in where it may.
+    async def find(self, settings: GemdeckSettings, own: Mapping[str, str]) -> bool:
+        """Find a model, once; return whether there is one.
 
         Args:
             settings: Say how to use it.
             own: What the user's ``.env`` sets.
         """
         self._settings, self._own = settings, own
+        if not self._has_looked and not self._options.demo:
+            self._has_looked = True
+            try:
+                self._found = await self._find()
+            except CredentialError as error:
+                self._complain(error)
+        return self._found is not None or self._options.demo
+
+    async def begin(self, settings: GemdeckSettings, own: Mapping[str, str]) -> None:
+        """Find a model and open it, once; the demo stands in where it may; see `find`."""
+        await self.find(settings, own)
         if self._has_begun or self._options.demo:
             return
         self._has_begun = True
         try:
-            access = await self._find()
-            if access is not None:
+            if (access := self._found) is not None:
                 self._answer(await self._open(access), access)
                 return
-        except (CredentialError, ModelError) as error:
+        except ModelError as error:
             self._complain(error)
         if self._options.demo_without_key:
             self._answer(DemoBackend(), needs_setup=True)

@@ -15,6 +15,8 @@ from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError, SignInError, internal_error
 from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.transports.stdio.launch import running_server
+from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Severity
 from tui.model.servers import SETTLED, Failure, ServerId, ServerInfo, ServerStatus, advance
@@ -23,9 +25,10 @@ from tui.text import sanitize_line
 if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
     from tui.engine.mcp.session.connection import Connection
 
-Connect: TypeAlias = "Callable[[ServerDefinition, ServerLog, ClientContext], Connection]"
+Connect: TypeAlias = (
+    "Callable[[ServerDefinition, ServerLog, ClientContext, ServerProcess | None], Connection]"
+)
 """Makes a connection that is not open yet. Opening it raises `ServerError` or any SDK error."""
-
 
 MAX_CAUSE: Final = 60
 """Characters of the reason why a server was started again."""
@@ -96,6 +99,7 @@ class Supervisor:
         self._on_offer = partial(on_offer, self)
         self._log = log
         self._backoff = backoff or Backoff()
+        self._process: ServerProcess | None = None
         self._attempt: Connection | None = None
         self._deadline: asyncio.Timeout | None = None
         self._wake = asyncio.Event()
@@ -180,6 +184,8 @@ class Supervisor:
 
     def kill(self) -> None:
         """Kill the server at once."""
+        if self._process is not None:
+            self._process.kill()
         if self._attempt is not None:
             self._attempt.kill()
 
@@ -250,20 +256,29 @@ class Supervisor:
             logger.warning("a server's connection broke: %s", self._log.mask(trace))
             error = internal_error(caught)
         finally:
-            self._attempt = None
+            self._attempt = self._process = None
             self._deadline = None
             self.live = None
             self._log.flush()
         self._settle(error)
 
     async def _hold_connection(self) -> ServerError | None:
-        """Connect, serve and close; return an error if the server offers nothing."""
+        """Connect, serve and close; return an error if the server offers nothing.
+
+        The process starts first, so that it gets ready while the SDK is imported.
+        """
         error: ServerError | None = None
-        async with asyncio.timeout(self.definition.timeout) as self._deadline:
+        context = self._context
+        async with (
+            asyncio.timeout(self.definition.timeout) as self._deadline,
+            running_server(
+                self.definition, self._log, context.zygote, context.workspaces
+            ) as self._process,
+        ):
             connect = await self._load_connect()
             if self._must_stop():
                 return None
-            self._attempt = connect(self.definition, self._log, self._context)
+            self._attempt = connect(self.definition, self._log, context, self._process)
             async with self._attempt as live:
                 self._is_connected = True
                 self._on_offer(live.offer)

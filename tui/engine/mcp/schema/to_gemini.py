@@ -7,10 +7,11 @@ names and enum values that this would change are left out, as users could not se
 The result is a hint to the model; calls are checked against the server's own schema.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
+
+from pydantic_core import to_json
 
 from tui.engine.mcp.schema.flatten import (
     Conjunction,
@@ -48,6 +49,8 @@ MAX_KEY: Final = 256
 MAX_LEFT_OUT: Final = 20
 """Most parts of one schema that are reported as left out."""
 
+_WORDS: Final = frozenset({"type", "title", "description"})
+_SCALARS: Final = ("string", "number", "integer", "boolean")
 _NOT_ALPHANUMERIC: Final = re.compile(r"[\W_]")
 
 
@@ -105,7 +108,7 @@ def _reason(error: Exception) -> str:
 
 
 def _size(schema: object) -> int:
-    return len(json.dumps(schema).encode())
+    return len(to_json(schema))
 
 
 class _Converter:
@@ -124,6 +127,8 @@ class _Converter:
 
     def _convert(self, conjunction: Conjunction, depth: int) -> GeminiSchema | None:
         """Convert a conjunction; return None if it allows no value."""
+        if _is_plain(conjunction[0].schema) and len(conjunction) == 1:
+            return self._plain(conjunction[0].schema)
         flat = self._flattener.flatten(conjunction)
         if flat.never:
             return None
@@ -136,6 +141,14 @@ class _Converter:
             *([] if flat.groups else self._typed_variants(flat, depth)),
         ]
         return self._describe(flat, _combine(variants, flat))
+
+    def _plain(self, schema: Mapping[str, Any]) -> GeminiSchema:
+        """Convert a type that has nothing but words, as most of them, in a tenth of the time."""
+        self._flattener.count()
+        converted = {"type": schema["type"]}
+        if words := schema.get("description") or schema.get("title"):
+            converted["description"] = sanitize(words, MAX_DESCRIPTION_CHARS)
+        return converted
 
     def _alternatives(self, flat: Flat, depth: int) -> Iterator[GeminiSchema]:
         """Convert the branches of the first group, adding the value's own type."""
@@ -256,6 +269,15 @@ class _Converter:
         if "anyOf" not in schema and flat.default and is_default(flat.default[0], schema):
             schema["default"] = flat.default[0]
         return schema
+
+
+def _is_plain(schema: object) -> TypeGuard[Mapping[str, Any]]:
+    return (
+        isinstance(schema, dict)
+        and schema.keys() <= _WORDS
+        and schema.get("type") in _SCALARS
+        and all(isinstance(words, str) for words in schema.values())
+    )
 
 
 def _without_echo(name: str, schema: GeminiSchema) -> GeminiSchema:

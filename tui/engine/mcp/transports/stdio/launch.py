@@ -1,0 +1,59 @@
+"""Runs the process of a stdio server.
+
+It needs no MCP SDK, so that servers start while that is imported.
+"""
+
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.transports.stdio.environment import (
+    own_program,
+    resolve_folder,
+    server_environment,
+    shown_program,
+)
+from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
+from tui.engine.mcp.transports.stdio.zygote import Zygote
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.settings.servers.programs import guarded_folders
+from tui.model.servers import Origin, Transport
+
+
+@asynccontextmanager
+async def running_server(
+    definition: ServerDefinition, log: ServerLog, zygote: Zygote, workspaces: Sequence[Path] = ()
+) -> AsyncIterator[ServerProcess | None]:
+    """Run the process of a server within the block; None for a server that has none.
+
+    Args:
+        definition: Which server.
+        log: Takes its standard error.
+        zygote: Forks the parent of its process.
+        workspaces: The opened folders, in which no program is looked up by name.
+
+    Raises:
+        ServerError: If it cannot be started.
+    """
+    if definition.transport is not Transport.STDIO:
+        yield None
+        return
+    launch = _launch(definition, workspaces)
+    process = await ServerProcess.start(launch, log.write_stderr, zygote)
+    try:
+        yield process
+    finally:
+        await process.close()
+
+
+def _launch(definition: ServerDefinition, workspaces: Sequence[Path]) -> Launch:
+    avoid = guarded_folders(workspaces, Path.home())
+    environment = server_environment(definition, os.environ, avoid)
+    folder = resolve_folder(definition.cwd or next(iter(workspaces), None))
+    if definition.origin is Origin.PROJECT:
+        program = shown_program(definition)
+    else:
+        program = own_program(definition, environment, folder, avoid)
+    return Launch((program, *definition.args), environment, folder)
