@@ -104,12 +104,11 @@ class _Session:
                 if problem.fatal:
                     advice = "Correct the file and try again."
                     return self._end_early(Notice(_E, str(problem), advice), ExitCode.BAD_SETTINGS)
-            if self.store.state.model.name == "":
-                if self.error is not None:
-                    return self._end_early(self.error, ExitCode.NO_KEY)
-                advice = "Set GEMINI_API_KEY, or use --demo."
-                return self.refuse("no Gemini API key found", advice, ExitCode.NO_KEY)
+            if not (engine.models.is_found or options.demo):  # then no server starts in vain
+                return self._without_model()
             await engine.start()
+            if self.store.state.model.name == "":
+                return self._without_model()
             if command_name(prompt) or references(prompt):
                 await engine.wait_ready()
             engine.send(prompt)
@@ -117,6 +116,12 @@ class _Session:
             self._name_unmatched(engine)
         self._print_result()
         return self._exit_code()
+
+    def _without_model(self) -> int:
+        if self.error is not None:
+            return self._end_early(self.error, ExitCode.NO_KEY)
+        advice = "Set GEMINI_API_KEY, or use --demo."
+        return self.refuse("no Gemini API key found", advice, ExitCode.NO_KEY)
 
     def _name_unmatched(self, engine: Engine) -> None:
         """Warn about names in --allowed-tools that match nothing, usually typing errors."""

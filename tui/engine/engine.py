@@ -167,13 +167,13 @@ class Engine:
         await self.servers.wait_discovered(patience)
 
     async def load(self) -> LoadedSettings:
-        """Read the settings and open the model, once; nothing is started.
+        """Read the settings and find the model, once; nothing is started.
 
         Returns:
             What was read, problems included. Nothing in the settings makes this fail.
         """
         settings = (await self._read_first()).settings
-        await self.models.begin(settings.gemdeck, settings.variables)
+        await self.models.find(settings.gemdeck, settings.variables)
         return settings
 
     async def start(self) -> None:
@@ -185,7 +185,11 @@ class Engine:
         if self._options.follow_settings:
             self._tasks.start(self._reader.watch())
         self._tasks.start(self._follow(self._reader))
-        await self.models.begin(first.settings.gemdeck, first.settings.variables)
+        gemdeck, variables = first.settings.gemdeck, first.settings.variables
+        await self.models.find(gemdeck, variables)
+        if self.models.is_found:
+            await self.servers.wait_imported()  # servers answer while the model's SDK is imported
+        await self.models.begin(gemdeck, variables)
 
     async def _read_first(self) -> Reading:
         """Read the settings, and what is kept of earlier runs, once."""

@@ -23,9 +23,11 @@ def _import(module: str) -> None:
     with _ONE_AT_A_TIME:
         if module not in sys.modules:
             gc.disable()
-            importlib.import_module(module)
-            gc.freeze()
-            gc.enable()
+            try:
+                importlib.import_module(module)
+            finally:
+                gc.freeze()
+                gc.enable()
 
 
 def import_connection() -> Connect:

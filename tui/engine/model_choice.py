@@ -73,8 +73,13 @@ class ModelChoice:
         """Let a key be stored that was pasted just now."""
         await asyncio.to_thread(self._keys.close, CLOSE_PATIENCE)
 
-    async def find(self, settings: GemdeckSettings, own: Mapping[str, str]) -> bool:
-        """Find a model, once; return whether there is one.
+    @property
+    def is_found(self) -> bool:
+        """Whether there is a service to open; the demo is none."""
+        return self._found is not None
+
+    async def find(self, settings: GemdeckSettings, own: Mapping[str, str]) -> None:
+        """Find a model, once.
 
         Args:
             settings: Say how to use it.
@@ -87,7 +92,6 @@ class ModelChoice:
                 self._found = await self._find()
             except CredentialError as error:
                 self._complain(error)
-        return self._found is not None or self._options.demo
 
     async def begin(self, settings: GemdeckSettings, own: Mapping[str, str]) -> None:
         """Find a model and open it, once; the demo stands in where it may; see `find`."""

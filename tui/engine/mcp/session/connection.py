@@ -25,7 +25,6 @@ from tui.engine.mcp.catalog.offered_tool import (
 from tui.engine.mcp.catalog.results import convert_result, text_size
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError, internal_error, leaves
-from tui.engine.mcp.schema.validate import check_value
 from tui.engine.mcp.server_log import ServerLog, json_text
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, ProgressReporter
@@ -252,6 +251,8 @@ class Connection:
         """Convert a result, and check it against the tool's output schema if there is one."""
         faults: list[str] = []
         if schema is not None and not result.is_error:
+            from tui.engine.mcp.schema.validate import check_value  # noqa: PLC0415 - slow
+
             structured = result.structured_content
             missing = ["it has no structured content"]
             faults = missing if structured is None else check_value(schema, structured, "result")

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio.environment import (
     own_program,
@@ -16,7 +17,6 @@ from tui.engine.mcp.transports.stdio.environment import (
     shown_program,
 )
 from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
-from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.programs import guarded_folders
 from tui.model.servers import Origin, Transport
@@ -24,15 +24,14 @@ from tui.model.servers import Origin, Transport
 
 @asynccontextmanager
 async def running_server(
-    definition: ServerDefinition, log: ServerLog, zygote: Zygote, workspaces: Sequence[Path] = ()
+    definition: ServerDefinition, log: ServerLog, context: ClientContext
 ) -> AsyncIterator[ServerProcess | None]:
     """Run the process of a server within the block; None for a server that has none.
 
     Args:
         definition: Which server.
         log: Takes its standard error.
-        zygote: Forks the parent of its process.
-        workspaces: The opened folders, in which no program is looked up by name.
+        context: Has the zygote, and the opened folders, in which no program is looked up by name.
 
     Raises:
         ServerError: If it cannot be started.
@@ -40,8 +39,8 @@ async def running_server(
     if definition.transport is not Transport.STDIO:
         yield None
         return
-    launch = _launch(definition, workspaces)
-    process = await ServerProcess.start(launch, log.write_stderr, zygote)
+    launch = _launch(definition, context.workspaces)
+    process = await ServerProcess.start(launch, log.write_stderr, context.zygote)
     try:
         yield process
     finally:
