@@ -125,9 +125,7 @@ class KeyringPlace:
 
     def get(self) -> str | None:
         try:
-            key: str | None = within(
-                KEYRING_LIMIT, lambda: _keyring().get_password(SERVICE, USER)
-            )
+            key: str | None = within(KEYRING_LIMIT, lambda: _keyring().get_password(SERVICE, USER))
         except TimeoutError as error:
             raise keyring_timeout() from error
         except Exception as error:  # backends are plugins and raise errors of their own
