@@ -40,6 +40,7 @@ MAX_DESCRIPTION: Final = 16_000
 MAX_SCHEMA_TEXT: Final = 64_000
 """Characters of a schema that are shown."""
 
+_DECLARED: Final = json.JSONEncoder(ensure_ascii=False)
 _SORTED: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 _HASHED: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _UNBOUNDED: Final = ('"pattern', 'ef"')  # patternProperties, $ref, $dynamicRef, $recursiveRef
@@ -257,7 +258,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         definition=definition,
         output_schema=output_schema or None,
         output_weight=_weight(output_schema) if output_schema else 0,
-        size=len(to_json([for_model, parameters])),
+        size=len(_DECLARED.encode([for_model, parameters]).encode()),
     )
 
 
