@@ -302,13 +302,13 @@ def test_what_is_remembered_of_one_tool_changes_no_other(monkeypatch: pytest.Mon
         made = {key: chance.choice(ODD) for key in keys}
         return {**made, "type": chance.choice(KINDS), "description": chance.choice(WORDS)}
 
-    def converted(schema: dict[str, object]) -> object:
+    def converted(schema: Schema) -> object:
         try:
             return convert_schema(schema)
         except UnusableSchemaError as error:
             return str(error)
 
-    shapes = [
+    shapes: list[Schema] = [
         {
             "type": "object",
             "properties": {
