@@ -152,7 +152,7 @@ def world(request: pytest.FixtureRequest, isolated_session: Path) -> Iterator[Wo
         network.install(monkeypatch)
         monkeypatch.setattr(textual.constants, "TEXTUAL_ANIMATIONS", "none")
         yield enter_world(folder, monkeypatch)
-    unwritten.forget()
+    unwritten._waiting.clear()  # what a test could not write is not tried again after it
     faults = leaks.describe_and_kill(leaks.surviving_processes(processes))
     problems = [f"a process was left: {line}" for line in faults]
     problems += [

@@ -1,5 +1,6 @@
 """Folders and streams that are not what they should be: words, a code, and no tool that ran."""
 
+import json
 import os
 import subprocess
 import sys
@@ -87,6 +88,18 @@ async def test_an_output_that_is_closed(run: Callable[..., Any], gemini: FakeGem
     assert nothing_ran(gemini)
 
 
+async def test_without_standard_error_nothing_else_is_on_standard_output(
+    run: Callable[..., Any],
+) -> None:
+    result = await run(
+        *("-o", "json", "--wait", "0"),
+        stdout=subprocess.PIPE,
+        stderr=None,
+        preexec_fn=lambda: os.close(2),
+    )
+    assert json.loads(result.stdout)["warnings"]  # which standard error would have had, too
+
+
 async def test_an_output_that_nobody_reads(run: Callable[..., Any], gemini: FakeGemini) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -140,18 +153,38 @@ async def test_errors_that_nobody_can_read_change_nothing(run: Callable[..., Any
     assert result.stdout.decode() == "käse 漢 \U0001f600\n"
 
 
-def test_a_screen_without_streams_is_refused() -> None:
-    for closed in (0, 1):
+@pytest.mark.parametrize(
+    ("closed", "code", "words"),
+    [
+        (0, ExitCode.NO_INPUT, "needs a terminal"),
+        (1, ExitCode.ERROR, "standard output is closed"),
+    ],
+)
+def test_a_screen_without_streams_is_refused(closed: int, code: ExitCode, words: str) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "tui", "--demo"],
+        cwd=ROOT,
+        preexec_fn=lambda: os.close(closed),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == code
+    assert words in said(result)
+
+
+def test_what_says_something_at_once_is_refused_as_well() -> None:
+    with Path("/dev/full").open("wb") as full:
         result = subprocess.run(
-            [sys.executable, "-m", "tui", "--demo"],
+            [sys.executable, "-m", "tui", "--version"],
             cwd=ROOT,
-            preexec_fn=lambda closed=closed: os.close(closed),  # type: ignore[misc]  # a default
-            capture_output=True,
+            stdout=full,
+            stderr=subprocess.PIPE,
             timeout=60,
             check=False,
         )
-        assert result.returncode == ExitCode.NO_INPUT
-        assert "needs a terminal" in said(result)
+    assert result.returncode == ExitCode.ERROR
+    assert "standard output takes nothing" in said(result)
 
 
 def test_the_screen_comes_up_where_only_ascii_is_expected(tmp_path: Path) -> None:

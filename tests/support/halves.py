@@ -6,6 +6,7 @@ test is marked with ``pytest.mark.slow``. What the fast half prints as slow in s
 belongs to one of them.
 """
 
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -46,9 +47,14 @@ SLOW: Final = tuple(
         "unit/engine/test_browser.py",
         "unit/engine/test_engine.py",
         "unit/engine/test_engine_tasks.py",
-        "unit/engine/test_files.py",
+        "unit/engine/test_faults.py",
         "unit/engine/test_feature_commands.py",
+        "unit/engine/test_files.py",
+        "unit/engine/test_first_starts.py",
+        "unit/engine/test_library.py",
         "unit/engine/test_results.py",
+        "unit/engine/test_round_trips.py",
+        "unit/engine/test_typed_messages.py",
         "unit/store/test_engine_commands.py",
         "unit/store/test_every_command.py",
     )
@@ -56,6 +62,7 @@ SLOW: Final = tuple(
 """Folders and files whose tests are all slow."""
 
 
+@cache
 def is_slow(path: Path) -> bool:
     """Tell whether all tests of a file or folder are slow."""
     return any(path.is_relative_to(place) for place in SLOW)

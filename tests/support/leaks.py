@@ -1,6 +1,7 @@
 """Finds what a test leaves behind: processes, tasks, file descriptors and secrets in files."""
 
 import asyncio
+import contextlib
 import ctypes
 import gc
 import os
@@ -30,6 +31,7 @@ MAX_SCANNED_BYTES: Final = 8_000_000
 KEPT: Final[set[int]] = set()
 """Processes that serve the whole run; what they start for a test has to end with it."""
 
+_DESCRIPTORS: Final = "/proc/self/fd"
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _POLL: Final = 0.02
 
@@ -74,14 +76,13 @@ def describe_and_kill(processes: Iterable[psutil.Process]) -> list[str]:
 def open_descriptors() -> dict[int, str]:
     """Map this process's open file descriptors to what they refer to."""
     found = {}
-    folder = Path("/proc/self/fd")
-    if not folder.is_dir():
+    try:
+        names = os.listdir(_DESCRIPTORS)  # noqa: PTH208  # iterdir would hold a descriptor itself
+    except FileNotFoundError:
         return dict.fromkeys(range(psutil.Process().num_fds()), "")
-    for name in os.listdir(folder):  # noqa: PTH208  # iterdir would hold a descriptor itself
-        try:
-            found[int(name)] = str((folder / name).readlink())
-        except FileNotFoundError:
-            continue
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            found[int(name)] = os.readlink(f"{_DESCRIPTORS}/{name}")  # noqa: PTH115  # ten times faster
     return found
 
 
@@ -130,13 +131,19 @@ def _may_have_children() -> bool:
     parents = ["self", *map(str, KEPT)]
     lists = [path for parent in parents for path in Path("/proc", parent).glob("task/*/children")]
     found = {int(pid) for path in lists for pid in _read_or_nothing(path).split()}
-    return not lists or not found <= KEPT
+    return not lists or any(map(_may_live, found - KEPT))
+
+
+def _may_live(pid: int) -> bool:
+    """Tell dead orphans apart: they wait to be reaped until the run ends."""
+    _, _, state = _read_or_nothing(Path("/proc", str(pid), "stat")).rpartition(")")
+    return state[1:2] not in {"Z", "X", ""}
 
 
 def _read_or_nothing(path: Path) -> str:
     """Read a file of a thread, which may just have ended."""
     try:
-        return path.read_text("ascii")
+        return path.read_text("utf-8", "replace")
     except (FileNotFoundError, ProcessLookupError):
         return ""
 

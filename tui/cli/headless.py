@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tui.cli.exit_codes import ExitCode
-from tui.cli.output import output_problem, prepare_output, say, write_out
+from tui.cli.output import prepare_output, say, write_out
 from tui.engine.consent.tool_patterns import unmatched
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
@@ -59,9 +59,6 @@ def run_headless(
         as_json: Whether to print one JSON object instead of the answer's text.
         debug: Whether to write verbose logs.
     """
-    if problem := output_problem():
-        say(f"{problem}, so nothing was run.")
-        return ExitCode.ERROR
     session = _Session(options, prepare_process(verbose=debug), as_json)
     if warning := prepare_output():
         session.warn(warning)

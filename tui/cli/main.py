@@ -5,12 +5,13 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from tui import __version__
 from tui.cli.exit_codes import ExitCode
-from tui.cli.output import say
+from tui.cli.output import output_problem, say
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.options import EngineOptions
 from tui.model.settings_rules import MAX_WAIT, check_model_name
@@ -49,6 +50,16 @@ def _check_state_folder() -> None:
         sys.exit(ExitCode.ERROR)
 
 
+class _Command(click.Command):
+    """A command that does nothing where nothing could be read of it."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - as the library's
+        if problem := output_problem():
+            say(f"{problem}, so nothing was run.")
+            sys.exit(ExitCode.ERROR)
+        return super().main(*arguments, **options)
+
+
 def _opened_folder() -> Path:
     """Return the working folder; exit with an error message if it is gone."""
     try:
@@ -69,7 +80,9 @@ def _prepare_terminal() -> None:
 
 
 @click.command(
-    epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96}
+    cls=_Command,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
 )
 @click.option(
     "-p", "--prompt", metavar="TEXT", help="Run one turn without a screen and print the answer."

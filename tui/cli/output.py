@@ -57,8 +57,9 @@ def write_out(text: str) -> str:
 
 def say(text: str) -> None:
     """Write a message to standard error, if that takes it."""
-    with suppress(OSError, ValueError):
-        print(f"gemdeck: {text}", file=sys.stderr, flush=True)  # noqa: T201 - ditto
+    if sys.stderr is not None:  # else it would go to standard output
+        with suppress(OSError, ValueError):
+            print(f"gemdeck: {text}", file=sys.stderr, flush=True)  # noqa: T201 - ditto
 
 
 def _is_full(descriptor: int) -> bool:

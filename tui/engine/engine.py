@@ -31,7 +31,7 @@ from tui.engine.feature_commands import FeatureCommands
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
-from tui.engine.logs.secret_names import is_secret_name
+from tui.engine.logs.secret_names import environment_secrets
 from tui.engine.mcp import enablement
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
@@ -237,8 +237,7 @@ class Engine:
 
     def _take(self, reading: Reading) -> None:
         """Go by settings that were read."""
-        own = reading.settings.variables.items()
-        self._redactor.register(*(value for name, value in own if is_secret_name(name)))
+        self._redactor.register(*environment_secrets(reading.settings.variables))
         trust = self._plan.trust if self._plan is not None else FolderTrust.UNKNOWN
         verdict, self._reading = reading.settings.project, reading
         if verdict.source and verdict.trust is not trust:

@@ -99,6 +99,11 @@ class ModelChoice:
         if self._has_begun or self._options.demo:
             return
         self._has_begun = True
+        self._choose(self._begin())
+        if self._choosing is not None:
+            await asyncio.wait({self._choosing})
+
+    async def _begin(self) -> None:
         try:
             if (access := self._found) is not None:
                 self._answer(await self._open(access), access)
@@ -156,6 +161,9 @@ class ModelChoice:
             words = f"The key works until gemdeck ends, but could not be kept: {error}"
             notice = Notice(Severity.WARNING, sanitize_line(words), error.advice)
             access = replace(access, source="this run")
+        except asyncio.CancelledError:
+            await backend.aclose()
+            raise
         self._answer(backend, access)
         self._publish(NoticeRaised(notice))
 

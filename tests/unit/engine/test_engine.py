@@ -225,6 +225,52 @@ async def test_servers_start_while_the_keyring_has_not_answered(
         await starting
 
 
+async def test_a_choice_while_the_first_model_is_found_is_the_one_that_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, chosen = threading.Event(), threading.Event()
+
+    def find_slowly(*_: object) -> None:
+        asked.set()
+        chosen.wait(PATIENCE)
+
+    monkeypatch.setattr(model_choice, "find_access", find_slowly)
+    events = list[Event]()
+    async with Engine(EngineOptions(tmp_path, follow_settings=False), events.append) as engine:
+        starting = asyncio.create_task(engine.start())
+        await asyncio.to_thread(asked.wait)
+        engine.models.use_vertex("shop", "world")
+        await eventually(lambda: any(isinstance(event, ModelSelected) for event in events))
+        chosen.set()
+        await starting
+    [model] = [event for event in events if isinstance(event, ModelSelected)]
+    assert model.model.backend is BackendKind.VERTEX
+
+
+@pytest.mark.writes_secrets("credentials.json")
+async def test_the_model_of_a_key_that_is_chosen_over_while_it_is_stored_is_closed(
+    stubborn: StubbornKeyring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = list[bool]()
+
+    class Checked(DemoBackend):
+        async def check(self) -> None:
+            pass
+
+        async def aclose(self) -> None:
+            closed.append(True)
+
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    async with started(tmp_path) as (engine, _):
+        monkeypatch.setattr("tui.engine.late.open_backend", lambda *_: Checked())
+        stubborn.asked.clear()
+        engine.models.use_api_key("A" * len(KEY))
+        await asyncio.to_thread(stubborn.asked.wait)
+        engine.models.use_demo()
+        await eventually(lambda: closed)
+        stubborn.gate.set()
+
+
 @pytest.mark.writes_secrets("credentials.json")
 async def test_the_model_of_a_cancelled_choice_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

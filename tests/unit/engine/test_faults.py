@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.waiting import eventually
 from tui.engine.chat.turn import Turn
+from tui.engine.consent.tool_approval import ToolApproval
 from tui.engine.consent.tool_review import ToolReview
 from tui.engine.demo.model import DemoBackend
 from tui.engine.engine import Engine, EngineOptions
@@ -184,6 +185,16 @@ async def test_the_begin_of_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "The turn failed unexpectedly (RuntimeError)." in [n.text for n in run.notices]
         assert run.ends[-1].unsent == "hello"
         assert await run.say("again") is TurnOutcome.COMPLETED
+
+
+async def test_the_question_about_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ToolApproval, "confirm", boom)
+    async with running() as run:
+        await run.engine.start()
+        await run.engine.wait_ready()
+        assert await run.say("add a note: x") is TurnOutcome.COMPLETED
+        assert "Not run: the question failed (RuntimeError)" in str(run.events)
+        assert "the question about a call failed" in log()
 
 
 async def test_a_call(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tui.engine.logs import redaction
 from tui.engine.logs.redaction import MAX_REDACTED, Redactor
-from tui.engine.logs.secret_names import secrets_in_address
+from tui.engine.logs.secret_names import environment_secrets, secrets_in_address
 
 SECRET = "pa ss/w\u00f6rd+\"1'\\&x"
 
@@ -119,3 +119,8 @@ def test_an_address_has_secrets_in_its_password_and_its_query() -> None:
     assert secrets_in_address("https://h/p?stream=true") == []
     assert secrets_in_address("http://[::1") == []
     assert secrets_in_address("") == []
+
+
+def test_passwords_in_addresses_of_an_environment_are_secrets() -> None:
+    found = environment_secrets({"STORE": "postgres://u:hunter2222@h/db", "API_KEY": "k-12345678"})
+    assert {"hunter2222", "k-12345678"} <= set(found)

@@ -236,6 +236,9 @@ class CallRunner:
             answer = await self._confirm(inquiry)
         except WithdrawnError as error:
             return _Refusal(f"Not run: {sanitize_line(str(error))}")
+        except Exception as error:  # noqa: BLE001 - the other calls of the step go on
+            _log.exception("the question about a call failed")
+            return _Refusal(f"Not run: the question failed ({type(error).__name__}).")
         remark = ""
         if answer.edit is not None:
             remark = told_changes(arguments, answer.edit.arguments)

@@ -30,6 +30,7 @@ Attempt = Callable[[], bool]
 
 _log: Final = logging.getLogger(__name__)
 _lock: Final = threading.Lock()
+_writing: Final = threading.Lock()
 _waiting: Final = dict[Attempt, int | None]()
 _timers: Final = list[threading.Timer]()
 
@@ -48,26 +49,21 @@ def write_later(attempt: Attempt, error: OSError) -> bool:
 
 
 def write_now() -> None:
-    """Try to write everything that waits, in order. Blocks."""
-    with _lock:
-        waiting = dict(_waiting)
-    for attempt, number in waiting.items():
+    """Try to write everything that waits, in order, after what is being written. Blocks."""
+    with _writing:
         with _lock:
-            _waiting.pop(attempt, None)
-        try:
-            is_done = attempt()
-        except Exception:  # noqa: BLE001 - whatever it is, the others must be written
-            _log.exception("what could not be written is lost")
-            continue
-        if not is_done:
+            waiting = dict(_waiting)
+        for attempt, number in waiting.items():
             with _lock:
-                _waiting[attempt] = number
-
-
-def forget() -> None:
-    """Try nothing again of what waits now."""
-    with _lock:
-        _waiting.clear()
+                _waiting.pop(attempt, None)
+            try:
+                is_done = attempt()
+            except Exception:  # noqa: BLE001 - whatever it is, the others must be written
+                _log.exception("what could not be written is lost")
+                continue
+            if not is_done:
+                with _lock:
+                    _waiting[attempt] = number
 
 
 def true_name(path: Path) -> str:

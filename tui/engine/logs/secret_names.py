@@ -1,7 +1,7 @@
 """Recognize and mask secrets in command lines, addresses and text."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from urllib.parse import SplitResult, unquote_plus, urlsplit
 
@@ -18,6 +18,18 @@ LONG_VALUE: Final = 20
 
 MAX_SHOWN: Final = 2_000
 """Characters of a command line or address shown; the rest is cut off."""
+
+MIN_ENVIRONMENT_SECRET: Final = 8
+"""Shortest environment value that is masked; flags and numbers are shorter."""
+
+_NOT_SECRET: Final = frozenset(
+    {
+        *("PWD", "SSH_AUTH_SOCK", "SESSION_MANAGER", "DESKTOP_SESSION"),
+        *("DBUS_SESSION_BUS_ADDRESS", "XDG_SESSION_CLASS", "XDG_SESSION_DESKTOP"),
+        *("XDG_SESSION_PATH", "XDG_SESSION_TYPE"),
+    }
+)
+"""Common desktop variables with secret-sounding names; PWD is the opened folder."""
 
 _SECRET_NAME: Final = re.compile(
     r"""token|secret|passw|passphrase|credential|bearer|cookie|api-?_?key|access-?_?key
@@ -86,6 +98,15 @@ def secrets_in_address(address: str) -> list[str]:
         if is_secret_name(unquote_plus(name)) or len(value) >= LONG_VALUE:
             values += value, unquote_plus(value)
     return known_secrets(values)
+
+
+def environment_secrets(environ: Mapping[str, str]) -> list[str]:
+    """Return long enough values of variables with secret-sounding names, and in addresses."""
+    found = [
+        value for name, value in environ.items() if is_secret_name(name) and name not in _NOT_SECRET
+    ]
+    found += [secret for value in environ.values() for secret in secrets_in_address(value)]
+    return [value for value in found if len(value) >= MIN_ENVIRONMENT_SECRET]
 
 
 def masked_text(text: str, known: Sequence[str]) -> str:

@@ -269,9 +269,11 @@ class Supervisor:
             running_server(self.definition, self._log, self._context) as process,
         ):
             self.is_launching = False
+            self._grant(None)
             connect = await self._load_connect()  # the process gets ready meanwhile
             if self._must_stop():
                 return None
+            self._grant(self.definition.timeout)
             self._attempt = connect(self.definition, self._log, self._context, process)
             async with self._attempt as live:
                 self._is_connected = True
@@ -357,9 +359,9 @@ class Supervisor:
         """Publish a failure, and decide whether and when to retry."""
         self._is_told = True
         code = self._attempt.exit_code if self._attempt is not None else None
-        reason = sanitize_line(self._log.mask(error.reason), MAX_CAUSE)
+        failure = self._log.mask_failure(error.as_failure(self._log.tail()))
+        reason = sanitize_line(failure.reason, MAX_CAUSE)
         self._cause = reason if code is None else f"exit {code}"
-        failure = error.as_failure(self._log.tail())
         if isinstance(error, SignInError):
             self._move(_S.NEEDS_SIGN_IN, failure)
         elif error.permanent:

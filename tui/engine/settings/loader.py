@@ -91,7 +91,7 @@ def load_settings(
     sources = list(filter(None, found))
     variables = read_variables(user_variables(home), home, problems) or {}
     environ = {**variables, **environ}
-    denied = read_policies(policy_places(home, own, sources), home, problems)
+    denied = read_policies(policy_places(home, own, sources, environ), home, problems)
     gemdeck = read_gemdeck(sources, environ, model, denied, problems)
     reader = ServerReader(environ, inheritance_of(gemdeck), folder=folder, home=home, gate=project)
     mcp = read_mcp(sources, environ, read_enablement(home, problems), problems)

@@ -8,14 +8,22 @@ file of rules that cannot be read forbids everything, since it was meant to forb
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.settings.servers.definitions import SettingsProblem
 from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.expansion import Expansion
-from tui.engine.settings.sources.locations import ENABLEMENT, FOLDER_NAME, LayerFile, shown_path
+from tui.engine.settings.sources.locations import (
+    ENABLEMENT,
+    FOLDER_NAME,
+    LayerFile,
+    shown_path,
+    system_folder,
+)
 from tui.engine.settings.sources.source import Source
 from tui.model.servers import Origin
 from tui.model.settings import MAX_PATTERNS, ToolPattern
@@ -39,6 +47,9 @@ _ALL: Final = "no tool runs until this is corrected"
 _PREFIX: Final = "mcp_"
 _CONDITIONS: Final = ("argsPattern", "toolAnnotations")
 _SHELL_ONLY: Final = frozenset({"commandPrefix", "commandRegex"})
+_DECISIONS: Final = ("allow", "ask_user", "deny")
+_CUT: Final = "..."
+"""What stands for the middle of a long name there."""
 
 _WITHOUT_EFFECT: Final[Mapping[tuple[str, ...], str]] = {
     ("tools", "allowed"): "lets no tool run here; use gemdeck.alwaysAllow",
@@ -103,26 +114,34 @@ def excluded_tools(
         problems.append(source.problem(_EXCLUDE, words))
         return (Denial(source=where),)
     pairs = dict.fromkeys(
-        pair for name in names if name for pair in (*_meant(name), ("*", _bare(name)))
+        pair
+        for name in names
+        if name
+        for pair in (*_meant(name), ("*", _bare(name).replace(_CUT, "*")))
     )
     return tuple(Denial(server=server, tool=tool, source=where) for server, tool in pairs)
 
 
 def policy_places(
-    home: Path, layers: Iterable[LayerFile], sources: Iterable[Source] = ()
+    home: Path,
+    layers: Iterable[LayerFile],
+    sources: Iterable[Source] = (),
+    environ: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Path]:
     """List the folders and files of policies: the user's, the system's, and those that are named.
 
     Args:
         home: The user's home.
-        layers: The settings files; the system's policies are beside its settings.
+        layers: The settings files; the system's policies are in its own folder, which no variable
+            moves, and beside its settings.
         sources: The settings of the user and the system, which may name more.
+        environ: Variables for expansion.
     """
     system = (layer.path.parent for layer in layers if layer.origin is Origin.SYSTEM)
-    places = [folder / _POLICIES for folder in (home / FOLDER_NAME, *system)]
+    places = [folder / _POLICIES for folder in (home / FOLDER_NAME, system_folder(), *system)]
     for source in sources:
         for key in ("policyPaths", "adminPolicyPaths"):
-            named = source.document.content.get(key)
+            named = Expansion(environ).value(source.document.content.get(key))
             texts = named[:MAX_POLICIES] if isinstance(named, list) else ()
             places += [home / text.removeprefix("~/") for text in texts if isinstance(text, str)]
     return list(dict.fromkeys(places))
@@ -133,18 +152,31 @@ def read_policies(
 ) -> tuple[Denial, ...]:
     """Read the rules of policies that deny tools of servers. Blocks."""
     denials: list[Denial] = []
-    for path in (file for place in places for file in _policy_files(place)):
-        file = shown_path(path, home)
-        try:
-            content = tomllib.loads(read_regular(path, MAX_POLICY).decode("utf-8"))
-            denials += _denials(content, file, problems)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except (OSError, UnfitFileError, ValueError, RecursionError) as error:
-            reason = sanitize_line(getattr(error, "strerror", None) or str(error), MAX_NAME)
-            problems.append(SettingsProblem(file, 0, "", f"{reason or 'too deep'}; {_ALL}"))
-            denials.append(Denial(source=file))
+    for place in places:
+        files: Sequence[Path] = ()
+        with _denying_if_unread(place, home, denials, problems):
+            files = _policy_files(place)
+        for path in files:
+            with _denying_if_unread(path, home, denials, problems):
+                content = tomllib.loads(read_regular(path, MAX_POLICY).decode("utf-8"))
+                denials += _denials(content, shown_path(path, home), problems)
     return tuple(denials)
+
+
+@contextmanager
+def _denying_if_unread(
+    path: Path, home: Path, denials: list[Denial], problems: list[SettingsProblem]
+) -> Iterator[None]:
+    """Deny every tool if what is there cannot be read."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, UnfitFileError, ValueError, RecursionError) as error:
+        file = shown_path(path, home)
+        reason = sanitize_line(getattr(error, "strerror", None) or str(error), MAX_NAME)
+        problems.append(SettingsProblem(file, 0, "", f"{reason or 'too deep'}; {_ALL}"))
+        denials.append(Denial(source=file))
 
 
 def read_enablement(home: Path, problems: list[SettingsProblem]) -> Mapping[str, str]:
@@ -161,12 +193,25 @@ def read_enablement(home: Path, problems: list[SettingsProblem]) -> Mapping[str,
     return {name.strip().lower(): file for name in off}
 
 
-def blocked_variables(source: Source) -> tuple[str, ...]:
+def blocked_variables(source: Source, problems: list[SettingsProblem]) -> tuple[str, ...]:
     """Return the variables that gemini-cli is told to withhold."""
     path = ("security", "environmentVariableRedaction", "blocked")
-    names = _value(source.document.content, path)
-    listed = names[:MAX_PATTERNS] if isinstance(names, list) else ()
-    return tuple(name for name in listed if isinstance(name, str))
+    return names_in(_value(source.document.content, path), source, path, problems)
+
+
+def names_in(
+    value: object, source: Source, path: Sequence[str], problems: list[SettingsProblem]
+) -> tuple[str, ...]:
+    """Read a list of names that forbids: what is wrong in it takes nothing else with it."""
+    listed = [value] if isinstance(value, str) else value
+    if listed is None:
+        return ()
+    names = listed[:MAX_PATTERNS] if isinstance(listed, list) else []
+    kept = tuple(name for name in names if isinstance(name, str))
+    if not isinstance(listed, list) or len(kept) < len(listed):
+        words = f"must be a list of at most {MAX_PATTERNS} names; only its names count"
+        problems.append(source.problem(tuple(path), words))
+    return kept
 
 
 def report_permissions(source: Source, problems: list[SettingsProblem]) -> None:
@@ -182,13 +227,18 @@ def report_permissions(source: Source, problems: list[SettingsProblem]) -> None:
 
 
 def _policy_files(place: Path) -> Sequence[Path]:
-    """List the files of a folder, or a file itself; nothing where there is neither."""
+    """List the files of a folder, or a file itself.
+
+    Raises:
+        OSError: If the folder cannot be read.
+        ValueError: If it has more than `MAX_POLICIES`.
+    """
     if place.suffix == ".toml":
         return (place,)
-    try:
-        return sorted(path for path in place.iterdir() if path.suffix == ".toml")[:MAX_POLICIES]
-    except OSError:
-        return ()
+    files = sorted(path for path in place.iterdir() if path.suffix == ".toml")
+    if len(files) > MAX_POLICIES:
+        raise ValueError(f"more than {MAX_POLICIES} files")
+    return files
 
 
 def _denials(
@@ -207,6 +257,8 @@ def _denials(
     found: list[Denial] = []
     for rule in rules:
         decision = rule.get("decision") if isinstance(rule, dict) else None
+        if decision not in _DECISIONS:
+            raise ValueError(f"decision must be one of {', '.join(_DECISIONS)}")
         if decision == "allow":
             allowed += _rule_names(rule)
         if decision != "deny" or rule.keys() & _SHELL_ONLY or "subagent" in rule:
@@ -262,7 +314,11 @@ def _meant(name: str) -> Iterator[tuple[str, str]]:
         yield name[len(_PREFIX) : -2], "*"
         yield name[:-2], "*"  # a server's name that begins like this is not given the prefix again
     elif name.startswith(_PREFIX):
-        whole = name.replace("...", "*")  # a long name there has its middle cut out
+        whole = name.replace(_CUT, "*")
+        if _CUT in name:
+            head, _, tail = name.partition(_CUT)
+            yield f"{head[len(_PREFIX) :]}*", f"*{tail}"
+            yield f"{head}*", f"*{tail}"
         for at in (at for at, sign in enumerate(whole) if sign == "_"):
             if len(_PREFIX) < at < len(whole) - 1:
                 yield whole[len(_PREFIX) : at], whole[at + 1 :]

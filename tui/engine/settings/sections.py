@@ -8,6 +8,7 @@ from typing import Any, Final
 from tui.engine.settings.prohibitions import (
     blocked_variables,
     excluded_tools,
+    names_in,
     report_permissions,
 )
 from tui.engine.settings.project import DENY_KEY, LIMITS, ProjectRules, compared, denied_tools
@@ -22,6 +23,9 @@ from tui.model.settings_rules import check_model_name
 
 MAX_UNKNOWN: Final = 200
 """Unknown keys of one section that are reported."""
+
+BLOCK_KEY: Final = "environmentBlock"
+"""The list of variables that no server gets."""
 
 COMMAND_SERVER: Final = "mcp"
 """The name of the server that `mcp.serverCommand` starts."""
@@ -68,9 +72,10 @@ def read_gemdeck(
         denied += denied_tools(raw.pop(DENY_KEY, None), source, problems)
         denied += excluded_tools(source, environ, problems)
         report_permissions(source, problems)
+        blocked += names_in(raw.pop(BLOCK_KEY, None), source, ("gemdeck", BLOCK_KEY), problems)
+        blocked += blocked_variables(source, problems)
         section = salvage(GemdeckSettings, raw, source, ("gemdeck",), problems)
         values |= {key: getattr(section, key) for key in section.model_fields_set}
-        blocked += section.environment_block + blocked_variables(source)
     if foreign:
         values.setdefault("model", foreign)
     if (named := _named_model(environ, model, problems)) is not None:

@@ -42,6 +42,9 @@ def begin_settings(home: Path) -> tuple[Path, int]:
             file.write(STARTER)
     except FileExistsError:
         pass
+    except OSError:  # on a full disk, half a file would stay in the way
+        path.unlink(missing_ok=True)
+        raise
     try:
         lines = read_regular(path, _MAX_READ).decode("utf-8", "replace").splitlines()
     except UnfitFileError:  # the editor will say what it is

@@ -6,7 +6,7 @@ import pytest
 from mcp_types import CallToolResult
 
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolResult
-from tui.engine.mcp.catalog.results import NO_MESSAGE, UNREADABLE, convert_result
+from tui.engine.mcp.catalog.results import MAX_MODEL_BLOCKS, NO_MESSAGE, UNREADABLE, convert_result
 from tui.engine.mcp.session.sdk_patches import MAX_BLOCKS, lighten, repair_result, restore
 from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 
@@ -259,3 +259,20 @@ def test_of_a_long_result_the_model_gets_as_much_as_the_settings_say() -> None:
     assert part.text.startswith("a" * 500)
     assert part.text.endswith("z" * 500)
     assert len(part.text) < 1_200
+
+
+def test_data_may_be_wrapped_and_none_is_said_to_be_none() -> None:
+    wrapped = base64.encodebytes(b"x" * 1_500).decode()
+    result = convert({"type": "image", "data": wrapped, "mimeType": "image/png"})
+    assert result.parts[1] == MediaPart("image/png", DATA)
+    empty = convert({"type": "image", "data": "", "mimeType": "image/png"})
+    assert empty.parts[1] == TextPart("[There is no data.]")
+
+
+def test_after_many_blocks_the_rest_is_said_all_the_same() -> None:
+    blocks = [text("t") for _ in range(MAX_MODEL_BLOCKS + 1)]
+    result = convert_raw({"content": blocks, "structuredContent": {"a": 1}}, "a: wrong")
+    said = texts(result)
+    assert said[MAX_MODEL_BLOCKS] == "[1 more blocks are left out.]"
+    assert said[-3:-1] == ["[Structured content]", '{\n  "a": 1\n}']
+    assert "output schema: a: wrong" in said[-1]

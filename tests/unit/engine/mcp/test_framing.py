@@ -15,6 +15,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
     decode,
     encode,
     read,
+    split_batch,
     unsendable,
 )
 
@@ -126,3 +127,18 @@ def test_a_request_that_cannot_be_written_is_answered_for_the_server() -> None:
     assert answer is not None
     assert answer.id == 3
     assert unsendable(JSONRPCNotification(jsonrpc="2.0", method="m")) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        (b'{"id": 1}', [b'{"id": 1}']),
+        (b' [{"id": 1}, {"id": "\xc3\xbc"}]', [b'{"id": 1}', b'{"id": "\\u00fc"}']),
+        (b'[[{"id": 1}], 2]', [b'[{"id": 1}]', b"2"]),
+        (b"[]", [b"[]"]),
+        (b"[{]", [b"[{]"]),
+        (b"[" * 5_000 + b"]" * 5_000, [b"[" * 5_000 + b"]" * 5_000]),
+    ],
+)
+async def test_a_batch_is_taken_apart_and_nothing_else(line: bytes, parts: list[bytes]) -> None:
+    assert await split_batch(line) == parts

@@ -142,6 +142,12 @@ def test_a_call_too_long_to_be_shown_whole_is_refused() -> None:
         prompt_of(message("assistant", use))
 
 
+def test_a_long_description_of_a_tool_is_whole() -> None:
+    words = "x" * 10_000
+    prompt = prompt_of(message("user", text("x")), tools=[{**tool("a"), "description": words}])
+    assert prompt.request(None, None).declarations[0]["description"] == words
+
+
 def test_tools_are_declared_unless_none_may_be_called() -> None:
     tools = [{**tool("a", properties={"n": {"const": 1}}), "description": "Do\x07 it"}]
     request = prompt_of(message("user", text("x")), tools=tools).request(None, None)

@@ -252,6 +252,7 @@ def test_a_long_chain_of_references_does_not_exhaust_the_stack() -> None:
     assert refusals(to_gemini(of({"$ref": "#/$defs/d0"}, **{"$defs": definitions}))) == []
 
 
+@pytest.mark.slow
 def test_too_many_required_properties_make_a_tool_unusable() -> None:
     names = [f"p{n}" for n in range(5_000)]
     schema = {"properties": {name: {"type": "string"} for name in names}, "required": names}

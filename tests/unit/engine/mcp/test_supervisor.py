@@ -119,12 +119,12 @@ async def test_a_server_that_came_back_says_how_often_and_why() -> None:
 
 async def test_why_a_server_came_back_holds_no_secret() -> None:
     async with on_stage(retry=HASTY, secrets=frozenset({"hunter22"})) as stage:
-        stage.connection.refusal = ServerError("no hunter22")
+        stage.connection.refusal = ServerError("no hunter22 at https://u:pass5@h/?token=t0ken")
         stage.supervisor.start()
         await eventually(lambda: stage.connection.opened >= 2)
         stage.connection.refusal = None
         await stage.reach(S.READY)
-        assert stage.supervisor.restarted.endswith("×, no ***")
+        assert stage.supervisor.restarted.endswith("×, no *** at https://***@h/?token=***")
 
 
 async def test_a_start_that_takes_too_long_is_tried_again_with_advice() -> None:

@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.settings.sources.expansion import MAX_EXPANDED, MAX_GROWTH, Expansion
+from tui.engine.settings.sources.expansion import (
+    MAX_EXPANDED,
+    MAX_GROWTH,
+    Expansion,
+    references_in,
+)
 
 ENVIRON = {"F": "foo", "EMPTY": "", "NESTED": "$F ${F}", "MY_TOKEN": "tok-secret"}
 
@@ -95,3 +100,12 @@ def test_a_hostile_text_costs_no_more_than_its_size(unit: str) -> None:
     started = time.process_time()
     Expansion({"P": "x" * 1000}).text(unit * (500_000 // len(unit)))
     assert time.process_time() - started < 5
+
+
+def test_in_env_and_headers_a_default_may_follow_a_dash() -> None:
+    raw = {name: {"A": "${NOPE-d}", "B": "${F-d}", "C": "${NOPE-}"} for name in ("env", "other")}
+    expansion = Expansion(ENVIRON, blank={"env"})
+    values = expansion.members(raw)
+    assert values["env"] == {"A": "d", "B": "foo", "C": ""}
+    assert values["other"] == raw["other"]
+    assert {"NOPE", "F"} <= set(references_in(raw))

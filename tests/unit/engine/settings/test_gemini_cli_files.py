@@ -146,8 +146,7 @@ CASES = (
             f"timeout {value}",
             one(timeout=value),
             "cannot connect",
-            {"a": INVALID},
-            ("settings.json:1: mcpServers.a.timeout",),
+            warns=("settings.json:1: mcpServers.a.timeout",),
         )
         for value in (0, -1, "5s", 1e11)
     ),

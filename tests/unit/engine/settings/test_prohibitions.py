@@ -8,7 +8,8 @@ import pytest
 from tests.unit.engine.settings.conftest import Machine, messages
 from tui.engine.consent.tool_patterns import DenyingPatterns
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.prohibitions import MAX_POLICY
+from tui.engine.settings.prohibitions import MAX_POLICIES, MAX_POLICY
+from tui.engine.settings.sources import locations
 
 SERVERS = {"mcpServers": {"git": {"command": "x"}}}
 
@@ -73,6 +74,20 @@ def test_a_name_that_was_cut_in_the_middle_is_recognised(machine: Machine) -> No
     assert not denied(loaded, "git", "a" * 80)
 
 
+@pytest.mark.parametrize("place", ["policy", "tools.exclude"])
+def test_a_name_whose_server_was_cut_is_recognised(machine: Machine, place: str) -> None:
+    server, tool = "company-internal-knowledge-base", "delete_all_documents_from_index"
+    name = f"mcp_{server}_{tool}"
+    cut = name[:30] + "..." + name[-30:]
+    if place == "policy":
+        policy(machine, f'[[rule]]\ndecision = "deny"\ntoolName = "{cut}"\n')
+    else:
+        machine.write("user", {"tools": {"exclude": [cut]}})
+    loaded = machine.load()
+    assert denied(loaded, server, tool)
+    assert not denied(loaded, server, "read")
+
+
 def test_an_allow_rule_of_a_higher_priority_lifts_no_prohibition(machine: Machine) -> None:
     policy(
         machine,
@@ -107,8 +122,10 @@ def test_a_rule_with_a_condition_denies_whatever_the_arguments_are(machine: Mach
         "a = " + "[" * 5_000 + "]" * 5_000,
         "#" * (MAX_POLICY + 1),
         '[[rule]]\ndecision = "deny"\n' * 1_001,
+        '[[rule]]\ndecision = "DENY"\nmcpName = "git"\n',
+        '[[rule]]\nmcpName = "git"\n',
     ],
-    ids=["syntax", "text", "rules", "tool", "server", "depth", "size", "number"],
+    ids=["syntax", "text", "rules", "tool", "server", "depth", "size", "number", "word", "none"],
 )
 def test_policies_that_cannot_be_read_forbid_everything(
     machine: Machine, text: str | bytes
@@ -121,6 +138,41 @@ def test_policies_that_cannot_be_read_forbid_everything(
     assert problem.message.endswith("no tool runs until this is corrected")
     assert not problem.fatal
     assert [server.withheld for server in loaded.servers] == [None]
+
+
+def test_a_folder_with_more_policies_than_are_read_forbids_everything(machine: Machine) -> None:
+    folder = machine.files["user"].parent / "policies"
+    folder.mkdir()
+    for number in range(MAX_POLICIES + 1):
+        (folder / f"{number}.toml").touch()
+    loaded = machine.load()
+    assert denied(loaded, "git", "log")
+    [problem] = messages(loaded)
+    assert problem.startswith("~/.gemini/policies: more than 100 files")
+
+
+def test_a_folder_of_policies_that_cannot_be_read_forbids_everything(machine: Machine) -> None:
+    folder = machine.files["user"].parent / "policies"
+    folder.symlink_to(folder)
+    assert denied(machine.load(), "git", "log")
+
+
+def test_no_variable_moves_the_systems_policies(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fixed = machine.root / "fixed"
+    (fixed / "policies").mkdir(parents=True)
+    (fixed / "policies" / "a.toml").write_text('[[rule]]\ndecision = "deny"\nmcpName = "git"\n')
+    monkeypatch.setattr(locations, "_SYSTEM_FOLDER", str(fixed))
+    assert machine.environ["GEMINI_CLI_SYSTEM_SETTINGS_PATH"] != str(fixed / "settings.json")
+    assert denied(machine.load(), "git", "log")
+
+
+def test_a_variable_may_name_a_place_of_policies(machine: Machine) -> None:
+    (machine.home / "a.toml").write_text('[[rule]]\ndecision = "deny"\nmcpName = "git"\n')
+    machine.environ["RULES"] = str(machine.home)
+    machine.write("user", {"policyPaths": ["$RULES/a.toml"]})
+    assert denied(machine.load(), "git", "log")
 
 
 def test_further_places_of_policies_are_read(machine: Machine) -> None:
@@ -179,6 +231,24 @@ def test_variables_that_gemini_cli_withholds_are_withheld_and_its_list_allows_no
     assert git.inheritance.of(environ, is_small=False) == {"HOME": "/h"}
     [problem] = messages(loaded)
     assert problem.endswith("use gemdeck.environmentAllow")
+
+
+@pytest.mark.parametrize("names", ["KUBECONFIG", ["KUBECONFIG", 5]])
+def test_what_is_wrong_in_a_list_of_variables_takes_no_other_name_with_it(
+    machine: Machine, names: object
+) -> None:
+    for key, content in (
+        ("gemdeck.environmentBlock", {"gemdeck": {"environmentBlock": names}}),
+        (
+            "security.environmentVariableRedaction.blocked",
+            {"security": {"environmentVariableRedaction": {"blocked": names}}},
+        ),
+    ):
+        machine.write("user", {**SERVERS, **content})
+        loaded = machine.load()
+        [git] = loaded.servers
+        assert git.inheritance.of({"KUBECONFIG": "k"}, is_small=False) == {}
+        assert [problem.key for problem in loaded.problems] == [key] * (names != "KUBECONFIG")
 
 
 def test_a_projects_permissions_and_old_names_are_named_as_well(machine: Machine) -> None:
@@ -240,6 +310,13 @@ def test_a_slip_is_told_of_the_file_that_holds_it(machine: Machine) -> None:
     )
     assert any("settings.json:2: mcpServers.sky.other" in words for words in said)
     assert any("gemini-extension.json:1: mcpServers.sky.bogus" in words for words in said)
+
+
+def test_a_missing_variable_is_told_of_the_file_that_names_it(machine: Machine) -> None:
+    install(machine)
+    machine.write("user", '{"mcpServers": {"sky": {\n"env": {"A": "$NOPE"}}}}')
+    [problem] = messages(machine.load())
+    assert problem.startswith("~/.gemini/settings.json:2: mcpServers.sky.env.A: the variable NOPE")
 
 
 def test_a_project_changes_no_server_of_an_extension(machine: Machine) -> None:

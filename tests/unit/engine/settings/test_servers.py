@@ -105,16 +105,9 @@ def test_a_working_folder_may_be_under_the_home(machine: Machine, cwd: str, expe
         ({"command": "x", "env": {"A=B": "c"}}, ".env", "variable's name"),
         ({"command": "x", "args": [{}] * 5000}, ".args", "more than 4096"),
         ({"command": "x", "env": dict.fromkeys(map(str, range(5000)))}, ".env", "more than 4096"),
-        ({"command": "x", "timeout": 0}, ".timeout", "greater than 0"),
-        ({"command": "x", "timeout": "soon"}, ".timeout", "number"),
-        ({"command": "x", "timeout": True}, ".timeout", "number"),
-        ({"command": "x", "trust": 1}, ".trust", "true or false"),
-        ({"command": "x", "trust": "yes"}, ".trust", "true or false"),
         ({"url": "https://h", "headers": {"A b": "c"}}, ".headers", "header's name"),
         ({"url": "https://h", "headers": {"A": "b\r\nC: d"}}, ".headers", "one line"),
-        ({"url": "https://h", "oauth": []}, ".oauth", "dict"),
         ({"url": "https://h", "oauth": {"tokenUrl": "x"}}, ".oauth.tokenUrl", "must be an address"),
-        ({"url": "https://h", "authProviderType": "magic"}, ".authProviderType", "must be"),
         ({"url": "https://h", "authProviderType": "google_credentials"}, "", "oauth.scopes"),
         (
             {"url": "https://h", "authProviderType": "service_account_impersonation"},
@@ -171,8 +164,43 @@ def test_no_message_quotes_a_value(machine: Machine) -> None:
     assert "hunter2" not in "".join(str(server.failure) for server in loaded.servers)
 
 
+@pytest.mark.parametrize(
+    ("entry", "key", "word"),
+    [
+        ({"command": "x", "timeout": 0}, "timeout", "greater than 0"),
+        ({"command": "x", "timeout": "soon"}, "timeout", "number"),
+        ({"command": "x", "timeout": True}, "timeout", "number"),
+        ({"command": "x", "trust": 1}, "trust", "true or false"),
+        ({"command": "x", "trust": "maybe"}, "trust", "true or false"),
+        ({"command": "x", "description": 5}, "description", "string"),
+        ({"command": "x", "tcp": 5}, "tcp", "string"),
+        ({"command": "x", "env": "X=1"}, "env", "must be an object"),
+        ({"command": "x", "oauth": True}, "oauth", "must be an object"),
+        ({"url": "https://h", "headers": []}, "headers", "must be an object"),
+        ({"url": "https://h", "authProviderType": "none"}, "authProviderType", "must be"),
+        ({"httpUrl": "https://h", "url": "nonsense"}, "url", "must be an address"),
+        ({"url": "https://h", "command": ["x"]}, "command", "string"),
+    ],
+)
+def test_a_slip_that_neither_reaches_nor_restricts_costs_a_warning(
+    machine: Machine, entry: dict[str, object], key: str, word: str
+) -> None:
+    machine.write("user", {"mcpServers": {"a": entry}})
+    loaded = machine.load()
+    (server,) = loaded.servers
+    assert (server.withheld, server.trust, server.timeout) == (None, False, 600.0)
+    problem = next(one for one in loaded.problems if one.key == f"mcpServers.a.{key}")
+    assert word in problem.message
+    assert problem.message.endswith("left out")
+
+
+def test_a_list_that_restricts_is_never_left_out(machine: Machine) -> None:
+    server = machine.server(command="x", timeout=0, excludeTools=[{}])
+    assert server.withheld is ServerStatus.INVALID
+
+
 def test_an_invalid_server_can_still_be_recognised(machine: Machine) -> None:
-    server = machine.server(command="npx", args=["-y", "pkg", 5], timeout=-1)
+    server = machine.server(command="npx", args=["-y", "pkg", {}], timeout=-1)
     assert shown_target(server) == "npx -y pkg"
 
 

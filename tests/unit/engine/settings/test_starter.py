@@ -1,6 +1,9 @@
 """The user's settings file, begun where there is none."""
 
+import resource
 from pathlib import Path
+
+import pytest
 
 from tui.engine.settings.starter import begin_settings, sample_settings
 
@@ -23,3 +26,16 @@ def test_a_file_that_is_there_is_left_as_it_is(home: Path) -> None:
 
 def test_the_sample_is_at_hand() -> None:
     assert '"mcpServers"' in sample_settings()
+
+
+def test_on_a_full_disk_no_empty_file_stays_in_the_way(
+    home: Path,
+) -> None:
+    _, most = limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, most))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            begin_settings(home)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not (home / ".gemini" / "settings.json").exists()

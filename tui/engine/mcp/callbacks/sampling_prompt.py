@@ -8,6 +8,7 @@ from typing import Any, Final
 import mcp_types as types
 
 from tui.engine.mcp.catalog.blocks import Part, convert_block
+from tui.engine.mcp.catalog.offer import MAX_DESCRIPTION
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
     JsonObject,
@@ -37,9 +38,6 @@ MAX_TOOLS: Final = 64
 
 MAX_TOKENS: Final = 16_384
 """Most tokens that a server may request."""
-
-MAX_DESCRIPTION: Final = 2_048
-"""Characters of a tool's description that go to the model."""
 
 MAX_CALL_ID: Final = 128
 """Characters of the id of a tool call that go to the model."""

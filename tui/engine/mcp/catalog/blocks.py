@@ -103,10 +103,13 @@ def data_piece(mime_type: str | None, data: str) -> Piece:
     """Return the data as a part, or a note if the model's service would refuse it."""
     if len(data) > MAX_MEDIA_CHARS:
         return text_piece(f"[The data is left out: {_size(data)} is too much.]")
+    data = "".join(data.split())  # some encoders wrap their lines
     try:
-        base64.b64decode(data, validate=True)
+        decoded = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         return text_piece("[The data is left out: it is not valid base64.]")
+    if not decoded:
+        return text_piece("[There is no data.]")
     return Piece(MediaPart(media_type(mime_type), data), "")
 
 

@@ -8,7 +8,6 @@ from typing import Final
 import mcp_types as types
 
 from tui.engine.mcp.catalog.blocks import (
-    Part,
     Piece,
     convert_shared_block,
     cut_note,
@@ -74,7 +73,9 @@ def convert_result(
         limit: Characters of its text that go to the model; longer text loses its middle.
         faults: How it breaks the tool's output schema; both forms say so.
     """
-    pieces = [piece for block in result.content for piece in convert_shared_block(block)]
+    blocks = [piece for block in result.content for piece in convert_shared_block(block)]
+    pieces = blocks[:MAX_MODEL_BLOCKS]
+    pieces += _more(len(blocks) - len(pieces), "blocks")
     structured = result.structured_content
     if structured is not None and not (pieces and _carries(result.content, structured)):
         pieces += [text_piece(STRUCTURED)] if pieces else []
@@ -88,7 +89,8 @@ def convert_result(
     pieces += hidden_note(pieces)
     parts = [piece.part for piece in pieces]
     display = _display(pieces, cut_note(parts, limit))
-    return ToolResult(within_limits(parts, limit), display, bool(result.is_error))
+    kept = within_limit(parts, limit / max(1, text_length(parts)))
+    return ToolResult(kept, display, bool(result.is_error))
 
 
 def _display(pieces: Iterable[Piece], *notes: str) -> str:
@@ -141,14 +143,6 @@ def _block_size(block: types.ContentBlock) -> int:
             return len(resource.blob)
         case _:
             return 0
-
-
-def within_limits(parts: Sequence[Part], limit: int) -> tuple[Part, ...]:
-    """Cut the texts in proportion to a total of `limit` characters."""
-    kept = list(parts[:MAX_MODEL_BLOCKS])
-    if len(kept) < len(parts):
-        kept.append(TextPart(f"[{len(parts) - len(kept)} more blocks are left out.]"))
-    return within_limit(kept, limit / max(1, text_length(kept)))
 
 
 def _as_json(value: object) -> str:

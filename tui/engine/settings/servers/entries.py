@@ -1,7 +1,6 @@
 """Turn entries of ``mcpServers`` into validated definitions."""
 
 import copy
-import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,17 +16,23 @@ from tui.engine.settings.servers.definitions import (
     SettingsProblem,
     preview_of,
 )
+from tui.engine.settings.servers.entry_validation import (
+    KNOWN,
+    KNOWN_OAUTH,
+    known_part,
+    salvaged,
+    words_on,
+)
 from tui.engine.settings.servers.fingerprint import Gate, Identifier
 from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.servers.raw_entries import MAX_NAME, Entry, server_id, tool_name
 from tui.engine.settings.sources.expansion import Expansion, references_in
 from tui.engine.settings.sources.source import (
     MAX_ENTRY_PROBLEMS,
-    known_keys,
     validation_problems,
 )
 from tui.model.servers import Failure, ServerId, ServerStatus, Transport
-from tui.model.settings import OAuthSettings, ServerSettings
+from tui.model.settings import ServerSettings
 from tui.model.settings_types import MAX_ITEMS, TransportName, names_transport
 from tui.text import sanitize_line
 
@@ -40,12 +45,6 @@ _BLANKABLE: Final = frozenset({"env", "headers"})
 """Keys below which a variable that is not set is empty, as in gemini-cli."""
 
 _Scalar: Final = str | int | float
-_KNOWN: Final = known_keys(ServerSettings)
-_KNOWN_OAUTH: Final = known_keys(OAuthSettings)
-_GRANTS: Final = frozenset(
-    {"alwaysAllow", "alwaysAllowed", "autoApprove", "autoApproved", "autoAllow", "allowedTools"}
-)
-"""Keys by which other clients let tools run unasked."""
 
 
 class ServerReader:
@@ -136,7 +135,7 @@ class ServerReader:
         raw, secrets = (usable, frozenset[str]()) if withheld else self._expanded(entry, usable)
         self._report_unknown(entry, raw)
         try:
-            settings = ServerSettings.model_validate(_known_part(raw))
+            settings, slips = salvaged(known_part(raw))
         except ValidationError as error:
             found = [entry.problem(words, *keys) for keys, words in validation_problems(error)]
             sketch = _sketch(blank, raw, secrets)
@@ -144,6 +143,8 @@ class ServerReader:
                 return replace(sketch, **_untrusted())  # it may be valid once it is expanded
             self.problems += found
             return replace(sketch, **_invalid(found[0]))
+        for keys, words in slips:
+            self._note(entry, f"{words}; left out", *keys)
         self._report_ignored(entry, settings)
         definition = self._from_settings(blank, settings, secrets)
         if env := entry.source.env:
@@ -166,6 +167,10 @@ class ServerReader:
             if kept.get(key) is not None and not names_transport(kept[key]):
                 self._note(entry, "no transport has this name, ignored: stdio, sse, http", key)
                 del kept[key]
+        for key in ("env", "headers", "oauth"):
+            if kept.get(key) is not None and not isinstance(kept[key], dict):
+                self._note(entry, "must be an object: { … }; left out", key)
+                del kept[key]
         for key in sorted(_BLANKABLE):
             values = kept.get(key)
             if not isinstance(values, dict) or len(values) > MAX_ITEMS:
@@ -176,7 +181,7 @@ class ServerReader:
                 self._note(entry, "must be a text, left out", key, name)
         return kept
 
-    def _note(self, entry: Entry, message: str, *keys: str) -> None:
+    def _note(self, entry: Entry, message: str, *keys: str | int) -> None:
         self.problems.append(entry.problem(message, *keys))
 
     def _effective(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
@@ -185,7 +190,7 @@ class ServerReader:
         if not entry.project or preview is None:
             return definition
         try:
-            settings = ServerSettings.model_validate(_known_part(preview.whole))
+            settings, _ = salvaged(known_part(preview.whole))
         except ValidationError:
             return definition
         return self._from_settings(definition, settings, frozenset())
@@ -200,7 +205,12 @@ class ServerReader:
     ) -> tuple[Mapping[str, Any], frozenset[str]]:
         """Expand variables."""
         expansion = Expansion(self._variables_of(entry), blank=_BLANKABLE)
-        value, problems = entry.source.expanded(raw, entry.path, expansion)
+        value, problems = entry.source.expanded(
+            raw,
+            entry.path,
+            expansion,
+            lambda where, words: entry.problem(words, *where[len(entry.path) :]),
+        )
         self.problems += problems
         return value, frozenset(expansion.secrets)
 
@@ -240,11 +250,11 @@ class ServerReader:
 
         def note(keys: Mapping[str, Any], known: frozenset[str], *above: str) -> None:
             unknown = [key for key in keys if key not in known][:MAX_ENTRY_PROBLEMS]
-            self.problems += [entry.problem(_words_on(key, known), *above, key) for key in unknown]
+            self.problems += [entry.problem(words_on(key, known), *above, key) for key in unknown]
 
-        note(raw, _KNOWN | {"disabled"})
+        note(raw, KNOWN | {"disabled"})
         if isinstance(oauth := raw.get("oauth"), dict):
-            note(oauth, _KNOWN_OAUTH, "oauth")
+            note(oauth, KNOWN_OAUTH, "oauth")
         if not isinstance(raw.get("disabled", False), bool | str):
             self._note(entry, "must be true or false", "disabled")
 
@@ -311,20 +321,6 @@ def _says_disabled(raw: Mapping[str, Any]) -> bool:
     """Return whether an entry sets ``disabled`` as other clients do; when unclear, it counts."""
     value = raw.get("disabled", False)
     return value is not None and str(value).strip().lower() != "false"
-
-
-def _known_part(raw: Mapping[str, Any]) -> dict[str, Any]:
-    known = {key: value for key, value in raw.items() if key in _KNOWN}
-    if isinstance(oauth := known.get("oauth"), dict):
-        known["oauth"] = {key: value for key, value in oauth.items() if key in _KNOWN_OAUTH}
-    return known
-
-
-def _words_on(key: str, known: frozenset[str]) -> str:
-    if key in _GRANTS:
-        return "has no effect; use gemdeck.alwaysAllow, or answer `always` when asked"
-    near = difflib.get_close_matches(key[:MAX_NAME], known, n=1, cutoff=0.75)
-    return f"unknown key, ignored; did you mean {near[0]}?" if near else "unknown key, ignored"
 
 
 def _network_transport(settings: ServerSettings) -> TransportName | None:

@@ -95,6 +95,8 @@ class Expansion:
         name, default = match["bare"], None
         if match["braced"] is not None:
             name, default = _split_default(match["braced"])
+        if self._empties and default is None and name not in self.environ and "-" in name[1:]:
+            name, _, default = name.partition("-")
         value = self.environ.get(name)
         if value is not None and name in self.kept:
             return match[0]
@@ -121,10 +123,11 @@ def references_in(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON val
     """Name the variables that expanding a value would read, in order, each once."""
     match value:
         case str():
-            found = [
+            whole = [
                 match["bare"] or _split_default(match["braced"])[0]
                 for match in _REFERENCE.finditer(value)
             ]
+            found = [name for one in whole for name in (one, one.partition("-")[0]) if name]
         case list():
             found = [name for item in value for name in references_in(item)]
         case dict():

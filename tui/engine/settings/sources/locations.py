@@ -59,6 +59,11 @@ def layer_files(
     return tuple(layers)
 
 
+def system_folder(platform: str = sys.platform) -> Path:
+    """Return the folder of the system's settings and policies."""
+    return Path(_SYSTEM_FOLDERS.get(platform, _SYSTEM_FOLDER))
+
+
 def shown_path(path: Path, home: Path) -> str:
     r"""Write a path as shown, with ``~`` for the home folder and line ends as ``\n``."""
     for place in (home, Path(os.path.realpath(home))):
@@ -73,7 +78,7 @@ def _system_file(origin: Origin, environ: Mapping[str, str], platform: str) -> P
     if moved:
         return Path(moved)
     name = FILE_NAME if origin is Origin.SYSTEM else "system-defaults.json"
-    return Path(_SYSTEM_FOLDERS.get(platform, _SYSTEM_FOLDER), name)
+    return system_folder(platform) / name
 
 
 def _is_same(one: Path, other: Path) -> bool:

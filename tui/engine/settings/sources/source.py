@@ -1,6 +1,6 @@
 """Settings files and the problems found in them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -66,9 +66,21 @@ class Source:
         return value
 
     def expanded(
-        self, raw: Mapping[str, Any], path: KeyPath, expansion: Expansion
+        self,
+        raw: Mapping[str, Any],
+        path: KeyPath,
+        expansion: Expansion,
+        problem: Callable[[KeyPath, str], SettingsProblem] | None = None,
     ) -> tuple[dict[str, Any], list[SettingsProblem]]:
-        """Expand the variables in an object and report those that are not set."""
+        """Expand the variables in an object and report those that are not set.
+
+        Args:
+            raw: The object.
+            path: Its key.
+            expansion: Knows the variables.
+            problem: Makes a problem with a key, where that is not of this file.
+        """
+        problem = problem or self.problem
         value = expansion.members(raw, path)
 
         def what(where: KeyPath) -> str:
@@ -77,11 +89,11 @@ class Source:
 
         undefined = list(expansion.undefined.items())[:MAX_ENTRY_PROBLEMS]
         problems = [
-            self.problem(where, f"the variable {name} is not set; {what(where)}")
+            problem(where, f"the variable {name} is not set; {what(where)}")
             for name, where in undefined
         ]
         problems += [
-            self.problem(where, "too long with its variables filled in; left as it is")
+            problem(where, "too long with its variables filled in; left as it is")
             for where in expansion.too_long[:MAX_ENTRY_PROBLEMS]
         ]
         return value, problems
