@@ -94,9 +94,13 @@ class ModelChoice:
                 self._complain(error)
 
     async def begin(self, settings: GemdeckSettings, own: Mapping[str, str]) -> None:
-        """Find a model and open it, once; the demo stands in where it may; see `find`."""
+        """Find a model and open it, once, unless the user chose one meanwhile; see `find`.
+
+        The demo stands in where it may.
+        """
         await self.find(settings, own)
-        if self._has_begun or self._options.demo:
+        is_chosen = self._choosing is not None or self._current is not None
+        if self._has_begun or is_chosen or self._options.demo:
             return
         self._has_begun = True
         self._choose(self._begin())
