@@ -183,7 +183,7 @@ async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reaso
         "gone": {"command": "/nonexistent/server"},
         "dies": program("dies", "raise SystemExit(3)"),
         "web": {"httpUrl": "http://127.0.0.1:9/mcp"},
-        "bad": {"command": "x", "timeout": 0},
+        "bad": {"command": "x", "includeTools": [{}]},
         "off": {"command": "x", "disabled": True},
         "slow": {**program("slow", "import time; time.sleep(60)"), "timeout": 1000},
     }
@@ -199,7 +199,7 @@ async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reaso
     assert "command not found" in reasons["gone"]
     assert "exited with code 3" in reasons["dies"]
     assert reasons["web"].split(":")[0] in {"retrying", "failed"}
-    assert "timeout" in reasons["bad"]
+    assert "includeTools" in reasons["bad"]
     assert reasons["off"] == "disabled: Disabled: the entry says so."
     assert "was not ready within 1 s" in reasons["slow"]
     assert all(words in result.stderr for words in said)
@@ -331,6 +331,44 @@ async def test_a_run_waits_for_servers_as_long_as_it_is_told_and_names_those_it_
     [warning] = result.json["warnings"]
     assert warning.startswith("without server late: ")
     assert warning in result.stderr
+
+
+async def test_a_prompt_is_sent_with_standard_input_after_it(
+    gemini: FakeGemini, tmp_path: Path
+) -> None:
+    write_settings({"mcpServers": {"lib": library()}})
+    gemini.steps = [[Say("Fine.")]]
+
+    piped = b"/nothing @lib:memo://today\n"
+    result = await run("-p", "/a/b", gemini=gemini, stdin=piped, cwd=tmp_path)
+
+    assert (result.code, result.stdout) == (0, "Fine.\n")
+    texts = [part["text"] for part in gemini.requests[0].contents[-1]["parts"]]
+    assert texts == ["a/b {}", "/nothing @lib:memo://today"]
+
+
+async def test_a_prompt_waits_no_longer_for_its_server_than_it_is_told(
+    gemini: FakeGemini, tmp_path: Path
+) -> None:
+    write_settings({"mcpServers": {"lib": library(gate="/nonexistent")}})
+
+    command = ("-p", "/review", "--wait", "0.1", "-o", "json")
+    result = await run(*command, gemini=gemini, cwd=tmp_path)
+
+    assert result.code == ExitCode.ERROR
+    assert result.json["error"] == {
+        "message": "There is no command /review.",
+        "advice": "Prompts of lib come once it is ready.",
+    }
+    assert gemini.requests == []
+
+
+def library(**more: str) -> dict[str, Any]:
+    """Make the entry of a server with a prompt."""
+    says = Path.home() / "library.json"
+    says.write_text(json.dumps({"prompts": {"a/b": []}, **more}), encoding="utf-8")
+    server = Path(servers.__file__).with_name("library.py")
+    return {"command": sys.executable, "args": [str(server), str(says)]}
 
 
 async def test_a_command_without_a_prompt_of_that_name_is_no_message(gemini: FakeGemini) -> None:

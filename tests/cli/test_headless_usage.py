@@ -30,7 +30,7 @@ async def test_the_version_is_told() -> None:
 @pytest.mark.parametrize(
     ("code", "arguments", "word"),
     [
-        (ExitCode.NO_KEY, ("-p", "hello"), "no Gemini API key"),
+        (ExitCode.NO_KEY, ("-p", "hello"), "No Gemini API key"),
         (ExitCode.NO_INPUT, ("-p", " ", "--demo"), "no prompt"),
         (ExitCode.BAD_SETTINGS, ("-p", "hello", "--demo"), "settings.json"),
     ],
@@ -79,7 +79,7 @@ async def test_credentials_and_variables_that_cannot_be_used_are_named(
     assert result.code == ExitCode.NO_KEY
     assert word in result.json["error"]["message"]
     assert result.json["error"]["advice"]
-    assert "no Gemini API key" not in result.stderr
+    assert "No Gemini API key" not in result.stderr
     assert "Traceback" not in result.stderr
     assert "hunter22" not in result.stdout + result.stderr
     assert gemini.requests == []

@@ -1,5 +1,6 @@
 """The whole program, as its users meet it: in a terminal, by keyboard."""
 
+import json
 import re
 import signal
 import sys
@@ -10,6 +11,7 @@ from typing import Final
 import psutil
 import pytest
 
+from tests import servers
 from tests.support import warm
 from tests.support.terminal import Terminal, processes_of
 
@@ -73,6 +75,27 @@ def assert_restored(terminal: Terminal) -> None:
 def assert_gone(servers: list[psutil.Process]) -> None:
     left = psutil.wait_procs(servers, timeout=EXIT_SECONDS)[1]
     assert not left, [process.cmdline() for process in left]
+
+
+def test_a_server_that_does_not_answer_a_typed_prompt_is_seen_and_stopped(
+    deck: Deck, tmp_path: Path
+) -> None:
+    says = tmp_path / "library.json"
+    says.write_text(json.dumps({"prompts": {"slow": []}, "silent": ["slow"]}))
+    library = Path(servers.__file__).with_name("library.py")
+    entry = {"command": sys.executable, "args": [str(library), str(says)]}
+    settings = Path.home() / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"mcpServers": {"lib": entry}}))
+    with deck() as terminal:
+        wait_until_ready(terminal, servers=3)
+        say(terminal, "/slow")
+        terminal.wait_for("asking lib")
+        say(terminal, "behind")
+        terminal.wait_for("1 queued")
+        terminal.press("escape")
+        terminal.wait_gone("asking lib")
+        terminal.wait_for(lambda screen: "> /slow" in screen and "behind" in screen)
 
 
 def test_the_demo_shows_both_of_its_servers_ready(deck: Deck) -> None:

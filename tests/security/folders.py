@@ -8,6 +8,7 @@ import pytest
 
 from tests.security.opened import Place
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
+from tui.engine.mcp.transports.stdio.environment import check_code
 from tui.engine.settings.loader import LoadedSettings, load_settings
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.trust import FolderTrust, TrustRequest
@@ -58,6 +59,10 @@ class Reader:
         question = self.load(folder).project.question
         assert question is not None
         return question
+
+    def check(self, server: ServerDefinition) -> None:
+        """Check the code of a server as is done right before it starts."""
+        check_code(server, self.environ, [self.place.folder])
 
     def clone(self, path: Path, **servers: object) -> Path:
         """Make a folder that brings servers."""

@@ -245,26 +245,36 @@ async def headless(place: Place, *arguments: str) -> str:
     return done.stderr.decode()
 
 
-async def test_A08_without_a_screen_a_folder_counts_only_where_it_is_named(place: Place) -> None:
+async def test_A08_without_a_screen_a_folder_counts_with_a_yes_to_this_or_where_it_is_named(
+    place: Place,
+) -> None:
     place.project({"mcpServers": {"lint": place.canary("lint")}})
     async with opened(place) as deck:
         await deck.answer(TrustAnswer.TRUST)
         await deck.reach("lint", S.READY)
     assert place.words() == ["lint"]
+    assert await headless(place) == ""  # a yes to exactly this counts
+    assert place.words() == ["lint", "lint"]
+    place.project({"mcpServers": {"lint": place.canary("lint"), "new": place.canary("new")}})
+    said = await headless(place)
+    assert "has changed since you trusted it, so what it brings has no effect: lint, new" in said
+    assert place.words() == ["lint", "lint"]
+    place.folder.rename(place.home / "gone")
+    place.project({"mcpServers": {"lint": place.canary("lint")}})
     link = place.home / "link"
     link.symlink_to(place.folder)
     for arguments in (["--yolo"], ["--trust-folder", str(link), "--trust-folder", "."]):
         said = await headless(place, *arguments)
-        assert "not trusted" in said
+        assert "has no effect" in said
         assert "lint" in said
         assert "--trust-folder" in said
-    assert place.words() == ["lint"]
+    assert place.words() == ["lint", "lint"]
     said = await headless(
         place, "--trust-folder", "/elsewhere", "--trust-folder", str(place.folder)
     )
     assert "/elsewhere is not this folder" in said
-    assert "not trusted" not in said
-    assert place.words() == ["lint", "lint"]
+    assert "has no effect" not in said
+    assert place.words() == ["lint", "lint", "lint"]
 
 
 async def test_A08_never_holds_without_a_screen_too(place: Place) -> None:

@@ -59,6 +59,31 @@ def test_A12_every_part_of_a_command_is_shown(reader: Reader) -> None:
         assert sanitize(text) == text
 
 
+@pytest.mark.parametrize(
+    ("name", "alike"),
+    [
+        ("GitHub", True),
+        ("g1thub", True),
+        ("9i7hub", True),
+        ("g\u0456thub", True),  # Cyrillic
+        ("gith\u03c5b", True),  # Greek
+        ("git\u200bhub", True),
+        ("\uff47ithub", True),
+        ("git hub", True),
+        ("gitlab", False),
+        ("my-github", False),
+    ],
+)
+def test_A12_a_name_that_looks_like_one_of_the_users_is_said_to(
+    reader: Reader, name: str, alike: bool
+) -> None:
+    reader.place.user({"mcpServers": {"github": {"command": "true"}, "notes": {"command": "a"}}})
+    reader.place.project({"mcpServers": {name: {"command": "true"}}})
+    [shown] = reader.question().servers
+    looks = [words for words in shown.warnings if "looks like" in words]
+    assert looks == (["its name looks like your server 'github'"] if alike else [])
+
+
 def test_A12_an_address_is_shown_whole_with_the_names_of_its_headers(reader: Reader) -> None:
     url = "https://safe.example@evil.example/" + "a/" * 2_000 + "?token=${TOKEN}"
     shown = disclosed(reader, url=url, headers={"Authorization": "Bearer hunter22"})

@@ -9,7 +9,7 @@ import pytest
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
 from tui.engine.mcp.errors import ServerError
-from tui.engine.mcp.transports.stdio.environment import server_environment, shown_program
+from tui.engine.mcp.transports.stdio.environment import server_environment
 from tui.model.servers import ServerStatus
 from tui.model.settings import ToolPattern
 from tui.model.trust import Disclosure, FolderTrust
@@ -183,10 +183,10 @@ def test_A22_a_script_that_changed_since_it_was_shown_is_not_started(reader: Rea
     write(reader, it={"command": "sh", "args": ["./server.py"]})
     reader.say_yes()
     server = reader.server()
-    assert shown_program(server) == server.program
+    reader.check(server)
     path.write_text("touch canary\n")
     with pytest.raises(ServerError, match=r"server\.py"):
-        shown_program(server)
+        reader.check(server)
 
 
 def test_A10_values_of_the_folder_are_part_of_what_its_server_is(reader: Reader) -> None:

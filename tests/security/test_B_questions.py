@@ -14,6 +14,7 @@ from tui.model.consent import Choice, Decision, Effect
 from tui.model.events import TurnFinished
 from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId
+from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest
 
 
 @pytest.fixture
@@ -85,6 +86,52 @@ async def test_B04_a_name_that_looks_like_another_ones_is_remarked_on(
         asked = await running.decide(Choice.DENY)
         await running.idle()
     assert asked.notes == ("The name looks like another tool's: shop look.",)
+
+
+@pytest.mark.parametrize("brings", ["nothing", "settings"])
+async def test_A11_a_trusted_servers_tools_are_asked_about_in_a_folder_without_a_yes(
+    shop: Turncoat, monkeypatch: pytest.MonkeyPatch, brings: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    if brings != "nothing":
+        write_mcp_json(folder)
+    settings = {"mcpServers": {"shop": {**shop.entry, "trust": True}}}
+    async with (
+        FakeGemini(calling("look", 3)) as fake,
+        deck(fake, monkeypatch, servers=[shop], settings=settings, folder=folder) as running,
+    ):
+        if brings == "nothing":
+            await running.ask("look")
+            assert running.raised(ConfirmationRequest) == []
+            return
+        running.engine.send("look")
+        asked = await running.decide(Choice.DENY)
+        await running.idle()
+        [note] = asked.notes
+        assert note.startswith("Its server has trust: true in ~/.gemini/settings.json, which")
+        assert note.endswith("counts only in a folder that you trust.")
+        trust = await running.pending(TrustRequest)
+        running.engine.desk.answer(trust.id, TrustAnswer.TRUST)
+        await eventually(lambda: running.store.state.folder_trust is FolderTrust.TRUSTED)
+        await running.ask("look")
+        assert len(running.raised(ConfirmationRequest)) == 1
+    assert len(shop.calls) == 1
+    write_mcp_json(folder, "changed")
+    async with (
+        FakeGemini(calling("look")) as fake,
+        deck(fake, monkeypatch, servers=[shop], settings=settings, folder=folder) as running,
+    ):
+        running.engine.send("look")
+        await running.decide(Choice.DENY)
+        await running.idle()
+    assert len(shop.calls) == 1
+
+
+def write_mcp_json(folder: Path, word: str = "") -> None:
+    """Let a folder bring a server."""
+    servers = {"it": {"command": "true", "args": [word]}}
+    (folder / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
 
 
 async def test_B06_a_claim_to_be_harmless_spares_no_question(

@@ -84,7 +84,7 @@ async def test_C06_a_resource_is_read_by_its_server_alone_whatever_its_address_s
     async with (
         listening() as listener,
         running(script("decoy", env={"DECOY_URL": listener.url})) as (manager, watcher),
-        FeatureCommands(manager, stage.context, take, lambda _: None) as features,
+        FeatureCommands(manager, stage.context, take) as features,
     ):
         await watcher.until("decoy", ServerStatus.READY)
         addresses = [resource.uri for resource in watcher.catalog("decoy").resources]

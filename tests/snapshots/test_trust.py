@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.commands import RecordingCommands
 from tests.snapshots.decks import HISTORIES, SIZES, pressing
 from tests.support.samples import SERVER, one_of_each
-from tests.ui.consent.samples import DIFFERENCE, GIT, SEARCH, changed_tools, trust
+from tests.ui.consent.samples import DIFFERENCE, GIT, NPX, SEARCH, changed_tools, trust
 from tests.ui.consent.test_grants import SAVED, SESSION, SETTING
 from tui.model import events as e
 from tui.model.catalog import Catalog
@@ -49,6 +49,14 @@ PICTURES: Final[dict[str, tuple[tuple[e.Event, ...], tuple[str, ...]]]] = {
             ),
         ),
         (),
+    ),
+    "trust-starts": (
+        (
+            *_READY,
+            _UNTRUSTED,
+            e.RequestRaised(trust(servers=(SEARCH,), started=(NPX,), may_start_outside=True)),
+        ),
+        ("end",),
     ),
     "trust-refused": (
         (

@@ -9,6 +9,7 @@ class ExitCode(IntEnum):
     OK = 0
     ERROR = 1
     USAGE = 2
+    NOT_FOUND = 3
     NO_KEY = 41
     NO_INPUT = 42
     BAD_SETTINGS = 52

@@ -24,6 +24,7 @@ from tui.model.chat import ChatNotice, ModelText, Severity, ToolCall, TurnOutcom
 from tui.model.events import (
     ChatNoticeAdded,
     Event,
+    MessageReturned,
     Notice,
     NoticeRaised,
     ServerStatusChanged,
@@ -31,7 +32,6 @@ from tui.model.events import (
     TurnPhaseChanged,
 )
 from tui.model.servers import ServerStatus, ServerView
-from tui.model.typed import command_name, references
 from tui.store.selectors import entries, waiting_text
 from tui.store.store import Store
 from tui.text import sanitize_line
@@ -55,7 +55,7 @@ def run_headless(
 
     Args:
         options: What the command line says.
-        prompt: The user's message; standard input is placed before it.
+        prompt: The user's message; standard input goes along as data.
         as_json: Whether to print one JSON object instead of the answer's text.
         debug: Whether to write verbose logs.
     """
@@ -64,16 +64,15 @@ def run_headless(
         session.warn(warning)
     try:
         piped = read_piped_input(session.warn)
-        prompt = "\n\n".join(part for part in (piped, prompt.strip()) if part)
-        if not prompt:
-            return session.refuse("no prompt given", "Use -p TEXT.", ExitCode.NO_INPUT)
-        return asyncio.run(session.answer(prompt))
+        if not piped and not prompt.strip():
+            return session.refuse("No prompt was given.", "Use -p TEXT.", ExitCode.NO_INPUT)
+        return asyncio.run(session.answer(prompt.strip(), piped))
     except IsADirectoryError:
         advice = "Give a file or a pipe, or </dev/null."
-        return session.refuse("standard input is a folder", advice, ExitCode.NO_INPUT)
+        return session.refuse("Standard input is a folder.", advice, ExitCode.NO_INPUT)
     except (KeyboardInterrupt, asyncio.CancelledError):
         session.outcome = TurnOutcome.CANCELLED
-        return session.refuse("cancelled before the turn started", "", ExitCode.CANCELLED)
+        return session.refuse("Cancelled before the turn started.", "", ExitCode.CANCELLED)
 
 
 @dataclass
@@ -89,7 +88,7 @@ class _Session:
     error: Notice | None = None
     is_out: bool = False
 
-    async def answer(self, prompt: str) -> int:
+    async def answer(self, prompt: str, data: str) -> int:
         options = replace(
             self.options,
             demo_without_key=False,
@@ -106,9 +105,7 @@ class _Session:
             await engine.start()
             if self.store.state.model.name == "":
                 return self._without_model()
-            if command_name(prompt) or references(prompt):
-                await engine.wait_ready()
-            engine.send(prompt)
+            engine.send(prompt, data=data)
             await engine.wait_idle()
             self._name_unmatched(engine)
         self._print_result()
@@ -118,7 +115,7 @@ class _Session:
         if self.error is not None:
             return self._end_early(self.error, ExitCode.NO_KEY)
         advice = "Set GEMINI_API_KEY, or use --demo."
-        return self.refuse("no Gemini API key found", advice, ExitCode.NO_KEY)
+        return self.refuse("No Gemini API key was found.", advice, ExitCode.NO_KEY)
 
     def _name_unmatched(self, engine: Engine) -> None:
         """Warn about names in --allowed-tools that match nothing, usually typing errors."""
@@ -158,6 +155,8 @@ class _Session:
                 self._name_missing()
             case TurnFinished(_, outcome):
                 self.outcome = outcome
+            case MessageReturned():
+                self.outcome = TurnOutcome.FAILED
 
     def _name_missing(self) -> None:
         """Name once, as the turn goes out, every server that it goes out without, and why."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from tui import __version__
 from tui.cli.exit_codes import ExitCode
@@ -50,14 +51,33 @@ def _check_state_folder() -> None:
         sys.exit(ExitCode.ERROR)
 
 
-class _Command(click.Command):
-    """A command that does nothing where nothing could be read of it."""
+class _Group(click.Group):
+    """Does nothing where nothing could be read of it, and loads a command when it is used."""
+
+    def list_commands(self, _context: click.Context) -> list[str]:
+        return ["mcp"]
+
+    def get_command(self, _context: click.Context, name: str) -> click.Command | None:
+        if name != "mcp":
+            return None
+        from tui.cli.mcp import mcp  # noqa: PLC0415
+
+        return mcp
 
     def main(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - as the library's
         if problem := output_problem():
             say(f"{problem}, so nothing was run.")
             sys.exit(ExitCode.ERROR)
         return super().main(*arguments, **options)
+
+
+def _refuse_options(context: click.Context) -> None:
+    """Refuse options before a command, since they would have no effect."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            words = f"{parameter.opts[-1]} has no effect before {context.invoked_subcommand}."
+            raise click.UsageError(words)
 
 
 def _opened_folder() -> Path:
@@ -79,8 +99,9 @@ def _prepare_terminal() -> None:
     os.environ.setdefault("ESCDELAY", ESCAPE_DELAY)
 
 
-@click.command(
-    cls=_Command,
+@click.group(
+    cls=_Group,
+    invoke_without_command=True,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
 )
@@ -118,13 +139,15 @@ def _prepare_terminal() -> None:
     "--wait",
     metavar="SECONDS",
     type=click.FloatRange(0, MAX_WAIT),
-    help="Most seconds that -p waits for starting servers; 30 unless the settings say.",
+    help="Most seconds that -p waits for starting servers; 30 unless the settings say otherwise.",
 )
 @click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to use.")
 @click.option("--demo", is_flag=True, help="Use the offline demo model and the bundled servers.")
 @click.option("--debug", is_flag=True, help="Log handshakes and servers' output, and say where.")
 @click.version_option(__version__, prog_name="gemdeck")
+@click.pass_context
 def main(  # noqa: PLR0913 - one for each option
+    context: click.Context,
     prompt: str | None,
     output_format: str,
     allowed_tools: str,
@@ -138,11 +161,15 @@ def main(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Chat with Gemini and the tools of your MCP servers, in the terminal.
 
-    Reads mcpServers from .gemini/settings.json in your home and in this folder. Without a key
-    in GEMINI_API_KEY, GOOGLE_API_KEY or the keyring it starts an offline demo.
+    Reads mcpServers from .gemini/settings.json in your home and in this folder, and from a few
+    other files that the README lists. Without a Gemini key the screen starts in an offline
+    demo; -p ends with 41 unless --demo is given.
     """
     folder = _opened_folder()
     _check_state_folder()
+    if context.invoked_subcommand is not None:
+        _refuse_options(context)
+        return
     options = EngineOptions(
         folder,
         demo=demo,

@@ -9,6 +9,7 @@ from tui.engine.mcp.catalog.offered_tool import ToolCallError as ToolCallError
 from tui.engine.mcp.catalog.offered_tool import ToolResult as ToolResult
 from tui.engine.options import EngineOptions as EngineOptions
 from tui.model.events import Event as Event
+from tui.model.events import MessageReturned as MessageReturned
 from tui.model.events import ModelSelected as ModelSelected
 from tui.model.events import NoticeRaised as NoticeRaised
 from tui.model.events import ServerStatusChanged as ServerStatusChanged

@@ -17,7 +17,8 @@ from tui.engine.chat.calls import CallRunner
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import History
-from tui.engine.chat.turn import Message, TurnContext
+from tui.engine.chat.message import Message, MessageError, give_back
+from tui.engine.chat.turn import TurnContext
 from tui.engine.consent.consent import TurnRecord
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.consent.folder_trust.trust_questions import (
@@ -72,6 +73,7 @@ class Engine:
     Attributes:
         servers: The servers; theirs are the commands to start and stop them.
         features: The commands on what servers offer beside tools.
+        messages: Takes what the user sends, prompts and resources of servers included.
         desk: Takes the user's answers.
         models: Takes the user's choice of a model.
     """
@@ -113,9 +115,9 @@ class Engine:
             enablement=self._enablement,
         )
         self._first_starts = FirstStarts(self.servers)
-        self.features = FeatureCommands(self.servers, self._context, publish, self._send_message)
+        self.features = FeatureCommands(self.servers, self._context, publish)
         self._first: Reading | None = None
-        self._typed = TypedMessages(self.servers, self.features, self._send_message, publish)
+        self.messages = TypedMessages(self.servers, self._send, publish)
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
         self._answers = Answers()
@@ -149,7 +151,6 @@ class Engine:
         self._stack.push_async_callback(self._trust.aclose)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
-        self._stack.push_async_callback(self._typed.aclose)
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -217,7 +218,7 @@ class Engine:
         """Let servers, rules and questions be those of a plan; what did not change goes on."""
         before, self._plan = self._plan, now
         self._redactor.register(*secrets_of(now.definitions))
-        self._access.configure(now.rules, now.definitions)
+        self._access.configure(now.rules, now.definitions, now.asks)
         self.servers.configure(now.definitions)
         self.servers.judge_tools_again()
         for notice in now.notices:
@@ -249,7 +250,8 @@ class Engine:
         """Go by what was answered."""
         self._answers = answers
         if self._reading is not None:
-            self._apply(plan(self._reading.settings, self._reading.trust, answers))
+            sources = self._reading.settings.only(self._options.only_servers)
+            self._apply(plan(sources, self._reading.trust, answers))
 
     def _take_answer(self, question: Question, answer: TrustAnswer) -> None:
         kept = self._trust.keep(question, answer)
@@ -276,8 +278,8 @@ class Engine:
     async def _review(self) -> None:
         read = partial(read_settings, self._opened, self._options.model, review=True)
         question = folder_question((await asyncio.to_thread(read)).settings.project)
-        if question is None:
-            words = "This folder brings no settings of its own; there is nothing to review."
+        if question is None and (self._reading is None or not self._reading.trust.here):
+            words = "This folder brings no settings, and none of your servers runs code from it."
             self._publish(NoticeRaised(Notice(Severity.INFO, words)))
         self._plan_again(self._answers.reviewing(question))
         if self._reader is not None:
@@ -288,9 +290,8 @@ class Engine:
         if self._reading is None:
             return
         content = self._reading.settings.project.hash
-        folders = [one.key for folders in self._reading.trust.starts.values() for one in folders]
         kept = self._trust.forget(content)
-        self._plan_again(self._answers.withdrawn(content, *folders))
+        self._plan_again(self._answers.withdrawn(content, self._reading.trust.folder))
         self._tasks.start(self._read_after(kept))
 
     def grants(self) -> tuple[GrantView, ...]:
@@ -334,19 +335,19 @@ class Engine:
 
     # Conversations.
 
-    def send(self, text: str, conversation: ConversationId = MAIN) -> None:
-        """Send a message; it waits while a turn runs, and fails at once without a model."""
-        if conversation in self._conversations:
-            self._typed.send(text)
-        else:
-            self.models.return_unsent(text, conversation)
+    def send(self, text: str, *, data: str = "") -> None:
+        """Send what the user typed; it waits while a turn runs, and comes back without a model.
 
-    def _send_message(self, message: Message) -> None:
-        """Send a message whose form for the model differs from the shown one."""
+        Names in `data`, which goes along as a text, count for nothing.
+        """
+        self.messages.send(text, data)
+
+    def _send(self, message: Message) -> None:
         if (found := self._conversations.get(MAIN)) is not None:
-            found.send_message(message)
+            found.send(message)
         else:
-            self.models.return_unsent(message.unsent, MAIN)
+            error = MessageError("Not sent, because there is no model.", "Choose a model first.")
+            give_back(self._publish, message.text, error)
 
     def cancel_turn(self, conversation: ConversationId = MAIN) -> None:
         """Stop the running turn, down to the wire."""
@@ -360,7 +361,6 @@ class Engine:
 
     async def wait_idle(self, conversation: ConversationId = MAIN) -> None:
         """Wait until every message sent has been answered."""
-        await self._typed.wait()
         if (found := self._conversations.get(conversation)) is not None:
             await found.wait_idle()
 

@@ -1,16 +1,13 @@
-"""Commands on the servers' prompts, resources, completions, links and log levels."""
+"""Commands on the servers' resources, completions, links and log levels."""
 
 import asyncio
-import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import partial
+from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
 from tui.engine.bus import Publish
-from tui.engine.chat.turn import Message
-from tui.engine.mcp.catalog.offered_tool import Completion, JsonObject, MediaPart, TextPart
+from tui.engine.mcp.catalog.offered_tool import Completion
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
@@ -24,7 +21,7 @@ from tui.model.events import (
     SubscriptionChanged,
 )
 from tui.model.servers import ServerId
-from tui.text import clip, for_model, sanitize, sanitize_line
+from tui.text import sanitize_line
 
 MAX_RUNNING: Final = 20
 """Most requests at once; further ones are refused."""
@@ -32,14 +29,11 @@ MAX_RUNNING: Final = 20
 REREAD_INTERVAL: Final = 0.5
 """Minimum seconds between two reads of a changing resource."""
 
-MAX_KEPT: Final = 500
-"""Characters of an unsent message that a notice repeats."""
-
 logger = logging.getLogger(__name__)
 
 
 class FeatureCommands:
-    """Runs commands on prompts, resources, completions, links and log levels.
+    """Runs commands on resources, completions, links and log levels.
 
     Each command returns at once and publishes its result. Use it as an async context manager:
     leaving it cancels running requests.
@@ -48,7 +42,6 @@ class FeatureCommands:
         servers: The servers.
         context: Stores subscriptions and opens addresses.
         publish: Publishes events.
-        send: Sends a message to the model.
     """
 
     def __init__(
@@ -56,12 +49,10 @@ class FeatureCommands:
         servers: ServerManager,
         context: ClientContext,
         publish: Publish,
-        send: Callable[[Message], None],
     ) -> None:
         self._servers = servers
         self._context = context
         self._publish = publish
-        self._send = send
         self._tasks = TaskSet("a request to a server failed", self._failed)
         self._shown: tuple[ServerId, str] | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -77,9 +68,6 @@ class FeatureCommands:
     async def __aexit__(self, *exception: object) -> None:
         await self._tasks.aclose()
 
-    def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
-        self._start(_carry_out(partial(self.deliver_prompt, server, prompt, arguments)))
-
     def read_resource(self, server: ServerId, uri: str) -> None:
         """Read a resource for the user; earlier reads are cancelled."""
         _cancel(self._reading)
@@ -87,9 +75,6 @@ class FeatureCommands:
         self._rereading = None
         self._shown = (server, uri)
         self._reading = self._start(self._read(server, uri))
-
-    def send_resource(self, server: ServerId, uri: str, text: str) -> None:
-        self._start(_carry_out(partial(self.deliver_resources, [(server, uri)], text)))
 
     def subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         """Subscribe to a resource or unsubscribe from it; the last request wins."""
@@ -120,21 +105,6 @@ class FeatureCommands:
             words = "No program to open links was found."
             self._publish(NoticeRaised(Notice(Severity.WARNING, words)))
 
-    async def deliver_prompt(
-        self, server: ServerId, prompt: str, arguments: Mapping[str, str]
-    ) -> bool:
-        """Render a prompt and send it; return whether it was sent."""
-        command = _shown_command(prompt, arguments)
-        try:
-            own = self._servers.own_prompt_name(server, prompt)
-            rendered = await self._servers.features(server).get_prompt(own, dict(arguments))
-        except ServerCallError as error:
-            self._report_error(f"{command} of {server} was not sent: {error}")
-            return False
-        shown = f"{command}\n\n{rendered.shown}"
-        self._send(Message(shown, rendered.parts, command, (server,), rendered.before))
-        return True
-
     async def _read(self, server: ServerId, uri: str) -> None:
         try:
             reading = await self._servers.features(server).read_resource(uri)
@@ -142,28 +112,6 @@ class FeatureCommands:
             self._publish(ResourceRead(server, uri, failure=sanitize_line(str(error))))
             return
         self._publish(ResourceRead(server, uri, reading.content))
-
-    async def deliver_resources(self, wanted: Sequence[tuple[ServerId, str]], text: str) -> bool:
-        """Read resources and send them with a text; return whether they were sent."""
-        words = sanitize(text).strip()
-        shown: list[str] = [words] if words else []
-        parts: list[TextPart | MediaPart | JsonObject] = []
-        if words:
-            parts.append(TextPart(for_model(text.strip())[0]))
-        for server, uri in wanted:
-            try:
-                reading = await self._servers.features(server).read_resource(uri)
-            except ServerCallError as error:
-                kept = f": {clip(words, MAX_KEPT)}" if words else ""
-                self._report_error(f"{uri} of {server} could not be read ({error}). Not sent{kept}")
-                return False
-            size = f"{len(reading.content.text):,} characters" if reading.content.text else ""
-            what = ", ".join(part for part in (size, *reading.content.blobs) if part) or "empty"
-            shown.append(f"[{sanitize_line(uri)} of {server}: {what}] {reading.remark}".strip())
-            parts += reading.parts
-        servers = tuple(dict.fromkeys(server for server, _ in wanted))
-        self._send(Message("\n\n".join(shown), tuple(parts), words, servers))
-        return True
 
     async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         async with self._subscribing[server]:
@@ -234,19 +182,6 @@ class FeatureCommands:
         self._report_error(f"A request failed unexpectedly ({type(error).__name__}).")
 
 
-async def _carry_out(work: Callable[[], Coroutine[Any, Any, bool]]) -> None:
-    await work()
-
-
 def _cancel(task: asyncio.Task[None] | None) -> None:
     if task is not None:
         task.cancel()
-
-
-def _shown_command(prompt: str, arguments: Mapping[str, str]) -> str:
-    """Return the slash command that sends a prompt."""
-    words = [f"/{prompt}"]
-    words += [
-        f"--{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items()
-    ]
-    return sanitize_line(" ".join(words))

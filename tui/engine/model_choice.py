@@ -27,10 +27,10 @@ from tui.engine.logs.redaction import Redactor
 from tui.engine.options import EngineOptions
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import OrderedWorker, in_daemon_thread
-from tui.model.chat import NO_TURN, BackendKind, ConversationId, ModelView, Severity, TurnOutcome
-from tui.model.events import ModelSelected, Notice, NoticeRaised, TurnFinished
+from tui.model.chat import BackendKind, ModelView, Severity
+from tui.model.events import ModelSelected, Notice, NoticeRaised
 from tui.model.settings import GemdeckSettings
-from tui.text import clip, sanitize, sanitize_line
+from tui.text import sanitize_line
 
 CLOSE_PATIENCE: Final = 2.0
 """Seconds that the last key gets to be stored at the end."""
@@ -86,7 +86,7 @@ class ModelChoice:
             own: What the user's ``.env`` sets.
         """
         self._settings, self._own = settings, own
-        if not self._has_looked and not self._options.demo:
+        if not self._has_looked and self._options.needs_model and not self._options.demo:
             self._has_looked = True
             try:
                 self._found = await self._find()
@@ -100,7 +100,7 @@ class ModelChoice:
         """
         await self.find(settings, own)
         is_chosen = self._choosing is not None or self._current is not None
-        if self._has_begun or is_chosen or self._options.demo:
+        if self._has_begun or is_chosen or self._options.demo or not self._options.needs_model:
             return
         self._has_begun = True
         self._choose(self._begin())
@@ -137,15 +137,6 @@ class ModelChoice:
             self._announce(DemoBackend(), needs_setup=False)
         else:
             self._answer(DemoBackend())
-
-    def return_unsent(self, text: str, conversation: ConversationId) -> None:
-        """Give a message back because no model is there to take it."""
-        words = f"Not sent, because there is no model: {clip(sanitize_line(text), 200)}"
-        self._publish(NoticeRaised(Notice(Severity.WARNING, words, "Choose a model first.")))
-        failed = TurnFinished(
-            NO_TURN, TurnOutcome.FAILED, sanitize(text), conversation=conversation
-        )
-        self._publish(failed)
 
     async def _use_key(self, key: str) -> None:
         store = KeyStore()

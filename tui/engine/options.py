@@ -24,6 +24,8 @@ class EngineOptions:
         attended: Whether somebody sits before a screen and can be asked.
         allowed_tools: ``server.tool`` or ``server`` patterns of tools that run unasked.
         allows_all: Whether all tools run unasked that no rule denies.
+        needs_model: Whether a model is to answer.
+        only_servers: The names of the servers that count; None for all.
     """
 
     folder: Path
@@ -36,3 +38,5 @@ class EngineOptions:
     attended: bool = False
     allowed_tools: tuple[str, ...] = ()
     allows_all: bool = False
+    needs_model: bool = True
+    only_servers: frozenset[str] | None = None

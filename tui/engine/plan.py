@@ -5,14 +5,16 @@ without an engine.
 """
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final
 
 from tui.engine.consent.folder_trust import new_servers
 from tui.engine.consent.folder_trust.folder_gate import Trust
 from tui.engine.consent.folder_trust.new_servers import KnownServer, known_server
-from tui.engine.consent.folder_trust.start_folders import StartFolder
+from tui.engine.consent.folder_trust.start_folders import Start, StartFolder
+from tui.engine.consent.folder_trust.starts import outside
 from tui.engine.consent.folder_trust.trust_questions import (
     FolderQuestion,
     NewServersQuestion,
@@ -34,9 +36,15 @@ from tui.text import sanitize_line
 
 _STILL_DENIED: Final = "Prohibitions removed from your settings hold until a restart."
 _NEVER: Final = "You chose never to trust this folder, so its own settings were not read."
+_ASKS: Final = "counts only in a folder that you trust"
 
 FolderKey = tuple[object, ...]
 """What tells a folder from another one at the same place."""
+
+StartKey = tuple[object, ...]
+"""What tells a start from one of other code; its beginning is the key of the folder."""
+
+_NONE: Final[Mapping[StartKey | FolderKey, TrustAnswer]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +56,13 @@ class Answers:
         demo_servers: Whether they run because the user asked for them.
         accepted: The servers of the user's settings that may run; None before the first reading.
         put_off: New servers that the user was asked about and did not accept.
-        folders_put_off: Folders about which the user said not now, or never.
-        folders_allowed: Folders in which the user's servers may start.
+        starts: What the user said of servers that would run code of folders. Not now, also to a
+            folder, is an answer that changes nothing.
         declined: Hashes of contents of the opened folder that were answered about.
         withdrawals: How often trust in the opened folder was taken back. A reading that knows of
             fewer is older than the last one, so nothing of the folder's starts by it.
         review: The question about the folder that the user asked for, or None.
+        reviews_starts: Whether to ask about the user's servers in the opened folder, too.
         reviews_all: Whether to ask even if the answer was never.
         allow: The permissions that the user's settings gave at first.
         deny: What the user's settings denied at any time.
@@ -64,11 +73,11 @@ class Answers:
     demo_servers: bool = False
     accepted: frozenset[KnownServer] | None = None
     put_off: frozenset[KnownServer] = frozenset()
-    folders_put_off: frozenset[FolderKey] = frozenset()
-    folders_allowed: frozenset[FolderKey] = frozenset()
+    starts: Mapping[StartKey | FolderKey, TrustAnswer] = field(default_factory=lambda: _NONE)
     declined: frozenset[str] = frozenset()
     withdrawals: int = 0
     review: FolderQuestion | None = None
+    reviews_starts: bool = False
     reviews_all: bool = False
     allow: frozenset[tuple[str, str]] = frozenset()
     deny: tuple[ToolPattern, ...] = ()
@@ -99,34 +108,35 @@ class Answers:
     def answered(self, question: Question, answer: TrustAnswer) -> "Answers":
         """Take the user's answer to a question. What it says about a folder is kept elsewhere."""
         match question:
-            case FolderQuestion(content=content):
+            case FolderQuestion(content=content, start=start):
                 now = replace(self, declined=self.declined | {content}, review=None)
-                is_never = answer is TrustAnswer.NEVER
-                return now.withdrawn(content, question.folder) if is_never else now
+                if answer is TrustAnswer.NEVER:
+                    now = now.withdrawn(content, question.folder)
+                return now.answered(start, question.of_starts(answer)) if start else now
             case NewServersQuestion(servers):
                 known = frozenset(map(known_server, servers))
-                if answer.allows:
+                if answer.trusts:
                     return replace(self, accepted=(self.accepted or frozenset()) | known)
                 return replace(self, put_off=self.put_off | known)
-            case StartQuestion(folder=folder):
-                if answer.allows:
-                    return replace(self, folders_allowed=self.folders_allowed | {folder.key})
-                return replace(self, folders_put_off=self.folders_put_off | {folder.key})
+            case StartQuestion(starts=starts):
+                said = {**self.starts, **dict.fromkeys((one.key for one in starts), answer)}
+                reviews = self.reviews_starts and not question.folder.is_opened
+                return replace(self, starts=said, reviews_starts=reviews)
 
-    def withdrawn(self, content: str, *folders: FolderKey) -> "Answers":
-        """Take back trust in the opened folder, which brings this content.
+    def withdrawn(self, content: str, folder: FolderKey = ()) -> "Answers":
+        """Take back trust in the opened folder.
 
         Args:
-            content: The hash of that.
-            folders: The folders in which servers start.
+            content: The hash of what it brings.
+            folder: Its key.
         """
+        elsewhere = {key: said for key, said in self.starts.items() if key[:-1] != folder}
         return replace(
             self,
             withdrawals=self.withdrawals + 1,
             declined=self.declined | {content},
             review=None,
-            folders_allowed=frozenset(),
-            folders_put_off=self.folders_put_off.union(folders),
+            starts={**elsewhere, folder: TrustAnswer.NOT_NOW},
         )
 
     def kept(self, contents: frozenset[str]) -> "Answers":
@@ -138,10 +148,11 @@ class Answers:
         return replace(
             self,
             review=question,
+            reviews_starts=True,
             reviews_all=True,
             declined=self.declined - content,
             put_off=frozenset(),
-            folders_put_off=frozenset(),
+            starts={key: said for key, said in self.starts.items() if said.allows},
         )
 
 
@@ -155,6 +166,7 @@ class Plan:
         questions: What to ask the user now.
         notices: What the user should know; each is told once for as long as it stands.
         trust: What the user says of the opened folder.
+        asks: Why tools are asked about although their server has ``trust: true``, or "".
     """
 
     definitions: tuple[ServerDefinition, ...]
@@ -162,6 +174,7 @@ class Plan:
     questions: tuple[Question, ...]
     notices: tuple[Notice, ...]
     trust: FolderTrust
+    asks: str = ""
 
 
 def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
@@ -172,6 +185,7 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
         trust: What the user's earlier answers say.
         answers: What was decided in this run, `reading` of these sources included.
     """
+    trust = _up_to_date(trust, answers)
     servers = tuple(_admitted(_narrowed(one, answers), trust, answers) for one in sources.servers)
     definitions = (*servers, *(_bundled(servers) if answers.demo or answers.demo_servers else ()))
     verdict = sources.project
@@ -179,12 +193,38 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
     folder = verdict.trust
     if is_withdrawn and folder is FolderTrust.TRUSTED:
         folder = FolderTrust.UNTRUSTED
-    starts = _waiting_to_start(sources, trust, answers)
+    starts = _start_questions(sources, trust, answers)
     questions = tuple(_questions(sources, trust, answers, starts)) if trust.attended else ()
+    rules, asks = _rules(sources, answers), "" if _has_yes(folder, trust) else _ASKS
     notices = [] if trust.attended else list(_withheld_here(verdict, starts))
+    trusting = ", ".join(one.id for one in servers if one.trust)
+    if asks and trusting and not trust.attended:
+        words = f"trust: true {asks}, so the tools of these servers are not allowed: {trusting}."
+        notices.append(Notice(Severity.WARNING, sanitize_line(words)))
     if set(answers.deny) - set(_own_denials(sources)):
         notices.append(Notice(Severity.INFO, _STILL_DENIED))
-    return Plan(definitions, _rules(sources, answers), questions, tuple(notices), folder)
+    return Plan(definitions, rules, questions, tuple(notices), folder, asks)
+
+
+def _up_to_date(trust: Trust, answers: Answers) -> Trust:
+    """Let the answers of this run be the last word on what servers would run of folders."""
+
+    def judged(start: Start) -> Start:
+        is_outdated = start.folder.is_opened and trust.withdrawals < answers.withdrawals
+        said, now = None if is_outdated else start.said, answers.starts.get(start.key)
+        said = now if now not in {None, TrustAnswer.NOT_NOW} else said
+        is_allowed = said is not None and said.allows
+        return replace(start, said=said, before=None if is_allowed else start.before)
+
+    starts = {server: tuple(map(judged, found)) for server, found in trust.starts.items()}
+    return replace(trust, starts=starts)
+
+
+def _has_yes(folder: FolderTrust, trust: Trust) -> bool:
+    """Return whether the user said yes to the opened folder, or it has nothing to say yes to."""
+    if folder not in {FolderTrust.TRUSTED, FolderTrust.NOTHING_TO_TRUST}:
+        return False
+    return all(start.is_allowed for start in trust.here)
 
 
 def _admitted(one: ServerDefinition, trust: Trust, answers: Answers) -> ServerDefinition:
@@ -198,28 +238,28 @@ def _admitted(one: ServerDefinition, trust: Trust, answers: Answers) -> ServerDe
         return one
     if new_servers.is_new(one, accepted):
         return new_servers.hold(one, accepted, trust.refused, trust.salt)
-    folder = _held_by(one, trust, answers)
-    if folder is None:
-        return one
-    if folder.identity is None:
-        return _untrusted(one, f"Its working folder cannot be examined: {folder.shown}.")
-    return _untrusted(one, f"Would run code from {folder.shown}, where it may not start yet.")
+    starts = trust.starts.get(one.id, ())
+    held = next((start for start in starts if not start.is_allowed), None)
+    if held is not None:
+        return _untrusted(one, _why_held(held))
+    leaves = any(start.said is TrustAnswer.START_OUTSIDE for start in starts)
+    return outside(one, trust.outside) if leaves and trust.outside is not None else one
 
 
-def _held_by(one: ServerDefinition, trust: Trust, answers: Answers) -> StartFolder | None:
-    """Give the first folder whose code a server would run and may not."""
-    folders = trust.starts.get(one.id, ())
-    return next((place for place in folders if not _may_start(place, trust, answers)), None)
+def _why_held(start: Start) -> str:
+    shown = start.folder.shown
+    if start.folder.identity is None:
+        return f"Its working folder cannot be examined: {shown}."
+    if start.folder.never:
+        return f"You chose never to run code from {shown}."
+    if start.has_changed:
+        return f"What it would run from {shown} has changed since you allowed it."
+    return f"Would run code from {shown}, where it may not start yet."
 
 
 def _narrowed(one: ServerDefinition, answers: Answers) -> ServerDefinition:
     """Let a server inherit no more than when gemdeck started, whatever was written since."""
     return replace(one, inheritance=one.inheritance.narrowed(answers.inheritance))
-
-
-def _may_start(folder: StartFolder, trust: Trust, answers: Answers) -> bool:
-    is_outdated = folder.is_opened and trust.withdrawals < answers.withdrawals
-    return (folder.allowed and not is_outdated) or folder.key in answers.folders_allowed
 
 
 def _untrusted(one: ServerDefinition, reason: str) -> ServerDefinition:
@@ -234,16 +274,26 @@ def _bundled(servers: Sequence[ServerDefinition]) -> Iterator[ServerDefinition]:
         yield replace(one, id=ServerId(f"demo-{one.id}")) if one.id in taken else one
 
 
-def _waiting_to_start(
+def _start_questions(
     sources: LoadedSettings, trust: Trust, answers: Answers
 ) -> list[StartQuestion]:
-    """Give the folders in which servers would start that are not held for another reason."""
-    waiting: dict[StartFolder, list[ServerDefinition]] = {}
+    """Ask about each folder whose code servers would run that wait for no other answer.
+
+    A server waits for one folder after the other. On review those count that need not wait, too.
+    """
+    asked: dict[StartFolder, list[tuple[ServerDefinition, Start]]] = {}
     for one in sources.servers:
-        folder = _held_by(one, trust, answers)
-        if folder is not None and not new_servers.is_new(one, answers.accepted or frozenset()):
-            waiting.setdefault(folder, []).append(one)
-    return [StartQuestion(tuple(servers), folder) for folder, servers in waiting.items()]
+        if new_servers.is_new(one, answers.accepted or frozenset()):
+            continue
+        starts = trust.starts.get(one.id, ())
+        held = [start for start in starts if not start.is_allowed][:1]
+        reviewed = [s for s in starts if s.folder.is_opened] if answers.reviews_starts else []
+        for start in dict.fromkeys((*held, *reviewed)):
+            asked.setdefault(start.folder, []).append((one, start))
+    return [
+        StartQuestion(tuple(one for one, _ in pairs), tuple(start for _, start in pairs))
+        for pairs in asked.values()
+    ]
 
 
 def _questions(
@@ -254,8 +304,11 @@ def _questions(
         verdict.trust is not FolderTrust.NEVER and verdict.hash != folder.content
     ):
         folder = None if verdict.hash in answers.declined else folder_question(verdict)
+    own = [start for start in starts if _is_due(start, answers)]
     if folder is not None:
-        yield folder
+        start = next((one for one in own if one.folder.key == folder.folder), None)
+        yield replace(folder, start=start)
+        own = [one for one in own if one is not start]
     accepted = answers.accepted or frozenset()
     new = tuple(one for one in sources.servers if new_servers.is_new(one, accepted))
     if not answers.put_off.issuperset(map(known_server, new)):
@@ -265,13 +318,18 @@ def _questions(
             tuple(key for one in new for key in new_servers.entry_keys(one, trust.salt)),
             frozenset(known.id for known in accepted),
         )
-    for start in starts:
-        if folder is not None and start.folder.key == folder.folder:
-            continue  # a yes to the folder's content says yes to this as well
-        if start.folder.identity is None or start.folder.key in answers.folders_put_off:
-            continue
-        if answers.reviews_all or not start.folder.never:
-            yield start
+    yield from own
+
+
+def _is_due(question: StartQuestion, answers: Answers) -> bool:
+    """Return whether to ask about a folder now."""
+    folder = question.folder
+    if folder.identity is None:
+        return False
+    if folder.is_opened and answers.reviews_starts:
+        return True
+    is_said = all({one.key, folder.key} & answers.starts.keys() for one in question.starts)
+    return not is_said and (answers.reviews_all or not folder.never)
 
 
 def folder_question(verdict: ProjectVerdict) -> FolderQuestion | None:
@@ -288,15 +346,18 @@ def _withheld_here(verdict: ProjectVerdict, starts: Sequence[StartQuestion]) -> 
         yield Notice(Severity.WARNING, _NEVER)
     elif question is not None:
         names = ", ".join(one.server for one in question.servers) or "its rules"
-        words = f"This folder is not trusted, so what it brings has no effect: {names}."
+        is_changed = verdict.trust is FolderTrust.CHANGED
+        state = "has changed since you trusted it" if is_changed else "is not trusted"
+        words = f"This folder {state}, so what it brings has no effect: {names}."
         advice = question.refusal or _trust_folder(str(verdict.folder[0]))
         yield Notice(Severity.WARNING, sanitize_line(words), advice)
     for start in starts:
-        names = ", ".join(one.id for one in start.servers)
-        words = f"Not started, because it would run code from {start.folder.shown}: {names}."
         place = start.folder.identity
-        advice = _trust_folder(str(place.path)) if place is not None else ""
-        yield Notice(Severity.WARNING, sanitize_line(words), advice)
+        is_open = place is not None and not start.folder.never
+        advice = _trust_folder(str(start.folder.key[0])) if is_open else ""
+        for one, held in zip(start.servers, start.starts, strict=True):
+            words = f"Not started: {one.id}. {_why_held(held)}"
+            yield Notice(Severity.WARNING, sanitize_line(words), advice)
 
 
 def _trust_folder(folder: str) -> str:

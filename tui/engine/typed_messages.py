@@ -1,141 +1,197 @@
-"""Sends what the user typed; prompts after ``/`` and resources after ``@`` come from servers."""
+"""Sends what the user typed; prompts and resources in them come from servers."""
 
-import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import Final
 
 from tui.engine.bus import Publish
-from tui.engine.chat.turn import Message
-from tui.engine.feature_commands import FeatureCommands
+from tui.engine.chat.message import Message, MessageContent, MessageError, give_back
+from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
+from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.tasks import TaskSet
 from tui.model.catalog import PromptView
-from tui.model.chat import NO_TURN, Severity, TurnOutcome
-from tui.model.events import Notice, NoticeRaised, TurnFinished
 from tui.model.servers import ServerId
 from tui.model.typed import (
+    OWN_COMMANDS,
+    TypedPrompt,
     command_name,
-    missing_arguments,
+    find_prompt,
+    find_resource,
     nearest,
     references,
-    typed_arguments,
+    typed_command,
+    usage,
 )
-from tui.text import clip, sanitize_line
+from tui.text import clip, for_model, sanitize, sanitize_line
 
 MAX_SHOWN: Final = 100
-"""Characters of an unknown command that a notice repeats."""
+"""Characters of a name or a description in a notice."""
+
+MAX_RESOURCES: Final = 20
+"""Most resources that one message brings along."""
+
+_Ask = Callable[[ServerId], None]
+_Resources = Sequence[tuple[ServerId, str]]
 
 
 class TypedMessages:
-    """Sends typed messages in their order.
+    """Sends messages; what they name is fetched once their turn has come.
 
     Args:
         servers: The servers.
-        features: Renders prompts and reads resources.
         send: Sends a message to the model.
-        publish: Takes notices, and messages that come back.
+        publish: Takes messages that come back to the user.
     """
 
     def __init__(
-        self,
-        servers: ServerManager,
-        features: FeatureCommands,
-        send: Callable[[Message], None],
-        publish: Publish,
+        self, servers: ServerManager, send: Callable[[Message], None], publish: Publish
     ) -> None:
         self._servers = servers
-        self._features = features
         self._deliver = send
         self._publish = publish
-        self._tasks = TaskSet("a message could not be sent")
-        self._last: asyncio.Task[None] | None = None
 
-    def send(self, text: str) -> None:
-        """Send a message after those sent before."""
-        if not self._tasks and not command_name(text) and not references(text):
-            self._say(text)
-        else:
-            self._last = self._tasks.start(self._try_to_send(text, self._last))
+    def send(self, text: str, data: str = "") -> None:
+        """Send what the user typed, or give it back if it names what is not there.
 
-    async def wait(self) -> None:
-        """Wait until all messages have been sent or come back."""
-        await self._tasks.wait()
+        While servers are starting, that is decided in its turn.
 
-    async def aclose(self) -> None:
-        await self._tasks.aclose()
-
-    async def _try_to_send(self, text: str, before: asyncio.Task[None] | None) -> None:
+        Args:
+            text: What was typed.
+            data: A text that goes along; names in it count for nothing.
+        """
+        if not _joined(data, text).strip():
+            return
         try:
-            await self._send(text, before)
-        except Exception as error:
-            self._return(text, f"The message failed unexpectedly ({type(error).__name__}).")
-            raise
+            is_plain = not self._servers.waiting_for() and self._named(text) is None
+        except MessageError as error:
+            give_back(self._publish, text, error)
+        else:
+            self._deliver(Message(_joined(data, text)) if is_plain else self._later(text, data))
 
-    async def _send(self, text: str, before: asyncio.Task[None] | None) -> None:
-        if before is not None:
-            await asyncio.wait({before})
-        if name := command_name(text):
-            await self._send_prompt(name, text)
-            return
-        wanted = [(ServerId(server), uri) for server, uri in references(text)]
-        if late := [server for server, _ in wanted if server in self._servers.waiting_for()]:
-            self._return(
-                text, f"{late[0]} is still starting.", "Send the message once it is ready."
-            )
-        elif not (found := [one for one in wanted if self._offers(*one)]):
-            self._say(text)
-        elif not await self._features.deliver_resources(found, text):
-            self._give_back(text)
+    def send_prompt(self, server: ServerId, prompt: str, values: Mapping[str, str]) -> None:
+        typed = TypedPrompt(server, PromptView(prompt), values)
+        text = typed_command(prompt, values)
+        self._deliver(Message(text, partial(self._render, typed, text, "")))
 
-    async def _send_prompt(self, name: str, text: str) -> None:
-        prompts = self._prompts()
-        if name not in prompts:
-            self._return(text, f"There is no command /{clip(name, MAX_SHOWN)}.", self._advice(name))
-            return
-        server, prompt = prompts[name]
-        values = typed_arguments(text, prompt.arguments)
-        if prompt.problem:
-            self._return(text, f"/{name} cannot be sent: {prompt.problem}.")
-        elif missing := missing_arguments(values, prompt.arguments):
-            example = " ".join(f'--{one}="…"' for one in missing)
-            self._return(text, f"/{name} needs {', '.join(missing)}.", f"Type /{name} {example}")
-        elif not await self._features.deliver_prompt(server, name, values):
-            self._give_back(text)
+    def send_resource(self, server: ServerId, uri: str, words: str) -> None:
+        """Send a text with a resource, and with those that it names."""
+        try:
+            named = self._named(words)
+            if isinstance(named, TypedPrompt):
+                raise MessageError(
+                    "A resource cannot go with a prompt.", "Send one, then the other."
+                )
+        except MessageError as error:
+            give_back(self._publish, words, error)
+        else:
+            wanted = list(dict.fromkeys([*(named or ()), (server, uri)]))
+            text = f"{words} @{server}:{uri}".strip()
+            self._deliver(Message(text, partial(self._read, wanted, words)))
+
+    def _later(self, text: str, data: str) -> Message:
+        """Return a message of which it is decided in its turn what it names."""
+
+        async def fetch(ask: _Ask) -> MessageContent:
+            named = self._named(text)
+            if named is None:
+                return MessageContent.of_text(_joined(data, text))
+            if not isinstance(named, TypedPrompt):
+                return await self._read(named, _joined(data, text), ask)
+            return await self._render(named, text, data, ask)
+
+        return Message(text, fetch)
+
+    def _named(self, text: str) -> TypedPrompt | _Resources | None:
+        """Return what a text names, or None if it is only a text.
+
+        Raises:
+            MessageError: If it names what is not there.
+        """
+        if (prompt := find_prompt(text, self._servers.catalogs.items())) is not None:
+            name = prompt.prompt.name
+            if prompt.prompt.problem:
+                raise MessageError(f"/{name} cannot be sent: {prompt.prompt.problem}.")
+            if prompt.asks_help:
+                words = prompt.prompt.description or f"This is a prompt of {prompt.server}."
+                raise MessageError(clip(words, MAX_SHOWN), f"Type {usage(prompt.prompt)}")
+            if missing := prompt.missing:
+                words = f"/{name} needs {', '.join(missing)}."
+                example = typed_command(name, dict.fromkeys(missing, "…"))
+                raise MessageError(words, f"Type {example}")
+            return prompt
+        name = command_name(text)
+        if name in OWN_COMMANDS:
+            raise MessageError(f"/{name} stands alone and works on the screen only.")
+        if name:
+            words = f"There is no command /{clip(name, MAX_SHOWN)}."
+            raise MessageError(words, self._advice(name))
+        typed = references(text, self._servers.catalogs)
+        if len(typed) > MAX_RESOURCES:
+            words = f"A message can bring {MAX_RESOURCES} resources along, not {len(typed)}."
+            raise MessageError(words, "Send several messages.")
+        found = list(dict.fromkeys((server, self._uri(server, uri)) for server, uri in typed))
+        return found or None
 
     def _advice(self, name: str) -> str:
         """Say what else a command could be."""
-        if like := nearest(name, self._prompts()):
+        catalogs = self._servers.catalogs.values()
+        prompts = (prompt.name for catalog in catalogs for prompt in catalog.prompts)
+        if like := nearest(name, chain(OWN_COMMANDS, prompts)):
             return f"Did you mean /{like}?"
         if late := ", ".join(self._servers.waiting_for()):
             return f"Prompts of {late} come once it is ready."
         return "F4 shows the prompts of your servers."
 
-    def _prompts(self) -> Mapping[str, tuple[ServerId, PromptView]]:
-        return {
-            prompt.name: (server, prompt)
-            for server, catalog in self._servers.catalogs.items()
-            for prompt in catalog.prompts
-        }
+    def _uri(self, server: ServerId, typed: str) -> str:
+        """Return the URI of a resource that a reference names."""
+        try:
+            self._servers.features(server)
+        except ServerCallError as error:
+            raise MessageError(str(error), "Send the message once it is ready.") from error
+        catalog = self._servers.catalogs[server]
+        if uri := find_resource(typed, catalog):
+            return uri
+        like = nearest(typed, (resource.uri for resource in catalog.resources))
+        raise MessageError(
+            f"{server} has no resource {clip(typed, MAX_SHOWN)}.",
+            f"Did you mean @{server}:{like}?" if like else "F5 shows its resources.",
+        )
 
-    def _offers(self, server: ServerId, uri: str) -> bool:
-        """Whether a server lists a resource, or has templates by which it may have it."""
-        catalog = self._servers.catalogs.get(server)
-        if catalog is None:
-            return False
-        return bool(catalog.templates) or any(r.uri == uri for r in catalog.resources)
+    async def _render(self, typed: TypedPrompt, text: str, data: str, ask: _Ask) -> MessageContent:
+        """Let a server render a prompt; what no argument takes goes after it."""
+        server, name = typed.server, typed.prompt.name
+        ask(server)
+        try:
+            own = self._servers.own_prompt_name(server, name)
+            features = self._servers.features(server)
+            rendered = await features.get_prompt(own, dict(typed.values))
+        except ServerCallError as error:
+            raise MessageError(f"/{name} of {server} was not sent: {error}") from error
+        more = _joined(typed.rest, data)
+        added = (TextPart(for_model(more)[0]),) if more else ()
+        shown = _joined(sanitize(text), rendered.shown, sanitize(more))
+        return MessageContent(shown, (*rendered.parts, *added), (server,), rendered.before)
 
-    def _say(self, text: str) -> None:
-        """Send a text to the model as it is."""
-        message = Message.of_text(text)
-        if message.shown.strip():
-            self._deliver(message)
+    async def _read(self, wanted: _Resources, text: str, ask: _Ask) -> MessageContent:
+        """Read resources; they go after the text."""
+        shown = [sanitize(text).strip()]
+        parts: list[TextPart | MediaPart | JsonObject] = []
+        if text.strip():
+            parts.append(TextPart(for_model(text.strip())[0]))
+        for server, uri in wanted:
+            ask(server)
+            try:
+                reading = await self._servers.features(server).read_resource(uri)
+            except ServerCallError as error:
+                raise MessageError(f"{uri} of {server} could not be read: {error}") from error
+            size = f"{len(reading.content.text):,} characters" if reading.content.text else ""
+            what = ", ".join(part for part in (size, *reading.content.blobs) if part) or "empty"
+            shown.append(f"[{sanitize_line(uri)} of {server}: {what}] {reading.remark}".strip())
+            parts += reading.parts
+        servers = tuple(dict.fromkeys(server for server, _ in wanted))
+        return MessageContent(_joined(*shown), tuple(parts), servers)
 
-    def _return(self, text: str, words: str, advice: str = "") -> None:
-        """Give a message back that was not sent, and say why."""
-        notice = Notice(Severity.ERROR, sanitize_line(words), sanitize_line(advice))
-        self._publish(NoticeRaised(notice))
-        self._give_back(text)
 
-    def _give_back(self, text: str) -> None:
-        """Let the text return to the message box."""
-        self._publish(TurnFinished(NO_TURN, TurnOutcome.FAILED, text))
+def _joined(*texts: str) -> str:
+    return "\n\n".join(text for text in texts if text)

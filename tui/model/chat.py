@@ -16,8 +16,6 @@ EntryId = NewType("EntryId", str)
 """Identifies a transcript entry within a conversation."""
 
 TurnId = NewType("TurnId", str)
-NO_TURN: Final = TurnId("")
-"""Stands for the turn that a message would have begun."""
 
 
 class Severity(StrEnum):
@@ -44,6 +42,7 @@ class TurnPhase(StrEnum):
     """The phase of a running turn. The value is its name on the screen."""
 
     SERVERS = "waiting for servers to start"
+    ASKING = "asking"
     WAITING = "waiting for the model"
     STREAMING = "answering"
     TOOLS = "running tools"
@@ -155,11 +154,15 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
-    """The running turn; its start is in seconds of `time.monotonic`."""
+    """The running turn; its start is in seconds of `time.monotonic`.
+
+    `server` is asked for a part of the user's message.
+    """
 
     id: TurnId
     phase: TurnPhase
     started_at: float
+    server: ServerId | None = None
 
 
 class TurnOutcome(StrEnum):

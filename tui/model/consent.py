@@ -21,9 +21,9 @@ class Choice(StrEnum):
     ONCE = "once"
     ALWAYS_TOOL = "always this tool"
     ALWAYS_SERVER = "always this server"
-    REST_OF_TURN = "all further calls of this turn"
+    REST_OF_TURN = "this and all further calls of this turn"
     DENY = "deny"
-    DENY_REST_OF_TURN = "deny all further calls of this turn"
+    DENY_REST_OF_TURN = "deny this and all further calls of this turn"
 
     @property
     def allows(self) -> bool:

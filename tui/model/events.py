@@ -140,10 +140,19 @@ class TurnStarted(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class TurnPhaseChanged(ConversationEvent):
-    """The phase of the running turn changed."""
+    """The phase of the running turn changed; `server` is asked for a part of the message."""
 
     turn: TurnId
     phase: TurnPhase
+    server: ServerId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageExpanded(ConversationEvent):
+    """Servers added to the user's message what it named; `text` is the whole of it."""
+
+    entry: EntryId
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +203,9 @@ class ToolCallChanged(ConversationEvent):
 class ToolCallDecided:
     """A call was allowed or denied, or the question about it was withdrawn.
 
-    Attributes:
-        call: Its entry.
-        server: The server that would run it.
-        fingerprint: The server's fingerprint.
-        tool: The tool's name.
-        definition: The hash of the tool's definition.
-        arguments: The arguments, as canonical JSON.
-        decision: ``allow``, ``deny`` or ``withdrawn``.
-        source: The reason, such as ``you: once`` or a settings file.
+    `fingerprint` is the server's, `definition` the hash of the tool's definition; `arguments` are
+    canonical JSON. `decision` is ``allow``, ``deny`` or ``withdrawn``, and `source` the reason,
+    such as ``you: once`` or a settings file.
     """
 
     call: EntryId
@@ -239,14 +242,18 @@ class ChatNoticeAdded(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished(ConversationEvent):
-    """The turn ended. `unsent` is the user's text that the model never answered.
-
-    `turn` is `NO_TURN` if none could begin.
-    """
+    """The turn ended. `unsent` is the user's text that the model never answered."""
 
     turn: TurnId
     outcome: TurnOutcome
     unsent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReturned(ConversationEvent):
+    """A message was not sent and returns to the user."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,12 +336,9 @@ class GrantsChanged:
 class ToolRuleChanged:
     """The user revoked a rule, or accepted or refused a changed tool.
 
-    Attributes:
-        server: The server's name as shown.
-        fingerprint: The server's fingerprint.
-        tool: The tool's name as shown; ``*`` for all tools of the server.
-        definition: The hash of the tool's definition, if any.
-        decision: ``revoke``, ``accept change`` or ``refuse change``.
+    `server` and `tool` are names as shown, ``*`` all tools of the server; `definition` is the hash
+    of the tool's definition, if any. `decision` is ``revoke``, ``accept change`` or
+    ``refuse change``.
     """
 
     server: str
@@ -355,6 +359,7 @@ ConversationEvents = (
     QueueChanged
     | TurnStarted
     | TurnPhaseChanged
+    | MessageExpanded
     | TextStreamed
     | ThoughtStreamed
     | EntryCompleted
@@ -364,6 +369,7 @@ ConversationEvents = (
     | UsageReported
     | ChatNoticeAdded
     | TurnFinished
+    | MessageReturned
     | ConversationCleared
 )
 

@@ -179,6 +179,7 @@ class ServerView:
         last_words: The last line that it wrote while it was starting.
         environment: The names of the variables that it gets, for stdio.
         withheld: The names of the user's variables that it does not get.
+        starts_outside: Whether it starts in an empty folder of gemdeck's.
     """
 
     id: ServerId
@@ -197,6 +198,7 @@ class ServerView:
     last_words: str = ""
     environment: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
+    starts_outside: bool = False
 
     @property
     def is_troubled(self) -> bool:

@@ -169,7 +169,7 @@ class ServerSettings(_Section):
         False,
         description="Run this server's tools without asking. Has no effect in a project's file.",
     )
-    description: str = Field("", description="Your description, shown beside the server.")
+    description: str = Field("", description="Your description, shown in its details.")
     include_tools: Words | None = Field(
         None, description="Offer only these tools to the model. If not set, all are offered."
     )
@@ -324,6 +324,12 @@ class GemdeckSettings(_Section):
         max_length=MAX_PATTERNS,
         description="Names of your environment variables that no server inherits. The lists of "
         "all files apply.",
+    )
+    developed_servers: Words = Field(
+        (),
+        max_length=MAX_PATTERNS,
+        description="Names of servers of yours that you develop: a change of their code asks "
+        "nothing. Has no effect in a project's file.",
     )
     always_allow: tuple[ToolPattern, ...] = Field(
         (),

@@ -22,24 +22,33 @@ class FolderTrust(StrEnum):
 
 
 class TrustAnswer(StrEnum):
-    """The answers to "may this run?"."""
+    """The answers to "may this run?".
+
+    START_OUTSIDE: only the user's own servers run, and in an empty folder of gemdeck's.
+    """
 
     NOT_NOW = "not now"
     TRUST = "trust"
     TRUST_WITH_CHILDREN = "trust with all folders in it"
+    START_OUTSIDE = "start outside it"
     NEVER = "never"
 
     @property
-    def allows(self) -> bool:
+    def trusts(self) -> bool:
         return self in {TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN}
+
+    @property
+    def allows(self) -> bool:
+        return self.trusts or self is TrustAnswer.START_OUTSIDE
 
 
 class TrustSubject(StrEnum):
     """The subject of a trust question.
 
-    FOLDER: the settings of the opened folder. SETTINGS: servers that appeared or changed in the
-    user's own settings while gemdeck runs; another program may have written them.
-    STARTED_HERE: the user's servers that would run code from the folder they start in.
+    FOLDER: the settings of the opened folder, and the user's servers that would run its code.
+    SETTINGS: servers that appeared or changed in the user's own settings while gemdeck runs;
+    another program may have written them.
+    STARTED_HERE: only the user's servers that would run code from a folder.
     """
 
     FOLDER = "folder"
@@ -110,23 +119,27 @@ class TrustRequest:
         subject: Its subject.
         place: The folder or file, as shown.
         servers: Every server that it defines or that changed.
+        started: The user's servers that would run code from the folder.
         variables: The names of the variables in its ``.env``.
         rules: Its other effects, such as "denies the tools of git".
         difference: The diff since it was trusted; empty the first time.
         refusal: Why it cannot be trusted at all, or an empty string.
         may_include_children: Whether trust can include its subfolders.
+        may_start_outside: Whether the user's servers could start in an empty folder instead.
         standing: Its unchanged servers, which run whatever the answer.
     """
 
     id: RequestId
     subject: TrustSubject
     place: str
-    servers: tuple[Disclosure, ...]
+    servers: tuple[Disclosure, ...] = ()
+    started: tuple[Disclosure, ...] = ()
     variables: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     difference: tuple[DifferenceLine, ...] = ()
     refusal: str = ""
     may_include_children: bool = False
+    may_start_outside: bool = False
     standing: tuple[ServerId, ...] = ()
 
 

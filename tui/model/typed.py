@@ -2,68 +2,217 @@
 
 import difflib
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
-from tui.model.catalog import PromptArgument
+from tui.model.catalog import Catalog, PromptArgument, PromptView
+from tui.model.servers import ServerId
+from tui.model.uri_templates import UriTemplateError, parse_template
 
-_COMMAND = re.compile(r"/([A-Za-z0-9_.:-]+)")
-_REFERENCE = re.compile(r"(?:^|(?<=\s))@([^\s:]+):(\S+)")
-_PUNCTUATION = ".,;:!?)]}'\""
+MAX_COMPARED: Final = 2_000
+"""Names that `nearest` compares, and templates that `find_resource` does."""
+
+MAX_LIKE: Final = 200
+"""Longest name that `nearest` compares, in characters."""
+
+OWN_COMMANDS: Final[Mapping[str, str]] = {
+    "help": "all keys",
+    "clear": "a new conversation",
+    "new": "a new conversation",
+    "tools": "the tools of your servers",
+    "mcp": "your servers",
+    "quit": "leave gemdeck",
+}
+"""Commands of the screen, which no prompt can take the name of, and what they show or do."""
+
+_PUNCTUATION: Final = ".,;:!?'\""
+_BRACKETS: Final = {")": "(", "]": "[", "}": "{", ">": "<"}
+_ESCAPED: Final = re.compile(r'\\(["\\])')
+_WORD: Final = re.compile(
+    r"""
+    (?: --(?P<name>[^\s=]+)= )?
+    (?: "(?P<double> (?: \\. | [^"\\] )*+ )" (?!\S)
+      | '(?P<single> [^']*+ )' (?!\S)
+      | (?P<plain> \S+ )
+      | (?<==) )               # nothing after --name=
+    \s*
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedPrompt:
+    """A prompt with what was typed after its name.
+
+    Attributes:
+        server: The server that offers it.
+        prompt: The prompt.
+        values: Its arguments.
+        rest: What no argument takes; it goes along as text.
+        asks_help: Whether only ``help`` follows the name.
+    """
+
+    server: ServerId
+    prompt: PromptView
+    values: Mapping[str, str]
+    rest: str = ""
+    asks_help: bool = False
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The required arguments that have no value."""
+        required = (argument.name for argument in self.prompt.arguments if argument.required)
+        return tuple(name for name in required if not self.values.get(name))
+
+
+def find_prompt(text: str, catalogs: Iterable[tuple[ServerId, Catalog]]) -> TypedPrompt | None:
+    """Return the prompt that a message names after ``/``; of several names the longest counts."""
+    text = text.strip()
+    if not text.startswith("/") or _is_comment(text):
+        return None
+    named = [
+        (server, prompt)
+        for server, catalog in catalogs
+        for prompt in catalog.prompts
+        if text.startswith(prompt.name, 1)
+        and not text[1 + len(prompt.name) : 2 + len(prompt.name)].strip()
+    ]
+    if not named:
+        return None
+    server, prompt = max(named, key=lambda one: len(one[1].name))
+    after = text[1 + len(prompt.name) :].strip()
+    values, rest = _read_arguments(after, prompt.arguments)
+    return TypedPrompt(server, prompt, values, rest, after == "help")
 
 
 def command_name(text: str) -> str:
-    """Return the name after ``/`` in a message of one line, or an empty string.
+    """Return the name after ``/`` in a message's first word, or an empty string.
 
     ``//``, ``/*`` and paths such as ``/etc/hosts`` are no commands.
     """
-    words = text.split()
-    if not words or "\n" in text.strip():
-        return ""
-    match = _COMMAND.fullmatch(words[0])
-    return match[1] if match else ""
+    word = next(iter(text.split(maxsplit=1)), "")
+    is_command = word.startswith("/") and "/" not in word[1:] and not _is_comment(word)
+    return word[1:] if is_command else ""
+
+
+def typed_command(prompt: str, values: Mapping[str, str]) -> str:
+    """Return the message that sends a prompt with these arguments."""
+    return " ".join([f"/{prompt}", *(typed_argument(*value) for value in values.items())])
+
+
+def typed_argument(name: str, value: str) -> str:
+    """Return an argument as it is typed."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'--{name}="{escaped}"'
+
+
+def usage(prompt: PromptView) -> str:
+    """Return how a prompt is typed: ``/name --required [--optional]``."""
+    names = (f"--{a.name}" if a.required else f"[--{a.name}]" for a in prompt.arguments)
+    return " ".join([f"/{prompt.name}", *names])
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the known name that is most like one, or an empty string."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1)), "")
+    compared = [one for one in islice(known, MAX_COMPARED) if len(one) <= MAX_LIKE]
+    return next(iter(difflib.get_close_matches(name[:MAX_LIKE], compared, n=1)), "")
 
 
-def typed_arguments(text: str, arguments: Sequence[PromptArgument]) -> Mapping[str, str]:
-    """Read the arguments after a prompt's name: ``--name=value``, others in declared order.
+def references(text: str, catalogs: Mapping[ServerId, Catalog]) -> list[tuple[ServerId, str]]:
+    """Return each ``@server:uri`` of these servers, once, with the punctuation that follows it.
 
-    Quotes keep words together. Words left over belong to the last argument.
+    A URI ends at a blank, unless the server lists one with blanks.
     """
-    names = [argument.name for argument in arguments]
+    ids = "|".join(re.escape(server) for server in sorted(catalogs, key=len, reverse=True))
+    found: dict[tuple[ServerId, str], None] = {}
+    with_blanks: dict[ServerId, list[str]] = {}
+    for match in re.finditer(rf"(?<![^\s(\[{{<\"'])@({ids}):(\S+)", text) if ids else ():
+        server = ServerId(match[1])
+        if server not in with_blanks:
+            uris = (resource.uri for resource in catalogs[server].resources)
+            with_blanks[server] = [uri for uri in uris if " " in uri]
+        listed = (uri for uri in with_blanks[server] if text.startswith(uri, match.start(2)))
+        found[server, max(listed, key=len, default=match[2])] = None
+    return list(found)
+
+
+def find_resource(uri: str, catalog: Catalog) -> str:
+    """Return the URI of the resource that a reference names, or an empty string.
+
+    The reference may be followed by the punctuation of its sentence, and may leave out the scheme
+    of a listed resource, as in ``//path``.
+    """
+    trimmed = _without_punctuation(uri)
+    listed = [resource.uri for resource in catalog.resources]
+    for wanted in (uri, trimmed):
+        for one in listed:
+            if one == wanted or (wanted.startswith("//") and one.partition(":")[2] == wanted):
+                return one
+    return trimmed if _fits_template(trimmed, catalog) else ""
+
+
+def _is_comment(text: str) -> bool:
+    return text.startswith(("//", "/*"))
+
+
+def _read_arguments(
+    text: str, arguments: Sequence[PromptArgument]
+) -> tuple[Mapping[str, str], str]:
+    """Read ``--name=value``, and other words in declared order; return also what no argument takes.
+
+    Quotes around a word or value keep blanks together. Several words for the last argument are
+    its value as they were typed.
+    """
+    names = {argument.name for argument in arguments}
     values: dict[str, str] = {}
-    rest: list[str] = []
-    for word in _words(text)[1:]:
-        name, equals, value = word.removeprefix("--").partition("=")
-        if word.startswith("--") and equals and name in names:
-            values[name] = value
-        else:
-            rest.append(word)
-    free = [name for name in names if name not in values]
-    for index, name in enumerate(free[: len(rest)]):
-        is_last = index == len(free) - 1
-        values[name] = " ".join(rest[index:]) if is_last else rest[index]
-    return values
+
+    def take(word: re.Match[str]) -> str:
+        if word["name"] not in names:
+            return word[0]
+        values[word["name"]] = _unquoted(word)
+        return ""
+
+    rest = _WORD.sub(take, text).rstrip() if "--" in text else text
+    free = [argument.name for argument in arguments if argument.name not in values]
+    words = list(islice(_WORD.finditer(rest), len(free) + 1))
+    for name, word in zip(free, words, strict=False):
+        values[name] = word[0].rstrip() if word["name"] else _unquoted(word)
+    if free and len(words) > len(free):
+        values[free[-1]] = rest[words[-2].start() :]
+    return values, "" if free else rest
 
 
-def missing_arguments(
-    values: Mapping[str, str], arguments: Sequence[PromptArgument]
-) -> tuple[str, ...]:
-    """Return the required arguments that have no value."""
-    return tuple(a.name for a in arguments if a.required and not values.get(a.name))
+def _unquoted(word: re.Match[str]) -> str:
+    if word["double"] is not None:
+        return _ESCAPED.sub(r"\1", word["double"])
+    return word["single"] if word["single"] is not None else word["plain"] or ""
 
 
-def references(text: str) -> list[tuple[str, str]]:
-    """Return each ``@server:uri`` in a message, without the punctuation of its sentence."""
-    return [(server, uri.rstrip(_PUNCTUATION) or uri) for server, uri in _REFERENCE.findall(text)]
+def _without_punctuation(uri: str) -> str:
+    """Leave out what ends the sentence: a closing bracket only if it was opened before the URI."""
+    end = len(uri)
+    while end and (
+        uri[end - 1] in _PUNCTUATION
+        or (
+            (opening := _BRACKETS.get(uri[end - 1])) is not None
+            and uri.count(uri[end - 1], 0, end) > uri.count(opening, 0, end)
+        )
+    ):
+        end -= 1
+    return uri[:end]
 
 
-def _words(text: str) -> list[str]:
+def _fits_template(uri: str, catalog: Catalog) -> bool:
+    usable = (template.uri_template for template in catalog.templates if not template.problem)
+    possible = (one for one in usable if uri.startswith(one.partition("{")[0]))
+    return any(_fits(uri, template) for template in islice(possible, MAX_COMPARED))
+
+
+def _fits(uri: str, template: str) -> bool:
     try:
-        return shlex.split(text)
-    except ValueError:  # a quote is open, as in "don't"
-        return text.split()
+        return parse_template(template).matches(uri)
+    except UriTemplateError:
+        return False

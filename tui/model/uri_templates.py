@@ -4,7 +4,7 @@ All operators, prefixes and lists are supported. Time is linear in the lengths, 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
@@ -127,6 +127,14 @@ class UriTemplate:
             raise UriTemplateError(f"the URI would be longer than {MAX_URI:,} characters")
         return uri
 
+    def matches(self, uri: str) -> bool:
+        """Return whether some values may give a URI; only some operators allow a slash in them."""
+        uri = _encode(uri, allow_reserved=True)
+        ends: Set[int] = {0}
+        for part in self._parts:
+            ends = _ends(part, uri, ends)
+        return len(uri) in ends
+
 
 def parse_template(template: str) -> UriTemplate:
     """Parse a template.
@@ -194,6 +202,22 @@ def _items(operator: _Operator, spec: _Spec, value: str) -> Iterator[str]:
             yield f"{spec.name}={encoded}"
         else:
             yield f"{spec.name}{operator.if_empty}"
+
+
+def _ends(part: str | _Expression, uri: str, starts: Set[int]) -> Set[int]:
+    """Return where a part of a template may end in a URI, for each place where it may start."""
+    if isinstance(part, str):
+        return {start + len(part) for start in starts if uri.startswith(part, start)}
+    operator, first = part.operator, part.operator.first
+    may_have_slash = operator.allow_reserved or operator.named or first == "/"
+    inside = {start + len(first) for start in starts if uri.startswith(first, start)}
+    ends = {*starts, *inside}
+    is_inside = False
+    for position, character in enumerate(uri):
+        is_inside = (is_inside or position in inside) and (may_have_slash or character != "/")
+        if is_inside:
+            ends.add(position + 1)
+    return ends
 
 
 def _encode(text: str, *, allow_reserved: bool) -> str:

@@ -1,20 +1,15 @@
 """The user's commands. Each returns at once; results arrive as events."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from tui.model.chat import NO_TURN, Severity, TurnOutcome
 from tui.model.consent import GrantId, RequestId
 from tui.model.servers import ServerId
-from tui.text import clip, sanitize, sanitize_line
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.engine.engine import Engine
     from tui.model.events import Event
     from tui.model.requests import Answer
-
-MAX_EARLY_MESSAGES: Final = 20
-"""Messages kept until the engine has started."""
 
 
 class Commands:
@@ -24,7 +19,7 @@ class Commands:
     commands have nothing to apply to before `attach`.
 
     Args:
-        publish: Publishes a notice for a message that cannot be kept.
+        publish: Publishes messages that come back to the user.
     """
 
     def __init__(self, publish: "Callable[[Event], None]") -> None:
@@ -50,22 +45,15 @@ class Commands:
         """Send a message to the model; queued while a turn runs."""
         if self._engine is not None and self._is_ready:
             self._engine.send(text)
-        elif len(self._early_messages) < MAX_EARLY_MESSAGES:
-            self._early_messages.append(text)
         else:
-            kept = clip(sanitize_line(text), 200)
-            text = f"Not sent, because {MAX_EARLY_MESSAGES} messages are already waiting: {kept}"
-            from tui.model.events import Notice, NoticeRaised  # noqa: PLC0415 - rarely needed
-
-            self._publish(NoticeRaised(Notice(Severity.WARNING, text)))
+            self._early_messages.append(text)
 
     def cancel_turn(self) -> None:
         """Stop the running turn, down to the wire."""
         if self._early_messages:
-            from tui.model.events import TurnFinished  # noqa: PLC0415 - rarely needed
+            from tui.model.events import MessageReturned  # noqa: PLC0415 - rarely needed
 
-            unsent = sanitize("\n\n".join(self._early_messages))
-            self._publish(TurnFinished(NO_TURN, TurnOutcome.CANCELLED, unsent))
+            self._publish(MessageReturned("\n\n".join(self._early_messages)))
             self._early_messages.clear()
         self._do(lambda engine: engine.cancel_turn())
 
@@ -109,14 +97,14 @@ class Commands:
         self._do(lambda engine: engine.revoke_grant(grant))
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
-        self._do(lambda engine: engine.features.send_prompt(server, prompt, arguments))
+        self._do(lambda engine: engine.messages.send_prompt(server, prompt, arguments))
 
     def read_resource(self, server: ServerId, uri: str) -> None:
         """Read a resource for the user; it arrives as `ResourceRead`."""
         self._do(lambda engine: engine.features.read_resource(server, uri))
 
     def send_resource(self, server: ServerId, uri: str, text: str) -> None:
-        self._do(lambda engine: engine.features.send_resource(server, uri, text))
+        self._do(lambda engine: engine.messages.send_resource(server, uri, text))
 
     def subscribe_resource(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         self._do(lambda engine: engine.features.subscribe(server, uri, subscribed=subscribed))

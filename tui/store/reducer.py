@@ -7,7 +7,6 @@ from typing import Final
 
 from tui.model import events as e
 from tui.model.chat import (
-    NO_TURN,
     Entry,
     EntryId,
     ModelText,
@@ -17,12 +16,14 @@ from tui.model.chat import (
     ToolCallStatus,
     TurnPhase,
     TurnState,
+    UserMessage,
 )
 from tui.model.requests import PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
 from tui.store.state import (
     MAX_LOG_LINES,
     MAX_NOTICES,
+    MAX_UNSENT,
     AppState,
     ConversationState,
     Transcript,
@@ -188,6 +189,8 @@ def _reduce_conversation(
             return replace(conversation, queued=length)
         case e.UsageReported(usage):
             return replace(conversation, usage=conversation.usage.plus(usage))
+        case e.MessageReturned(text):
+            return _with_unsent(conversation, text)
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
             return _reduce_turn(conversation, event)
         case _:
@@ -207,28 +210,28 @@ def _reduce_turn(
                 turn=TurnState(turn, TurnPhase.WAITING, time),
                 usage=conversation.usage.cleared(),
                 transcript=replace(settled, live=(*settled.live, message)),
-                unsent=None,
             )
-        case e.TurnPhaseChanged(turn, phase):
+        case e.TurnPhaseChanged(turn, phase, server):
             if conversation.turn is None or conversation.turn.id != turn:
                 return conversation
-            return replace(conversation, turn=replace(conversation.turn, phase=phase))
-        case e.TurnFinished(turn, _, text):
-            if turn != NO_TURN and (conversation.turn is None or conversation.turn.id != turn):
-                return conversation
-            settled = _settled(transcript)
-            before = conversation.unsent
-            serial = before.serial + 1 if before else len(settled.settled + settled.live)
             return replace(
-                conversation,
-                turn=None,
-                transcript=settled,
-                unsent=Unsent(serial, text) if text else None,
+                conversation, turn=replace(conversation.turn, phase=phase, server=server)
             )
+        case e.TurnFinished(turn, _, text):
+            after = _with_unsent(conversation, text) if text else conversation
+            if conversation.turn is None or conversation.turn.id != turn:
+                return after
+            return replace(after, turn=None, transcript=_settled(transcript))
         case e.ConversationCleared():
             cleared = replace(transcript, settled=(), live=(), epoch=transcript.epoch + 1)
             usage = replace(conversation.usage.cleared(), context=0)
-            return replace(conversation, transcript=cleared, turn=None, unsent=None, usage=usage)
+            unsent = replace(conversation.unsent, texts=())
+            return replace(conversation, transcript=cleared, turn=None, unsent=unsent, usage=usage)
+
+
+def _with_unsent(conversation: ConversationState, text: str) -> ConversationState:
+    texts, count = conversation.unsent.texts, conversation.unsent.count
+    return replace(conversation, unsent=Unsent((*texts, text)[-MAX_UNSENT:], count + 1))
 
 
 def _settled(transcript: Transcript) -> Transcript:
@@ -252,7 +255,8 @@ def _completed(entry: Entry) -> Entry:
 
 def _reduce_entry(
     conversation: ConversationState,
-    event: e.TextStreamed
+    event: e.MessageExpanded
+    | e.TextStreamed
     | e.ThoughtStreamed
     | e.EntryCompleted
     | e.ToolCallRequested
@@ -261,6 +265,8 @@ def _reduce_entry(
     | e.ChatNoticeAdded,
 ) -> ConversationState:
     match event:
+        case e.MessageExpanded(entry_id, text):
+            return _with_entry(conversation, entry_id, lambda entry: _expanded(entry, text))
         case e.TextStreamed(entry_id, delta):
             return _streamed(conversation, ModelText(entry_id, delta))
         case e.ThoughtStreamed(entry_id, delta):
@@ -290,6 +296,10 @@ def _reduce_entry(
 def _appended(conversation: ConversationState, entry: Entry) -> ConversationState:
     live = (*conversation.transcript.live, entry)
     return replace(conversation, transcript=replace(conversation.transcript, live=live))
+
+
+def _expanded(entry: Entry, text: str) -> Entry:
+    return replace(entry, text=text) if isinstance(entry, UserMessage) else entry
 
 
 def _moved_on(entry: Entry, event: e.ToolCallChanged) -> Entry:

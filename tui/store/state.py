@@ -25,6 +25,9 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 MAX_LOG_LINES: Final = 1_000
 """Log lines kept per server."""
 
+MAX_UNSENT: Final = 100
+"""Messages kept that came back to the user; the oldest are dropped first."""
+
 MAX_NOTICES: Final = 100
 """Notices kept; the oldest are dropped first."""
 
@@ -47,10 +50,10 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """User text that a failed turn did not deliver; `serial` distinguishes equal texts."""
+    """Messages that came back to the user: the last ones, and the number of all so far."""
 
-    serial: int
-    text: str
+    texts: tuple[str, ...] = ()
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +65,14 @@ class ConversationState:
         turn: The running turn, or None.
         queued: Number of messages waiting for its end.
         usage: Tokens of all requests since the last turn began.
-        unsent: Text to return to the composer.
+        unsent: Messages to return to the composer.
     """
 
     transcript: Transcript = Transcript()
     turn: TurnState | None = None
     queued: int = 0
     usage: Usage = Usage()
-    unsent: Unsent | None = None
+    unsent: Unsent = Unsent()
 
 
 @dataclass(frozen=True, slots=True)

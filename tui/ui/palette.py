@@ -73,6 +73,12 @@ class DeckCommands(Provider):
         yield PaletteAction(
             "Model: choose, enter a key", "Gemini, Vertex AI or the demo", deck.action_model
         )
+        yield PaletteAction(
+            "Settings: edit", "Open your settings in your editor", app.action_edit_settings
+        )
+        yield PaletteAction(
+            "Settings: sample", "Show a sample of every key", app.action_sample_settings
+        )
         yield PaletteAction("Help: keys", "All keys, those that work here first", app.action_help)
         yield PaletteAction("Theme: choose", "Dark, light and more", app.action_change_theme)
         yield PaletteAction("Quit", "Leave gemdeck at once", app.action_quit)

@@ -1,12 +1,24 @@
 """Writing and sending: Enter, lines, history, pasting, completion, queueing, Esc."""
 
+from dataclasses import replace
+
+import pytest
 from textual import events
 
-from tests.ui.harness import ChatApp, until
+from tests.ui.harness import ChatApp, screen_lines, until
 from tui.model import events as e
-from tui.model.catalog import Catalog, PromptView, ResourceView
-from tui.model.chat import TurnId, TurnOutcome
-from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transport
+from tui.model.catalog import Catalog, PromptArgument, PromptView, ResourceView
+from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase
+from tui.model.servers import (
+    Origin,
+    ServerId,
+    ServerInfo,
+    ServerStatus,
+    ServerView,
+    Transport,
+)
+from tui.model.typed import OWN_COMMANDS, find_prompt
+from tui.ui.widgets.chat.completion import complete, value_query
 from tui.ui.widgets.chat.composer import MAX_MESSAGE
 from tui.ui.widgets.chat.history import HistoryStorage
 
@@ -188,6 +200,117 @@ async def test_an_undelivered_message_comes_back_into_an_empty_composer() -> Non
         app.start_turn("my words")
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.FAILED, "my words"))
         await until(pilot, lambda: app.chat.composer.text == "my words")
+
+
+async def test_messages_that_come_back_together_are_all_there_whatever_starts_meanwhile() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.store.dispatch(e.MessageReturned("/hlep"))
+        app.store.dispatch(e.MessageReturned("/hlep me"))
+        app.start_turn("next")
+        await until(pilot, lambda: app.chat.composer.text == "/hlep\n\n/hlep me")
+        await pilot.press("escape")
+        assert app.commands.calls == [("cancel_turn", ())]
+        app.store.dispatch(e.ConversationCleared())
+        app.chat.composer.clear()
+        app.store.dispatch(e.MessageReturned("/hlep"))
+        await until(pilot, lambda: app.chat.composer.text == "/hlep")
+
+
+async def test_a_server_that_is_asked_for_a_part_of_the_message_is_named() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.start_turn("/slow")
+        phase = e.TurnPhaseChanged(TurnId("t1"), TurnPhase.ASKING, ServerId("lib"))
+        app.store.dispatch(phase)
+        await until(pilot, lambda: "asking lib" in str(app.chat.working.render()))
+        app.store.dispatch(e.MessageExpanded(EntryId("t1-user"), "/slow\n\nwhat it says"))
+        await until(pilot, lambda: "what it says" in "\n".join(screen_lines(app)))
+        app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.WAITING))
+        await until(pilot, lambda: "asking" not in str(app.chat.working.render()))
+
+
+@pytest.mark.parametrize(
+    "name", ["all", "résumé", "a/b", "fix!", "code review", "x'y", "/x", "*x", "//"]
+)
+def test_every_prompt_that_is_completed_can_be_sent(name: str) -> None:
+    catalog = Catalog(prompts=(PromptView(name),))
+    view = replace(servers().servers[0], catalog=catalog)
+    offered = complete(f"/{name[0]}", (view,))
+    texts = [one.text for one in offered.completions] if offered else []
+    found = find_prompt(f"/{name} ", [(view.id, catalog)])
+    assert (f"/{name} " in texts) is (found is not None) is (name not in {"/x", "*x", "//"})
+
+
+def test_the_commands_of_the_screen_come_before_prompts() -> None:
+    catalog = Catalog(prompts=(PromptView("helper"), PromptView("another help")))
+    view = replace(servers().servers[0], catalog=catalog)
+
+    def texts(typed: str) -> list[str]:
+        offered = complete(typed, (view,))
+        return [one.text for one in offered.completions] if offered else []
+
+    assert texts("/")[: len(OWN_COMMANDS)] == [f"/{name} " for name in OWN_COMMANDS]
+    assert texts("/he") == ["/help ", "/helper ", "/another help "]
+    assert texts("/help") == []
+    assert texts("see /he") == []
+
+
+async def test_names_and_values_of_arguments_are_completed() -> None:
+    arguments = tuple(PromptArgument(name, True, f"The {name}.") for name in ("title", "mood"))
+    catalog = Catalog(prompts=(PromptView("poem", arguments=arguments),))
+    info = ServerInfo("notes", "1", "2025-06-18", completions=True)
+    view = replace(servers().servers[0], catalog=catalog, info=info)
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.store.dispatch(e.ServersConfigured((view,)))
+        await pilot.pause(0.05)
+        await pilot.press(*'/poem --title="x y" --')
+        await until(pilot, lambda: app.chat.popup.display)
+        assert app.chat.popup.option_count == 1
+        await pilot.press("tab")
+        await until(pilot, lambda: app.chat.composer.text == '/poem --title="x y" --mood=')
+        await pilot.press(*'"so')
+        asked = app.commands.calls
+        await until(pilot, lambda: asked and asked[-1][1][4] == "so")
+        name, (token, *rest) = asked[-1]
+        assert name == "complete_argument"
+        assert rest == ["notes", "poem", "mood", "so", {"title": "x y"}]
+        app.store.dispatch(e.ArgumentCompleted("of another", ("solemn",)))
+        app.store.dispatch(e.ArgumentCompleted(str(token), ("so", 'so "sad" now')))
+        await until(pilot, lambda: app.chat.popup.display)
+        assert app.chat.popup.option_count == 1
+        await pilot.press("tab")
+        text = '/poem --title="x y" --mood="so \\"sad\\" now" '
+        await until(pilot, lambda: app.chat.composer.text == text)
+        assert not app.chat.popup.display
+
+
+@pytest.mark.parametrize(
+    "text", ["/poem --other=x", "/nothing --title=x", "--title=x", "a --title=x"]
+)
+def test_what_is_no_argument_is_not_asked_for(text: str) -> None:
+    prompt = PromptView("poem", arguments=(PromptArgument("title", True),))
+    info = ServerInfo("notes", "1", "2025-06-18", completions=True)
+    view = replace(servers().servers[0], catalog=Catalog(prompts=(prompt,)), info=info)
+    assert value_query("/poem --title=x", (view,)) is not None
+    assert value_query(text, (view,)) is None
+    silent = replace(view, info=replace(info, completions=False))
+    assert value_query("/poem --title=x", (silent,)) is None
+
+
+async def test_undelivered_messages_wait_in_the_history_one_by_one() -> None:
+    app = ChatApp()
+    async with app.run_test(notifications=True) as pilot:
+        await pilot.press(*"new")
+        app.store.dispatch(e.MessageReturned("one"))
+        app.store.dispatch(e.MessageReturned("two"))
+        await until(pilot, lambda: len(app._notifications) == 1)
+        assert [toast.message for toast in app._notifications] == [
+            "2 messages were not sent. Press Up to get them back."
+        ]
+        await pilot.press("up", "up")
+        assert app.chat.composer.text == "one"
 
 
 async def test_an_undelivered_message_waits_in_the_history_while_another_is_written() -> None:

@@ -38,6 +38,17 @@ SEARCH = Disclosure(
     url="https://search.example/mcp",
     headers=("Authorization", "X-Team"),
 )
+NPX = Disclosure(
+    server=ServerId("files"),
+    source="~/.gemini/settings.json",
+    transport="stdio",
+    command="npx",
+    program="/usr/bin/npx",
+    args=("-y", "@scope/files@1.2.3"),
+    warnings=("runs code of the folder: npx looks into node_modules first",),
+    files=("node_modules/@scope/files/index.js",),
+    unwatched=("what npx downloads",),
+)
 DIFFERENCE = (
     DifferenceLine("-", "git: --repository /home/ada/shop"),
     DifferenceLine("+", "git: --repository /"),

@@ -87,7 +87,7 @@ async def test_allowing_the_rest_of_the_turn_needs_its_key_twice_and_soon() -> N
     async with confirming() as hands:
         await hands.arm()
         await hands.press("a")
-        assert hands.hint == "Press a again: allow all further calls of this turn"
+        assert hands.hint == "Press a again: allow this and all further calls of this turn"
         hands.clock.advance(REPEAT_SECONDS)
         await hands.press("a")
         assert hands.decisions == []

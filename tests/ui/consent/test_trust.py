@@ -8,7 +8,7 @@ from textual.widgets import Button
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.chat.samples import request as confirmation
-from tests.ui.consent.samples import DIFFERENCE, GIT, SEARCH, trust
+from tests.ui.consent.samples import DIFFERENCE, GIT, NPX, SEARCH, trust
 from tests.ui.hands import Disclosing, disclosing
 from tests.ui.harness import until
 from tui.model import events as e
@@ -60,6 +60,69 @@ async def test_all_that_would_run_is_listed_one_thing_a_line() -> None:
         assert "! warning  unpinned: uvx fetches the newest" in hands.everything
 
 
+async def test_the_users_servers_stand_under_a_heading_of_their_own() -> None:
+    async with disclosing(trust(started=(NPX,))) as hands:
+        rows = hands.everything.splitlines()
+        heading = rows.index("yours      your servers that would run code from here")
+        for row in (
+            "server     files",
+            "stands in  ~/.gemini/settings.json",
+            "        2  @scope/files@1.2.3",
+            "watched    node_modules/@scope/files/index.js",
+            "           not watched: what npx downloads",
+        ):
+            assert row in rows[heading:]
+        assert "rules      denies the tool push of git" in rows[:heading]
+        assert "1 server of your settings that would run code" in " ".join(hands.everything.split())
+
+
+@pytest.mark.parametrize(
+    ("started", "words"),
+    [
+        (NPX, "You allowed it as it is now."),
+        (replace(NPX, change="new"), "What changed does not run until you trust it;"),
+    ],
+)
+async def test_a_review_says_what_the_users_servers_may_already(
+    started: Disclosure, words: str
+) -> None:
+    request = trust(
+        subject=TrustSubject.STARTED_HERE,
+        servers=(),
+        started=(started,),
+        standing=(NPX.server,),
+        rules=(),
+        variables=(),
+    )
+    async with disclosing(request) as hands:
+        assert words in " ".join(hands.everything.split())
+
+
+async def test_o_starts_outside_where_that_can_be() -> None:
+    async with disclosing(trust(started=(NPX,), may_start_outside=True)) as hands:
+        await hands.arm()
+        await hands.press("o")
+        assert hands.calls == []
+        assert "Scroll to the end first" in hands.text
+        await hands.press("end", "o")
+        assert hands.calls == answered(TrustAnswer.START_OUTSIDE)
+    async with disclosing(trust(started=(NPX,))) as hands:
+        await read_to_the_end(hands)
+        await hands.press("o")
+        assert hands.calls == []
+        assert "utside" not in hands.text
+
+
+async def test_what_is_refused_can_be_left_outside() -> None:
+    refused = trust(refusal="Anybody may write.", started=(NPX,), may_start_outside=True)
+    async with disclosing(refused, LARGE) as hands:
+        await read_to_the_end(hands)
+        shown = {button.id for button in hands.modal.query(Button) if button.display}
+        assert shown == {"not-now", "outside", "never"}
+        await hands.press("o")
+        assert hands.calls == answered(TrustAnswer.START_OUTSIDE)
+
+
 async def test_a_program_that_is_not_there_is_named_so() -> None:
     async with disclosing(trust(servers=(replace(GIT, program="", args=()),))) as hands:
         assert "would run  nothing: program not found" in hands.everything
@@ -80,7 +143,11 @@ async def test_the_difference_is_in_sight_first(size: tuple[int, int]) -> None:
     [
         ({}, "Do you trust this folder?"),
         ({"subject": TrustSubject.STARTED_HERE}, "Do you trust the code in this folder?"),
-        ({"difference": DIFFERENCE}, "The settings of this folder changed"),
+        (
+            {"subject": TrustSubject.STARTED_HERE, "difference": DIFFERENCE},
+            "The code in this folder changed",
+        ),
+        ({"difference": DIFFERENCE}, "This folder changed since you trusted it"),
         ({"refusal": "anybody may write to it"}, "This folder cannot be trusted"),
         ({"subject": TrustSubject.SETTINGS}, "Servers in your settings changed"),
     ],
@@ -241,12 +308,19 @@ async def test_it_rings_where_nobody_looks() -> None:
 
 
 async def test_the_smallest_screen_shows_every_answer() -> None:
-    async with disclosing(trust(), (40, 10)) as hands:
-        for words in ("n Not now", "t Trust", "c With folders", "v Never"):
+    async with disclosing(trust(started=(NPX,), may_start_outside=True), (40, 10)) as hands:
+        for words in ("n Not now", "t Trust", "c With folders", "o Outside", "v Never"):
             assert words in hands.text
         await read_to_the_end(hands)
         await hands.press("t")
         assert hands.calls == answered(TrustAnswer.TRUST)
+
+
+@pytest.mark.parametrize("columns", [72, 80])
+async def test_all_answers_fit_beside_one_another(columns: int) -> None:
+    async with disclosing(trust(started=(NPX,), may_start_outside=True), (columns, 24)) as hands:
+        for words in ("n Not now", "t Trust", "c With folders", "o Start outside", "v Never"):
+            assert words in hands.text
 
 
 async def test_another_size_keeps_all_of_it_reachable() -> None:

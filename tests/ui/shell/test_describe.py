@@ -1,5 +1,7 @@
 """What the details say of what is withheld or left out."""
 
+from dataclasses import replace
+
 from tui.model.catalog import PromptView, ResourceTemplateView, ResourceView, ToolId, ToolView
 from tui.model.servers import Origin, ServerId, ServerInfo, ServerView, Transport
 from tui.ui.widgets.text.describe import (
@@ -27,6 +29,13 @@ def test_a_server_shows_its_instructions_as_they_were_sent() -> None:
     sent = describe_server(view, 0, "Ask first.\n… [10 more characters left out]").plain
     assert sent.endswith("sent to the model\nAsk first.\n… [10 more characters left out]")
     assert "not sent" not in sent
+
+
+def test_a_server_that_starts_elsewhere_says_so() -> None:
+    view = ServerView(SERVER, Origin.USER, Transport.STDIO, "s")
+    assert "gemdeck's" not in describe_server(view, 0).plain
+    shown = describe_server(replace(view, starts_outside=True), 0).plain
+    assert "an empty folder of gemdeck's" in shown
 
 
 def test_a_prompt_says_why_it_cannot_be_sent_and_what_is_left_out() -> None:

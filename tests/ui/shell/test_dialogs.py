@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from textual.command import CommandPalette
 from textual.widgets import Input, OptionList
 
@@ -16,6 +17,8 @@ from tui.ui.panes.servers import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.screens.details import ServerDetailsScreen
+from tui.ui.screens.dialog import ViewerScreen
+from tui.ui.screens.grants import GrantsScreen
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.main import MainScreen
 from tui.ui.screens.model_setup import ModelScreen
@@ -49,6 +52,30 @@ async def test_help_begins_with_the_keys_of_the_place() -> None:
         assert "Send the message" in here
         await deck.press("f1")
         assert deck.on_top(MainScreen)
+
+
+async def test_help_in_a_dialog_leaves_it_open() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f2", "g")
+        assert deck.on_top(GrantsScreen)
+        await deck.press("f1")
+        assert deck.on_top(HelpScreen)
+        assert "forget" in deck.text.lower()
+        await deck.press("f1")
+        assert deck.on_top(GrantsScreen)
+
+
+@pytest.mark.parametrize("size", [(120, 36), NARROW])
+async def test_the_choice_of_a_model_is_a_dialog_over_the_deck(size: tuple[int, int]) -> None:
+    async with running(decks.full_store(), size) as deck:
+        await deck.press("f9")
+        screen = deck.app.screen
+        assert isinstance(screen, ModelScreen)
+        region = screen.frame.region
+        left, right = region.x, size[0] - region.right
+        assert abs(left - right) <= 1
+        assert left > 0
+        assert screen.key_form.query_one(Input).region.height <= 1
 
 
 async def test_help_shows_every_action_when_scrolled() -> None:
@@ -122,6 +149,9 @@ async def test_the_palette_shows_panes_details_help_and_quits() -> None:
     async with running(decks.full_store()) as deck:
         await run_from_palette(deck, "go to: resources")
         assert deck.one(SidePane).active is PaneName.RESOURCES
+        await run_from_palette(deck, "settings: sample")
+        assert deck.on_top(ViewerScreen)
+        await deck.press("escape")
         await run_from_palette(deck, "weather: details")
         assert deck.on_top(ServerDetailsScreen)
         await deck.press("escape")
@@ -159,10 +189,11 @@ async def test_a_stored_key_can_be_forgotten_and_no_other_one() -> None:
     store.dispatch(ModelSelected(kept))
     async with running(store) as deck:
         await deck.press("f9")
-        await deck.until(lambda: "the system keyring" in deck.text)
+        await deck.until(lambda: "credentials from the system" in deck.text)
         await deck.press("end", "enter")
         assert deck.commands.calls == [("forget_key", ())]
         store.dispatch(ModelSelected(replace(kept, source="GEMINI_API_KEY", is_kept=False)))
+        await deck.until(lambda: deck.on_top(MainScreen))
         await deck.press("f9")
         await deck.until(lambda: "GEMINI_API_KEY" in deck.text)
         assert "Forget" not in deck.text

@@ -183,7 +183,7 @@ async def test_the_begin_of_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
             broken.setattr(Turn, "begin", bang)
             assert await run.say("hello") is TurnOutcome.FAILED
         assert "The turn failed unexpectedly (RuntimeError)." in [n.text for n in run.notices]
-        assert run.ends[-1].unsent == "hello"
+        assert run.store.state.conversation.unsent.texts == ("hello",)
         assert await run.say("again") is TurnOutcome.COMPLETED
 
 

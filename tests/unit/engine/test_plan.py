@@ -3,10 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+from tui.engine.consent.folder_trust.content import ServerContent
 from tui.engine.consent.folder_trust.folder_gate import NO_ID, Trust
 from tui.engine.consent.folder_trust.identity import FolderIdentity
 from tui.engine.consent.folder_trust.new_servers import entry_keys
-from tui.engine.consent.folder_trust.start_folders import StartFolder
+from tui.engine.consent.folder_trust.start_folders import Start, StartFolder
 from tui.engine.consent.folder_trust.trust_questions import (
     FolderQuestion,
     NewServersQuestion,
@@ -23,6 +24,19 @@ from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest, TrustSubject
 PLACE = FolderIdentity(Path("/clone"), 1, 2, 3)
 HERE = StartFolder(PLACE, "~/clone", is_opened=True)
 WAITS, YES, NEVER = ServerStatus.UNTRUSTED, TrustAnswer.TRUST, TrustAnswer.NEVER
+NOT_NOW, OUT = TrustAnswer.NOT_NOW, TrustAnswer.START_OUTSIDE
+NPX = ServerId("npx")
+
+
+def start(folder: StartFolder = HERE, content: str = "seen", **more: object) -> Start:
+    seen = ServerContent("npx", "file", "stdio", content)
+    return Start(folder, seen, seen, **more)  # type: ignore[arg-type]
+
+
+def starting(*starts: Start, **more: object) -> Trust:
+    """What the one server that runs code of folders would run."""
+    found = {NPX: starts or (start(),)}
+    return Trust(starts=found, folder=PLACE.key, outside=Path("/state/outside"), **more)  # type: ignore[arg-type]
 
 
 def server(name: str, origin: Origin = Origin.USER, **more: object) -> ServerDefinition:
@@ -81,7 +95,7 @@ def test_an_edit_that_allows_more_is_new_and_one_that_allows_less_is_not() -> No
         (replace(bounded, include_tools=frozenset({"a", "c"})), WAITS),
         (replace(bounded, exclude_tools=frozenset()), WAITS),
         (replace(bounded, trust=True), WAITS),
-        (replace(bounded, fingerprint="other"), WAITS),
+        (replace(bounded, command="other"), WAITS),
     ):
         found = sources(edit)
         now = plan(found, Trust(), answers.reading(found, Trust()))
@@ -123,28 +137,75 @@ def test_a_content_that_was_answered_about_is_asked_about_only_on_review() -> No
     assert len(plan(other, Trust(), said).questions) == 1
 
 
-def test_a_start_in_a_folder_waits_for_its_yes_after_the_one_about_its_content() -> None:
-    trust = Trust(starts={ServerId("npx"): (HERE,)})
+def test_a_start_in_a_folder_waits_for_its_yes() -> None:
+    trust = starting()
     found = sources(server("npx"), server("own"))
     answers = first(found, trust)
     now = plan(found, trust, answers)
     assert withheld(now) == {"npx": WAITS, "own": None}
     [question] = now.questions
     assert isinstance(question, StartQuestion)
-    both = sources(server("npx"), verdict=brought())
-    assert [type(one) for one in plan(both, trust, answers).questions] == [FolderQuestion]
     assert plan(found, trust, answers.answered(question, NEVER)).questions == ()
     yes = answers.answered(question, YES)
     assert withheld(plan(found, trust, yes)) == {"npx": None, "own": None}
     assert withheld(plan(found, trust, yes.withdrawn("", HERE.key))) == withheld(now)
-    elsewhere = replace(HERE, identity=replace(PLACE, inode=9))
-    swapped = Trust(starts={ServerId("npx"): (elsewhere,)})
-    assert withheld(plan(found, swapped, yes)) == withheld(now)
+    elsewhere = starting(start(replace(HERE, identity=replace(PLACE, inode=9))))
+    assert withheld(plan(found, elsewhere, yes)) == withheld(now)
+    changed = starting(start(content="other"))
+    assert withheld(plan(found, changed, yes)) == withheld(now)
+    assert len(plan(found, changed, yes).questions) == 1
+
+
+def test_a_folder_is_asked_about_once_for_what_it_brings_and_what_runs_from_it() -> None:
+    trust, both = starting(), sources(server("npx"), verdict=brought())
+    answers = first(both, trust)
+    [question] = plan(both, trust, answers).questions
+    assert isinstance(question, FolderQuestion)
+    assert question.start == StartQuestion((server("npx"),), (start(),))
+    for answer, status in ((YES, None), (OUT, None), (NOT_NOW, WAITS), (NEVER, WAITS)):
+        now = plan(both, trust, answers.answered(question, answer))
+        assert withheld(now) == {"npx": status}, answer
+        assert now.questions == (), answer
+        [one] = now.definitions
+        assert one.starts_outside is (answer is OUT)
+    refused = replace(question, request=replace(question.request, refusal="Anybody may write."))
+    assert withheld(plan(both, trust, answers.answered(refused, YES))) == {"npx": WAITS}
+    assert withheld(plan(both, trust, answers.answered(refused, OUT))) == {"npx": None}
+
+
+def test_outside_is_an_empty_folder_for_each_server() -> None:
+    found = sources(server("npx", args=("a",)), server("o/../ther"))
+    trust = starting(start(said=OUT))
+    trust = replace(trust, starts={**trust.starts, ServerId("o/../ther"): (start(said=OUT),)})
+    one, other = plan(found, trust, first(found, trust)).definitions
+    for definition in (one, other):
+        assert definition.cwd is not None
+        assert definition.cwd.parent == Path("/state/outside")
+        assert definition.env["PWD"] == str(definition.cwd)
+    assert one.cwd != other.cwd
+    assert one.args == ("a",)
+
+
+def test_a_review_asks_also_about_what_may_start() -> None:
+    found = sources(server("npx"))
+    for said in (YES, OUT):
+        trust = starting(start(said=said))
+        answers = first(found, trust)
+        assert plan(found, trust, answers).questions == ()
+        review = answers.reviewing(None)
+        [question] = plan(found, trust, review).questions
+        assert isinstance(question, StartQuestion)
+        reread = starting(start(said=said, before=start().seen))
+        assert plan(found, reread, review).questions == (question,), "asked as it was"
+        for answer in (NOT_NOW, NEVER):
+            after = plan(found, trust, review.answered(question, answer))
+            assert after.questions == ()
+            assert withheld(after) == {"npx": None if answer is NOT_NOW else WAITS}
 
 
 def test_a_yes_to_one_folder_is_none_to_another_one() -> None:
     there = replace(HERE, identity=replace(PLACE, inode=9), shown="~/there")
-    trust = Trust(starts={ServerId("npx"): (HERE, there)})
+    trust = starting(start(), start(there))
     found = sources(server("npx"))
     answers = first(found, trust)
     for folder in (HERE, there):
@@ -159,21 +220,54 @@ def test_a_yes_to_one_folder_is_none_to_another_one() -> None:
 
 def test_a_start_that_was_allowed_or_forbidden_before_is_not_asked_about() -> None:
     found = sources(server("npx"))
-    for folder, status in ((replace(HERE, allowed=True), None), (replace(HERE, never=True), WAITS)):
-        trust = Trust(starts={ServerId("npx"): (folder,)})
+    for made, status in ((start(said=YES), None), (start(replace(HERE, never=True)), WAITS)):
+        trust = starting(made)
         now = plan(found, trust, first(found, trust))
         assert withheld(now) == {"npx": status}
         assert now.questions == ()
 
 
 def test_without_a_user_notices_stand_in_for_questions() -> None:
-    trust = Trust(attended=False, starts={ServerId("npx"): (HERE,)})
-    found = sources(server("npx"), verdict=brought())
-    now = plan(found, trust, first(found, trust))
-    assert now.questions == ()
-    words = [f"{notice.text} {notice.advice}" for notice in now.notices]
-    assert ["not trusted" in words[0], "npx" in words[1]] == [True, True]
-    assert all("--trust-folder /clone" in one for one in words)
+    before = ServerContent("npx", "file", "stdio", "other")
+    changed = start(before=before)
+    for made, reason in ((start(), "may not start yet"), (changed, "has changed")):
+        trust = starting(made, attended=False)
+        found = sources(server("npx"), server("own", trust=True), verdict=brought())
+        now = plan(found, trust, first(found, trust))
+        assert now.questions == ()
+        words = [f"{notice.text} {notice.advice}" for notice in now.notices]
+        assert ["not trusted" in words[0], "npx" in words[1]] == [True, True]
+        assert reason in words[1]
+        assert all("--trust-folder /clone" in one for one in words[:2])
+        assert "not allowed: own." in words[2]
+        assert len(words) == 3
+
+
+def test_without_a_user_what_is_forbidden_gets_no_advice() -> None:
+    trust = starting(start(replace(HERE, never=True)), attended=False)
+    found = sources(server("npx"))
+    [notice] = plan(found, trust, first(found, trust)).notices
+    assert notice.text == "Not started: npx. You chose never to run code from ~/clone."
+    assert notice.advice == ""
+
+
+def test_a_server_is_trusted_only_where_the_folder_has_a_yes() -> None:
+    found = sources(server("npx"))
+    for trust, is_asked in (
+        (Trust(), False),
+        (starting(), True),
+        (starting(start(said=YES)), False),
+        (starting(start(said=OUT)), False),
+        (starting(start(replace(HERE, never=True))), True),
+        (starting(start(replace(HERE, is_opened=False))), False),
+    ):
+        verdict = ProjectVerdict(FolderTrust.NOTHING_TO_TRUST)
+        here = replace(found, project=verdict)
+        assert bool(plan(here, trust, first(here, trust)).asks) is is_asked, trust
+    for word in FolderTrust:
+        here = sources(server("own"), verdict=replace(brought(), trust=word, question=None))
+        is_yes = word in {FolderTrust.TRUSTED, FolderTrust.NOTHING_TO_TRUST}
+        assert bool(plan(here, Trust(), first(here)).asks) is not is_yes
 
 
 def test_permissions_that_came_later_do_not_count_and_prohibitions_that_went_do() -> None:

@@ -108,7 +108,7 @@ async def test_a_resource_and_a_message_reach_the_model_as_they_are(
     async with FakeGemini([[Say("read")]]) as fake:
         async with files("stdio", fake, monkeypatch, tmp_path) as running:
             server, uri = ServerId("files"), "text://persian"
-            running.engine.features.send_resource(server, uri, FILES["hindi"])
+            running.engine.messages.send_resource(server, uri, FILES["hindi"])
             await fake.wait_for_requests(1)
             await running.idle()
         words, _, content, _ = fake.requests[0].contents[0]["parts"]

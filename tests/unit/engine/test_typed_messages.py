@@ -1,9 +1,10 @@
-"""Prompts after ``/`` and resources after ``@`` in a message, from a real server to the model."""
+"""Prompts after ``/`` and resources after ``@`` in a message, from real servers to the model."""
 
 import json
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,94 +13,379 @@ import pytest
 
 from tests import servers
 from tests.fakes.gemini import KEY, FakeGemini
-from tests.fakes.gemini_script import Say
-from tests.support.waiting import PATIENCE
+from tests.fakes.gemini_script import Action, Say, Stall
+from tests.support.waiting import PATIENCE, eventually
+from tui.engine.chat.conversation import MAX_QUEUED
 from tui.engine.engine import Engine, EngineOptions
-from tui.model.events import Event, NoticeRaised, TurnFinished
+from tui.engine.typed_messages import MAX_RESOURCES
+from tui.model.chat import ChatNotice, TurnPhase, UserMessage
+from tui.model.events import Event, MessageReturned, NoticeRaised, TurnFinished
+from tui.model.servers import ServerId, ServerStatus
+from tui.store.selectors import entries
+from tui.store.state import ConversationState
+from tui.store.store import Store
 
-SAMPLE = Path(servers.__file__).with_name("sample.py")
+LIBRARY = Path(servers.__file__).with_name("library.py")
+OFFER: dict[str, Any] = {
+    "prompts": {
+        "greet": ["name!", "mood"],
+        "review": [],
+        "code review": ["what!"],
+        "fix!": [],
+        "io.github.x/y": [],
+        "slow": [],
+        "clear": [],
+    },
+    "resources": ["memo://today", "memo://monday", "page://Foo_(bar)", "memo://slow"],
+    "templates": ["memo://{day}/{hour}"],
+    "silent": ["slow", "memo://slow"],
+}
+LIB = ServerId("lib")
+
+
+@dataclass
+class Deck:
+    """An engine with the server, what was sent to the model, and what happened."""
+
+    folder: Path
+    fake: FakeGemini
+    store: Store = field(default_factory=Store)
+    events: list[Event] = field(default_factory=list)
+    wait: float = PATIENCE
+
+    def __post_init__(self) -> None:
+        work = self.folder / "work"
+        work.mkdir()
+        options = EngineOptions(
+            work, follow_settings=False, server_patience=self.wait, demo_without_key=False
+        )
+        self.engine = Engine(options, self._take)
+
+    def _take(self, event: Event) -> None:
+        self.events.append(event)
+        self.store.dispatch(event)
+
+    async def say(self, text: str) -> None:
+        self.engine.send(text)
+        await self.idle()
+
+    async def idle(self) -> None:
+        with anyio.fail_after(PATIENCE):
+            await self.engine.wait_idle()
+
+    async def asking(self) -> None:
+        """Wait until the server is asked for a part of the message."""
+        await eventually(lambda: self.turn is not None and self.turn.phase is TurnPhase.ASKING)
+
+    @property
+    def chat(self) -> ConversationState:
+        return self.store.state.conversation
+
+    @property
+    def turn(self) -> Any:  # noqa: ANN401 - the running turn, or None
+        return self.chat.turn
+
+    @property
+    def sent(self) -> list[str]:
+        """The texts of the last content that the model got."""
+        parts: Sequence[dict[str, Any]] = self.fake.requests[-1].contents[-1]["parts"]
+        return [part["text"] for part in parts]
+
+    @property
+    def returned(self) -> list[str]:
+        """The messages that came back without a turn."""
+        return [event.text for event in self.events if isinstance(event, MessageReturned)]
+
+    @property
+    def unsent(self) -> str:
+        """What the last turn gave back."""
+        return [event.unsent for event in self.events if isinstance(event, TurnFinished)][-1]
+
+    @property
+    def notice(self) -> str:
+        last = [event.notice for event in self.events if isinstance(event, NoticeRaised)][-1]
+        return f"{last.text} {last.advice}".strip()
+
+    @property
+    def error(self) -> str:
+        """The last notice in the conversation."""
+        last = [one for one in entries(self.store.state) if isinstance(one, ChatNotice)][-1]
+        return f"{last.text} {last.advice}".strip()
+
+    @property
+    def shown(self) -> list[str]:
+        return [one.text for one in entries(self.store.state) if isinstance(one, UserMessage)]
+
+    @property
+    def record(self) -> Path:
+        return self.folder / "record"
+
+    def asked(self) -> list[dict[str, Any]]:
+        """What the server was asked for."""
+        lines = [json.loads(line) for line in self.record.read_text().splitlines()]
+        return [m["params"] for m in lines if m["method"] in {"prompts/get", "resources/read"}]
 
 
 @asynccontextmanager
 async def deck(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[Engine, FakeGemini, list[Event]]]:
-    entry = {"command": sys.executable, "args": [str(SAMPLE)]}
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    steps: Sequence[tuple[Action, ...]] = ((Say("one"),), (Say("two"),)),
+    *,
+    ready: bool = True,
+    wait: float = PATIENCE,
+    **more: Any,  # noqa: ANN401 - what else the server does
+) -> AsyncIterator[Deck]:
+    says = home / "library.json"
+    says.write_text(json.dumps({**OFFER, "record": str(home / "record"), **more}))
+    off = {"command": "/nonexistent", "disabled": True}
+    entry = {"command": sys.executable, "args": [str(LIBRARY), str(says)]}
     (home / ".gemini").mkdir()
-    (home / ".gemini" / "settings.json").write_text(json.dumps({"mcpServers": {"sample": entry}}))
-    events: list[Event] = []
-    async with FakeGemini([(Say("one"),), (Say("two"),)]) as fake:
+    settings = {"mcpServers": {"lib": entry, "off": off}}
+    (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
+    async with FakeGemini(steps) as fake:
         monkeypatch.setenv("GEMINI_API_KEY", KEY)
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
-        async with Engine(EngineOptions(home, follow_settings=False), events.append) as engine:
+        made = Deck(home, fake, wait=wait)
+        async with made.engine as engine:
             await engine.start()
-            await engine.wait_ready()
-            yield engine, fake, events
+            if ready:
+                await engine.wait_ready()
+            yield made
+        assert fake.violations == []
 
 
-async def say(engine: Engine, text: str) -> None:
-    engine.send(text)
-    with anyio.fail_after(PATIENCE):
-        await engine.wait_idle()
-
-
-def sent(fake: FakeGemini) -> list[str]:
-    """Give the texts of the last content that the model got."""
-    parts: Sequence[dict[str, Any]] = fake.requests[-1].contents[-1]["parts"]
-    return [part["text"] for part in parts]
-
-
-def returned(events: list[Event]) -> str:
-    """Give the message that came back to the user last."""
-    return [event.unsent for event in events if isinstance(event, TurnFinished)][-1]
-
-
-def notice(events: list[Event]) -> str:
-    last = [event.notice for event in events if isinstance(event, NoticeRaised)][-1]
-    return f"{last.text} {last.advice}"
-
-
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ('/greet "Ada Lovelace"', ['greet {"name": "Ada Lovelace"}']),
+        (r"/greet C:\temp\x don't ", [r'greet {"mood": "don' "'" r't", "name": "C:\\temp\\x"}']),
+        ("/greet Ada be\nkind", ['greet {"mood": "be\\nkind", "name": "Ada"}']),
+        ("/code review all", ['code review {"what": "all"}']),
+        ("/fix!", ["fix! {}"]),
+        ("/lib_clear", ["clear {}"]),
+        ("/io.github.x/y", ["io.github.x/y {}"]),
+        ("/review only\nthis file", ["review {}", "only\nthis file"]),
+        ("/etc/hosts is a file", ["/etc/hosts is a file"]),
+        ("/* a comment */", ["/* a comment */"]),
+    ],
+)
 async def test_a_prompt_is_rendered_with_its_typed_arguments(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, sent: list[str], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with deck(home, monkeypatch) as (engine, fake, _):
-        await say(engine, '/greet "Ada Lovelace"')
-        assert "Ada Lovelace" in " ".join(sent(fake))
-        assert not any("/greet" in text for text in sent(fake))
+    async with deck(home, monkeypatch) as at:
+        await at.say(text)
+        assert at.sent == sent
+        assert at.shown[0].startswith(text.strip())
 
 
 async def test_what_is_no_command_never_reaches_the_model(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with deck(home, monkeypatch) as (engine, fake, events):
-        await say(engine, "/gret Ada")
-        assert notice(events) == "There is no command /gret. Did you mean /greet?"
-        assert returned(events) == "/gret Ada"
-        await say(engine, "/greet")
-        assert notice(events).startswith("/greet needs name.")
-        assert returned(events) == "/greet"
-        assert fake.requests == []
-        await say(engine, "/etc/hosts is a file")
-        assert sent(fake) == ["/etc/hosts is a file"]
+    async with deck(home, monkeypatch) as at:
+        for text, words in (
+            ("/gret Ada\nand more", "There is no command /gret. Did you mean /greet?"),
+            ("/hlep", "There is no command /hlep. Did you mean /help?"),
+            ("/clear all", "/clear stands alone and works on the screen only."),
+            ("/greet help", "This is a prompt of lib. Type /greet --name [--mood]"),
+            ("/zzzzz! x", "There is no command /zzzzz!. F4 shows the prompts of your servers."),
+            ("/föö", "There is no command /föö. F4 shows the prompts of your servers."),
+            ("/greet", 'name="…"'),
+        ):
+            await at.say(text)
+            assert at.notice.endswith(words)
+            assert at.returned[-1] == text
+        assert at.fake.requests == []
+        assert at.turn is None
+        assert at.chat.unsent.count == 7
+
+
+async def test_a_message_that_comes_back_leaves_the_running_turn_alone(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with deck(home, monkeypatch, [(Say("so "), Stall()), (Say("two"),)]) as at:
+        at.engine.send("hello")
+        await at.fake.wait_for_stall()
+        running = at.turn
+        at.engine.send("/hlep")
+        assert at.returned == ["/hlep"]
+        assert at.turn is running
+        at.engine.cancel_turn()
+        with anyio.fail_after(PATIENCE):
+            await at.fake.wait_for_gone()
+        await at.idle()
+        assert at.turn is None
+
+
+@pytest.mark.parametrize("text", ["/slow", "read @lib:memo://slow"])
+async def test_a_server_that_does_not_answer_is_named_and_stopped_on_the_wire(
+    text: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with deck(home, monkeypatch) as at:
+        at.engine.send(text)
+        at.engine.send("behind")
+        at.engine.send("/review")
+        await at.asking()
+        assert at.turn.server == LIB
+        assert at.chat.queued == 2
+        await eventually(lambda: len(at.asked()) == 1)
+        at.engine.cancel_turn()
+        await at.idle()
+        assert at.unsent == f"{text}\n\nbehind\n\n/review"
+        assert (at.turn, at.chat.queued) == (None, 0)
+        await eventually(lambda: "notifications/cancelled" in at.record.read_text())
+        await at.say("again")
+        assert at.sent == ["again"]
+        assert at.shown == [text, "again"]
+        assert len(at.fake.requests) == 1
+
+
+async def test_a_new_conversation_drops_what_still_waits_for_a_server(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with deck(home, monkeypatch) as at:
+        at.engine.send("/slow")
+        at.engine.send("behind")
+        await at.asking()
+        at.engine.clear_conversation()
+        await at.idle()
+        await at.say("fresh")
+        assert at.shown == ["fresh"]
+        assert at.fake.requests[-1].contents == [{"role": "user", "parts": [{"text": "fresh"}]}]
+        assert at.chat.unsent.texts == ()
+
+
+async def test_a_stop_before_the_first_step_gives_all_back(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with deck(home, monkeypatch) as at:
+        at.engine.send("one")
+        at.engine.send("/review")
+        at.engine.cancel_turn()
+        assert at.returned == ["one", "/review"]
+        await at.idle()
+        assert at.fake.requests == []
+        assert at.chat.unsent.texts == ("one", "/review")
+
+
+async def test_messages_beyond_the_queue_come_back_whole(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "x" * 3_000
+    async with deck(home, monkeypatch) as at:
+        at.engine.send("/slow")
+        await at.asking()
+        for number in range(MAX_QUEUED):
+            at.engine.send(f"{number}")
+        at.engine.send(long)
+        assert at.returned == [long]
+        assert at.notice == f"Not sent, because {MAX_QUEUED} messages are already waiting."
 
 
 async def test_resources_go_along_with_the_words_that_name_them(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with deck(home, monkeypatch) as (engine, fake, _):
-        await say(engine, "compare @sample:memo://today and @sample:memo://monday.")
-        words, *contents = sent(fake)
-        assert words == "compare @sample:memo://today and @sample:memo://monday."
-        assert sum("memo://" in text for text in contents) >= 2
-        await say(engine, "ask @nobody:else")
-        assert sent(fake) == ["ask @nobody:else"]
+    text = "compare @lib:memo://today, @lib:memo://today (@lib:page://Foo_(bar)) @lib://monday."
+    async with deck(home, monkeypatch) as at:
+        await at.say(text)
+        assert at.sent[0] == text
+        uris = ["memo://today", "page://Foo_(bar)", "memo://monday"]
+        assert [f"content of {uri}" in at.sent for uri in uris] == [True] * 3
+        assert [one["uri"] for one in at.asked()] == uris
+        assert at.shown[0].startswith(f"{text}\n\n[memo://today of lib: 23 characters]")
+        await at.say("@lib:memo://may/5 me@lib:x @nobody:else @todo: this")
+        assert [one["uri"] for one in at.asked()][3:] == ["memo://may/5"]
 
 
-async def test_a_resource_that_cannot_be_read_gives_the_message_back(
+async def test_what_is_no_resource_gives_the_message_back(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with deck(home, monkeypatch) as (engine, fake, events):
-        await say(engine, "read @sample:none://there")
-        assert "could not be read" in notice(events)
-        assert returned(events) == "read @sample:none://there"
-        assert fake.requests == []
+    many = " ".join(f"@lib:memo://may/{number}" for number in range(MAX_RESOURCES + 1))
+    async with deck(home, monkeypatch) as at:
+        for text, words in (
+            ("@lib:memo://tody", "no resource memo://tody. Did you mean @lib:memo://today?"),
+            ("@lib:zzzz", "lib has no resource zzzz. F5 shows its resources."),
+            ("@off:x", "cannot be asked: it is disabled. Send the message once it is ready."),
+            (many, "A message can bring 20 resources along, not 21. Send several messages."),
+        ):
+            await at.say(text)
+            assert at.notice.endswith(words)
+            assert at.returned[-1] == text
+        assert at.fake.requests == []
+
+
+async def test_a_message_that_fails_on_its_way_comes_back_as_typed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"/greet Ada be\nkind \u202e {'x' * 60_000}"
+    async with deck(home, monkeypatch) as at:
+        await at.say(text)
+        assert "longer than 50000 characters" in at.error
+        assert at.unsent == text
+        at.engine.messages.send_prompt(LIB, "greet", {"name": 'a\n"b"\\', "mood": "x" * 60_000})
+        await at.idle()
+        assert at.unsent.startswith('/greet --name="a\n\\"b\\"\\\\" --mood="xxx')
+        at.engine.messages.send_resource(LIB, "memo://today", "What is it?")
+        await at.idle()
+        assert at.sent == ["What is it?", *at.sent[1:]]
+        assert "content of memo://today" in at.sent
+
+
+async def test_a_resource_goes_with_a_text_and_with_no_command(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with deck(home, monkeypatch) as at:
+        for words in ("/review", "/hlep", "@lib:memo://tody"):
+            at.engine.messages.send_resource(LIB, "memo://today", words)
+            assert at.returned[-1] == words
+        at.engine.messages.send_resource(LIB, "memo://today", "see @lib:memo://monday")
+        await at.idle()
+        assert at.sent[0] == "see @lib:memo://monday"
+        assert [one["uri"] for one in at.asked()] == ["memo://monday", "memo://today"]
+
+
+async def test_a_prompt_waits_for_its_server_to_start(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = home / "gate"
+    async with deck(home, monkeypatch, ready=False, gate=str(gate)) as at:
+        at.engine.send("/io.github.x/y")
+        at.engine.send("@lib:memo://today")
+        await eventually(lambda: at.turn is not None and at.turn.phase is TurnPhase.SERVERS)
+        gate.touch()
+        await at.idle()
+        first, second = at.fake.requests
+        assert first.contents[-1]["parts"] == [{"text": "io.github.x/y {}"}]
+        assert "content of memo://today" in str(second.contents[-1])
+
+
+async def test_a_prompt_of_a_server_that_is_not_waited_for_comes_back(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never = str(home / "never")
+    async with deck(home, monkeypatch, ready=False, wait=0, gate=never) as at:
+        await at.say("/review it")
+        assert at.error == "There is no command /review. Prompts of lib come once it is ready."
+        assert at.unsent == "/review it"
+        assert at.store.state.servers[0].status is ServerStatus.STARTING
+        assert at.fake.requests == []
+
+
+async def test_names_in_data_count_for_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = "/hlep @lib:memo://today"
+    async with deck(home, monkeypatch, [(Say(f"{n}"),) for n in range(4)]) as at:
+        for text, sent in (
+            ("/review this", ["review {}", f"this\n\n{data}"]),
+            ("what is it?", [f"{data}\n\nwhat is it?"]),
+            ("", [data]),
+        ):
+            at.engine.send(text, data=data)
+            await at.idle()
+            assert at.sent == sent
+        at.engine.send("see @lib:memo://monday", data=data)
+        await at.idle()
+        assert at.sent[0] == f"{data}\n\nsee @lib:memo://monday"
+        assert [one.get("uri", "") for one in at.asked()] == ["", "memo://monday"]
+        at.engine.send("  ")
+        await at.idle()
+        assert len(at.fake.requests) == 4

@@ -1,17 +1,51 @@
 """Commands and references in what the user types."""
 
-import pytest
+import time
 
-from tui.model.catalog import PromptArgument
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.model.catalog import (
+    Catalog,
+    PromptArgument,
+    PromptView,
+    ResourceTemplateView,
+    ResourceView,
+)
+from tui.model.servers import ServerId
 from tui.model.typed import (
+    TypedPrompt,
     command_name,
-    missing_arguments,
+    find_prompt,
+    find_resource,
     nearest,
     references,
-    typed_arguments,
+    typed_command,
 )
 
-POEM = (PromptArgument("title", True), PromptArgument("mood", False))
+NOTES = ServerId("notes")
+POEM = PromptView("poem", arguments=(PromptArgument("title", True), PromptArgument("mood", False)))
+
+
+def typed(text: str, *prompts: PromptView) -> TypedPrompt:
+    """Find the prompt that a text names."""
+    found = find_prompt(text, [(NOTES, Catalog(prompts=prompts or (POEM,)))])
+    assert found is not None, text
+    return found
+
+
+def named(text: str, *names: str) -> str | None:
+    catalog = Catalog(prompts=tuple(PromptView(name) for name in names))
+    found = find_prompt(text, [(NOTES, catalog)])
+    return found.prompt.name if found else None
+
+
+def library(*uris: str, templates: tuple[str, ...] = ()) -> Catalog:
+    return Catalog(
+        resources=tuple(ResourceView(uri, uri) for uri in uris),
+        templates=tuple(ResourceTemplateView(template, template) for template in templates),
+    )
 
 
 @pytest.mark.parametrize(
@@ -20,56 +54,162 @@ POEM = (PromptArgument("title", True), PromptArgument("mood", False))
         ("/poem", "poem"),
         ('  /poem --title="Gemini CLI"', "poem"),
         ("/srv.poem:2-b_c one", "srv.poem:2-b_c"),
+        ("/poem\nof two lines", "poem"),
+        ("/slow! x", "slow!"),
+        ("/foo, x", "foo,"),
+        ("/föö", "föö"),
+        ("/詩", "詩"),
+        ("/?", "?"),
         ("/etc/hosts is a file", ""),
+        ("/usr/ is a folder", ""),
         ("// a comment", ""),
+        ("//review", ""),
         ("/* a comment */", ""),
         ("/", ""),
+        ("/ poem", ""),
         ("", ""),
         ("see /poem", ""),
-        ("/poem\nof two lines", ""),
     ],
 )
-def test_a_command_is_one_line_whose_first_word_is_a_name(text: str, name: str) -> None:
+def test_a_command_is_a_first_word_with_one_slash_before_it(text: str, name: str) -> None:
     assert command_name(text) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("/résumé of mine", "résumé"),
+        ("/a/b", "a/b"),
+        ("/fix! it", "fix!"),
+        ("/io.github.x/y_review", "io.github.x/y_review"),
+        ("/code review this", "code review"),
+        ("/code reviews", "code"),
+        ("/code\nreview", "code"),
+        ("/coder", None),
+        ("/a/bc", None),
+        ("// a comment", None),
+        ("see /code", None),
+    ],
+)
+def test_a_prompt_is_found_by_its_whole_name_whatever_is_in_it(text: str, name: str | None) -> None:
+    names = ("résumé", "a/b", "fix!", "io.github.x/y_review", "code", "code review", "/ a")
+    assert named(text, *names) == name
 
 
 @pytest.mark.parametrize(
     ("text", "values"),
     [
         ("/poem", {}),
-        ('/poem --title="Gemini CLI" --mood=sad', {"title": "Gemini CLI", "mood": "sad"}),
+        (
+            '/poem --title="Gemini CLI" --mood="reverent"',
+            {"title": "Gemini CLI", "mood": "reverent"},
+        ),
+        ('/poem "Gemini CLI" reverent', {"title": "Gemini CLI", "mood": "reverent"}),
         ('/poem "Gemini CLI" very reverent', {"title": "Gemini CLI", "mood": "very reverent"}),
         ("/poem --mood=sad two words", {"mood": "sad", "title": "two words"}),
+        ("/poem two --mood=sad words", {"mood": "sad", "title": "two words"}),
         ("/poem --other=1", {"title": "--other=1"}),
+        ('/poem --other="a b"', {"title": '--other="a b"'}),
         ("/poem don't stop", {"title": "don't", "mood": "stop"}),
+        (r"/poem C:\temp\x", {"title": r"C:\temp\x"}),
+        (r'/poem "C:\temp\x y"', {"title": r"C:\temp\x y"}),
+        (r'/poem "a \"b\" \\ c"', {"title": r'a "b" \ c'}),
+        ("/poem 'a \"b\" c'", {"title": 'a "b" c'}),
+        ('/poem print("x y")', {"title": 'print("x', "mood": 'y")'}),
+        ('/poem "open quote', {"title": '"open', "mood": "quote"}),
+        ("/poem --title= --mood=''", {"title": "", "mood": ""}),
+        (
+            '/poem x say  "hello"\n  to all',
+            {"title": "x", "mood": 'say  "hello"\n  to all'},
+        ),
     ],
 )
-def test_arguments_are_named_or_in_declared_order(text: str, values: dict[str, str]) -> None:
-    assert typed_arguments(text, POEM) == values
+def test_arguments_are_named_or_in_declared_order_and_stay_as_typed(
+    text: str, values: dict[str, str]
+) -> None:
+    found = typed(text)
+    assert (found.values, found.rest) == (values, "")
 
 
-def test_words_for_a_prompt_without_arguments_are_left_out() -> None:
-    assert typed_arguments("/poem of mine", ()) == {}
+def test_words_that_no_argument_takes_are_kept() -> None:
+    assert typed("/poem of\n mine", PromptView("poem")).rest == "of\n mine"
+    found = typed("/poem --title=a --mood=b and more")
+    assert (found.values, found.rest) == ({"title": "a", "mood": "b"}, "and more")
 
 
 def test_only_what_is_required_can_be_missing() -> None:
-    assert missing_arguments({"mood": "sad"}, POEM) == ("title",)
-    assert missing_arguments({"title": "x"}, POEM) == ()
+    assert typed("/poem --mood=sad").missing == ("title",)
+    assert typed("/poem --title=").missing == ("title",)
+    assert typed("/poem x").missing == ()
+
+
+@given(st.dictionaries(st.sampled_from(["title", "mood"]), st.text()))
+def test_a_command_written_for_arguments_is_read_as_them(values: dict[str, str]) -> None:
+    found = typed(typed_command("poem", values))
+    assert (found.values, found.rest) == (values, "")
+
+
+@pytest.mark.parametrize("piece", ['"a ', "'a ", '"\\" ', "--a= ", '--title="', "x "])
+def test_a_long_text_after_a_prompt_is_read_in_linear_time(piece: str) -> None:
+    began = time.process_time()
+    typed("/poem " + piece * 100_000)
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("@files:memo://today", [("files", "memo://today")]),
-        ("read @a:x://1?b=2&c=(d), then @b:y.", [("a", "x://1?b=2&c=(d"), ("b", "y")]),
-        ("mail me@example.com: now", []),
-        ("@nobody", []),
+        ("@notes:memo://today", [("notes", "memo://today")]),
+        ("@notes:x://1?b=2&c=(d), @other:y.", [("notes", "x://1?b=2&c=(d),"), ("other", "y.")]),
+        ("(@notes:y) and @notes:y)", [("notes", "y)")]),
+        ("@my server:1:x", [("my server:1", "x")]),
+        ("open @notes:file:///my list.txt now", [("notes", "file:///my list.txt")]),
+        ("mail me@notes:now", []),
+        ("@nobody:else", []),
+        ("@notes", []),
+        ("@notes: that", []),
+    ],
+)  # fmt: skip
+def test_references_name_a_server_and_a_uri(text: str, found: list[tuple[str, str]]) -> None:
+    catalogs = {
+        NOTES: library("file:///my list.txt"),
+        ServerId("other"): Catalog(),
+        ServerId("my server:1"): Catalog(),
+    }
+    assert references(text, catalogs) == found
+
+
+def test_many_references_in_a_long_text_are_found_in_linear_time() -> None:
+    catalogs = {NOTES: library(*(f"file:///{number} x" for number in range(1_000)))}
+    began = time.process_time()
+    assert len(references("@notes:a @notes:b " * 5_000 + "x" * 4_000_000, catalogs)) == 2
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("typed_uri", "uri"),
+    [
+        ("memo://today", "memo://today"),
+        ("memo://today,", "memo://today"),
+        ("memo://what?", "memo://what?"),
+        ("page://Foo_(bar)", "page://Foo_(bar)"),
+        ("page://Foo_(bar)).", "page://Foo_(bar)"),
+        ("page://other)", "page://other"),
+        ("//today", "memo://today"),
+        ("//today.", "memo://today"),
+        ("memo://tomorrow", ""),
+        ("page://a/b", ""),
+        ("//nothing", ""),
     ],
 )
-def test_references_name_a_server_and_a_uri(text: str, found: list[tuple[str, str]]) -> None:
-    assert references(text) == found
+def test_a_resource_is_found_with_and_without_the_punctuation_after_it(
+    typed_uri: str, uri: str
+) -> None:
+    catalog = library("memo://today", "memo://what?", templates=("page://{name}", "{broken"))
+    assert find_resource(typed_uri, catalog) == uri
 
 
 def test_the_nearest_name_is_one_that_is_like_it() -> None:
     assert nearest("peom", ["poem", "other"]) == "poem"
     assert nearest("zzz", ["poem", "other"]) == ""
+    assert nearest("peom", ["x" * 5_000, "poem"]) == "poem"

@@ -116,6 +116,40 @@ def test_a_template_is_filled_in_as_the_standard_says(template: str) -> None:
     assert parse_template(template).expand(VALUES) == EXAMPLES[template]
 
 
+@pytest.mark.parametrize("template", EXAMPLES)
+def test_a_template_matches_what_it_was_filled_in_with(template: str) -> None:
+    assert parse_template(template).matches(EXAMPLES[template])
+
+
+@pytest.mark.parametrize(
+    ("template", "uri", "fits"),
+    [
+        ("memo://{day}", "memo://monday", True),
+        ("memo://{day}", "memo://", True),
+        ("memo://{day}", "memo://a/b", False),
+        ("memo://{+path}", "memo://a/b", True),
+        ("memo://x{/path*}", "memo://x/a/b", True),
+        ("memo://x{/path*}", "memo://xa/b", False),
+        ("memo://x{?q}", "memo://x", True),
+        ("memo://x{?q}", "memo://x?q=a/b", True),
+        ("memo://{a}-{b}.txt", "memo://1-2-3.txt", True),
+        ("memo://{a}-{b}.txt", "memo://1-2-3.md", False),
+        ("memo://ä/{a}", "memo://ä/ö", True),
+        ("memo://all", "memo://all", True),
+        ("memo://all", "memo://all2", False),
+    ],
+)
+def test_a_uri_fits_a_template_or_not(template: str, uri: str, *, fits: bool) -> None:
+    assert parse_template(template).matches(uri) is fits
+
+
+def test_matching_costs_no_more_than_the_lengths() -> None:
+    template = parse_template("".join(f"{{+v{n}}}-" for n in range(MAX_VARIABLES)) + "!")
+    began = time.process_time()
+    assert not template.matches("-" * 10_000)
+    assert time.process_time() - began < 5
+
+
 def test_variables_are_named_once_with_what_a_form_has_to_know() -> None:
     template = parse_template("x://{id}{/path*}{?q,id,tags*}{+rest:9}")
     assert template.variables == (

@@ -266,7 +266,7 @@ def test_a_finished_turn_settles_and_completes_its_entries() -> None:
         entry.id for entry in before.conversation.transcript.live
     ]
     assert ModelText(TEXT, "I will", complete=True) in state.conversation.transcript.settled
-    assert state.conversation.unsent is None
+    assert state.conversation.unsent == Unsent()
 
 
 def test_a_turn_that_follows_without_an_end_settles_the_one_before() -> None:
@@ -278,15 +278,32 @@ def test_a_turn_that_follows_without_an_end_settles_the_one_before() -> None:
     assert ModelText(TEXT, "I will", complete=True) in state.conversation.transcript.settled
 
 
-def test_text_that_never_arrived_is_kept_until_the_next_message() -> None:
+def test_text_that_never_arrived_is_kept_with_all_before_and_a_new_turn_drops_none() -> None:
     failed = after(populated_state(), e.TurnFinished(TURN, TurnOutcome.FAILED, "again please"))
-    assert failed.conversation.unsent is not None
-    assert failed.conversation.unsent.text == "again please"
+    assert failed.conversation.unsent == Unsent(("again please",), 1)
     started = after(failed, e.TurnStarted(TurnId("2"), UserMessage(EntryId("u"), "x"), 1.0))
-    assert started.conversation.unsent is None
+    assert started.conversation.unsent == failed.conversation.unsent
     again = after(started, e.TurnFinished(TurnId("2"), TurnOutcome.FAILED, "again please"))
-    assert isinstance(again.conversation.unsent, Unsent)
-    assert again.conversation.unsent != failed.conversation.unsent
+    assert again.conversation.unsent == Unsent(("again please", "again please"), 2)
+    assert after(again, e.ConversationCleared()).conversation.unsent == Unsent((), 2)
+
+
+def test_a_message_that_comes_back_leaves_the_running_turn_alone() -> None:
+    before = populated_state().conversation
+    returned = after(populated_state(), e.MessageReturned("/hlep")).conversation
+    assert (returned.turn, returned.transcript) == (before.turn, before.transcript)
+    assert returned.unsent == Unsent(("/hlep",), 1)
+    other = e.TurnFinished(TurnId("other"), TurnOutcome.FAILED, "late")
+    late = after(populated_state(), other).conversation
+    assert (late.turn, late.transcript) == (before.turn, before.transcript)
+    assert late.unsent.texts == ("late",)
+
+
+def test_what_servers_add_to_a_message_takes_its_place() -> None:
+    expanded = e.MessageExpanded(EntryId("user-1"), "/greet and more")
+    state = after(populated_state(), expanded)
+    assert entries(state)[0] == UserMessage(EntryId("user-1"), "/greet and more")
+    assert after(state, e.MessageExpanded(TEXT, "no message of the user")) == state
 
 
 def test_usage_adds_up_the_requests_of_a_turn() -> None:

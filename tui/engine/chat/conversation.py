@@ -7,16 +7,17 @@ from collections import deque
 from typing import Final
 
 from tui.engine.chat.backends.backend import ModelBackend
-from tui.engine.chat.turn import Message, Turn, TurnContext
-from tui.model.chat import NO_TURN, Severity, TurnOutcome
+from tui.engine.chat.message import Message, MessageError, give_back
+from tui.engine.chat.turn import Turn, TurnContext
+from tui.model.chat import Severity, TurnOutcome
 from tui.model.events import (
     ConversationCleared,
+    MessageReturned,
     Notice,
     NoticeRaised,
     QueueChanged,
     TurnFinished,
 )
-from tui.text import sanitize_line
 
 MAX_QUEUED: Final = 20
 """Most messages queued behind the running turn."""
@@ -70,7 +71,7 @@ class Conversation:
                     try:
                         await self._run_turn(message)
                     except Exception as error:  # noqa: BLE001 - the next message may go well
-                        self._say_broken(message, error)
+                        self._end_broken(message, error)
                     await self._take_over()
                 self._idle.set()
         finally:
@@ -80,18 +81,11 @@ class Conversation:
                 self._retired.append(self._next_backend)
             await self._close_retired()
 
-    def send(self, text: str) -> None:
+    def send(self, message: Message) -> None:
         """Send a message. While a turn runs, up to `MAX_QUEUED` messages wait."""
-        message = Message.of_text(text)
-        if message.shown.strip():
-            self.send_message(message)
-
-    def send_message(self, message: Message) -> None:
-        """Send a message whose content for the model differs from what is shown; see `send`."""
         if len(self._queue) >= MAX_QUEUED:
-            kept = sanitize_line(message.unsent, 200)
-            text = f"Not sent, because {MAX_QUEUED} messages are already waiting: {kept}"
-            self._publish(NoticeRaised(Notice(Severity.WARNING, text)))
+            words = f"Not sent, because {MAX_QUEUED} messages are already waiting."
+            give_back(self._publish, message.text, MessageError(words))
             return
         if self._turn_task is not None:
             text = "The message waits until the running turn ends."
@@ -107,13 +101,17 @@ class Conversation:
         Waiting messages are not sent; they return to the user together with the turn's unsent
         text, so that nothing is lost and nothing runs after a stop.
         """
-        if self._turn_task is None or self._turn is None or self._is_cancelled:
-            return
-        self._is_cancelled = True
-        self._turn.add_unsent([message.unsent for message in self._queue])
+        waiting = [message.text for message in self._queue]
         self._queue.clear()
         self._publish_queue()
-        self._turn_task.cancel()
+        if self._turn is None or self._turn.has_ended:
+            for text in waiting:
+                self._publish(MessageReturned(text))
+            return
+        self._turn.add_unsent(waiting)
+        if self._turn_task is not None and not self._is_cancelled:
+            self._is_cancelled = True
+            self._turn_task.cancel()
 
     def clear(self) -> None:
         """Start a new conversation; a running turn is cancelled first."""
@@ -151,13 +149,15 @@ class Conversation:
             if self._is_clear_due:
                 self._clear_now()
 
-    def _say_broken(self, message: Message, error: Exception) -> None:
-        """Tell of a turn that ended because of an error outside its steps."""
+    def _end_broken(self, message: Message, error: Exception) -> None:
+        """End a turn that broke down outside its steps, and give its message back."""
         _log.exception("a turn broke down")
-        text = f"The turn failed unexpectedly ({type(error).__name__})."
+        words = f"The turn failed unexpectedly ({type(error).__name__})."
         advice = "See the log for details. Send the message again."
-        self._publish(NoticeRaised(Notice(Severity.ERROR, text, advice)))
-        self._publish(TurnFinished(NO_TURN, TurnOutcome.FAILED, message.unsent))
+        give_back(self._publish, message.text, MessageError(words, advice))
+        if self._turn is not None:
+            self._publish(TurnFinished(self._turn.id, TurnOutcome.FAILED))
+        self._turn_task = self._turn = None
 
     def _publish_queue(self) -> None:
         self._publish(QueueChanged(len(self._queue)))

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from tui.engine.bus import Publish
@@ -14,17 +15,14 @@ from tui.engine.chat.backends.known_models import signs_calls, takes_media_in_re
 from tui.engine.chat.calls import CallRunner, StepCall
 from tui.engine.chat.finish import Finish, malformed_call
 from tui.engine.chat.history import FunctionResponse, History
+from tui.engine.chat.message import Message, MessageContent, MessageError
 from tui.engine.chat.refused_media import drop_refused
 from tui.engine.chat.step import ModelStep
 from tui.engine.chat.system_instruction import Instructions, bounded, compose
 from tui.engine.consent.consent import Confirm, TurnRecord
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
-    JsonObject,
-    MediaPart,
     OfferedTool,
-    PromptMessage,
-    TextPart,
 )
 from tui.engine.mcp.manager import ServerManager
 from tui.model.chat import (
@@ -39,12 +37,13 @@ from tui.model.chat import (
 from tui.model.events import (
     ChatNoticeAdded,
     InstructionsSent,
+    MessageExpanded,
     TurnFinished,
     TurnPhaseChanged,
     TurnStarted,
 )
 from tui.model.servers import ServerId
-from tui.text import for_model, sanitize, sanitize_line
+from tui.text import sanitize, sanitize_line
 
 MAX_MALFORMED_CALLS: Final = 2
 """How often a step is repeated because its tool call was malformed.
@@ -62,30 +61,6 @@ _log: Final = logging.getLogger(__name__)
 
 RefusedTool = tuple[str, str]
 """Tool id and definition hash."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """The message that starts a turn. What is shown is sanitized.
-
-    Attributes:
-        shown: What the transcript shows.
-        parts: What the model gets; at least one part.
-        unsent: What returns to the composer if the model never answers.
-        servers: The servers whose data the parts contain.
-        before: What was said before it, as a server's prompt has it.
-    """
-
-    shown: str
-    parts: tuple[TextPart | MediaPart | JsonObject, ...]
-    unsent: str
-    servers: tuple[ServerId, ...] = ()
-    before: tuple[PromptMessage, ...] = ()
-
-    @classmethod
-    def of_text(cls, text: str) -> "Message":
-        """Return the message for a text of the user, which the model gets as data."""
-        return cls(sanitize(text), (TextPart(for_model(text)[0]),), text)
 
 
 @dataclass
@@ -133,6 +108,10 @@ class Turn:
     Args:
         context: State shared with other turns.
         message: The user's message.
+
+    Attributes:
+        id: Its id.
+        has_ended: Whether its end was published.
     """
 
     def __init__(self, context: TurnContext, message: Message) -> None:
@@ -140,13 +119,9 @@ class Turn:
         self._publish = context.publish
         self._history = context.history
         self._message = message
-        self._id = TurnId(f"t{next(context.numbers)}")
-        self._calls = CallRunner(
-            context.tools,
-            context.confirm,
-            context.publish,
-            TurnRecord(read=dict.fromkeys(message.servers)),
-        )
+        self._entry = context.new_entry()
+        self._record = TurnRecord()
+        self._calls = CallRunner(context.tools, context.confirm, context.publish, self._record)
         self._calls_left = context.max_tool_calls
         self._limit_reported = False
         self._has_answer = False
@@ -154,20 +129,20 @@ class Turn:
         self._start = len(self._history.contents)
         self._accepted = self._start
         self._returned: list[str] = []
-        self._is_finished = False
+        self.id = TurnId(f"t{next(context.numbers)}")
+        self.has_ended = False
 
     def add_unsent(self, messages: Sequence[str]) -> None:
         self._returned.extend(messages)
 
     def begin(self) -> None:
         """Start the turn. `run` or `abandon` must follow."""
-        entry = UserMessage(self._context.new_entry(), self._message.shown)
-        self._publish(TurnStarted(self._id, entry, time.monotonic()))
-        self._history.add_user(self._message.parts, self._message.before)
+        entry = UserMessage(self._entry, sanitize(self._message.text))
+        self._publish(TurnStarted(self.id, entry, time.monotonic()))
 
     def abandon(self) -> None:
         """End a cancelled turn. A second call does nothing."""
-        if not self._is_finished:
+        if not self.has_ended:
             self._interrupt("The user stopped this turn.")
             self._notify(Severity.INFO, "Stopped.")
             self._finish(TurnOutcome.CANCELLED)
@@ -182,10 +157,14 @@ class Turn:
             if self._context.prepare is not None:
                 self._set_phase(TurnPhase.SERVERS)
                 self._name_missing(await self._context.prepare())
+            await self._add_message()
             outcome = await self._run_steps()
         except asyncio.CancelledError:
             self.abandon()
             raise
+        except MessageError as error:
+            self._notify(Severity.ERROR, str(error), error.advice)
+            self._finish(TurnOutcome.FAILED)
         except ModelError as error:
             if not error.retryable:
                 self._history.drop_media(self._accepted)
@@ -200,6 +179,16 @@ class Turn:
             self._finish(TurnOutcome.FAILED)
         else:
             self._finish(outcome)
+
+    async def _add_message(self) -> None:
+        """Add the user's message to the history, with what servers add to it."""
+        if self._message.fetch is None:
+            content = MessageContent.of_text(self._message.text)
+        else:
+            content = await self._message.fetch(partial(self._set_phase, TurnPhase.ASKING))
+            self._publish(MessageExpanded(self._entry, content.shown))
+        self._record.read.update(dict.fromkeys(content.servers))
+        self._history.add_user(content.parts, content.before)
 
     async def _run_steps(self) -> TurnOutcome:
         while True:
@@ -351,16 +340,16 @@ class Turn:
             del self._history.contents[self._start :]
 
     def _finish(self, outcome: TurnOutcome) -> None:
-        self._is_finished = True
-        unsent = [*([] if self._has_answer else [self._message.unsent]), *self._returned]
-        self._publish(TurnFinished(self._id, outcome, "\n\n".join(unsent)))
+        self.has_ended = True
+        unsent = [*([] if self._has_answer else [self._message.text]), *self._returned]
+        self._publish(TurnFinished(self.id, outcome, "\n\n".join(unsent)))
 
     def _notify(self, severity: Severity, text: str, advice: str = "") -> None:
         notice = ChatNotice(self._context.new_entry(), severity, text, advice)
         self._publish(ChatNoticeAdded(notice))
 
-    def _set_phase(self, phase: TurnPhase) -> None:
-        self._publish(TurnPhaseChanged(self._id, phase))
+    def _set_phase(self, phase: TurnPhase, server: ServerId | None = None) -> None:
+        self._publish(TurnPhaseChanged(self.id, phase, server))
 
     def _new_step(self) -> ModelStep:
         return ModelStep(

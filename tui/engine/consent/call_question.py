@@ -6,7 +6,7 @@ from typing import Final
 
 from tui.engine.consent.consent import Inquiry
 from tui.engine.consent.policy import Policy
-from tui.engine.consent.tool_patterns import is_plain, likeness
+from tui.engine.consent.tool_patterns import is_plain, likeness, look_alikes
 from tui.engine.mcp.callbacks.form_schema import (
     MAX_FIELDS,
     Control,
@@ -50,6 +50,7 @@ def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> tuple[str, ...
         *_odd_server(inquiry.tool.server, servers | {tool.server for tool in inquiry.offered}),
         *_has_read(inquiry.tool.server, inquiry.turn.read),
         *_odd_name(inquiry.tool, inquiry.offered),
+        *_not_trusted(inquiry.tool, policy),
         *([_UNSAVED] if policy is not None and not policy.is_kept else []),
     )
 
@@ -58,6 +59,12 @@ def origin_words(server: ServerId, policy: Policy) -> str:
     """Return where a server comes from; empty if it is no longer defined."""
     origin = policy.origins.get(server)
     return _PLACES[origin] if origin is not None else ""
+
+
+def _not_trusted(tool: OfferedTool, policy: Policy | None) -> Iterator[str]:
+    """Say why the question comes although the user's settings trust the server."""
+    if words := policy.untrusted_words(tool) if policy is not None else "":
+        yield sanitize_line(f"{words[0].upper()}{words[1:]}.")
 
 
 def _denied_before(inquiry: Inquiry) -> Iterator[str]:
@@ -82,9 +89,7 @@ def _has_read(own: ServerId, read: Iterable[ServerId]) -> Iterator[str]:
 
 def _odd_server(own: ServerId, servers: Iterable[ServerId]) -> Iterator[str]:
     """Find a server's name that a hurried reader takes for that of another server."""
-    look = likeness(own)
-    alike = sorted(other for other in servers if other != own and likeness(other) == look)
-    if alike:
+    if alike := look_alikes(own, servers):
         yield f"The server's name looks like another server's: {_listed(alike)}."
 
 

@@ -74,6 +74,7 @@ class Policy:
         self._allow = AllowingPatterns()
         self._deny = DenyingPatterns()
         self._definitions: dict[ServerId, ServerDefinition] = {}
+        self._asks = ""
         self._allows_all = allows_all
         self.on_denials: Callable[[], None] = lambda: None
 
@@ -99,8 +100,17 @@ class Policy:
         allow: Iterable[ToolPattern],
         deny: Iterable[ToolPattern],
         definitions: Iterable[ServerDefinition],
+        asks: str = "",
     ) -> None:
-        """Take the patterns of the settings and the servers there are."""
+        """Take the patterns of the settings and the servers there are.
+
+        Args:
+            allow: What may run.
+            deny: What may not.
+            definitions: The servers.
+            asks: Why ``trust: true`` of servers spares no question, or "".
+        """
+        self._asks = asks
         self._allow, self._deny = AllowingPatterns(allow), DenyingPatterns(deny)
         self._definitions = {definition.id: definition for definition in definitions}
         self._announce()
@@ -130,14 +140,21 @@ class Policy:
             return Verdict(Effect.ALLOW, "Allowed: gemdeck was started with --yolo.")
         if grant := by_effect.get(Effect.ASK):
             return Verdict(Effect.ASK, self._words(grant), grant)
-        if self._is_trusted(tool):
+        if self._is_trusted(tool) and not self._asks:
             return Verdict(Effect.ALLOW, f"Allowed: {self._trust_words(tool.server)}.")
         if self._is_allowed(tool.server, tool.name):
             words = "Allowed: a rule in your settings (gemdeck.alwaysAllow) matches it."
             return Verdict(Effect.ALLOW, words)
         if grant := by_effect.get(Effect.ALLOW):
             return Verdict(Effect.ALLOW, self._words(grant), grant)
-        return Verdict(Effect.ASK, "You are asked before each call: no rule allows it.")
+        why = self.untrusted_words(tool) or "no rule allows it"
+        return Verdict(Effect.ASK, f"You are asked before each call: {why}.")
+
+    def untrusted_words(self, tool: OfferedTool) -> str:
+        """Say why ``trust: true`` of a tool's server does not count here, if it has that."""
+        if not self._asks or not self._is_trusted(tool):
+            return ""
+        return f"{self._trust_words(tool.server)}, which {self._asks}"
 
     def hidden(
         self, definition: ServerDefinition, tools: Iterable[tuple[str, str]]
@@ -225,7 +242,7 @@ class Policy:
         """List all rules: records newest first, then what the settings say."""
         records = [record_view(grant, self._book.grants.note(grant)) for grant in self._book.grants]
         records.sort(key=lambda view: view.granted_at or 0.0, reverse=True)
-        trusted = [trust_view(d) for d in self._definitions.values() if d.trust]
+        trusted = [trust_view(d, self._asks) for d in self._definitions.values() if d.trust]
         everything = [unasked_view()] if self._allows_all else []
         patterns = pattern_views(self._deny.patterns, self._allow.patterns)
         return (*everything, *records, *patterns, *trusted)

@@ -83,10 +83,17 @@ def rule_place(rule: ToolPattern) -> str:
     return rule.source if isinstance(rule, Denial) else "gemdeck.alwaysDeny"
 
 
-def trust_view(definition: ServerDefinition) -> GrantView:
-    """Show ``trust: true`` of a server in the list of rules."""
+def trust_view(definition: ServerDefinition, asks: str = "") -> GrantView:
+    """Show ``trust: true`` of a server in the list of rules.
+
+    Args:
+        definition: The server.
+        asks: Why it spares no question, or "".
+    """
     origin = f"trust: true in {definition.source or definition.origin.value}"
-    return _settings_view(f"trust:{definition.id}", Effect.ALLOW, definition.id, "*", origin)
+    effect = Effect.ALLOW if not asks else Effect.ASK
+    origin = f"{origin}, which {asks}" if asks else origin
+    return _settings_view(f"trust:{definition.id}", effect, definition.id, "*", origin)
 
 
 def unasked_view() -> GrantView:
@@ -102,7 +109,7 @@ def _settings_view(name: str, effect: Effect, server: str, tool: str, origin: st
         effect=effect,
         server=sanitize_line(server, MAX_NAME),
         tool=sanitize_line(tool, MAX_NAME),
-        scope="while the settings say so",
+        scope="settings",
         origin=sanitize_line(origin),
         revocable=False,
     )

@@ -84,9 +84,11 @@ class ToolAccess:
         await asyncio.to_thread(self.audit.close, AUDIT_PATIENCE)
         await asyncio.wait({in_daemon_thread(write_now)}, timeout=WRITE_PATIENCE)
 
-    def configure(self, settings: GemdeckSettings, definitions: Sequence[ServerDefinition]) -> None:
-        """Take the rules of the settings and the servers there are."""
-        self.policy.configure(settings.always_allow, settings.always_deny, definitions)
+    def configure(
+        self, settings: GemdeckSettings, definitions: Sequence[ServerDefinition], asks: str = ""
+    ) -> None:
+        """Take the rules of the settings and the servers there are; see `Policy.configure`."""
+        self.policy.configure(settings.always_allow, settings.always_deny, definitions, asks)
         self.review.keep_only({definition.id for definition in definitions})
 
     def standing(self, servers: ServerManager, server: ServerId, tool: str) -> ToolStanding:

@@ -34,10 +34,10 @@ _DENIED_BEFORE: Final = Answer(
     source="you: denied the same call before",
     note="The user has already denied this exact call. Do not request it again.",
 )
-_ALLOWED_REST: Final = Answer(allows=True, source="you: all further calls of this turn")
+_ALLOWED_REST: Final = Answer(allows=True, source="you: this and all further calls of this turn")
 _DENIED_REST: Final = Answer(
     allows=False,
-    source="you: deny all further calls of this turn",
+    source="you: deny this and all further calls of this turn",
     note="The user denied all further calls of this turn. Answer with what you have.",
 )
 _NOBODY: Final = Answer(

@@ -40,6 +40,11 @@ _UNSEEN: Final = dict.fromkeys((*range(0x21), 0x7F, 0x115F, 0x1160, 0x17B4, 0x17
 
 _UNSEEN_CATEGORIES: Final = frozenset({"Mn", "Me", "Cf", "Cc", "Zs", "Zl", "Zp"})
 
+_SPELLED: Final = re.compile("⟨U\\+[0-9A-F]+⟩")
+
+_DIGITS: Final = str.maketrans("345789", "eastbg")
+"""Digits that stand for letters in names."""
+
 
 class AllowingPatterns:
     """Patterns of rules that allow: exact characters, and only names that a tool may have.
@@ -119,6 +124,17 @@ def likeness(name: str) -> str:
         kept = (c for c in plain if unicodedata.category(c) not in _UNSEEN_CATEGORIES)
         name = "".join(kept).translate(_ALIKE)
     return name.translate(_UNSEEN).casefold().translate(_ALIKE_IN_ASCII)
+
+
+def look_alikes(name: ServerId, others: Iterable[ServerId]) -> list[ServerId]:
+    """Return the servers whose names a hurried reader mixes up with another one."""
+    look = _server_look(name)
+    return sorted(other for other in others if other != name and _server_look(other) == look)
+
+
+def _server_look(name: ServerId) -> str:
+    """Reduce the name of a server, in which what is invisible is spelled out already."""
+    return likeness(_SPELLED.sub("", name)).translate(_DIGITS)
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -22,8 +22,8 @@ MAX_LISTED: Final = 8  # tools
 MAX_NAME: Final = 100  # characters of a tool with its arguments
 MAX_QUOTED: Final = 4_000  # characters of a result
 INTRODUCTION: Final = (
-    "I am the demo: a small offline model. I look for the name of a tool in your message, call "
-    "that tool, and understand nothing else."
+    "I am the demo: a small offline model. I look for the words of a tool's name in your message, "
+    "call that tool, and understand nothing else."
 )
 
 _DENIALS: Final = ("Denied: ", "The user has denied ")

@@ -28,4 +28,5 @@ def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
         restarted=supervisor.restarted,
         environment=passed,
         withheld=withheld,
+        starts_outside=definition.starts_outside,
     )

@@ -59,6 +59,12 @@ class LoadedSettings:
     project: ProjectVerdict
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
+    def only(self, names: frozenset[str] | None) -> "LoadedSettings":
+        """Return the settings with the servers of these names alone; None means all."""
+        if names is None:
+            return self
+        return replace(self, servers=tuple(one for one in self.servers if one.id in names))
+
 
 def load_settings(
     folder: Path,
@@ -93,7 +99,7 @@ def load_settings(
     environ = {**variables, **environ}
     denied = read_policies(policy_places(home, own, sources, environ), home, problems)
     gemdeck = read_gemdeck(sources, environ, model, denied, problems)
-    reader = ServerReader(environ, inheritance_of(gemdeck), folder=folder, home=home, gate=project)
+    reader = _reader(gemdeck, environ, folder, home, project)
     mcp = read_mcp(sources, environ, read_enablement(home, problems), problems)
     extensions = _extension_entries(read_extensions(home, folder, problems), problems)
     servers = _own_servers(sources, mcp, extensions, reader, problems)
@@ -112,11 +118,23 @@ def load_settings(
     return LoadedSettings(gemdeck, tuple(definitions), listed, verdict, variables)
 
 
+def _reader(
+    gemdeck: GemdeckSettings,
+    environ: Mapping[str, str],
+    folder: Path,
+    home: Path,
+    gate: ProjectGate,
+) -> ServerReader:
+    developed = frozenset(gemdeck.developed_servers)
+    inheritance = inheritance_of(gemdeck)
+    return ServerReader(environ, inheritance, developed, folder=folder, home=home, gate=gate)
+
+
 def _project_offer(
     gate: ProjectGate,
     layers: Iterable[LayerFile],
     reader: ServerReader,
-    taken: frozenset[str],
+    taken: frozenset[ServerId],
     problems: list[SettingsProblem],
 ) -> tuple[Sequence[Entry], ProjectOffer | None]:
     """Read what the folder brings, unexpanded; None where its files may not even be read."""
@@ -129,7 +147,7 @@ def _project_offer(
     servers = tuple(map(sketching.read, entries))
     used = used_variables(servers, variables)
     rules = project_rules(sources, problems)
-    return entries, ProjectOffer(servers, rules, used)
+    return entries, ProjectOffer(servers, rules, used, taken)
 
 
 def _own_servers(
@@ -176,7 +194,7 @@ def _extension_entries(
 
 
 def _not_taken(
-    entries: Iterable[Entry], taken: frozenset[str], problems: list[SettingsProblem]
+    entries: Iterable[Entry], taken: frozenset[ServerId], problems: list[SettingsProblem]
 ) -> Iterable[Entry]:
     """Skip a project's servers whose names the user or the system already use."""
     for entry in entries:

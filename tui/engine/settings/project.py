@@ -78,6 +78,7 @@ PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
     **_say(ProjectSay.NOTHING, "gemdeck.", "serverInstructions", "waitForServers"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "systemInstruction", "protocols", "alwaysAllow"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "environmentAllow", "environmentBlock"),
+    **_say(ProjectSay.NOTHING, "gemdeck.", "developedServers"),
     **_say(ProjectSay.NOTHING, "gemdeck.alwaysAllow[].", "server", "tool"),
 }
 """What a project's file may set; `*` stands for a server's name, `[]` for an item.
@@ -159,11 +160,13 @@ class ProjectOffer:
         servers: Its servers, not expanded with the user's variables.
         rules: Its restrictions.
         variables: Those variables of its ``.env`` that its servers refer to.
+        taken: The names of the user's servers and the system's.
     """
 
     servers: tuple[ServerDefinition, ...] = ()
     rules: ProjectRules = ProjectRules()
     variables: Mapping[str, str] = field(default_factory=lambda: _NONE, repr=False)
+    taken: frozenset[ServerId] = frozenset()
 
     @property
     def is_empty(self) -> bool:

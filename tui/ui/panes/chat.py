@@ -1,18 +1,19 @@
 """The chat pane: the conversation, the state of the turn, and the composer."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.getters import query_one
+from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
 from tui.model.chat import TurnPhase, TurnState
 from tui.model.servers import ServerId
-from tui.model.typed import command_name, missing_arguments, typed_arguments
+from tui.model.typed import find_prompt
 from tui.store.commands import Commands
 from tui.store.selectors import waiting_text
 from tui.store.state import AppState, Unsent
@@ -21,15 +22,35 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import FillPrompt
 from tui.ui.questions.arming import Keyboard
-from tui.ui.widgets.chat.completion import CompletionPopup, complete
+from tui.ui.widgets.chat.completion import (
+    COMPLETE_AFTER,
+    CompletionList,
+    CompletionPopup,
+    ValueQuery,
+    complete,
+    value_query,
+)
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.chat.entries import EntryView
 from tui.ui.widgets.chat.history import HistoryStorage, MessageHistory
 from tui.ui.widgets.chat.transcript import Transcript
 from tui.ui.widgets.chat.welcome import Welcome, WorkingLine
 
+if TYPE_CHECKING:  # loaded after the first frame, with the engine
+    from tui.model.events import ArgumentCompleted
+
 ABOUT_RESOURCE: Final = "What is in this resource?"
 """Sent with a resource if the composer is empty."""
+
+_ACTIONS: Final = {
+    "/help": "app.help",
+    "/clear": "new_conversation",
+    "/new": "new_conversation",
+    "/tools": "screen.go('tools')",
+    "/mcp": "screen.go('servers')",
+    "/quit": "app.quit",
+}
+"""What the commands of the screen do."""
 
 
 def _work(state: AppState) -> tuple[TurnState | None, int, str]:
@@ -71,6 +92,10 @@ class ChatPane(Vertical):
         self._bridge = bridge
         self._commands = commands
         self._history = MessageHistory(history)
+        self._returned = 0
+        self._query: ValueQuery | None = None
+        self._asked = 0
+        self._asking: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield Welcome()
@@ -90,6 +115,7 @@ class ChatPane(Vertical):
         self._bridge.watch(self, lambda state: state.conversation.transcript, self._show_transcript)
         self._bridge.watch(self, _work, lambda work: self.working.show(*work))
         self._bridge.watch(self, lambda state: state.conversation.unsent, self._show_unsent)
+        self._bridge.watch(self, lambda state: state.completion, self._show_values)
 
     def action_stop(self) -> None:
         """Close the completions, else stop the running turn, else focus the composer."""
@@ -113,22 +139,32 @@ class ChatPane(Vertical):
         self.transcript.go_to_end()
 
     @on(Composer.Sent)
-    def _send(self, event: Composer.Sent) -> None:
+    async def _send(self, event: Composer.Sent) -> None:
         event.stop()
+        if event.text in _ACTIONS:
+            await self.run_action(_ACTIONS[event.text])
+            return
         self.transcript.go_to_end()
-        if not self._asks_for_arguments(event.text):
+        if not self._opens_form(event.text):
             self._commands.send(event.text)
 
-    def _asks_for_arguments(self, text: str) -> bool:
-        """Open the form for a prompt that lacks arguments; return whether it did."""
-        name = command_name(text)
-        for view in self._bridge.state.servers:
-            for prompt in view.catalog.prompts:
-                values = typed_arguments(text, prompt.arguments) if prompt.name == name else {}
-                if prompt.name == name and missing_arguments(values, prompt.arguments):
-                    self.post_message(FillPrompt(view.id, prompt, values, text))
-                    return True
-        return False
+    def action_new_conversation(self) -> None:
+        self._commands.clear_conversation()
+
+    def _opens_form(self, text: str) -> bool:
+        """Open the form for a prompt that lacks arguments, or for its help; return whether so."""
+        servers = self._bridge.state.servers
+        found = find_prompt(text, [(view.id, view.catalog) for view in servers])
+        if found is None or found.prompt.problem:
+            return False
+        if found.asks_help:
+            command = f"/{found.prompt.name} "
+            self.post_message(FillPrompt(found.server, found.prompt, typed=command))
+        elif found.missing and not found.rest:
+            self.post_message(FillPrompt(found.server, found.prompt, found.values, text))
+        else:
+            return False
+        return True
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
         self.transcript.go_to_end()
@@ -167,7 +203,7 @@ class ChatPane(Vertical):
     def _take_completion(self, event: CompletionPopup.Chosen) -> None:
         event.stop()
         self.composer.completing = False
-        self.composer.replace_before_cursor(event.start, f"{event.completion.text} ")
+        self.composer.replace_before_cursor(event.start, event.completion.text)
         self.composer.focus()
 
     @on(EntryView.LinksRequested)
@@ -185,9 +221,37 @@ class ChatPane(Vertical):
         self.app.push_screen(ViewerScreen(event.title, event.text))
 
     def _offer_completions(self, state: AppState | None) -> None:
+        """Show what completes the word before the cursor; a server's values come later."""
+        self._query = None
+        if self._asking is not None:
+            self._asking.stop()
         offered = None
         if state is not None and self.composer.has_focus:
-            offered = complete(self.composer.before_cursor, state.servers)
+            before = self.composer.before_cursor
+            offered = complete(before, state.servers)
+            self._query = value_query(before, state.servers)
+        if self._query is not None:
+            self._asking = self.set_timer(COMPLETE_AFTER, self._ask_for_values)
+        self._open_popup(offered)
+
+    def _ask_for_values(self) -> None:
+        self._asked += 1
+        if (query := self._query) is not None:
+            self._commands.complete_argument(
+                f"composer-{self._asked}",
+                query.server,
+                query.prompt,
+                query.argument,
+                query.value,
+                query.context,
+            )
+
+    def _show_values(self, completed: "ArgumentCompleted | None") -> None:
+        is_awaited = completed is not None and completed.token == f"composer-{self._asked}"
+        if completed is not None and is_awaited and self._query is not None:
+            self._open_popup(self._query.completions(completed.values))
+
+    def _open_popup(self, offered: CompletionList | None) -> None:
         self.popup.offer(offered)
         self.popup.styles.margin = (0, 0, self.composer.outer_size.height + 1, 0)
         self.composer.completing = offered is not None
@@ -198,16 +262,20 @@ class ChatPane(Vertical):
         self.transcript.display = not is_empty
         self.transcript.show(transcript)
 
-    def _show_unsent(self, unsent: Unsent | None) -> None:
-        """Restore a message that was not sent without overwriting the draft."""
-        if unsent is None:
+    def _show_unsent(self, unsent: Unsent) -> None:
+        """Restore messages that were not sent without overwriting the draft."""
+        new = unsent.texts[max(0, len(unsent.texts) - (unsent.count - self._returned)) :]
+        self._returned = unsent.count
+        if not new:
             return
         if not self.composer.text.strip():
-            self.composer.replace_all(unsent.text)
+            self.composer.replace_all("\n\n".join(new))
             return
-        self._history.add(unsent.text)
+        for text in new:
+            self._history.add(text)
+        what = "Your last message was" if len(new) == 1 else f"{len(new)} messages were"
         self.notify(
-            "Your last message was not sent. Press Up to get it back.",
+            f"{what} not sent. Press Up to get {'it' if len(new) == 1 else 'them'} back.",
             severity="warning",
             markup=False,
         )

@@ -89,7 +89,7 @@ ALLOW_REST: Final = Answer(
     "allow-rest",
     "a",
     "Allow the rest",
-    "allow all further calls of this turn",
+    "allow this and all further calls of this turn",
     Choice.REST_OF_TURN,
     short="Allow rest",
     brief="allow rest of turn",

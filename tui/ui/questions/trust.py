@@ -1,6 +1,7 @@
 """Asks whether what a folder brings, or what changed in the user's settings, may run."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustRequest, TrustSubject
@@ -23,6 +24,15 @@ WITH_CHILDREN: Final = Answer(
     brief="trust all folders in it",
     twice=True,
 )
+OUTSIDE: Final = Answer(
+    "outside",
+    "o",
+    "Start outside",
+    "trust none of it; start your own servers in an empty folder instead",
+    TrustAnswer.START_OUTSIDE,
+    short="Outside",
+    brief="start yours in an empty folder",
+)
 NEVER: Final = Answer(
     "never", "v", "Never", "never run it, and do not ask again", TrustAnswer.NEVER
 )
@@ -30,8 +40,6 @@ NEVER: Final = Answer(
 _SIGNS: Final = {"+": "$text-success", "-": "$text-error"}
 
 _CHANGES: Final = {"new": "$text-success", "changed": "$text-warning", "gone": "$text-error"}
-
-_WAITING: Final = "Nothing starts here until you trust it."
 
 WARNING_STYLE: Final = "bold $text-warning"
 """How a warning looks, beside the word that it begins with."""
@@ -43,7 +51,7 @@ class TrustQuestion(Question[TrustRequest]):
     BINDING_GROUP_TITLE = "Trust"
     HELP = "What settings would run or contact, in full. What you did not trust has not run."
     PREFIX = "trust"
-    ROWS = (("", (NOT_NOW, TRUST, WITH_CHILDREN, NEVER)),)
+    ROWS = (("", (NOT_NOW, TRUST, WITH_CHILDREN, OUTSIDE, NEVER)),)
     SAFE = NOT_NOW
 
     def title_words(self) -> str:
@@ -53,11 +61,13 @@ class TrustQuestion(Question[TrustRequest]):
             case TrustSubject.FOLDER if request.refusal:
                 return "This folder cannot be trusted"
             case TrustSubject.FOLDER if request.difference:
-                return "The settings of this folder changed"
+                return "This folder changed since you trusted it"
             case TrustSubject.FOLDER:
                 return "Do you trust this folder?"
             case TrustSubject.SETTINGS:
                 return "Servers in your settings changed"
+            case TrustSubject.STARTED_HERE if request.difference:
+                return "The code in this folder changed"
             case TrustSubject.STARTED_HERE:
                 return "Do you trust the code in this folder?"
 
@@ -65,10 +75,17 @@ class TrustQuestion(Question[TrustRequest]):
         return trust_lines(self._request)
 
     def offers(self, answer: Answer) -> bool:
-        """Offer no trust where it is refused, and none for other folders unless that can be."""
+        """Offer no trust where it is refused, and what goes further only where that can be."""
         if answer is WITH_CHILDREN and not self._request.may_include_children:
             return False
+        if answer is OUTSIDE:
+            return self._request.may_start_outside
         return not (answer.allows and self._request.refusal)
+
+    def caption(self, answer: Answer, *, short: bool) -> str:
+        """Be brief where all answers are offered, so that they fit into 72 columns."""
+        crowded = answer is WITH_CHILDREN and self._request.may_start_outside
+        return super().caption(answer, short=short or crowded)
 
 
 def trust_lines(request: TrustRequest) -> list[LabelledLine]:
@@ -88,6 +105,11 @@ def trust_lines(request: TrustRequest) -> list[LabelledLine]:
         lines += [LabelledLine(), *_listed(".env sets", request.variables)]
     if request.rules:
         lines += [LabelledLine(), *_listed("rules", request.rules)]
+    if request.started:
+        heading = LabelledLine("yours", "your servers that would run code from here", "bold")
+        lines += [LabelledLine(), replace(heading, wraps=True)]
+    for server in request.started:
+        lines += [LabelledLine(), *_server_lines(server)]
     return lines
 
 
@@ -111,13 +133,16 @@ def _summary(request: TrustRequest) -> str:
         parts.append(counted(len(request.variables), "variable") + " of .env")
     if request.rules:
         parts.append(counted(len(request.rules), "rule"))
-    if request.subject is TrustSubject.STARTED_HERE:
-        return f"{parts[0]} of your settings would run code from this folder. " + _WAITING
+    if request.started:
+        own = counted(len(request.started), "server")
+        parts.append(f"{own} of your settings that would run code from this folder")
     allowed = "None of it runs." if request.refusal else "None of it runs until you trust it."
-    if request.standing and request.difference:
+    is_new = bool(request.difference) or any(one.change for one in request.started)
+    if request.standing and is_new:
         allowed = "What changed does not run until you trust it; the rest goes on as it was."
     elif request.standing:
-        allowed = "It is trusted as it is now."
+        is_folder = request.subject is TrustSubject.FOLDER
+        allowed = f"{'It is trusted' if is_folder else 'You allowed it'} as it is now."
     elif not parts:
         allowed = "It brings nothing now. What it denied stays denied until you trust the change."
     return f"{', '.join(parts)}. {allowed}" if parts else allowed
@@ -146,6 +171,8 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
     yield from _listed("sets", server.env)
     yield from _listed("reads", server.references, "your variable ")
     yield from _listed("inherits", server.inherited, "your variable ")
+    yield from _listed("watched", server.files)
+    yield from _listed("", server.unwatched, "not watched: ")
 
 
 def _argument_lines(args: Sequence[str]) -> Iterator[LabelledLine]:

@@ -26,7 +26,7 @@ class Dialog(ModalScreen[None]):
     """A modal screen that Esc closes."""
 
     CSS_PATH: ClassVar[CSSPathType | None] = DIALOG_STYLES
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("dialog.close",))
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("dialog.close", "app.help"))
 
     def action_close(self) -> None:
         self.dismiss()

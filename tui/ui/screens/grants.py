@@ -164,9 +164,7 @@ class GrantsScreen(Dialog):
 
     def action_forget_folder(self) -> None:
         """Forget the decision about the folder on the second press."""
-        if self._bridge.state.folder_trust is FolderTrust.NOTHING_TO_TRUST:
-            self._show_message("This folder has no settings of its own: nothing to forget.")
-        elif self._is_again("folder"):
+        if self._is_again("folder"):
             self._commands.forget_folder()
             self._show_message("Forgotten: nothing from this folder runs until you trust it again.")
         else:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from textual.app import App, ComposeResult
-from textual.binding import ActiveBinding, Binding
+from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 
@@ -69,6 +69,8 @@ class HelpScreen(Dialog):
         here: The keys that work where the focus was when the help was opened.
         overrides: The user's own keys by binding id.
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("help.close",))
 
     def __init__(self, here: tuple[HelpLine, ...], overrides: Mapping[str, str]) -> None:
         super().__init__()

@@ -22,6 +22,7 @@ from tui.text import clip
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.screens.dialog import DIALOG_STYLES
+from tui.ui.widgets.chat.completion import COMPLETE_AFTER
 from tui.ui.widgets.forms.form_fields import TypedLine
 from tui.ui.widgets.text.plain import PlainText, block, one_line
 
@@ -36,9 +37,6 @@ MAX_SUGGESTIONS: Final = 20
 
 MAX_LABEL: Final = 100
 """Characters shown of a completion."""
-
-COMPLETE_AFTER: Final = 0.15
-"""Seconds without a key before the server is asked for completions."""
 
 HINT: Final = "↵ next field · ↑↓ choose a completion · ^S {} · Esc cancel"
 

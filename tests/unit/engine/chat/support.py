@@ -16,6 +16,7 @@ from tui.engine.bus import EventBus
 from tui.engine.chat.backends.gemini import GeminiBackend, create_gemini_backend
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.history import History
+from tui.engine.chat.message import Message, MessageContent
 from tui.engine.chat.turn import TurnContext
 from tui.engine.consent.consent import (
     Answer,
@@ -186,8 +187,11 @@ class Chat:
         self.events.append(event)
         self._heard.set()
 
+    def send(self, text: str) -> None:
+        self.conversation.send(Message(text))
+
     async def say(self, text: str) -> None:
-        self.conversation.send(text)
+        self.send(text)
         with anyio.fail_after(PATIENCE):
             await self.conversation.wait_idle()
 
@@ -232,6 +236,15 @@ class Chat:
         asked = await self.wait_for(RequestRaised, count)
         assert self.desk is not None
         self.desk.answer(asked.request.id, Decision(choice, note, arguments=arguments))
+
+
+def fetched(text: str, content: MessageContent) -> Message:
+    """Make a message that says something else than what was typed."""
+
+    async def fetch(_: object) -> MessageContent:
+        return content
+
+    return Message(text, fetch)
 
 
 async def allow_all(_: Inquiry) -> Answer:

@@ -135,7 +135,7 @@ async def test_a_denied_call_is_told_to_the_model_with_the_users_word(word: str,
     script = one_step(("go", {"text": "a"}), ("other", {}))
     tools = (make_tool("go"), make_tool("other"))
     async with FakeGemini(script) as fake, chatting(fake, *tools, asks=True) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         await chat.decide(Choice.DENY, word)
         await chat.decide(Choice.ONCE, count=2)
         await chat.conversation.wait_idle()
@@ -150,7 +150,7 @@ async def test_a_denied_call_is_told_to_the_model_with_the_users_word(word: str,
 async def test_the_same_call_denied_once_is_not_asked_again_in_the_turn() -> None:
     again: Script = [(Call([("go", {"text": "a"})]),)] * 2 + [(Say("ok"),)]
     async with FakeGemini(again) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         await chat.decide(Choice.DENY)
         await chat.conversation.wait_idle()
     assert len(chat.all(RequestRaised)) == 1
@@ -167,7 +167,7 @@ async def test_a_step_asks_about_all_its_calls_at_once_in_any_order_of_answers()
     script = one_step(("go", {"text": "1"}), ("go", {"text": "2"}))
     async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
         chat.tools.runs["go"] = run
-        chat.conversation.send("x")
+        chat.send("x")
         await chat.wait_for(RequestRaised, 2)
         assert len(chat.store.state.pending) == 2
         asked = [
@@ -189,7 +189,7 @@ async def test_a_step_asks_about_all_its_calls_at_once_in_any_order_of_answers()
 async def test_stopping_withdraws_all_questions_of_a_step() -> None:
     script = one_step(("go", {"text": "1"}), ("go", {"text": "2"}), ("go", {"text": "3"}))
     async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         await chat.wait_for(RequestRaised, 3)
         chat.conversation.cancel()
         await chat.conversation.wait_idle()
@@ -206,7 +206,7 @@ async def test_more_calls_than_anyone_is_asked_about_at_once_wait_and_are_not_lo
     monkeypatch.setattr(module, "MAX_ASKED", 2)
     script = one_step(*[("go", {"text": str(number)}) for number in range(4)])
     async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         await chat.wait_for(RequestRaised, 2)
         assert len(chat.store.state.pending) == 2
         for count in range(1, 5):
@@ -220,7 +220,7 @@ async def test_the_row_the_question_and_the_server_get_the_same_arguments() -> N
     tool = replace(make_tool("go"), schema=schema)
     script = one_step(("go", {"text": 3.0}))
     async with FakeGemini(script) as fake, chatting(fake, tool, asks=True) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         asked = await chat.wait_for(RequestRaised)
         await chat.decide(Choice.ONCE)
         await chat.conversation.wait_idle()
@@ -239,7 +239,7 @@ async def test_a_slow_check_does_not_hold_up_the_loop(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(validate, "check_arguments", check)
     async with FakeGemini(one_step(("go", {}))) as fake, chatting(fake, make_tool("go")) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         await asyncio.to_thread(entered.wait, 5)
         assert [call.status for call in chat.calls] == [ToolCallStatus.WAITING]
         may_end.set()
@@ -259,7 +259,7 @@ async def test_stopping_while_arguments_are_prepared_leaves_no_row_that_waits(
 
     monkeypatch.setattr(validate, "coerce", coerce)
     async with FakeGemini(one_step(("go", {}))) as fake, chatting(fake, make_tool("go")) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         await asyncio.to_thread(entered.wait, PATIENCE)
         chat.conversation.cancel()
         with anyio.fail_after(PATIENCE):
@@ -276,7 +276,7 @@ async def test_what_is_shown_is_what_is_sent() -> None:
     arguments = {"text": "a\u202eb\x1b[2J" + " " * 50 + "\U000e0041end"}
     script = one_step(("go", arguments))
     async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         asked = await chat.wait_for(RequestRaised)
         await chat.decide(Choice.ONCE)
         await chat.conversation.wait_idle()
@@ -293,7 +293,7 @@ async def test_always_this_tool_does_not_ask_twice() -> None:
     script: Script = [(Call([("go", {"text": "1"}), ("go", {"text": "2"})]),), (Say("a"),)]
     script += [(Call([("go", {"text": "3"})]),), (Say("b"),)]
     async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         await chat.wait_for(RequestRaised, 2)
         await chat.decide(Choice.ALWAYS_TOOL)
         await chat.conversation.wait_idle()
@@ -308,11 +308,11 @@ async def test_always_this_tool_does_not_ask_twice() -> None:
 async def test_a_changed_definition_asks_again() -> None:
     script: Script = [(Call([("go", {})]),), (Say("a"),), (Call([("go", {})]),), (Say("b"),)]
     async with FakeGemini(script) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         await chat.decide(Choice.ALWAYS_SERVER)
         await chat.conversation.wait_idle()
         chat.tools.tools = [make_tool("go", definition_hash="another")]
-        chat.conversation.send("y")
+        chat.send("y")
         await chat.decide(Choice.ONCE, count=2)
         await chat.conversation.wait_idle()
     assert len(chat.tools.called) == 2
@@ -323,7 +323,7 @@ async def test_a_tool_that_changes_while_the_user_decides_is_not_run() -> None:
         FakeGemini(one_step(("go", {}))) as fake,
         chatting(fake, make_tool("go"), asks=True) as chat,
     ):
-        chat.conversation.send("x")
+        chat.send("x")
         await chat.wait_for(RequestRaised)
         chat.tools.tools = [make_tool("go", definition_hash="another")]
         await chat.decide(Choice.ONCE)
@@ -338,7 +338,7 @@ async def test_a_server_that_goes_away_takes_its_questions_along_and_that_is_no_
         FakeGemini(again) as fake,
         chatting(fake, make_tool("go"), asks=True) as chat,
     ):
-        chat.conversation.send("x")
+        chat.send("x")
         asked = await chat.wait_for(RequestRaised)
         assert isinstance(asked.request, ConfirmationRequest)
         chat.bus.publish(ServerStatusChanged(asked.request.server, ServerStatus.STOPPED))

@@ -8,16 +8,24 @@ import pytest
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Action, Call, Fail, Say, Sleep, Stall, Think
 from tests.support.waiting import PATIENCE, at_once
-from tests.unit.engine.chat.support import Chat, chatting, make_tool, open_backend, text_result
+from tests.unit.engine.chat.support import (
+    Chat,
+    chatting,
+    fetched,
+    make_tool,
+    open_backend,
+    text_result,
+)
 from tui.engine.chat.conversation import MAX_QUEUED
 from tui.engine.chat.history import MAX_RESPONSE_MEDIA
-from tui.engine.chat.turn import Message
+from tui.engine.chat.message import MessageContent
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult
 from tui.model.chat import ToolCallStatus, TurnOutcome, UserMessage
 from tui.model.consent import Choice
 from tui.model.events import (
     ChatNoticeAdded,
     ConversationCleared,
+    MessageReturned,
     NoticeRaised,
     QueueChanged,
     RequestRaised,
@@ -40,7 +48,7 @@ async def cancelled(chat: Chat) -> TurnFinished:
 async def test_cancelling_a_stalled_stream_shows_on_the_wire_at_once() -> None:
     steps: list[tuple[Action, ...]] = [(Say("so "), Stall()), (Say("fine"),)]
     async with FakeGemini(steps) as fake, chatting(fake) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         await chat.wait_for(TextStreamed)
         chat.conversation.cancel()
         await at_once(lambda: fake.gone)
@@ -56,7 +64,7 @@ async def test_cancelling_a_stalled_stream_shows_on_the_wire_at_once() -> None:
 async def test_a_message_cancelled_before_the_answer_goes_back(first: tuple[Action, ...]) -> None:
     steps: list[tuple[Action, ...]] = [(*first, Stall()), (Say("fine"),)]
     async with FakeGemini(steps) as fake, chatting(fake) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         with anyio.fail_after(PATIENCE):
             await fake.wait_for_requests(1)
         assert (await cancelled(chat)).unsent == "x"
@@ -79,7 +87,7 @@ async def test_cancelling_ends_running_calls_and_keeps_what_has_ended() -> None:
     tools = (make_tool("fast"), make_tool("slow"))
     async with FakeGemini(steps) as fake, chatting(fake, *tools) as chat:
         chat.tools.runs["slow"] = slow
-        chat.conversation.send("x")
+        chat.send("x")
         await chat.wait_for(ToolCallChanged, 3)  # both run, one has ended
         await cancelled(chat)
         assert stopped == ["slow"]
@@ -95,7 +103,7 @@ async def test_cancelling_ends_running_calls_and_keeps_what_has_ended() -> None:
 async def test_cancelling_withdraws_the_question_and_the_calls_behind_it() -> None:
     steps: list[tuple[Action, ...]] = [(Call([("go", {}), ("go", {})]),), (Say("fine"),)]
     async with FakeGemini(steps) as fake, chatting(fake, make_tool("go"), asks=True) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         await chat.wait_for(RequestRaised)
         await cancelled(chat)
         assert len(chat.all(RequestSettled)) == 1
@@ -110,10 +118,9 @@ async def test_cancelling_withdraws_the_question_and_the_calls_behind_it() -> No
 async def test_messages_wait_for_the_running_turn_in_order() -> None:
     steps: list[tuple[Action, ...]] = [(Say("1"), Sleep(0.05)), (Say("2"),), (Say("3"),)]
     async with FakeGemini(steps) as fake, chatting(fake) as chat:
-        chat.conversation.send("a")
+        chat.send("a")
         await chat.wait_for(TextStreamed)
-        chat.conversation.send("b")
-        chat.conversation.send("   ")
+        chat.send("b")
         await chat.say("c")
     assert [entry.text for entry in chat.entries(UserMessage)] == ["a", "b", "c"]
     assert chat.answer == "123"
@@ -123,25 +130,26 @@ async def test_messages_wait_for_the_running_turn_in_order() -> None:
 
 async def test_messages_that_wait_go_back_when_the_turn_is_cancelled() -> None:
     async with FakeGemini([(Say("so "), Stall())]) as fake, chatting(fake) as chat:
-        chat.conversation.send("a")
+        chat.send("a")
         await chat.wait_for(TextStreamed)
-        chat.conversation.send("b")
-        chat.conversation.send("c")
+        chat.send("b")
+        chat.send("c")
         assert (await cancelled(chat)).unsent == "b\n\nc"
     assert len(fake.requests) == 1
 
 
 async def test_the_queue_has_an_end_and_says_so() -> None:
     async with FakeGemini([(Stall(),)]) as fake, chatting(fake) as chat:
-        chat.conversation.send("first")
+        chat.send("first")
         await chat.wait_for(TurnStarted)
         for number in range(21):
-            chat.conversation.send(f"message {number}")
+            chat.send(f"message {number}")
         assert chat.store.state.conversation.queued == MAX_QUEUED
         notice = chat.all(NoticeRaised)[-1].notice
+        assert [event.text for event in chat.all(MessageReturned)] == ["message 20"]
         finished = await cancelled(chat)
         assert chat.store.state.conversation.queued == 0
-    assert "message 20" in notice.text
+    assert notice.text == "Not sent, because 20 messages are already waiting."
     assert "message 19" in finished.unsent
     assert "message 20" not in finished.unsent
 
@@ -158,16 +166,16 @@ async def test_clearing_forgets_everything() -> None:
 async def test_clearing_cancels_the_running_turn_first() -> None:
     steps: list[tuple[Action, ...]] = [(Say("so "), Stall()), (Say("b"),)]
     async with FakeGemini(steps) as fake, chatting(fake) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         await chat.wait_for(TextStreamed)
-        chat.conversation.send("queued")
+        chat.send("queued")
         chat.conversation.clear()
         assert chat.store.state.conversation.queued == 0
         await chat.wait_for(ConversationCleared)
         with anyio.fail_after(PATIENCE):
             await chat.conversation.wait_idle()
         assert chat.transcript == ()
-        assert chat.store.state.conversation.unsent is None
+        assert chat.store.state.conversation.unsent.texts == ()
         await chat.say("y")
     assert len(fake.requests[1].contents) == 1
 
@@ -195,7 +203,7 @@ async def test_a_model_chosen_during_a_turn_waits_for_its_end() -> None:
         FakeGemini([(Say("b"),)]) as other,
         chatting(fake) as chat,
     ):
-        chat.conversation.send("x")
+        chat.send("x")
         await chat.wait_for(TextStreamed)
         chat.conversation.use_backend(await open_backend(other.url))
         await chat.say("y")
@@ -206,7 +214,7 @@ async def test_a_model_chosen_during_a_turn_waits_for_its_end() -> None:
 async def test_ending_the_conversation_ends_its_turn_on_the_wire() -> None:
     async with FakeGemini([(Say("so "), Stall())]) as fake:
         async with chatting(fake) as chat:
-            chat.conversation.send("x")
+            chat.send("x")
             await chat.wait_for(TextStreamed)
         with anyio.fail_after(PATIENCE):
             await fake.wait_for_gone()
@@ -215,7 +223,7 @@ async def test_ending_the_conversation_ends_its_turn_on_the_wire() -> None:
 
 async def test_cancelling_while_waiting_to_try_again_ends_the_wait() -> None:
     async with FakeGemini([(Fail(503, "x", retry_delay="9s"),)]) as fake, chatting(fake) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         await chat.wait_for(ChatNoticeAdded)
         assert (await cancelled(chat)).unsent == "x"
     assert len(fake.requests) == 1
@@ -232,10 +240,11 @@ async def test_a_message_may_be_shown_in_another_form_than_the_model_gets() -> N
     steps: list[tuple[Action, ...]] = [(Say("fine"),), refused, refused]
     async with FakeGemini(steps) as fake, chatting(fake) as chat:
         for _ in range(2):
-            chat.conversation.send_message(Message("/greet Ada", parts, "/greet"))
+            chat.conversation.send(fetched("/greet", MessageContent("/greet Ada", parts)))
             with anyio.fail_after(PATIENCE):
                 await chat.conversation.wait_idle()
-    assert [started.message.text for started in chat.all(TurnStarted)] == ["/greet Ada"] * 2
+    assert [started.message.text for started in chat.all(TurnStarted)] == ["/greet"] * 2
+    assert [entry.text for entry in chat.entries(UserMessage)] == ["/greet Ada"] * 2
     assert fake.requests[0].contents[0]["parts"] == [
         {"text": "[a resource]\ufffd"},
         {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}},
@@ -248,8 +257,8 @@ async def test_a_message_may_be_shown_in_another_form_than_the_model_gets() -> N
 
 async def test_waiting_messages_go_back_as_what_can_be_sent_again() -> None:
     async with FakeGemini([(Stall(),)]) as fake, chatting(fake) as chat:
-        chat.conversation.send("x")
-        chat.conversation.send_message(Message("shown", (TextPart("sent"),), "/again"))
+        chat.send("x")
+        chat.conversation.send(fetched("/again", MessageContent("shown", (TextPart("sent"),))))
         with anyio.fail_after(PATIENCE):
             await fake.wait_for_requests(1)
         assert (await cancelled(chat)).unsent == "x\n\n/again"

@@ -20,8 +20,8 @@ from tests.fakes.gemini_script import (
     Think,
 )
 from tests.support.waiting import PATIENCE
-from tests.unit.engine.chat.support import chatting, make_tool, text_result
-from tui.engine.chat.turn import Message
+from tests.unit.engine.chat.support import chatting, fetched, make_tool, text_result
+from tui.engine.chat.message import MessageContent
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult
 from tui.model.chat import ModelText, Severity, Thought, ToolCallStatus, TurnOutcome
 from tui.model.events import (
@@ -257,7 +257,7 @@ async def test_without_the_refused_part_a_request_goes_out_once_more_and_no_more
     parts = (TextPart("read"), MediaPart("application/pdf", PNG), MediaPart("image/png", PNG))
     refused = (Fail(400, "The document has no pages."),)
     async with FakeGemini([refused, refused]) as fake, chatting(fake) as chat:
-        chat.conversation.send_message(Message("read", parts, "read"))
+        chat.conversation.send(fetched("read", MessageContent("read", parts)))
         with anyio.fail_after(PATIENCE):
             await chat.conversation.wait_idle()
     assert fake.violations == []

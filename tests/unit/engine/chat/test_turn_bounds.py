@@ -142,7 +142,7 @@ async def test_a_turn_waits_for_what_has_to_be_prepared() -> None:
         return [] if fake.requests else [ServerId("late")]
 
     async with FakeGemini([(Say("hello"),)]) as fake, chatting(fake, prepare=prepare) as chat:
-        chat.conversation.send("x")
+        chat.send("x")
         await chat.wait_for(TurnStarted)
         assert fake.requests == []
         ready.set()

@@ -6,6 +6,7 @@ import stat
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -234,7 +235,7 @@ async def test_the_list_shows_all_rules_newest_first_and_which_can_be_revoked() 
     )
     policy.configure([rule("a", "b*")], [rule("*", "rm")], [trusted])
     rows = [(v.effect, v.server, v.tool, v.scope, v.origin, v.revocable) for v in policy.views()]
-    settings = "while the settings say so"
+    settings = "settings"
     assert rows == [
         (Effect.ALLOW, "*", "*", "this session", "--yolo", False),
         (Effect.ALLOW, "notes", "new", "saved for /work", "you: always this server", True),
@@ -244,6 +245,23 @@ async def test_the_list_shows_all_rules_newest_first_and_which_can_be_revoked() 
         (Effect.ALLOW, "git", "*", settings, "trust: true in ~/.gemini/settings.json", False),
     ]
     assert len({view.id for view in policy.views()}) == len(rows)
+
+
+def test_trust_of_a_server_counts_only_in_a_folder_with_a_yes() -> None:
+    tool = replace(make_tool("go"), trusted=True)
+    own = ServerDefinition(tool.server, Origin.USER, Transport.STDIO, trust=True, source="it")
+    policy = make_policy()
+    policy.configure((), (), [own])
+    assert policy.judge(tool).effect is Effect.ALLOW
+    policy.configure((), (), [own], "counts elsewhere")
+    assert policy.judge(tool).effect is Effect.ASK
+    why = "its server has trust: true in it, which counts elsewhere"
+    assert policy.judge(tool).words == f"You are asked before each call: {why}."
+    assert policy.judge(make_tool("go")).words.endswith("no rule allows it.")
+    [view] = policy.views()
+    assert (view.effect, view.origin) == (Effect.ASK, "trust: true in it, which counts elsewhere")
+    policy.configure([rule(tool.server, "go")], (), [own], "counts elsewhere")
+    assert policy.judge(tool).effect is Effect.ALLOW
 
 
 async def test_hostile_text_in_a_record_is_harmless_in_the_list(path: Path) -> None:

@@ -2,14 +2,15 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tui.engine.consent.folder_trust.content import FolderContent, ServerContent
-from tui.engine.consent.folder_trust.identity import FolderIdentity
-from tui.engine.consent.folder_trust.start_folders import StartFolders
+from tui.engine.consent.folder_trust.identity import FolderIdentity, identify
+from tui.engine.consent.folder_trust.start_folders import StartFolders, StartRecord
 from tui.engine.consent.folder_trust.trust_store import Record, TrustStore, Word
 from tui.engine.consent.grant_store import GrantBook
 from tui.engine.consent.grants import Grant, GrantNote, read_all, write_all
@@ -183,20 +184,80 @@ def test_a_folder_whose_name_is_no_unicode_leaves_the_other_answers_alone(tmp_pa
 
 def test_an_answer_about_a_start_folder_is_read_and_written(tmp_path: Path) -> None:
     entry = {"path": "/work", "dev": 1, "ino": 2, "uid": 3, "answer": "trust", "when": 4.5}
+    seen = json.loads(TRUST)["folders"][0]["content"]["servers"]
+    entry |= {"inside": seen, "outside": [], "inherited": False}
     path = kept(
         tmp_path / "state" / "start-folders.json",
         json.dumps({"version": 1, "folders": [entry, {**entry, "path": "/odd", "dev": "1"}]}),
     )
     odd = FolderIdentity(Path(os.fsdecode(b"/work\xff %41")), 1, 5, 3)
-    StartFolders(path.parent, tmp_path, fail).keep(odd, TrustAnswer.NEVER)
     store = StartFolders(path.parent, tmp_path, fail)
-    assert store.answer(odd) is TrustAnswer.NEVER
-    assert store.answer(WORK) is TrustAnswer.TRUST
-    assert store.answer(FolderIdentity(Path("/work"), 1, 7, 3)) is None
+    store.keep(odd, TrustAnswer.NEVER)
+    assert said(store, odd) is TrustAnswer.NEVER
+    expected = StartRecord(WORK, TrustAnswer.TRUST, 4.5, CONTENT.servers)
+    assert store.standing(WORK) == (expected, False)
+    assert store.standing(FolderIdentity(Path("/work"), 1, 7, 3)) == (None, False)
     [first, _] = json.loads(path.read_text())["folders"]
     assert first == entry
-    store.keep(odd, None)
-    assert store.answer(odd) is None
+    store.forget(odd)
+    assert said(store, odd) is None
+
+
+def said(store: StartFolders, folder: FolderIdentity) -> TrustAnswer | None:
+    record, _ = store.standing(folder)
+    return record.answer if record is not None else None
+
+
+def test_an_answer_of_before_there_were_contents_allows_nothing_and_forbids(tmp_path: Path) -> None:
+    above, below = tmp_path / "above", tmp_path / "above" / "below"
+    below.mkdir(parents=True)
+    outer, inner = identify(above), identify(below)
+    assert outer is not None
+    assert inner is not None
+    entry = {"path": str(above), "dev": outer.device, "ino": outer.inode, "uid": outer.owner}
+    for answer in (TrustAnswer.TRUST_WITH_CHILDREN, TrustAnswer.NEVER):
+        old = {**entry, "answer": answer.value, "when": 4.5}
+        content = json.dumps({"version": 1, "folders": [old]})
+        path = kept(tmp_path / "state" / "start-folders.json", content)
+        store = StartFolders(path.parent, tmp_path, fail)
+        record, _ = store.standing(outer)
+        assert record is not None
+        assert (record.answer, record.inside) == (answer, None)
+        assert store.standing(inner) == (None, False)
+
+
+def test_what_a_yes_above_reaches_is_kept_until_either_is_forgotten(tmp_path: Path) -> None:
+    above, below = tmp_path / "above", tmp_path / "above" / "below"
+    below.mkdir(parents=True)
+    outer, inner = identify(above), identify(below)
+    assert outer is not None
+    assert inner is not None
+    store = StartFolders(None, tmp_path / "home", fail)
+    store.keep(outer, TrustAnswer.TRUST_WITH_CHILDREN)
+    assert store.standing(inner) == (None, True)
+    store.inherit(inner, CONTENT.servers)
+    record, is_new = store.standing(inner)
+    assert record is not None
+    assert (record.inside, is_new) == (CONTENT.servers, False)
+    store.forget(inner)
+    assert said(store, inner) is TrustAnswer.NOT_NOW
+    store.inherit(inner, CONTENT.servers)
+    store.keep(outer, TrustAnswer.NEVER)
+    assert store.standing(inner) == (None, False)
+
+
+def test_a_server_is_allowed_in_a_folder_or_outside_it_as_was_said_last(tmp_path: Path) -> None:
+    store, [one] = StartFolders(None, tmp_path, fail), CONTENT.servers
+    other = replace(one, name="other")
+    store.keep(WORK, TrustAnswer.TRUST, [one, other])
+    store.keep(WORK, TrustAnswer.START_OUTSIDE, outside=[one])
+    record, _ = store.standing(WORK)
+    assert record is not None
+    assert (record.inside, record.outside) == ((other,), (one,))
+    store.keep(WORK, TrustAnswer.TRUST, [replace(one, hash="now")])
+    record, _ = store.standing(WORK)
+    assert record is not None
+    assert (record.inside, record.outside) == ((other, replace(one, hash="now")), ())
 
 
 async def test_a_grant_for_a_folder_whose_name_is_not_unicode_leaves_the_others_alone(

@@ -147,7 +147,7 @@ async def test_the_rest_of_a_turn_is_allowed_for_that_turn_only() -> None:
     assert not foreign.done()
     later, question = await asked.ask(make_tool("third"), turn=turn)
     assert question is None
-    assert (await later).source == "you: all further calls of this turn"
+    assert (await later).source == "you: this and all further calls of this turn"
     assert not await asked.passes(make_tool("go"))
     foreign.cancel()
     await asyncio.wait({foreign})

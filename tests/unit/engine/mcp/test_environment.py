@@ -5,6 +5,7 @@ import pytest
 
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio.environment import (
+    empty_folder,
     environment_names,
     own_program,
     resolve_folder,
@@ -168,6 +169,30 @@ def test_a_folder_that_does_not_exist_is_explained(tmp_path: Path) -> None:
     assert resolve_folder(tmp_path) == tmp_path
     with pytest.raises(ServerError, match="its working folder does not exist"):
         resolve_folder(tmp_path / "gone")
+
+
+def test_an_empty_folder_is_private_and_empty_and_nobody_elses(tmp_path: Path) -> None:
+    folder, other = tmp_path / "outside" / "s", tmp_path / "other"
+    empty_folder(folder)
+    (folder / "file").write_text("x")
+    (folder / "sub" / "sub").mkdir(parents=True)
+    other.mkdir()
+    (other / "kept").write_text("x")
+    (folder / "link").symlink_to(other)
+    folder.chmod(0o755)
+    empty_folder(folder)
+    assert list(folder.iterdir()) == []
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert folder.parent.stat().st_mode & 0o777 == 0o700
+    folder.rmdir()
+    folder.symlink_to(other)
+    empty_folder(folder)
+    assert not folder.is_symlink()
+    assert list(folder.iterdir()) == []
+    assert (other / "kept").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ServerError, match="its empty folder could not be made"):
+        empty_folder(tmp_path / "file" / "s")
 
 
 def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ OVERLOAD_WAIT: Final = 2.0
 """Seconds to wait after an overload if the service names no time."""
 
 KEY_ADVICE: Final = (
-    "Set GEMINI_API_KEY to a key from https://aistudio.google.com/apikey, or start with --demo."
+    "Enter a key from https://aistudio.google.com/apikey with F9, or set GEMINI_API_KEY to it."
 )
 
 _RETRY_IN: Final = re.compile(r"retry in ([0-9.]{1,12})(m?s)\b")

@@ -62,6 +62,8 @@ def disclose(
         change=change,
         inherited=tuple(map(spelled, inherited_names(definition))),
         written=tuple(_as_written(written, shown)),
+        files=tuple(_watched(definition, folder)),
+        unwatched=tuple(map(spelled, definition.unwatched)),
     )
 
 
@@ -89,12 +91,30 @@ def _cautions(
     own = known_secrets([*preview.own.values(), *map(spelled, preview.own.values())])
     yield from (masked_text(caution, own) for caution in of_command)
     yield from program_cautions(definition.program, folder)
-    others = (file.path for file in definition.files if file.path != definition.program)
+    others = [file.path for file in definition.files if file.path != definition.program]
     if folder is not None:
-        yield from file_cautions(os.path.relpath(path, os.path.realpath(folder)) for path in others)
+        yield from file_cautions(shown_file(path, folder) for path in others)
     yield from variable_cautions(_names(whole.get("env")), references)
     if address:
         yield from address_cautions(address)
+
+
+def shown_file(path: str, folder: Path | None) -> str:
+    """Return where a file lies in a folder, or its whole path if it lies elsewhere."""
+    place = os.path.realpath(folder) if folder is not None else ""
+    if not place or not path.startswith(place.rstrip(os.sep) + os.sep):
+        return path
+    return os.path.relpath(path, place)
+
+
+def _watched(definition: ServerDefinition, folder: Path | None) -> Iterator[str]:
+    """Name the files whose content is watched; of a package folder their number."""
+    for file in definition.files:
+        name = spelled(shown_file(file.path, folder))
+        if file.members:
+            yield f"{name}/ ({len(file.members):,} files)"
+        elif file.content:
+            yield name
 
 
 def _as_written(written: Mapping[str, object], shown: Mapping[str, object]) -> Iterator[str]:

@@ -8,31 +8,21 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
-from tui.engine.consent.folder_trust.warnings import is_loader_variable
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.programs import is_within
-
-_RUNNERS: Final = frozenset(
-    {
-        *("npx", "npx-cli", "npm", "npm-cli", "pnpm", "pnpx", "yarn", "yarnpkg", "bun", "bunx"),
-        *("corepack", "deno", "tsx", "ts-node", "nodemon", "electron", "volta", "volta-shim"),
-        *("uv", "uvx", "pip", "pipx", "pipenv", "poetry", "pdm", "hatch", "rye", "pixi", "tox"),
-        *("nox", "invoke", "inv", "conda", "mamba", "micromamba", "pytest", "ipython", "jupyter"),
-        *("bundle", "bundler", "rake", "gem", "composer", "artisan", "mix", "iex", "rebar3"),
-        *("make", "gmake", "just", "task", "ninja", "cmake", "meson", "scons", "bazel", "bazelisk"),
-        *("cargo", "rustup", "go", "dotnet", "gradle", "gradlew", "mvn", "mvnw", "ant", "sbt"),
-        *("mill", "lein", "clj", "clojure", "stack", "cabal", "zig", "swift", "dart", "flutter"),
-        *("nix", "nix-shell", "nix-build", "devbox", "devenv", "direnv", "mise", "asdf", "rtx"),
-        *("docker-compose", "podman-compose", "vagrant", "rscript", "r", "julia", "octave"),
-        *("bmake", "pmake", "qmake", "remake", "git", "hg", "svn", "jj", "fossil", "gdb", "lldb"),
-        *("vi", "vim", "nvim", "gvim", "view", "ex", "ed", "emacs", "emacsclient", "nano", "code"),
-        *("fastmcp", "uvicorn", "gunicorn", "hypercorn", "granian", "flask", "fastapi", "celery"),
-    }
+from tui.engine.settings.servers.known_programs import (
+    BUILDS,
+    CONTAINERS,
+    INTERPRETERS,
+    RUNNERS,
+    is_loader_variable,
+    loading_variables,
+    pieces_of,
+    program_names,
 )
-"""Programs that run or obey what they find in the folder they start in."""
+from tui.engine.settings.servers.programs import is_within
 
 _QUIET_FLAGS: Final[Mapping[str, str]] = {
     "python": r"-[bBdEIOPqsSuvxR]+|-W[\w:]*|-X[a-oq-z]\w*(?:=\w+)?",
@@ -49,16 +39,6 @@ _QUIET_FLAGS: Final[Mapping[str, str]] = {
 }
 """Per interpreter, flags that load no code. After any other one we do not know what runs."""
 
-_INTERPRETERS: Final = frozenset(
-    {
-        *("python", "pythonw", "pypy", "node", "nodejs", "ruby", "jruby", "perl", "php", "lua"),
-        *("luajit", "java", "groovy", "kotlin", "scala", "tclsh", "wish", "guile", "racket"),
-        *("escript", "erl", "elixir", "qjs", "osascript", "awk", "gawk", "mono", "wasmtime"),
-        *("mawk", "nawk", "ld"),
-        *("sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh", "busybox"),
-        *("cmd", "powershell", "pwsh", "nu", "xonsh", "elvish"),
-    }
-)
 _ALIASES: Final = {"pythonw": "python", "nodejs": "node", "jruby": "ruby", "luajit": "lua"}
 
 _WRAPPERS: Final = frozenset(
@@ -73,10 +53,6 @@ _WRAPPERS: Final = frozenset(
     }
 )
 """Programs that run another one, which their arguments name."""
-
-_CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl", "finch"})
-_BUILDS: Final = frozenset({"compose", "build", "buildx", "bake"})
-"""What makes them read the files of the folder; to run an image they need none."""
 
 _CODE_FLAGS: Final = frozenset({"-m", "-c", "-e", "-r", "--require", "--import", "--loader"})
 _CODE_MARK: Final = re.compile(r"exec[\w-]*=|!")
@@ -100,24 +76,11 @@ _ADDRESS_VARIABLES: Final = frozenset(
 )
 """Variables that change whom a program talks to, not what it loads from a folder."""
 
-_INHERITED: Final = frozenset(
-    {
-        *("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "NODE_PATH", "NODE_OPTIONS", "RUBYLIB"),
-        *("RUBYOPT", "PERL5LIB", "PERLLIB", "PERL5OPT", "BASH_ENV", "ENV", "JAVA_TOOL_OPTIONS"),
-        *("JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "GCONV_PATH", "LD_PRELOAD", "LD_LIBRARY_PATH"),
-        *("LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH"),
-    }
-)
-"""Variables by which a program loads code into itself, whoever set them."""
-
-_ENDINGS: Final = (".exe", ".cmd", ".bat", ".com", ".ps1", ".js", ".cjs", ".mjs")
-_VERSION: Final = re.compile(r"-?\d[\d.]*[a-z]{0,2}$")
 _BLANKS: Final = re.compile(r"\s")
 _VARIANT: Final = re.compile(r"[\d.]*-.*$")
 """What follows the name of an interpreter in ``python3-dbg`` and ``perl5.36-x86_64-linux-gnu``."""
 
 _SEPARATORS: Final = re.compile(r"[\s=:,;]+")
-_PIECE_ENDS: Final = re.compile(r"[\s=:,;@!]+")
 
 
 def code_folders(
@@ -131,8 +94,7 @@ def code_folders(
         place: The folder that this lies in.
         other: The opened folder, if it starts elsewhere.
     """
-    inherited = one.inheritance.of(os.environ, is_small=False).items()
-    env = {name: value for name, value in inherited if name.upper() in _INHERITED} | dict(one.env)
+    env = loading_variables(one.inheritance.of(os.environ, is_small=False), one.env)
     reaches = other is not None and reaches_into(other, start, one.command, one.args, env)
     runs = runs_code_of(place, start, one.command, one.args, one.program, env)
     return (*([other] if other is not None and reaches else []), *([place] if runs else []))
@@ -158,14 +120,14 @@ def runs_code_of(
     """
     if any(_loads_code(name, value, folder) for name, value in (env or {}).items()):
         return True
-    names = _names(command, program, os.path.realpath(program) if program else "")
+    names = program_names(command, program, os.path.realpath(program) if program else "")
     names |= {name.partition(".")[0] for name in names}  # vim.basic
     if _lies_in(command, folder) or _runs(names, program or command, args, folder):
         return True
-    if any(_is_file_of(piece, start, folder) for word in args for piece in _pieces(word)):
+    if any(_is_file_of(piece, start, folder) for word in args for piece in pieces_of(word)):
         return True
-    if names & _CONTAINERS:  # what the other words name runs in the container
-        return bool(_BUILDS & set(args))
+    if names & CONTAINERS:  # what the other words name runs in the container
+        return bool(BUILDS & set(args))
     return _names_command(args, folder, is_wrapper=bool(names & _WRAPPERS))
 
 
@@ -173,17 +135,16 @@ def reaches_into(
     folder: Path, start: Path, command: str, args: Sequence[str], env: Mapping[str, str]
 ) -> bool:
     """Return whether a command that starts elsewhere names anything in a folder. Blocks."""
-    loaded = (value for name, value in env.items() if is_loader_variable(name))
-    pieces = {piece for word in (command, *args, *loaded) for piece in _pieces(word)}
+    pieces = {piece for word in (command, *args, *env.values()) for piece in pieces_of(word)}
     place = Path(os.path.realpath(start))
     return any(is_within(place / piece, folder) for piece in pieces if "\0" not in piece)
 
 
 def _runs(names: Iterable[str], program: str, args: Sequence[str], folder: Path) -> bool:
     known = set(names)
-    if known & _RUNNERS or _lies_in(program, folder):
+    if known & RUNNERS or _lies_in(program, folder):
         return True
-    interpreters = (known | {_VARIANT.sub("", name) for name in known}) & _INTERPRETERS
+    interpreters = (known | {_VARIANT.sub("", name) for name in known}) & INTERPRETERS
     return bool(interpreters) and not any(_has_own_script(i, args, folder) for i in interpreters)
 
 
@@ -197,9 +158,9 @@ def _names_command(args: Sequence[str], folder: Path, *, is_wrapper: bool) -> bo
             return True
         if sign and _loads_code(name, value, folder):
             return True
-        for piece in _pieces(word):
+        for piece in pieces_of(word):
             rest = args[index + 1 :] if piece == word else ()
-            if _runs(_names(piece), "", rest, folder):
+            if _runs(program_names(piece), "", rest, folder):
                 return True
     return False
 
@@ -238,13 +199,6 @@ def _lies_in(program: str, folder: Path) -> bool:
     return "/" in program or "\\" in program or program in {".", ".."}
 
 
-def _pieces(word: str) -> set[str]:
-    """Split an argument into all that could be a path or a command in it."""
-    pieces = {word, word.partition("=")[2], *_PIECE_ENDS.split(word)}
-    pieces |= {piece[2:] for piece in pieces if re.match(r"-\w", piece)}  # as in -fFILE
-    return pieces - {""}
-
-
 def _is_file_of(piece: str, start: Path, folder: Path) -> bool:
     """Return whether a part of an argument names a file of the folder."""
     path = start / piece
@@ -266,14 +220,3 @@ def _loads_code(name: str, value: str, folder: Path) -> bool:
     else:
         parts = [part for part in _SEPARATORS.split(value) if part]
     return not all(_is_outside(part, folder) for part in parts)
-
-
-def _names(*paths: str) -> set[str]:
-    """Return the names of programs without extension, with and without version."""
-    names: set[str] = set()
-    for path in paths:
-        name = PurePosixPath(path.replace("\\", "/")).name.lower()
-        for ending in _ENDINGS:
-            name = name.removesuffix(ending)
-        names |= {name, _VERSION.sub("", name)}
-    return names - {""}

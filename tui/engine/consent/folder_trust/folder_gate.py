@@ -1,8 +1,7 @@
 """Decide which settings of an opened folder take effect."""
 
-import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,25 +9,23 @@ from typing import Final
 
 from tui.engine.consent.folder_trust.content import FolderContent, describe, difference
 from tui.engine.consent.folder_trust.disclosure import disclose
-from tui.engine.consent.folder_trust.folder_code import code_folders
 from tui.engine.consent.folder_trust.identity import (
     FolderIdentity,
     identify,
     may_cover_children,
     reason_to_refuse,
 )
-from tui.engine.consent.folder_trust.new_servers import is_users
-from tui.engine.consent.folder_trust.start_folders import StartFolder, StartFolders
-from tui.engine.consent.folder_trust.trust_store import Standing, TrustStore, Word
+from tui.engine.consent.folder_trust.start_folders import Start, StartFolders
+from tui.engine.consent.folder_trust.starts import OUTSIDE, StartFinder
+from tui.engine.consent.folder_trust.trust_store import Standing, TrustStore
+from tui.engine.consent.tool_patterns import look_alikes
 from tui.engine.files.state_file import private_file
 from tui.engine.settings.project import ProjectOffer, ProjectRules, ProjectVerdict
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.fingerprint import SALT_FILE, load_salt
-from tui.engine.settings.servers.programs import is_within
-from tui.engine.settings.sources.extensions import extensions_folder
 from tui.engine.settings.sources.locations import shown_path
 from tui.model.consent import RequestId
-from tui.model.servers import ServerId, Transport
+from tui.model.servers import ServerId
 from tui.model.trust import (
     DifferenceLine,
     Disclosure,
@@ -55,17 +52,27 @@ class Trust:
         attended: Whether there is a user to ask.
         refused: Servers of the user's settings that were refused, with the answer; see
             `new_servers.entry_keys`.
-        starts: Of the user's servers that would run code of folders, all of those. A yes to one
-            folder is none to the others.
+        starts: What the user's servers would run of folders. A yes to one folder is none to the
+            others.
+        folder: The key of the opened folder.
+        outside: The folder of the empty folders in which servers start, or None.
         withdrawals: How often trust in the opened folder had been taken back in this run.
         salt: The salt of this installation.
     """
 
     attended: bool = True
     refused: Mapping[str, str] = field(default_factory=dict)
-    starts: Mapping[ServerId, tuple[StartFolder, ...]] = field(default_factory=dict)
+    starts: Mapping[ServerId, tuple[Start, ...]] = field(default_factory=dict)
+    folder: tuple[object, ...] = ()
+    outside: Path | None = None
     withdrawals: int = 0
     salt: bytes = field(default=b"", repr=False)
+
+    @property
+    def here(self) -> tuple[Start, ...]:
+        """What the user's servers would run of the opened folder."""
+        every = (one for starts in self.starts.values() for one in starts)
+        return tuple(one for one in every if one.folder.is_opened)
 
 
 class OpenedFolder:
@@ -79,7 +86,7 @@ class OpenedFolder:
         state: The state folder, or None for this run only.
         named: Folders that the command line says to trust, as it names them.
         attended: Whether there is a user to ask. Where there is none, only the command line's
-            word makes a folder trusted; what was forbidden stays so.
+            word or a yes to exactly this makes a folder trusted; what was forbidden stays so.
         on_problem: Takes what is wrong, such as with a state file, in the thread that finds it.
 
     Attributes:
@@ -114,6 +121,10 @@ class OpenedFolder:
         self._lock = threading.Lock()
         self.store = TrustStore(state, home, on_problem)
         self.start_folders = StartFolders(state, home, on_problem)
+        self.outside = state / OUTSIDE if state is not None else None
+        self._finder = StartFinder(
+            folder, home, self.outside, self.start_folders, self.store, attended
+        )
 
     def gate(self, *, review: bool = False) -> "FolderGate":
         """Return the gate for one reading of the settings.
@@ -163,6 +174,8 @@ class OpenedFolder:
             children = children and may_cover_children(identity.path, self.home)
             content = describe(offer, self.salt, identity.path)
             self.store.trust(identity, content, children=children)
+            if children:
+                self.start_folders.keep(identity, TrustAnswer.TRUST_WITH_CHILDREN)
             self.is_withdrawn = False
 
     def never(self) -> None:
@@ -170,14 +183,14 @@ class OpenedFolder:
         self._withdraw()
         if (identity := identify(self.folder)) is not None:
             self.store.never(identity)
-            self.start_folders.keep(identity, None)
+            self.start_folders.keep(identity, TrustAnswer.NEVER)
 
     def forget(self) -> None:
         """Forget the user's answers about the folder."""
         self._withdraw()
         if (identity := identify(self.folder)) is not None:
             self.store.forget(identity)
-            self.start_folders.keep(identity, None)
+            self.start_folders.forget(identity)
 
     def _withdraw(self) -> None:
         self.withdrawals += 1
@@ -185,55 +198,10 @@ class OpenedFolder:
         self._named = ()
         self.in_force = ProjectRules()
 
-    def starts(
-        self, servers: Sequence[ServerDefinition]
-    ) -> dict[ServerId, tuple[StartFolder, ...]]:
-        """Find the user's servers that would run code of the folders they start in or reach."""
-        opened = identify(self.folder)
-        own_code = extensions_folder(self.home)
-        places: dict[Path, StartFolder] = {}
-        found: dict[ServerId, tuple[StartFolder, ...]] = {}
-        for one in servers:
-            if one.transport is not Transport.STDIO or not is_users(one):
-                continue
-            start = one.cwd if one.cwd is not None else self.folder
-            if one.extension and is_within(start, own_code):
-                continue  # what the user installed is the user's own
-            inside = opened is not None and is_within(os.path.realpath(start), opened.path)
-            place = opened.path if inside and opened is not None else start
-            other = opened.path if opened is not None and not inside else None
-            asked = code_folders(one, start, place, other)
-            for place in set(asked) - places.keys():
-                is_opened = opened is not None and place == opened.path
-                places[place] = self._start_folder(place, is_opened=is_opened)
-            found[one.id] = tuple(places[place] for place in asked)
-        return found
-
-    def _start_folder(self, place: Path, *, is_opened: bool) -> StartFolder:
-        identity = identify(place)
-        if identity is None:
-            return StartFolder(None, shown_path(place, self.home), is_opened=is_opened)
-        answer = self.start_folders.answer(identity)
-        is_named = identity.path in self._named
-        return StartFolder(
-            identity,
-            shown_path(identity.path, self.home),
-            allowed=is_named
-            or (answer is not None and answer.allows)
-            or self._trusts(identity, is_opened=is_opened),
-            never=answer is TrustAnswer.NEVER,
-            may_include_children=may_cover_children(identity.path, self.home),
-            caution=reason_to_refuse(identity.path),
-            is_opened=is_opened,
-        )
-
-    def _trusts(self, identity: FolderIdentity, *, is_opened: bool) -> bool:
-        """Return whether the content of a folder was trusted, by itself or from above."""
-        standing = self.store.standing(identity)
-        record = standing.record
-        if standing.never or standing.swapped or (is_opened and self.is_withdrawn):
-            return False
-        return standing.covered or (record is not None and record.word is Word.TRUSTED)
+    def starts(self, servers: Sequence[ServerDefinition]) -> dict[ServerId, tuple[Start, ...]]:
+        """Find what the user's servers would run of folders."""
+        withdrawn = self.is_withdrawn
+        return self._finder.find(servers, self.salt, self._named, is_withdrawn=withdrawn)
 
 
 class FolderGate:
@@ -252,8 +220,15 @@ class FolderGate:
     def trust(self, servers: Sequence[ServerDefinition]) -> Trust:
         """Return the user's earlier answers about servers read through this gate."""
         word = self._word
+        refused, starts = word.store.refused(), word.starts(servers)
         return Trust(
-            word.attended, word.store.refused(), word.starts(servers), self._withdrawals, self.salt
+            word.attended,
+            refused,
+            starts,
+            self.identity,
+            word.outside,
+            self._withdrawals,
+            self.salt,
         )
 
     @property
@@ -320,7 +295,7 @@ class FolderGate:
         record = standing.record
         if standing.never:
             return ProjectRules()
-        if self._word.attended and record is not None and record.content is not None:
+        if record is not None and record.content is not None:
             return record.content.forbidden
         return self._word.in_force
 
@@ -338,9 +313,9 @@ class FolderGate:
             return ProjectVerdict(FolderTrust.UNTRUSTED)
         if self._word.is_named(identity, content.hash):
             return replace(everything, source="--trust-folder")
-        if not self._word.attended:
-            return ProjectVerdict(FolderTrust.UNTRUSTED)
         if standing.covered:
+            if not self._word.attended:
+                return ProjectVerdict(FolderTrust.UNTRUSTED)
             self._word.store.inherit(identity, content)
             return replace(everything, source="trust in a folder above")
         if record is None or not record.hashes:
@@ -349,6 +324,8 @@ class FolderGate:
             return ProjectVerdict(FolderTrust.CHANGED)
         if content.hash in record.hashes:
             return everything
+        if not self._word.attended:
+            return ProjectVerdict(FolderTrust.CHANGED)
         known = {server.hash for server in record.content.servers} if record.content else set()
         same = frozenset(ServerId(s.name) for s in content.servers if s.hash in known)
         rules = record.content is not None and record.content.rules == content.rules
@@ -366,7 +343,7 @@ class FolderGate:
             NO_ID,
             TrustSubject.FOLDER,
             shown_path(identity.path, self._word.home),
-            _disclosures(offer, content, before, identity.path),
+            tuple(_disclosures(offer, content, before, identity.path)),
             variables=tuple(offer.variables),
             rules=offer.rules.words(),
             difference=lines,
@@ -377,16 +354,15 @@ class FolderGate:
 
 def _disclosures(
     offer: ProjectOffer, content: FolderContent, before: FolderContent | None, folder: Path
-) -> tuple[Disclosure, ...]:
+) -> Iterator[Disclosure]:
     """Return details of every server, and the names of servers removed since the last trust."""
     old = {server.name: server for server in before.servers} if before is not None else {}
-    shown: list[Disclosure] = []
     for definition, now in zip(offer.servers, content.servers, strict=True):
         known = old.pop(now.name, None)
         change = "new" if known is None else "" if known.hash == now.hash else "changed"
-        shown.append(disclose(definition, folder, change if before is not None else ""))
-    gone = [
-        Disclosure(ServerId(one.name), one.source, one.transport, change="gone")
-        for one in old.values()
-    ]
-    return (*shown, *gone)
+        shown = disclose(definition, folder, change if before is not None else "")
+        alike = look_alikes(definition.id, offer.taken)
+        looks = tuple(f"its name looks like your server {name!r}" for name in alike)
+        yield replace(shown, warnings=(*looks, *shown.warnings))
+    for one in old.values():
+        yield Disclosure(ServerId(one.name), one.source, one.transport, change="gone")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from tui.engine.settings.servers.definitions import REVIEW_ADVICE, ServerDefinition
-from tui.engine.settings.servers.fingerprint import digest, effective_entry
+from tui.engine.settings.servers.fingerprint import digest, effective_entry, server_fingerprint
 from tui.model.servers import Failure, Origin, ServerId, ServerStatus
 
 _ALLOWING: Final = ("trust", "includeTools", "excludeTools")
@@ -18,10 +18,13 @@ _NOT_OURS: Final = frozenset({Origin.PROJECT, Origin.DEMO})
 
 
 class KnownServer(NamedTuple):
-    """What a server of the user's settings is, and what its entry allows it."""
+    """What a server of the user's settings is, and what its entry allows it.
+
+    The files that it runs are left out: they are asked about with the folder they lie in.
+    """
 
     id: ServerId
-    fingerprint: str
+    entry: str
     trust: bool
     include_tools: frozenset[str] | None
     exclude_tools: frozenset[str]
@@ -31,7 +34,7 @@ def known_server(definition: ServerDefinition) -> KnownServer:
     """Return the parts of a definition that matter for consent."""
     return KnownServer(
         definition.id,
-        definition.fingerprint,
+        server_fingerprint(replace(definition, files=()), b""),
         definition.trust,
         definition.include_tools,
         definition.exclude_tools,
@@ -48,7 +51,7 @@ def is_new(definition: ServerDefinition, accepted: Iterable[KnownServer]) -> boo
     if not is_users(definition):
         return False
     now = known_server(definition)
-    same = (known for known in accepted if known.fingerprint == now.fingerprint)
+    same = (known for known in accepted if known.entry == now.entry)
     return not any(_gains_nothing(now, before) for before in same)
 
 
@@ -94,7 +97,8 @@ def refusal_key(definition: ServerDefinition, accepted: Iterable[KnownServer], s
 
     For a server that ran before its entry allowed more, only the new entry is refused.
     """
-    ran = any(known.fingerprint == definition.fingerprint for known in accepted)
+    now = known_server(definition).entry
+    ran = any(known.entry == now for known in accepted)
     return entry_keys(definition, salt)[ran]
 
 

@@ -10,16 +10,25 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.consent.audit import AuditLog
+from tui.engine.consent.folder_trust.content import FolderContent, ServerContent, difference
 from tui.engine.consent.folder_trust.disclosure import disclose
 from tui.engine.consent.folder_trust.folder_gate import NO_ID, OpenedFolder
-from tui.engine.consent.folder_trust.start_folders import StartFolder
+from tui.engine.consent.folder_trust.identity import FolderIdentity
+from tui.engine.consent.folder_trust.start_folders import Start, StartFolder
+from tui.engine.consent.folder_trust.starts import described
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.settings.project import ProjectOffer
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import OrderedWorker
 from tui.model.servers import ServerId
-from tui.model.trust import Disclosure, TrustAnswer, TrustRequest, TrustSubject
+from tui.model.trust import (
+    DifferenceLine,
+    Disclosure,
+    TrustAnswer,
+    TrustRequest,
+    TrustSubject,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +40,22 @@ class FolderQuestion:
         offer: What the folder brings.
         folder: What tells the folder from another one at its place.
         content: The hash of what it brings.
+        start: What the user's servers would run of it, if that is asked about.
     """
 
     request: TrustRequest
     offer: ProjectOffer
     folder: tuple[object, ...]
     content: str
+    start: "StartQuestion | None" = None
 
     @property
     def key(self) -> Hashable:
         return TrustSubject.FOLDER
+
+    def of_starts(self, answer: TrustAnswer) -> TrustAnswer:
+        """Return what an answer says of the user's servers: nothing where it is refused."""
+        return TrustAnswer.NOT_NOW if self.request.refusal and answer.trusts else answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +81,19 @@ class NewServersQuestion:
 
 @dataclass(frozen=True, slots=True)
 class StartQuestion:
-    """May these servers of the user start in a folder whose code they would run?"""
+    """May these servers of the user run the code of a folder?
+
+    Attributes:
+        servers: Their definitions.
+        starts: What each would run, all of one folder.
+    """
 
     servers: tuple[ServerDefinition, ...]
-    folder: StartFolder
+    starts: tuple[Start, ...]
+
+    @property
+    def folder(self) -> StartFolder:
+        return self.starts[0].folder
 
     @property
     def key(self) -> Hashable:
@@ -85,11 +109,17 @@ def content_of(servers: Sequence[ServerDefinition]) -> str:
 Question = FolderQuestion | NewServersQuestion | StartQuestion
 
 
-def request_of(question: Question, opened: Path) -> TrustRequest:
-    """Return the request for a question, without an id. Blocks on the file system."""
+def request_of(question: Question, opened: Path, salt: bytes) -> TrustRequest:
+    """Return the request for a question, without an id. Blocks on the file system.
+
+    Args:
+        question: The question.
+        opened: The opened folder.
+        salt: The salt of this installation.
+    """
     match question:
-        case FolderQuestion():
-            return question.request
+        case FolderQuestion(request=request, start=start):
+            return _with_starts(request, start, opened, salt) if start is not None else request
         case NewServersQuestion(servers, changed=changed):
             return TrustRequest(
                 NO_ID,
@@ -105,23 +135,47 @@ def request_of(question: Question, opened: Path) -> TrustRequest:
                     if one.trust
                 ),
             )
-        case StartQuestion(servers, folder):
-            return TrustRequest(
-                NO_ID,
-                TrustSubject.STARTED_HERE,
-                folder.shown,
-                _with_caution(servers, folder, opened),
-                may_include_children=folder.may_include_children,
-            )
+        case StartQuestion(folder=folder):
+            request = TrustRequest(NO_ID, TrustSubject.STARTED_HERE, folder.shown)
+            return _with_starts(request, question, opened, salt)
 
 
-def _with_caution(
-    servers: Sequence[ServerDefinition], folder: StartFolder, opened: Path
-) -> tuple[Disclosure, ...]:
+def _with_starts(
+    request: TrustRequest, question: StartQuestion, opened: Path, salt: bytes
+) -> TrustRequest:
+    """Add to a request for trust in a folder what the user's servers would run of it."""
+    folder = question.folder
     place = folder.identity.path if folder.identity is not None else opened
-    shown = (disclose(one, place) for one in servers)
-    more = (folder.caution,) if folder.caution else ()
-    return tuple(replace(one, warnings=(*more, *one.warnings)) for one in shown)
+    more = (folder.caution,) if folder.caution and not request.refusal else ()
+    shown: list[Disclosure] = []
+    lines: list[DifferenceLine] = []
+    standing = request.standing or tuple(
+        one.id
+        for one, start in zip(question.servers, question.starts, strict=True)
+        if start.is_allowed
+    )
+    for one, start in zip(question.servers, question.starts, strict=True):
+        new = "new" if standing and not start.is_allowed else ""
+        disclosure = disclose(one, place, "changed" if start.has_changed else new)
+        shown.append(replace(disclosure, warnings=(*more, *disclosure.warnings)))
+        if start.before is not None and start.has_changed:
+            lines += _changes(start.before, described(one, place, salt))
+    return replace(
+        request,
+        started=tuple(shown),
+        difference=(*request.difference, *lines),
+        may_include_children=request.may_include_children or folder.may_include_children,
+        standing=standing if request.subject is TrustSubject.STARTED_HERE else request.standing,
+        may_start_outside=all(start.outside is not None for start in question.starts),
+    )
+
+
+def _changes(before: ServerContent, now: ServerContent) -> tuple[DifferenceLine, ...]:
+    """Show what changed of a server since it was allowed."""
+    lines = difference(FolderContent("", (before,), ""), FolderContent("", (now,), ""))
+    if any(line.sign.strip() for line in lines) or not before.lines:
+        return lines
+    return (DifferenceLine("+", f"server {now.name} gets other values of your variables"),)
 
 
 CLOSE_PATIENCE: Final = 5.0
@@ -174,8 +228,13 @@ class TrustQuestions:
 
     async def _ask(self, question: Question) -> None:
         try:
-            request = await asyncio.to_thread(request_of, question, self._opened.folder)
+            opened = self._opened
+            request = await asyncio.to_thread(
+                lambda: request_of(question, opened.folder, opened.salt)
+            )
             answer = await self._desk.ask(replace(request, id=self._desk.new_id()))
+            if answer is TrustAnswer.START_OUTSIDE and not request.may_start_outside:
+                answer = TrustAnswer.NOT_NOW
         except WithdrawnError:
             return
         finally:
@@ -196,14 +255,11 @@ class TrustQuestions:
                 for source in dict.fromkeys(one.source for one in servers):
                     known = tuple(one for one in servers if one.source == source)
                     self.record(source, content_of(known), answer.value)
-                keys = question.entry_keys if answer.allows else question.refusal_keys
-                word = "" if answer.allows else answer.value
+                keys = question.entry_keys if answer.trusts else question.refusal_keys
+                word = "" if answer.trusts else answer.value
                 self._writer.submit(partial(self._opened.store.refuse, keys, word))
-            case StartQuestion(folder=folder):
-                self.record(folder.shown, "", f"start here: {answer.value}")
-                if answer is not TrustAnswer.NOT_NOW and folder.identity is not None:
-                    keep = self._opened.start_folders.keep
-                    self._writer.submit(partial(keep, folder.identity, answer))
+            case StartQuestion():
+                self._keep_starts(question, answer)
         return None
 
     def forget(self, content: str) -> "Future[None]":
@@ -218,13 +274,33 @@ class TrustQuestions:
         await asyncio.to_thread(self._writer.close, CLOSE_PATIENCE)
 
     def _keep_folder(self, question: FolderQuestion, answer: TrustAnswer) -> "Future[None] | None":
-        refusal = question.request.refusal if answer.allows else ""
+        refusal = question.request.refusal if answer.trusts else ""
         decision = "refused" if refusal else answer.value
         self.record(str(self._opened.folder), question.content, decision, refusal or _YOU)
-        if refusal or answer is TrustAnswer.NOT_NOW:
-            return None
+        if question.start is not None:
+            self._keep_starts(question.start, question.of_starts(answer))
         if answer is TrustAnswer.NEVER:
             return self._writer.submit(self._opened.never)
+        if refusal or not answer.trusts:
+            return None
         children = answer is TrustAnswer.TRUST_WITH_CHILDREN
         trust = partial(self._opened.trust, question.offer, question.folder, children=children)
         return self._writer.submit(trust)
+
+    def _keep_starts(self, question: StartQuestion, answer: TrustAnswer) -> None:
+        folder = question.folder
+        self.record(folder.shown, content_of(question.servers), f"start here: {answer.value}")
+        if answer is TrustAnswer.NOT_NOW or folder.identity is None:
+            return
+        self._writer.submit(partial(self._store_starts, question, answer, folder.identity))
+
+    def _store_starts(
+        self, question: StartQuestion, answer: TrustAnswer, folder: FolderIdentity
+    ) -> None:
+        """Store an answer with what each server was seen to run. Blocks."""
+        salt = self._opened.salt
+        seen = (described(one, folder.path, salt) for one in question.servers)
+        leaving = (start.outside for start in question.starts if start.outside is not None)
+        inside = list(seen) if answer.trusts else []
+        outside = list(leaving) if answer is TrustAnswer.START_OUTSIDE else []
+        self._opened.start_folders.keep(folder, answer, inside, outside)

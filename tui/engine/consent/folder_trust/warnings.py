@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from tui.engine.consent.folder_trust.command_text import spelled
 from tui.engine.logs.secret_names import is_secret_name
+from tui.engine.settings.servers.known_programs import is_loader_variable
 from tui.engine.settings.servers.programs import is_within
 from tui.model.hosts import is_loopback
 
@@ -56,26 +57,6 @@ _RUNNER_VALUE_FLAGS: Final = frozenset(
 _PACKAGE_FLAGS: Final = ("--package", "--from", "--with", "--spec")
 _PINNED: Final = re.compile(
     r".+(?:@v?\d+\.\d+\.\d+[\w.+-]*|==\d[\w.!+]*|@[0-9a-f]{40}|#[0-9a-f]{40})"
-)
-_LOADER_NAMES: Final = frozenset(
-    {
-        *("PATH", "PATHEXT", "NODE_OPTIONS", "NODE_PATH", "NODE_EXTRA_CA_CERTS", "BASH_ENV"),
-        *("ENV", "ZDOTDIR", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT"),
-        *("RUBYOPT", "RUBYLIB", "PERL5OPT", "PERL5LIB", "PERL5DB", "JAVA_TOOL_OPTIONS"),
-        *("JDK_JAVA_OPTIONS", "CLASSPATH", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS"),
-        *("GIT_EXTERNAL_DIFF", "GIT_EXEC_PATH", "GIT_DIR", "SSH_ASKPASS", "EDITOR", "VISUAL"),
-        *("PAGER", "BROWSER", "SHELL", "HOME", "IFS", "PS4", "PROMPT_COMMAND", "GCONV_PATH"),
-        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"),
-        *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_TLS_REJECT_UNAUTHORIZED"),
-        *("UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "DOCKER_HOST"),
-        *("PYTHONUSERBASE", "PYTHONPYCACHEPREFIX", "PERLLIB", "PERL_USE_UNSAFE_INC", "PHPRC"),
-        *("PHP_INI_SCAN_DIR", "BUNDLE_GEMFILE", "DOTNET_STARTUP_HOOKS", "TCLLIBPATH"),
-        *("_JAVA_OPTIONS",),
-    }
-)
-_LOADER_PREFIXES: Final = (
-    *("LD_", "DYLD_", "NPM_CONFIG_", "PIP_", "GIT_CONFIG", "BASH_FUNC_"),
-    *("LUA_", "GEM_", "OPENSSL_"),
 )
 
 
@@ -141,12 +122,6 @@ def sign_in_cautions(sign_in: object) -> Iterator[str]:
     hosts = sorted({_host_of(v) for v in values if isinstance(v, str) and "://" in v} - {""})
     if hosts:
         yield f"Its sign-in goes to {_listed(hosts)}."
-
-
-def is_loader_variable(name: str) -> bool:
-    """Return whether a variable changes which code a program loads or whom it talks to."""
-    upper = name.upper()
-    return upper in _LOADER_NAMES or upper.startswith(_LOADER_PREFIXES)
 
 
 def _program_name(word: str) -> str:

@@ -10,12 +10,12 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
+from tui.engine.mcp.catalog.parameters import summarise_parameters
 from tui.engine.mcp.catalog.tool_names import sanitize_name
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema
 from tui.engine.mcp.schema.values import GeminiSchema
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import (
-    Parameter,
     PromptArgument,
     PromptView,
     ResourceTemplateView,
@@ -29,7 +29,7 @@ MAX_LISTED: Final = 10_000
 """Tools, prompts, resources or templates of one server that are shown."""
 
 MAX_ARGUMENTS: Final = 100
-"""Arguments of a prompt and parameters of a tool that are shown."""
+"""Arguments of a prompt that are shown."""
 
 MAX_NAME: Final = 256
 """Characters of a name, a title or a URI that are shown; long ones end in an ellipsis."""
@@ -274,39 +274,6 @@ def _unusable(item: dict[str, Any]) -> str:
     if isinstance(visibility, list) and "model" not in visibility:
         return "its server offers it to apps, not to the model"
     return ""
-
-
-def summarise_parameters(schema: GeminiSchema) -> tuple[Parameter, ...]:
-    """Return the parameters of a converted schema, required ones first."""
-    required = set(schema.get("required", ()))
-    parameters = [
-        Parameter(
-            name=sanitize_line(name, MAX_NAME),
-            type=_type_words(child),
-            required=name in required,
-            description=sanitize_line(child.get("description", "")),
-        )
-        for name, child in list(schema.get("properties", {}).items())[:MAX_ARGUMENTS]
-    ]
-    return tuple(sorted(parameters, key=lambda parameter: not parameter.required))
-
-
-def _type_words(schema: GeminiSchema) -> str:
-    """Name a type in one or two words."""
-    suffix = " | null" if schema.get("nullable") else ""
-    match schema:
-        case {"anyOf": list(branches)}:
-            words = " | ".join(dict.fromkeys(_type_words(branch) for branch in branches))
-        case {"enum": list(values)}:
-            words = " | ".join(str(value) for value in values)
-        case {"type": "array", "items": dict(items)}:
-            inner = _type_words(items)
-            words = f"({inner})[]" if " " in inner else f"{inner}[]"
-        case {"type": str(kind)}:
-            words = kind
-        case _:
-            words = "any"
-    return sanitize_line(words + suffix, 80)
 
 
 def _weight(schema: Mapping[str, Any]) -> float:

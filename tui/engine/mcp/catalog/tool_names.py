@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from tui.model.catalog import ToolId
+from tui.model.typed import OWN_COMMANDS
 
 MAX_NAME: Final = 63
 """Longest name; Gemini documents 64."""
@@ -77,8 +78,8 @@ def assign_names(
 def assign_prompt_names(offers: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
     """Name the prompts of all servers for the user.
 
-    The first server keeps a prompt's own name; later ones get ``server_prompt``, with a number
-    appended if that is taken too.
+    The first server keeps a prompt's own name, unless it is a command of the screen; others get
+    ``server_prompt``, with a number appended if that is taken too.
 
     Args:
         offers: Server ids in settings order, each with the names of its prompts.
@@ -86,7 +87,7 @@ def assign_prompt_names(offers: Sequence[tuple[str, Sequence[str]]]) -> list[lis
     Returns:
         For each server the names of its prompts, in order; all are different.
     """
-    taken: set[str] = set()
+    taken = set(OWN_COMMANDS)
     named = []
     for server, prompts in offers:
         names = []

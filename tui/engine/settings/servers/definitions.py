@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from tui.engine.logs.secret_names import masked_address, masked_words, secrets_in_address
+from tui.engine.settings.servers.folder_files import FolderFile
 from tui.engine.settings.servers.inheritance import Inheritance
-from tui.engine.settings.servers.programs import FileState, FolderFile
 from tui.engine.settings.sources.expansion import Expansion
 from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStatus, Transport
 from tui.text import sanitize_line
@@ -91,6 +91,7 @@ class ServerDefinition:
         exclude_tools: These tools are not offered, whatever `include_tools` says.
         withheld: The status it stays in instead of starting, or None.
         failure: Why it is withheld.
+        developed: Whether the user develops it: then its entry alone says what it is.
         may_enable: Whether the user may let it run all the same, until the end of the run.
         secrets: Values that must not reach the screen or a log: those of variables and
             headers whose names say so.
@@ -99,11 +100,10 @@ class ServerDefinition:
         fingerprint: SHA-256 (hex) of all that says what this server is; consent binds to it.
         source: The file it stands in, as shown.
         written: Its entry as written in that file, with its references.
-        pinned: The state of `program` when it was resolved, where that lies in the opened
-            folder and must not be another one when it is started.
-        files: The files that it would run or read of the folder where it starts and of the opened
-            one, its program included; likewise.
+        files: The files and package folders that it would run or read of the folder where it
+            starts and of the opened one, its program included; it starts with no other ones.
         unwatched: What else it may run of them that is not hashed, each in words.
+        starts_outside: Whether `cwd` is an empty folder of gemdeck's own.
         preview: What its entry comes to, or None where it stands in no file.
     """
 
@@ -122,6 +122,7 @@ class ServerDefinition:
     extension: str = ""
     timeout: float = 600.0
     trust: bool = False
+    developed: bool = False
     description: str = ""
     include_tools: frozenset[str] | None = None
     exclude_tools: frozenset[str] = frozenset()
@@ -135,9 +136,9 @@ class ServerDefinition:
     written: Mapping[str, object] = field(
         default_factory=lambda: MappingProxyType({}), repr=False, compare=False
     )
-    pinned: FileState | None = None
     files: tuple[FolderFile, ...] = field(default=(), repr=False)
     unwatched: tuple[str, ...] = ()
+    starts_outside: bool = False
     preview: Preview | None = field(default=None, repr=False, compare=False)
 
 

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -53,6 +54,7 @@ class ServerReader:
     Args:
         environ: Variables for expansion, and the `PATH` in which programs are looked up.
         inheritance: Which variables servers inherit.
+        developed: The names of the user's servers that the user develops.
         folder: The opened folder.
         home: The user's home.
         gate: Knows the salt of fingerprints, and what tells the folder from another.
@@ -65,6 +67,7 @@ class ServerReader:
         self,
         environ: Mapping[str, str],
         inheritance: Inheritance,
+        developed: AbstractSet[str] = frozenset(),
         *,
         folder: Path,
         home: Path,
@@ -73,6 +76,7 @@ class ServerReader:
         self.problems: list[SettingsProblem] = []
         self._environ = environ
         self._inheritance = inheritance
+        self._developed = developed
         self.folder = folder
         self.home = home
         self._trusted: frozenset[ServerId] = frozenset()
@@ -119,6 +123,7 @@ class ServerReader:
             origin,
             Transport.STDIO,
             inheritance=self._inheritance,
+            developed=server in self._developed and not entry.project,
             extension=extension,
             source=entry.source.file,
             written=MappingProxyType(dict(entry.raw)) if isinstance(entry.raw, dict) else _EMPTY,

@@ -17,12 +17,8 @@ from typing import Any, Final, Protocol
 
 from tui.engine.files.state_file import StateFile
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.programs import (
-    FolderFiles,
-    find_program,
-    guarded_folders,
-    search_path,
-)
+from tui.engine.settings.servers.programs import find_program, guarded_folders, search_path
+from tui.engine.settings.servers.server_code import ServerCode
 from tui.model.servers import Origin
 
 SALT_FILE: Final = "salt.json"
@@ -81,8 +77,8 @@ def server_fingerprint(
     """Return the fingerprint of a server.
 
     It covers the transport, the program as resolved, arguments, working folder, variables,
-    address, headers, sign-in and the file the server stands in. What a server is called, which
-    of its tools are offered and whether they are trusted is no part of what it is.
+    address, headers, sign-in, the file the server stands in, and its code. What a server is
+    called, which of its tools are offered and whether they are trusted is no part of what it is.
 
     Args:
         definition: The server with its program and files; a project's may be expanded or not.
@@ -90,9 +86,10 @@ def server_fingerprint(
         folder: The identity of the folder that brings the server, for a project's. Its entry
             then counts as written, with its references: what the user's variables hold on a
             given day does not make it another server. What the folder itself chooses does: the
-            values that it fills in, and what is in those of its files that would run.
+            values that it fills in.
     """
     written = definition.written
+    files = [[file.path, file.content] for file in definition.files]
     content: dict[str, object] = {
         "purpose": _PURPOSE,
         "transport": definition.transport.value,
@@ -107,7 +104,7 @@ def server_fingerprint(
             "written": dict(effective_entry(written)),
             "brought": dict(preview.brought) if preview is not None else {},
             "defaults": list(map(list, preview.defaults)) if preview is not None else [],
-            "files": [[file.path, file.content] for file in definition.files],
+            "files": files,
         }
         if added := definition.inheritance.added():
             content["inherits"] = added
@@ -121,6 +118,8 @@ def server_fingerprint(
             "sse": definition.sse_fallback,
             "headers": dict(definition.headers),
         }
+        if files:
+            content["files"] = files
     return digest(content, salt)
 
 
@@ -166,7 +165,7 @@ class Identifier:
         self._folder = folder
         self._avoid = guarded_folders((folder,), home)
         self._gate = gate
-        self._files = FolderFiles(folder)
+        self._code = ServerCode(environ, folder, home)
         self._paths: dict[str, str] = {}
         self._found: dict[tuple[str, str, Path], str] = {}
 
@@ -180,16 +179,9 @@ class Identifier:
             effective: The same with all its references filled in: what would run.
         """
         program = self._program(effective)
-        own = self._files.look(program) if program else None
-        start = effective.cwd if effective.cwd is not None else self._folder
-        named = self._files.named(effective.args, start) if effective.command else ()
-        files = dict.fromkeys([*([own] if own is not None else []), *named])
-        known = replace(definition, program=program)
-        of_project = definition.origin is Origin.PROJECT
-        if of_project:
-            pinned = own.state if own is not None else None
-            known = replace(known, pinned=pinned, files=tuple(files))
-        identity = self._gate.identity if of_project else None
+        code = self._code.find(effective, program)
+        known = replace(definition, program=program, files=code.files, unwatched=code.unwatched)
+        identity = self._gate.identity if definition.origin is Origin.PROJECT else None
         return replace(known, fingerprint=server_fingerprint(known, self._gate.salt, identity))
 
     def _program(self, definition: ServerDefinition) -> str:

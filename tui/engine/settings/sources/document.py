@@ -146,6 +146,15 @@ def parse_document(text: str) -> Document:
     return Document(content, scan.offsets, newlines, tuple(scan.duplicates))
 
 
+def bare_json(text: str) -> str:
+    """Return the text of a settings file with its comments and trailing commas as spaces.
+
+    Raises:
+        BadDocumentError: If it is refused.
+    """
+    return _Scan(text).run()
+
+
 @dataclass(slots=True)
 class _Frame:
     """An open object or list; `step` is the key or index reached in it."""

@@ -160,4 +160,5 @@ def known_keys(model: type[BaseModel]) -> frozenset[str]:
 
 
 def _plain_words(message: str) -> str:
+    message = message.partition(", unable to parse")[0].replace("a valid integer", "a whole number")
     return message.removeprefix("Value error, ").replace("Input should be", "must be")

@@ -121,7 +121,7 @@ class WorkingLine(Static):
             self.update("")
             return
         seconds = int(monotonic() - self._turn.started_at)
-        doing = self._servers or self._turn.phase.value
+        doing = self._servers or f"{self._turn.phase} {one_line(self._turn.server or '')}".rstrip()
         parts = [Content.styled(f"◐ {doing}", "$text-primary")]
         if seconds >= QUIET_SECONDS:
             parts.append(Content.styled(f"{seconds} s", "$foreground 60%"))

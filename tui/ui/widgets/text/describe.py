@@ -59,7 +59,8 @@ def describe_tool(
         parts += [Content(), Content(block(tool.description))]
     if tool.claims:
         parts += [Content(), _muted("server claims: " + ", ".join(map(one_line, tool.claims)))]
-    parts += _parameters(tool.parameters)
+    if tool.parameters or '"properties"' not in tool.schema:
+        parts += _parameters(tool.parameters)
     parts += [_muted(f"left out: {one_line(words)}") for words in tool.left_out]
     if tool.has_icons:
         parts += [Content(), _muted("has icons, which are not loaded")]
@@ -153,6 +154,8 @@ def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
         _field("transport", view.transport.value),
         _field("target", view.target),
     ]
+    if view.starts_outside:
+        parts.append(_field("starts in", "an empty folder of gemdeck's"))
     if view.description:
         parts.append(_field("description", view.description))
     if view.info is not None:

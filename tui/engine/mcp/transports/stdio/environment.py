@@ -1,13 +1,15 @@
 """The environment, the folder and the program of a stdio server."""
 
+import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from tui.engine.mcp.errors import ServerError
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.programs import file_state, find_program, search_path
+from tui.engine.settings.servers.programs import find_program, search_path
+from tui.engine.settings.servers.server_code import changed_code
 from tui.model.servers import Origin, Transport
 from tui.text import sanitize_line
 
@@ -60,6 +62,28 @@ def resolve_folder(folder: Path | None) -> Path:
             permanent=True,
         )
     return resolved
+
+
+def empty_folder(folder: Path) -> None:
+    """Make a folder that only the user can enter; one that is there is emptied. Blocks.
+
+    Raises:
+        ServerError: If that is not possible.
+    """
+    try:
+        if folder.is_symlink() or not folder.is_dir():
+            folder.unlink(missing_ok=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.chmod(0o700)
+        for entry in folder.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+    except OSError as error:
+        reason = f"its empty folder could not be made: {error.strerror or error}"
+        raise ServerError(reason, f"Remove {folder} and start it again.") from error
 
 
 def resolve_program(
@@ -124,16 +148,38 @@ def shown_program(definition: ServerDefinition) -> str:
     """Return the program of a project's server: exactly the file that the user was shown.
 
     Raises:
-        ServerError: If there was none, or it or a file named in its command line has changed.
+        ServerError: If there was none.
     """
-    advice = f"Review the folder again; {definition.source} says what is started."
     if not definition.program:
-        raise ServerError(f"command not found: {definition.command}", advice, permanent=True)
-    if definition.pinned is not None and file_state(definition.program) != definition.pinned:
-        reason = f"its program has changed since it was shown: {definition.program}"
-        raise ServerError(reason, advice, permanent=True)
-    for file in definition.files:
-        if file_state(file.path) != file.state:
-            reason = f"a file that it runs has changed since it was shown: {file.path}"
-            raise ServerError(reason, advice, permanent=True)
+        raise ServerError(
+            f"command not found: {definition.command}", _review(definition), permanent=True
+        )
     return definition.program
+
+
+def check_code(
+    definition: ServerDefinition, environ: Mapping[str, str], workspaces: Sequence[Path] = ()
+) -> None:
+    """Check that a server would run the code of folders that its consent is about. Blocks.
+
+    Args:
+        definition: The server.
+        environ: The environment that it inherits from.
+        workspaces: The opened folders.
+
+    Raises:
+        ServerError: If a file of it has changed, come or gone.
+    """
+    folder = Path(os.path.realpath(next(iter(workspaces), "")))
+    changed = next(changed_code(definition, environ, folder, Path.home()), None)
+    if changed is not None:
+        what = "its program" if changed == definition.program else "a file that it runs"
+        reason = f"{what} has changed since it was shown: {changed}"
+        raise ServerError(reason, _review(definition), permanent=True)
+
+
+def _review(definition: ServerDefinition) -> str:
+    advice = f"Review the folder again; {definition.source} says what is started."
+    if definition.origin is Origin.PROJECT:
+        return advice
+    return f"{advice} If you develop this server, name it in gemdeck.developedServers."

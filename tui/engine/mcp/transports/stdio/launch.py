@@ -3,6 +3,7 @@
 It needs no MCP SDK, so that servers start while that is imported.
 """
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -11,6 +12,8 @@ from pathlib import Path
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio.environment import (
+    check_code,
+    empty_folder,
     own_program,
     resolve_folder,
     server_environment,
@@ -39,12 +42,20 @@ async def running_server(
     if definition.transport is not Transport.STDIO:
         yield None
         return
+    await asyncio.to_thread(_prepare, definition, context.workspaces)
     launch = _launch(definition, context.workspaces)
     process = await ServerProcess.start(launch, log.write_stderr, context.zygote)
     try:
         yield process
     finally:
         await process.close()
+
+
+def _prepare(definition: ServerDefinition, workspaces: Sequence[Path]) -> None:
+    """Empty the folder it starts in, if that is ours, and check the code that it would run."""
+    if definition.starts_outside and definition.cwd is not None:
+        empty_folder(definition.cwd)
+    check_code(definition, os.environ, workspaces)
 
 
 def _launch(definition: ServerDefinition, workspaces: Sequence[Path]) -> Launch:

@@ -1,0 +1,267 @@
+"""`gemdeck mcp`: servers without a screen, a key or a model."""
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import pytest
+
+from tests.cli.running import finish, notes_server, run, write_settings
+from tests.support.waiting import PATIENCE, eventually
+from tui.cli.exit_codes import ExitCode
+
+HANGING: Final = {"command": "sleep", "args": ["600"]}
+
+
+@pytest.fixture
+def notes() -> None:
+    write_settings({"mcpServers": {"notes": notes_server()}})
+
+
+def outcomes(listed: dict[str, Any]) -> dict[str, str]:
+    return {server["name"]: server["status"] for server in listed["servers"]}
+
+
+async def test_every_server_is_listed_with_its_status_and_why() -> None:
+    write_settings(
+        {
+            "mcpServers": {
+                "notes": notes_server(),
+                "missing": {"command": "no-such-program"},
+                "hanging": HANGING,
+                "off": {"command": "x", "disabled": True},
+                "wrong": {"args": []},
+            }
+        }
+    )
+    result = await run("mcp", "list", "--json", "--timeout", "8")
+    assert result.code == ExitCode.ERROR
+    assert outcomes(result.json) == {
+        "notes": "ready",
+        "missing": "failed",
+        "hanging": "starting",
+        "off": "disabled",
+        "wrong": "invalid",
+    }
+    reasons = {server["name"]: server["reason"] for server in result.json["servers"]}
+    assert "no-such-program" in reasons["missing"]
+    assert reasons["hanging"] == "no answer within 8 s"
+    found = next(one for one in result.json["servers"] if one["name"] == "notes")
+    assert (found["tools"], found["transport"], found["reason"]) == (5, "stdio", "")
+
+
+@pytest.mark.usefixtures("notes")
+async def test_a_list_for_people_has_a_line_for_each_server() -> None:
+    result = await run("mcp", "list")
+    assert result.code == ExitCode.OK
+    assert result.stdout == "notes  ready  stdio  5 tools, 2 prompts, 4 resources\n"
+
+
+async def test_without_servers_a_list_says_so() -> None:
+    result = await run("mcp", "list")
+    assert (result.code, result.stdout) == (ExitCode.OK, "No servers are configured.\n")
+
+
+async def test_only_the_named_server_is_started(tmp_path: Path) -> None:
+    canary = tmp_path / "ran"
+    other = {"command": "touch", "args": [str(canary)]}
+    write_settings({"mcpServers": {"notes": notes_server(), "other": other}})
+    result = await run("mcp", "tools", "notes")
+    assert result.code == ExitCode.OK
+    assert "notes  add_note      Add a note to the notebook." in result.stdout.splitlines()
+    assert not canary.exists()
+
+
+@pytest.mark.usefixtures("notes")
+async def test_a_server_is_shown_with_what_it_offers() -> None:
+    result = await run("mcp", "show", "notes", "--json")
+    assert result.code == ExitCode.OK
+    assert "add_note" in result.json["tools"]
+    assert "plan_day" in result.json["prompts"]
+    assert "notes://note/{id}" in result.json["templates"]
+    text = (await run("mcp", "show", "notes")).stdout
+    assert "status        ready" in text.splitlines()
+
+
+@pytest.mark.usefixtures("notes")
+async def test_a_call_runs_with_exactly_these_arguments() -> None:
+    added = await run("mcp", "call", "notes", "add_note", "text=a=b c", "--json")
+    assert added.code == ExitCode.OK
+    assert added.json["arguments"] == {"text": "a=b c"}
+    number = int(added.json["content"][0]["text"].split()[2].rstrip(":"))
+    gone = await run("mcp", "call", "notes", "delete_note", f"id={number}")
+    assert gone.code == ExitCode.OK
+    assert f"Deleted note {number}" in gone.stdout
+    raw = json.dumps({"text": "x", "tags": ["home"]})
+    tagged = await run("mcp", "call", "notes", "add_note", "--args", raw, "--json")
+    assert tagged.json["arguments"] == {"text": "x", "tags": ["home"]}
+
+
+@pytest.mark.usefixtures("notes")
+async def test_an_error_of_a_tool_is_its_answer_and_the_exit_code() -> None:
+    result = await run("mcp", "call", "notes", "delete_note", "id=999", "--json")
+    assert result.code == ExitCode.ERROR
+    assert result.json["is_error"]
+    assert "999" in result.json["content"][0]["text"]
+
+
+async def test_a_rule_that_denies_beats_the_call() -> None:
+    rules = [{"server": "notes", "tool": "add_note"}]
+    write_settings({"mcpServers": {"notes": notes_server()}, "gemdeck": {"alwaysDeny": rules}})
+    result = await run("mcp", "call", "notes", "add_note", "text=x", "--json")
+    assert result.code == ExitCode.ERROR
+    assert "alwaysDeny" in result.json["error"]["message"]
+    assert "gemdeck.alwaysDeny" in result.stderr
+
+
+@pytest.mark.usefixtures("notes")
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("show", "nots"), ExitCode.NOT_FOUND, "There is no server nots. Did you mean notes?"),
+        (("call", "notes", "add"), ExitCode.NOT_FOUND, "There is no tool add."),
+        (("prompt", "notes", "plan"), ExitCode.NOT_FOUND, "There is no prompt plan."),
+        (("enable", "nots"), ExitCode.NOT_FOUND, "There is no server nots."),
+        (("read", "notes", "notes://none"), ExitCode.ERROR, "notes"),
+        (("prompt", "notes", "plan_day"), ExitCode.USAGE, "Missing: focus."),
+        (("prompt", "notes", "plan_day", "fokus=x"), ExitCode.NOT_FOUND, "Did you mean focus?"),
+        (("call", "notes", "add_note", "text"), ExitCode.USAGE, "KEY=VALUE"),
+        (("call", "notes", "add_note", "--args", "[1]"), ExitCode.USAGE, "a JSON object"),
+        (("call", "notes", "add_note", "--args", "{"), ExitCode.USAGE, "not JSON"),
+        (("call", "notes", "add_note"), ExitCode.ERROR, "'text' is a required property"),
+    ],
+)
+async def test_what_cannot_be_done_is_said_on_standard_error(
+    words: tuple[str, ...], code: ExitCode, said: str
+) -> None:
+    result = await run("mcp", *words)
+    assert (result.code, result.stdout) == (code, "")
+    assert said in result.stderr
+
+
+@pytest.mark.usefixtures("notes")
+async def test_resources_and_prompts_are_printed() -> None:
+    read = await run("mcp", "read", "notes", "notes://all")
+    assert read.code == ExitCode.OK
+    assert read.stdout.strip()
+    rendered = await run("mcp", "prompt", "notes", "plan_day", "focus=rest", "--json")
+    assert rendered.code == ExitCode.OK
+    assert rendered.json["messages"][-1]["role"] == "user"
+
+
+@pytest.mark.usefixtures("notes")
+async def test_a_server_is_disabled_and_enabled_for_later_runs() -> None:
+    disabled = await run("mcp", "disable", "notes")
+    assert (disabled.code, disabled.stdout) == (ExitCode.OK, "notes is disabled.\n")
+    assert outcomes((await run("mcp", "list", "--json")).json) == {"notes": "disabled"}
+    await run("mcp", "enable", "notes")
+    assert outcomes((await run("mcp", "list", "--json")).json) == {"notes": "ready"}
+
+
+async def test_a_folders_servers_need_trust(tmp_path: Path) -> None:
+    (tmp_path / ".gemini").mkdir()
+    settings = {"mcpServers": {"notes": notes_server()}}
+    (tmp_path / ".gemini" / "settings.json").write_text(json.dumps(settings))
+    closed = await run("mcp", "list", "--json", cwd=tmp_path)
+    assert outcomes(closed.json) == {"notes": "untrusted"}
+    assert "not trusted" in "".join(closed.json["warnings"])
+    opened = await run("mcp", "list", "--json", "--trust-folder", str(tmp_path), cwd=tmp_path)
+    assert outcomes(opened.json) == {"notes": "ready"}
+
+
+async def test_an_option_before_the_command_is_refused() -> None:
+    result = await run("--trust-folder", "/x", "mcp", "list")
+    assert result.code == ExitCode.USAGE
+    assert "--trust-folder has no effect before mcp" in result.stderr
+
+
+async def test_settings_that_cannot_be_read_end_a_command() -> None:
+    (Path.home() / ".gemini").mkdir()
+    (Path.home() / ".gemini" / "settings.json").write_text("{")
+    result = await run("mcp", "list", "--json")
+    assert result.code == ExitCode.BAD_SETTINGS
+    assert "settings.json" in result.json["error"]["message"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_ends_the_servers_too(number: signal.Signals, tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    script = tmp_path / "slow.sh"
+    script.write_text(f"touch '{began}'; sleep 600")
+    write_settings({"mcpServers": {"slow": {"command": "sh", "args": [str(script)]}}})
+    command = [sys.executable, "-m", "tui", "mcp", "list", "--timeout", "60"]
+    with anyio.fail_after(PATIENCE):
+        async with await anyio.open_process(command, cwd=Path.home()) as process:
+            await eventually(began.exists)
+            process.send_signal(number)
+            assert await finish(process) == ExitCode.CANCELLED
+
+
+def added(path: Path) -> dict[str, Any]:
+    servers: dict[str, Any] = json.loads(path.read_text("utf-8"))["mcpServers"]
+    return servers
+
+
+async def test_a_server_is_added_to_the_users_settings_and_tried() -> None:
+    notes = notes_server()
+    database = notes["env"]["GEMDECK_NOTES_DB"]
+    result = await run(
+        *("mcp", "add", "-s", "user", "-e", f"GEMDECK_NOTES_DB={database}", "-e", "K=a=b"),
+        *("--description", "My notes", "notes", notes["command"], "--", *notes["args"]),
+    )
+    assert (result.code, result.stderr) == (ExitCode.OK, "")
+    assert result.stdout == "notes is in ~/.gemini/settings.json. It is ready: 5 tools\n"
+    assert added(Path.home() / ".gemini" / "settings.json")["notes"] == {
+        **notes,
+        "env": {"GEMDECK_NOTES_DB": database, "K": "a=b"},
+        "description": "My notes",
+    }
+    gone = await run("mcp", "remove", "-s", "user", "notes", "--json")
+    assert gone.code == ExitCode.OK
+    assert added(Path.home() / ".gemini" / "settings.json") == {}
+
+
+async def test_a_projects_server_is_written_and_not_started(tmp_path: Path) -> None:
+    canary = tmp_path / "ran"
+    result = await run("mcp", "add", "a", "touch", "--", str(canary), cwd=tmp_path)
+    assert result.code == ExitCode.OK
+    assert "It is untrusted" in result.stdout
+    assert added(tmp_path / ".gemini" / "settings.json") == {
+        "a": {"command": "touch", "args": [str(canary)]}
+    }
+    assert not canary.exists()
+
+
+async def test_a_network_server_is_added_with_its_headers(tmp_path: Path) -> None:
+    words = ("-H", "X-A: b c", "--no-check", "net", "http://127.0.0.1:9/mcp")
+    result = await run("mcp", "add", *words, cwd=tmp_path)
+    assert result.code == ExitCode.OK
+    entry = {"url": "http://127.0.0.1:9/mcp", "type": "http", "headers": {"X-A": "b c"}}
+    assert added(tmp_path / ".gemini" / "settings.json") == {"net": entry}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("add", "notes", "x"), ExitCode.ERROR, "notes is there already"),
+        (("add", "-t", "sse", "a", "x"), ExitCode.USAGE, "sse needs an address"),
+        (("add", "-t", "stdio", "a", "http://h/"), ExitCode.USAGE, "stdio needs a command"),
+        (("add", "-e", "x", "a", "x"), ExitCode.USAGE, "-e is written NAME=VALUE"),
+        (("add", "-H", "A: b", "a", "x"), ExitCode.USAGE, "Headers are for addresses"),
+        (("add", "--timeout", "0", "a", "x"), ExitCode.OK, ""),
+        (("add", "a", "http://"), ExitCode.USAGE, "must be an address"),
+        (("remove", "note"), ExitCode.NOT_FOUND, "Did you mean notes?"),
+    ],
+)
+@pytest.mark.usefixtures("notes")
+async def test_what_cannot_be_added_or_removed_is_said(
+    words: tuple[str, ...], code: ExitCode, said: str
+) -> None:
+    command, *rest = words
+    more = ("--no-check",) if command == "add" else ()
+    result = await run("mcp", command, "-s", "user", *more, *rest)
+    assert result.code == code
+    assert said in result.stderr

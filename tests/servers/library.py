@@ -1,0 +1,101 @@
+"""A server without any SDK that offers prompts and resources.
+
+Its argument is the path of a JSON object: ``prompts`` (names to argument names; ``!`` after one
+makes it required), ``resources`` and ``templates`` (URIs), ``silent`` (names and URIs that are
+never answered), ``record`` (a file that takes every message, one a line) and ``gate`` (a file
+without which it does not start). A prompt says what it got; a resource says its URI.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Message = dict[str, Any]
+
+SAYS: Message = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+
+
+def initialize(_: Message) -> Message:
+    """Shake hands."""
+    return {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"prompts": {}, "resources": {}},
+        "serverInfo": {"name": "library", "version": "1"},
+    }
+
+
+def list_prompts(_: Message) -> Message:
+    """List the prompts."""
+    prompts = [
+        {
+            "name": name,
+            "arguments": [{"name": a.rstrip("!"), "required": a.endswith("!")} for a in arguments],
+        }
+        for name, arguments in SAYS.get("prompts", {}).items()
+    ]
+    return {"prompts": prompts}
+
+
+def get_prompt(params: Message) -> Message:
+    """Say which prompt was asked for, and with which arguments."""
+    got = json.dumps(params.get("arguments") or {}, ensure_ascii=False, sort_keys=True)
+    content = {"type": "text", "text": f"{params['name']} {got}"}
+    return {"messages": [{"role": "user", "content": content}]}
+
+
+def list_resources(_: Message) -> Message:
+    """List the resources."""
+    return {"resources": [{"uri": uri, "name": uri} for uri in SAYS.get("resources", ())]}
+
+
+def list_templates(_: Message) -> Message:
+    """List the templates."""
+    templates = SAYS.get("templates", ())
+    return {"resourceTemplates": [{"uriTemplate": one, "name": one} for one in templates]}
+
+
+def read_resource(params: Message) -> Message:
+    """Give a resource."""
+    return {"contents": [{"uri": params["uri"], "text": f"content of {params['uri']}"}]}
+
+
+METHODS: dict[str, Callable[[Message], Message]] = {
+    "initialize": initialize,
+    "ping": lambda _: {},
+    "prompts/list": list_prompts,
+    "prompts/get": get_prompt,
+    "resources/list": list_resources,
+    "resources/templates/list": list_templates,
+    "resources/read": read_resource,
+}
+
+
+def reply(request: Message) -> Message | None:
+    """Make the reply to a request; None if there is to be none."""
+    params = request.get("params") or {}
+    if {params.get("name"), params.get("uri")} & set(SAYS.get("silent", ())):
+        return None
+    method = METHODS.get(request["method"])
+    if method is None:
+        return {"error": {"code": -32601, "message": "no such method"}}
+    return {"result": method(params)}
+
+
+def main() -> None:
+    """Serve over the standard streams."""
+    while "gate" in SAYS and not Path(SAYS["gate"]).exists():
+        time.sleep(0.02)
+    for line in sys.stdin:
+        if "record" in SAYS:
+            with Path(SAYS["record"]).open("a", encoding="utf-8") as record:
+                record.write(line)
+        message: Message = json.loads(line)
+        if "id" in message and "method" in message and (answer := reply(message)) is not None:
+            print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""``gemdeck mcp``: look at servers and use them, without a screen and without a model."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from tui.cli import server_commands, server_edits
+from tui.cli.exit_codes import ExitCode
+from tui.cli.output import say, write_out
+from tui.cli.server_commands import Answer
+from tui.cli.server_edits import server_entry
+from tui.cli.server_session import CommandError, Start, interruptible
+from tui.model.settings_rules import MAX_WAIT
+
+DEFAULT_TIMEOUT: Final = 10.0
+"""Seconds that servers get to become ready."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_EPILOG: Final = """\b
+Exit codes: 0 done, 1 not ready or failed, 2 wrong usage, 3 no such server, tool,
+prompt or resource, 52 unusable settings, 130 cancelled.
+"""
+
+
+@click.group(epilog=_EPILOG)
+def mcp() -> None:
+    """Look at the servers of your settings, and use what they offer.
+
+    No key is needed. Results are on standard output, messages on standard error.
+    """
+
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def _starting(command: F) -> F:
+    """Add the options of the commands that start servers."""
+    for option in (
+        click.option(
+            "--trust-folder",
+            "trusted",
+            metavar="DIR",
+            multiple=True,
+            type=click.Path(path_type=Path),
+            help="Apply the settings of this folder in this run; DIR is its real path.",
+        ),
+        click.option(
+            "--timeout",
+            metavar="SECONDS",
+            type=click.FloatRange(0, MAX_WAIT, min_open=True),
+            default=DEFAULT_TIMEOUT,
+            show_default=True,
+            help="Seconds that a server gets to become ready.",
+        ),
+        _as_json,
+    ):
+        command = option(command)
+    return command
+
+
+@mcp.command("list", epilog="Example: gemdeck mcp list --json")
+@_starting
+def list_servers(*, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
+    """List the servers and whether each gets ready; all are started, side by side."""
+    _print(server_commands.list_servers(Start(timeout, trusted)), as_json=as_json)
+
+
+@mcp.command(epilog="Example: gemdeck mcp show files")
+@click.argument("server")
+@_starting
+def show(server: str, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
+    """Show how a server is reached and what it offers."""
+    _print(server_commands.show(server, Start(timeout, trusted)), as_json=as_json)
+
+
+@mcp.command(epilog="Example: gemdeck mcp tools files --json")
+@click.argument("server", required=False)
+@_starting
+def tools(server: str | None, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
+    """List the tools of a server, or of all."""
+    _print(server_commands.tools(server, Start(timeout, trusted)), as_json=as_json)
+
+
+@mcp.command(epilog="Example: gemdeck mcp call files read_file path=notes.txt")
+@click.argument("server")
+@click.argument("tool")
+@click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]…")
+@click.option("--args", "raw", metavar="JSON", help="The arguments as one JSON object.")
+@_starting
+def call(
+    server: str,
+    tool: str,
+    arguments: tuple[str, ...],
+    raw: str | None,
+    *,
+    as_json: bool,
+    timeout: float,
+    trusted: tuple[Path, ...],
+) -> None:
+    """Run a tool with exactly these arguments.
+
+    A value is text, or JSON where the tool wants something else. You composed the call, so nobody
+    is asked; a rule that denies the tool holds all the same.
+    """
+    start, given = Start(timeout, trusted), _object(raw)
+    _print(server_commands.call(server, tool, given, _pairs(arguments), start), as_json=as_json)
+
+
+@mcp.command(epilog="Example: gemdeck mcp read files file:///notes.txt")
+@click.argument("server")
+@click.argument("uri")
+@_starting
+def read(
+    server: str, uri: str, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]
+) -> None:
+    """Print a resource."""
+    _print(server_commands.read(server, uri, Start(timeout, trusted)), as_json=as_json)
+
+
+@mcp.command(epilog="Example: gemdeck mcp prompt poems poem mood=reverent")
+@click.argument("server")
+@click.argument("name")
+@click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]…")
+@_starting
+def prompt(
+    server: str,
+    name: str,
+    arguments: tuple[str, ...],
+    *,
+    as_json: bool,
+    timeout: float,
+    trusted: tuple[Path, ...],
+) -> None:
+    """Print a prompt as its server renders it."""
+    start = Start(timeout, trusted)
+    _print(server_commands.prompt(server, name, _pairs(arguments), start), as_json=as_json)
+
+
+_scope = click.option(
+    "-s",
+    "--scope",
+    type=click.Choice(["project", "user"]),
+    default="project",
+    show_default=True,
+    help="Whose settings: this folder's or yours.",
+)
+
+
+@mcp.command(
+    epilog="Example: gemdeck mcp add -s user files npx -- -y @acme/server-files ~/notes",
+)
+@click.argument("name")
+@click.argument("target", metavar="COMMAND|URL")
+@click.argument("arguments", nargs=-1, metavar="[ARGUMENT]…")
+@_scope
+@click.option(
+    "-t",
+    "--transport",
+    type=click.Choice(["stdio", "http", "sse"]),
+    help="Of a URL http unless given; of a command stdio.",
+)
+@click.option("-e", "--env", multiple=True, metavar="KEY=VALUE", help="A variable it gets.")
+@click.option("-H", "--header", multiple=True, metavar="'NAME: VALUE'", help="An HTTP header.")
+@click.option("--timeout", type=int, metavar="MS", help="Of connecting and of each request.")
+@click.option("--trust", is_flag=True, help="Run its tools without asking; not for a project.")
+@click.option("--description", metavar="TEXT", help="Shown beside the server.")
+@click.option("--include-tools", metavar="TOOL,…", help="Offer only these.")
+@click.option("--exclude-tools", metavar="TOOL,…", help="Never offer these.")
+@click.option("--no-check", is_flag=True, help="Write it without trying to connect.")
+@_as_json
+def add(name: str, *, scope: str, no_check: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - as declared above
+    """Write a server to the settings, and try to connect to it.
+
+    Comments and all else in the file stay. What follows -- belongs to the server.
+    """
+    entry = server_entry(**given)
+    _print(server_edits.add(name, entry, scope, checks=not no_check), as_json=as_json)
+
+
+@mcp.command(epilog="Example: gemdeck mcp remove -s user files")
+@click.argument("name")
+@_scope
+@_as_json
+def remove(name: str, *, scope: str, as_json: bool) -> None:
+    """Remove a server from the settings; comments and all else in the file stay."""
+    _print(server_edits.remove(name, scope), as_json=as_json)
+
+
+@mcp.command(epilog="Example: gemdeck mcp enable files")
+@click.argument("server")
+@_as_json
+def enable(server: str, *, as_json: bool) -> None:
+    """Enable a server, from its next start on."""
+    _print(server_commands.set_enabled(server, enabled=True), as_json=as_json)
+
+
+@mcp.command(epilog="Example: gemdeck mcp disable files")
+@click.argument("server")
+@_as_json
+def disable(server: str, *, as_json: bool) -> None:
+    """Disable a server, from its next start on; its settings stay as they are."""
+    _print(server_commands.set_enabled(server, enabled=False), as_json=as_json)
+
+
+def _print(command: Coroutine[Any, Any, Answer], *, as_json: bool) -> None:
+    """Carry out a command, print its answer, and end the process with its exit code."""
+    try:
+        answer = asyncio.run(interruptible(command))
+    except CommandError as error:
+        say(str(error))
+        answer = Answer({"error": {"message": str(error)}}, "", error.code)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        sys.exit(ExitCode.CANCELLED)
+    # in ASCII, JSON cannot control a terminal
+    text = json.dumps(answer.value, ensure_ascii=True, indent=2) if as_json else answer.text
+    if text and (problem := write_out(text)):
+        say(problem)
+        sys.exit(ExitCode.ERROR)
+    sys.exit(answer.code)
+
+
+def _pairs(words: Sequence[str]) -> dict[str, str]:
+    pairs = [word.partition("=") for word in words]
+    if any(not sign or not name for name, sign, _ in pairs):
+        raise click.UsageError("Arguments are written KEY=VALUE.")
+    return {name: value for name, _, value in pairs}
+
+
+def _object(raw: str | None) -> dict[str, Any]:
+    """Read the arguments that were given as JSON."""
+    try:
+        value = json.loads(raw) if raw is not None else {}
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(f"not JSON: {error}", param_hint="--args") from error
+    if not isinstance(value, dict):
+        raise click.BadParameter("must be a JSON object", param_hint="--args")
+    return value

@@ -1,0 +1,278 @@
+"""The commands of ``gemdeck mcp``: what each gives as text and as JSON."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tui.cli.exit_codes import ExitCode
+from tui.cli.server_session import CommandError, ServerSession, Start, no_such, serving
+from tui.engine.files.paths import usable_state_dir
+from tui.engine.mcp import enablement
+from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallError
+from tui.engine.mcp.enablement import Enablement
+from tui.engine.mcp.errors import ServerCallError
+from tui.model.catalog import PromptView, ToolView
+from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.text import sanitize
+
+GAP: Final = "  "
+"""Between the columns of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command gives.
+
+    Attributes:
+        value: As JSON.
+        text: As text.
+        code: The exit code.
+    """
+
+    value: dict[str, Any]
+    text: str
+    code: ExitCode = ExitCode.OK
+
+
+async def list_servers(start: Start) -> Answer:
+    """List all servers; the exit code says whether all that are enabled are ready."""
+    async with serving(start, None) as session:
+        found = [_server(view, session) for view in session.views]
+        rows = [
+            (one["name"], one["status"], one["transport"], _offers(one), one["reason"])
+            for one in found
+        ]
+        off = (ServerStatus.READY, ServerStatus.DISABLED)
+        code = ExitCode.OK if all(v.status in off for v in session.views) else ExitCode.ERROR
+        value = {"servers": found, "warnings": session.warnings}
+        return Answer(value, _table(rows) or "No servers are configured.", code)
+
+
+async def show(server: str, start: Start) -> Answer:
+    """Show how a server is reached and what it offers, ready or not."""
+    async with serving(start, [server]) as session:
+        view = next(view for view in session.views if view.id == server)
+        value = _server(view, session) | _details(view)
+        code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
+        return Answer(value, _fields(value), code)
+
+
+async def tools(server: str | None, start: Start) -> Answer:
+    """List the tools of one server or of all; one server has to be ready."""
+    async with serving(start, None if server is None else [server]) as session:
+        views = session.views if server is None else (session.ready(server),)
+        found = [_tool(view.id, tool) for view in views for tool in view.catalog.tools]
+        rows = [
+            (one["server"], one["name"], one["problem"] or _first_line(one["description"]))
+            for one in found
+        ]
+        return Answer({"tools": found, "warnings": session.warnings}, _table(rows))
+
+
+async def call(
+    server: str, tool: str, given: Mapping[str, Any], words: Mapping[str, str], start: Start
+) -> Answer:
+    """Run a tool, by its name as listed.
+
+    Args:
+        server: Its server.
+        tool: Its name.
+        given: Arguments as JSON values.
+        words: Further arguments as they were typed.
+        start: How to start the server.
+    """
+    async with serving(start, [server]) as session:
+        known = [one.name for one in session.ready(server).catalog.tools]
+        if tool not in known:
+            raise no_such("tool", tool, known)
+        offered = session.engine.servers.offered_tools()
+        schema = next((one.schema for one in offered if one.view.name == tool), {})
+        arguments = {**given, **{name: _value(schema, name, words[name]) for name in words}}
+        try:
+            result = await session.engine.call_tool(ServerId(server), tool, arguments, by_user=True)
+        except ToolCallError as error:
+            raise CommandError(str(error)) from error
+        value = {
+            "server": server,
+            "tool": tool,
+            "arguments": arguments,
+            "is_error": result.is_error,
+            "content": _content(result.parts),
+            "warnings": session.warnings,
+        }
+        code = ExitCode.ERROR if result.is_error else ExitCode.OK
+        return Answer(value, _plain(result.parts, result.display), code)
+
+
+async def read(server: str, uri: str, start: Start) -> Answer:
+    """Read a resource, listed or not."""
+    async with serving(start, [server]) as session:
+        session.ready(server)
+        try:
+            found = await session.engine.servers.features(ServerId(server)).read_resource(uri)
+        except ServerCallError as error:
+            raise CommandError(str(error)) from error
+        value = {"server": server, "uri": uri, "content": _content(found.parts)}
+        return Answer(value, _plain(found.parts, found.content.text))
+
+
+async def prompt(server: str, name: str, arguments: Mapping[str, str], start: Start) -> Answer:
+    """Let a server render a prompt, by its name as listed."""
+    async with serving(start, [server]) as session:
+        known = {one.name: one for one in session.ready(server).catalog.prompts}
+        if name not in known:
+            raise no_such("prompt", name, known)
+        _check_arguments(known[name], arguments)
+        servers = session.engine.servers
+        own = servers.own_prompt_name(ServerId(server), name)
+        try:
+            found = await servers.features(ServerId(server)).get_prompt(own, arguments)
+        except ServerCallError as error:
+            raise CommandError(str(error)) from error
+        turns = [*((turn.role, turn.parts) for turn in found.before), ("user", found.parts)]
+        messages = [{"role": role, "content": _content(parts)} for role, parts in turns]
+        value = {"server": server, "name": name, "messages": messages}
+        return Answer(value, _plain([part for _, parts in turns for part in parts], found.shown))
+
+
+async def set_enabled(server: str, *, enabled: bool) -> Answer:
+    """Enable or disable a server for later runs; nothing is started."""
+    session = ServerSession(Start(0.0), [])
+    async with session.engine:
+        found = {one.id: one for one in await session.definitions()}
+    definition = found.get(ServerId(server))
+    if definition is None:
+        raise no_such("server", server, found)
+    state = usable_state_dir()
+    kept = Enablement(state and state / enablement.FILE_NAME, session.warnings.append)
+    kept.load()
+    kept.set_enabled(definition, enabled=enabled)
+    kept.save()
+    if session.warnings:
+        raise CommandError(session.warnings[-1])
+    word = "enabled" if enabled else "disabled"
+    failure = definition.failure if enabled and definition.withheld is not None else None
+    more = f", but it does not start: {failure.reason} {failure.advice}" if failure else ""
+    text = sanitize(f"{server} is {word}{more or '.'}")
+    return Answer({"server": server, "enabled": enabled, "reason": more[2:]}, text)
+
+
+def _server(view: ServerView, session: ServerSession) -> dict[str, Any]:
+    reason, advice = session.why_not_ready(view)
+    return {
+        "name": view.id,
+        "status": view.status.value,
+        "transport": view.transport.value,
+        "target": view.target,
+        "origin": view.origin.value,
+        "description": view.description,
+        "tools": len(view.catalog.tools),
+        "prompts": len(view.catalog.prompts),
+        "resources": len(view.catalog.resources),
+        "reason": reason,
+        "advice": advice,
+    }
+
+
+def _details(view: ServerView) -> dict[str, Any]:
+    catalog, info, failure = view.catalog, view.info, view.failure
+    return {
+        "software": f"{info.name} {info.version}" if info is not None else "",
+        "protocol": info.protocol_version if info is not None else "",
+        "instructions": info.instructions if info is not None else "",
+        "tools": [tool.name for tool in catalog.tools],
+        "prompts": [prompt.name for prompt in catalog.prompts],
+        "resources": [resource.uri for resource in catalog.resources],
+        "templates": [template.uri_template for template in catalog.templates],
+        "environment": list(view.environment),
+        "withheld": list(view.withheld),
+        "last_output": list(failure.stderr_tail) if failure is not None else [],
+    }
+
+
+def _offers(server: Mapping[str, Any]) -> str:
+    kinds = ("tools", "prompts", "resources")
+    return ", ".join(f"{server[kind]} {kind}" for kind in kinds if server[kind])
+
+
+def _tool(server: ServerId, tool: ToolView) -> dict[str, Any]:
+    return {
+        "server": server,
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "schema": _parsed(tool.schema),
+        "problem": tool.problem,
+    }
+
+
+def _value(schema: Mapping[str, Any], name: str, word: str) -> object:
+    """Read an argument that was typed: as text where the tool takes text, else as JSON."""
+    properties = schema.get("properties")
+    wanted = properties.get(name) if isinstance(properties, dict) else None
+    kind = wanted.get("type") if isinstance(wanted, dict) else None
+    is_text = kind in (None, "string") or (isinstance(kind, list) and "string" in kind)
+    return word if is_text else _parsed(word)
+
+
+def _parsed(text: str) -> object:
+    """Read JSON; what is none stays text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _check_arguments(view: PromptView, arguments: Mapping[str, str]) -> None:
+    known = [argument.name for argument in view.arguments]
+    for name in arguments:
+        if name not in known:
+            raise no_such("argument", name, known)
+    missing = [a.name for a in view.arguments if a.required and a.name not in arguments]
+    if missing:
+        raise CommandError(f"Missing: {', '.join(missing)}.", ExitCode.USAGE)
+
+
+def _content(parts: Iterable[object]) -> list[dict[str, Any]]:
+    """Write parts as JSON, unchanged."""
+    return [
+        {"type": "text", "text": part.text}
+        if isinstance(part, TextPart)
+        else {"type": "data", "mime_type": part.mime_type, "data": part.data}
+        for part in parts
+        if isinstance(part, TextPart | MediaPart)
+    ]
+
+
+def _plain(parts: Sequence[object], display: str) -> str:
+    """Return what a terminal may show, or the text itself for a file or another program."""
+    if sys.stdout.isatty():
+        return display
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart))
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """Align columns; the last is as long as it is."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "\n".join(lines)
+
+
+def _fields(fields: Mapping[str, Any]) -> str:
+    """Write each name that has a value, and its further lines below one another."""
+    shown = {
+        name.replace("_", " "): value if isinstance(value, list) else str(value).splitlines()
+        for name, value in fields.items()
+    }
+    width = max(map(len, shown))
+    return "\n".join(
+        f"{'' if number else name:<{width}}{GAP}{line}"
+        for name, lines in shown.items()
+        for number, line in enumerate(lines)
+    )

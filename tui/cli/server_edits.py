@@ -1,0 +1,125 @@
+"""``gemdeck mcp add`` and ``remove``: servers in the settings files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from pydantic import ValidationError
+
+from tui.cli.exit_codes import ExitCode
+from tui.cli.server_commands import Answer, show
+from tui.cli.server_session import CommandError, Start, no_such
+from tui.engine.settings.edits import EditError, NoSuchServerError, add_server, remove_server
+from tui.engine.settings.sources.locations import FILE_NAME, FOLDER_NAME, shown_path
+from tui.engine.settings.sources.source import validation_problems
+from tui.model.settings import ServerSettings
+
+CHECK_TIME: Final = 10.0
+"""Seconds that a new server gets to become ready."""
+
+
+def server_entry(  # noqa: PLR0913 - one for each option
+    *,
+    target: str,
+    arguments: Sequence[str],
+    transport: str | None,
+    env: Sequence[str],
+    header: Sequence[str],
+    timeout: int | None,
+    trust: bool,
+    description: str | None,
+    include_tools: str | None,
+    exclude_tools: str | None,
+) -> dict[str, Any]:
+    """Write the entry that options describe.
+
+    Raises:
+        click.UsageError: If they contradict each other or a value is wrong.
+    """
+    is_address = target.startswith(("http://", "https://"))
+    kind = transport or ("http" if is_address else "stdio")
+    if is_address == (kind == "stdio"):
+        raise click.UsageError(f"{kind} needs {'a command' if is_address else 'an address'}.")
+    if is_address and (arguments or env):
+        raise click.UsageError("Arguments and variables are for commands.")
+    if header and not is_address:
+        raise click.UsageError("Headers are for addresses.")
+    reached = (
+        {"url": target, "type": kind, "headers": _named(header, ":", "-H")}
+        if is_address
+        else {"command": target, "args": list(arguments), "env": _named(env, "=", "-e")}
+    )
+    more = {
+        "timeout": timeout,
+        "trust": trust,
+        "description": description,
+        "includeTools": _names(include_tools),
+        "excludeTools": _names(exclude_tools),
+    }
+    entry = {key: value for key, value in {**reached, **more}.items() if value}
+    try:
+        ServerSettings.model_validate(entry)
+    except ValidationError as error:
+        keys, words = validation_problems(error)[0]
+        where = ".".join(map(str, keys))
+        raise click.UsageError(f"{where}: {words}" if where else words) from error
+    return entry
+
+
+async def add(name: str, entry: dict[str, Any], scope: str, *, checks: bool) -> Answer:
+    """Write an entry, and say whether its server gets ready.
+
+    Args:
+        name: Its name.
+        entry: The entry.
+        scope: ``user`` or ``project``.
+        checks: Whether to start it. One of a folder that is not trusted is not.
+    """
+    path = _file(scope)
+    if scope == "project" and entry.get("trust"):
+        raise CommandError("A project's settings cannot trust a server.", ExitCode.USAGE)
+    try:
+        add_server(path, name, entry)
+    except EditError as error:
+        raise CommandError(f"{_shown(path)}: {error}") from error
+    value = {"server": name, "file": str(path), "entry": entry}
+    text = f"{name} is in {_shown(path)}."
+    if not checks:
+        return Answer(value, text)
+    found = (await show(name, Start(CHECK_TIME))).value
+    value |= {"status": found["status"], "reason": found["reason"]}
+    offers = f"{len(found['tools'])} tools" if found["status"] == "ready" else found["reason"]
+    return Answer(value, f"{text} It is {found['status']}: {offers}")
+
+
+async def remove(name: str, scope: str) -> Answer:
+    """Remove an entry."""
+    path = _file(scope)
+    try:
+        remove_server(path, name)
+    except NoSuchServerError as error:
+        raise no_such("server", name, error.known) from error
+    except EditError as error:
+        raise CommandError(f"{_shown(path)}: {error}") from error
+    value = {"server": name, "file": str(path)}
+    return Answer(value, f"{name} was removed from {_shown(path)}.")
+
+
+def _file(scope: str) -> Path:
+    return (Path.home() if scope == "user" else Path.cwd()) / FOLDER_NAME / FILE_NAME
+
+
+def _shown(path: Path) -> str:
+    return shown_path(path, Path.home())
+
+
+def _named(words: Sequence[str], sign: str, option: str) -> dict[str, str]:
+    parts = [word.partition(sign) for word in words]
+    if any(not found or not name for name, found, _ in parts):
+        raise click.UsageError(f"{option} is written NAME{sign}VALUE.")
+    return {name.strip(): value.lstrip() if sign == ":" else value for name, _, value in parts}
+
+
+def _names(words: str | None) -> list[str]:
+    return [word.strip() for word in (words or "").split(",") if word.strip()]

@@ -1,0 +1,155 @@
+"""Servers that are started for one command."""
+
+import asyncio
+import difflib
+import signal
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tui.cli.exit_codes import ExitCode
+from tui.cli.output import say
+from tui.engine import late
+from tui.engine.engine import Engine, EngineOptions
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.startup import prepare_process
+from tui.engine.threads import in_daemon_thread
+from tui.model.events import Event, NoticeRaised
+from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.store import selectors
+from tui.store.store import Store
+from tui.text import sanitize_line
+
+T = TypeVar("T")
+
+
+class CommandError(Exception):
+    """A command cannot do what it was asked; the text says why.
+
+    Args:
+        text: For the user, one line.
+        code: The exit code.
+    """
+
+    def __init__(self, text: str, code: ExitCode = ExitCode.ERROR) -> None:
+        super().__init__(sanitize_line(text))
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How servers are started.
+
+    Attributes:
+        timeout: Seconds that each gets to become ready.
+        trusted: Folders whose own settings count, by their real paths.
+    """
+
+    timeout: float
+    trusted: tuple[Path, ...] = ()
+
+
+class ServerSession:
+    """An engine without a model, and what it says.
+
+    Attributes:
+        engine: The engine.
+        warnings: What was written to standard error.
+    """
+
+    def __init__(self, start: Start, names: Sequence[str] | None) -> None:
+        self.warnings = list[str]()
+        self._start = start
+        self._store = Store()
+        options = EngineOptions(
+            Path.cwd(),
+            follow_settings=False,
+            needs_model=False,
+            only_servers=None if names is None else frozenset(names),
+            trusted_folders=start.trusted,
+        )
+        self.engine = Engine(options, self._watch, redactor=prepare_process())
+
+    @property
+    def views(self) -> tuple[ServerView, ...]:
+        return self._store.state.servers
+
+    async def definitions(self) -> tuple[ServerDefinition, ...]:
+        """Read the settings.
+
+        Raises:
+            CommandError: If they cannot be used.
+        """
+        settings = await self.engine.load()
+        for problem in settings.problems:
+            if problem.fatal:
+                raise CommandError(str(problem), ExitCode.BAD_SETTINGS)
+        return settings.servers
+
+    def ready(self, name: str) -> ServerView:
+        """Return a server that is ready.
+
+        Raises:
+            CommandError: If it is not.
+        """
+        view = selectors.server(self._store.state, ServerId(name))
+        if view is None or view.status is not ServerStatus.READY:
+            reason, advice = self.why_not_ready(view) if view is not None else ("", "")
+            status = view.status.value if view is not None else "gone"
+            raise CommandError(f"{name} is {status}: {reason} {advice}")
+        return view
+
+    def why_not_ready(self, view: ServerView) -> tuple[str, str]:
+        """Return why a server is not ready, and what to do about it."""
+        failure = view.failure or view.last_failure
+        if view.status is ServerStatus.STARTING:
+            words = f"no answer within {self._start.timeout:g} s"
+            return words, view.last_words or "Give it more time with --timeout."
+        return (failure.reason, failure.advice) if failure is not None else ("", "")
+
+    def _watch(self, event: Event) -> None:
+        self._store.dispatch(event)
+        if isinstance(event, NoticeRaised):
+            self.warnings.append(" ".join(filter(None, (event.notice.text, event.notice.advice))))
+            say(self.warnings[-1])
+
+
+@asynccontextmanager
+async def serving(start: Start, names: Sequence[str] | None) -> AsyncIterator[ServerSession]:
+    """Start servers, and wait until each is ready, has failed or has had its time.
+
+    Args:
+        start: How to start them.
+        names: Their names; None for all.
+
+    Raises:
+        CommandError: If settings cannot be used, or there is no server of a name.
+    """
+    session = ServerSession(start, names)
+    async with session.engine as engine:
+        known = [one.id for one in await session.definitions()]
+        for name in names or ():
+            if name not in known:
+                raise no_such("server", name, known)
+        await engine.start()
+        await in_daemon_thread(late.import_connection)  # which is not the servers' time
+        await engine.wait_ready(start.timeout)
+        yield session
+
+
+def no_such(kind: str, name: str, known: Iterable[str]) -> CommandError:
+    """Say that there is nothing of this name, and what has a similar one."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return CommandError(f"There is no {kind} {name}.{hint}", ExitCode.NOT_FOUND)
+
+
+async def interruptible(command: Coroutine[Any, Any, T]) -> T:
+    """Run a command; a signal that ends the process closes its servers first."""
+    task = asyncio.ensure_future(command)
+    for name in ("SIGTERM", "SIGHUP"):
+        if (number := getattr(signal, name, None)) is not None:
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    return await task

@@ -1,0 +1,162 @@
+"""Add servers to a settings file and remove them; comments, order and other keys stay.
+
+The text is changed where it must be and nowhere else. Every edit is read again before it is
+written: what it does not say the same of is not written.
+"""
+
+import json
+import re
+import stat
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from tui.engine.files.atomic import locked, read_regular, write_private
+from tui.engine.settings.sources.document import (
+    MAX_FILE,
+    BadDocumentError,
+    Document,
+    bare_json,
+    parse_document,
+)
+
+SERVERS: Final = "mcpServers"
+_INDENT: Final = "  "
+_SKIPPED: Final = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+"""White space and comments, in a text that was parsed."""
+
+
+class EditError(Exception):
+    """A settings file cannot be edited; the text says why."""
+
+
+class NoSuchServerError(EditError):
+    """There is no entry of a name; `known` are the names there are."""
+
+    def __init__(self, known: Collection[str]) -> None:
+        super().__init__("there is no such server in it.")
+        self.known = known
+
+
+def add_server(path: Path, name: str, entry: Mapping[str, Any]) -> None:
+    """Write an entry to a settings file, which is made if there is none. Blocks.
+
+    Raises:
+        EditError: If the file has an entry of that name, or cannot be edited.
+    """
+
+    def add(text: str, document: Document) -> tuple[str, dict[str, Any]]:
+        servers = _servers(document)
+        if name in servers:
+            raise EditError(f"{name} is there already.")
+        content = {**document.content, SERVERS: {**servers, name: dict(entry)}}
+        if not document.content:
+            return json.dumps(content, indent=2, ensure_ascii=False) + "\n", content
+        if SERVERS not in document.content:
+            return _with_member(text, text.index("{"), SERVERS, {name: entry}, ""), content
+        start = _value_start(text, document, SERVERS)
+        return _with_member(text, start, name, entry, _INDENT), content
+
+    _edit(path, add)
+
+
+def remove_server(path: Path, name: str) -> None:
+    """Remove an entry from a settings file. Blocks.
+
+    Raises:
+        NoSuchServerError: If the file has no such entry.
+        EditError: If it cannot be edited.
+    """
+
+    def remove(text: str, document: Document) -> tuple[str, dict[str, Any]]:
+        servers = dict(_servers(document))
+        if name not in servers:
+            raise NoSuchServerError(servers)
+        del servers[name]
+        return _without_member(text, document, SERVERS, name), {
+            **document.content,
+            SERVERS: servers,
+        }
+
+    _edit(path, remove)
+
+
+def _edit(path: Path, change: Callable[[str, Document], tuple[str, dict[str, Any]]]) -> None:
+    """Change a file under its lock, so that two edits at once both count."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path):
+            text, mode = _read(path)
+            document = parse_document(text)
+            if document.duplicates:
+                raise EditError("a key stands twice in it; correct that first.")
+            edited, content = change(text, document)
+            if parse_document(edited).content != content:
+                raise EditError("its text has an unusual form; edit it by hand.")
+            write_private(path, edited.encode("utf-8"))
+            if mode is not None:
+                path.chmod(mode)
+    except BadDocumentError as error:
+        raise EditError(f"line {error.line}: {error}" if error.line else str(error)) from error
+    except (OSError, ValueError) as error:
+        raise EditError(getattr(error, "strerror", None) or str(error)) from error
+
+
+def _read(path: Path) -> tuple[str, int | None]:
+    """Return the text of a file and its permissions; nothing where there is none."""
+    with suppress(FileNotFoundError):
+        data = read_regular(path, MAX_FILE)
+        return data.decode("utf-8-sig"), stat.S_IMODE(path.stat().st_mode)
+    return "", None
+
+
+def _servers(document: Document) -> Mapping[str, Any]:
+    servers = document.content.get(SERVERS, {})
+    if not isinstance(servers, dict):
+        raise EditError(f"{SERVERS} must be an object: {{ … }}.")
+    return servers
+
+
+def _value_start(text: str, document: Document, *keys: str) -> int:
+    """Return where the value of a key starts."""
+    _, key_end = json.JSONDecoder().raw_decode(text, document.offsets[keys])
+    colon = _skip(text, key_end)
+    return _skip(text, colon + 1)
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SKIPPED.match(text, at)
+    return found.end() if found is not None else at
+
+
+def _with_member(text: str, start: int, name: str, value: object, outer: str) -> str:
+    """Add a member at the end of the object that starts at an offset."""
+    bare = bare_json(text)
+    _, end = json.JSONDecoder().raw_decode(bare, start)
+    last = len(bare[: end - 1].rstrip())
+    rest = len(text[: end - 1].rstrip())
+    is_first = last == start + 1
+    has_comma = text[_skip(text, last) : end - 1].startswith(",")
+    comma = "" if is_first or has_comma else ","
+    indent = outer + _INDENT
+    member = f"{json.dumps(name)}: {json.dumps(value, indent=2, ensure_ascii=False)}"
+    member = member.replace("\n", f"\n{indent}")
+    closing = "" if "\n" in text[rest:end] else f"\n{outer}"
+    return f"{text[:last]}{comma}{text[last:rest]}\n{indent}{member}{closing}{text[rest:]}"
+
+
+def _without_member(text: str, document: Document, *keys: str) -> str:
+    """Remove a member, its line and one comma."""
+    start = document.offsets[keys]
+    bare = bare_json(text)
+    _, end = json.JSONDecoder().raw_decode(bare, _value_start(text, document, *keys))
+    before, behind = text[:start], text[end:]
+    after = _skip(text, end) - end
+    if behind[after : after + 1] == ",":
+        behind = behind[:after] + behind[after + 1 :]
+    elif bare[:start].rstrip().endswith(","):
+        comma = len(bare[:start].rstrip()) - 1
+        before = text[:comma] + text[comma + 1 : start]
+    line = before.rstrip(" \t")
+    return (line.removesuffix("\n") if behind.lstrip(" \t")[:1] in {"\n", "}"} else before) + behind

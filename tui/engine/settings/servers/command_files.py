@@ -1,0 +1,373 @@
+"""Which files of the guarded folders a command runs: those that it names, and what they lead to.
+
+Programs find code by rules of their own: ``node .`` by a ``package.json``, ``python -m`` by a
+search path, ``make`` by the name of a file. What follows from these rules is watched. What a
+program decides only while it runs, such as its imports, is named as not watched. In doubt a file is
+watched.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tui.engine.settings.servers.code_search import CodeSearch
+from tui.engine.settings.servers.command_words import (
+    EVAL_FLAGS,
+    LOAD_FLAGS,
+    PLACE_FLAGS,
+    SOURCE_FLAGS,
+    Command,
+    flag_values,
+    is_path,
+    package_name,
+    python_target,
+    shell_words,
+)
+from tui.engine.settings.servers.folder_files import FolderFile, FolderFiles
+from tui.engine.settings.servers.known_programs import (
+    BUILDS,
+    CONTAINERS,
+    INTERPRETERS,
+    RUNNERS,
+    is_loader_variable,
+    pieces_of,
+    program_names,
+)
+from tui.engine.settings.servers.manifests import text_in
+
+MAX_LOOKS: Final = 8_192
+"""Looks for one server; words, what could be a path in them, and commands cost some."""
+
+MAX_NESTED: Final = 3
+"""How deep commands stand in texts of others, such as a script of npm in ``sh -c``."""
+
+_COMMAND_LOOKS: Final = 32
+_CHARACTERS_A_LOOK: Final = 16
+_REST: Final = "what the rest of its command names"
+
+_NPM_FILES: Final = (".npmrc", ".yarnrc", ".pnpmfile.cjs", "bunfig.toml")
+_PROJECT_FILES: Final = (
+    *("uv.lock", "uv.toml", "setup.py", "setup.cfg", "poetry.lock", "pdm.lock", "Pipfile"),
+    *("hatch.toml", ".python-version"),
+)
+_COMPOSE_FILES: Final = (
+    *("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"),
+    *("compose.override.yaml", "compose.override.yml", "docker-compose.override.yml"),
+    *("Dockerfile", "Containerfile", "docker-bake.hcl", ".env"),
+)
+_BUILD_FILES: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("make", "gmake", "bmake"), ("GNUmakefile", "makefile", "Makefile")),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "task": ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"),
+    "cargo": ("Cargo.toml", "Cargo.lock", "build.rs", ".cargo/config.toml"),
+    "go": ("go.mod", "go.work", "main.go"),
+    "deno": ("deno.json", "deno.jsonc", "deno.lock"),
+    "rake": ("Rakefile", "rakefile"),
+    "bundle": ("Gemfile", "Gemfile.lock"),
+    "composer": ("composer.json",),
+    "mvn": ("pom.xml",),
+    "gradle": ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
+    "mix": ("mix.exs",),
+    "nox": ("noxfile.py",),
+    "tox": ("tox.ini",),
+    **dict.fromkeys(("invoke", "inv"), ("tasks.py",)),
+    **dict.fromkeys(("mise", "rtx"), ("mise.toml", ".mise.toml", ".tool-versions")),
+    "direnv": (".envrc",),
+    "cmake": ("CMakeLists.txt",),
+    "ninja": ("build.ninja",),
+    "nodemon": ("nodemon.json",),
+    **dict.fromkeys(("tsx", "ts-node"), ("tsconfig.json",)),
+}
+"""The files by whose names build tools find what to do."""
+
+_VARIANT: Final = re.compile(r"[\d.]*-.*$")
+_BLANK: Final = re.compile(r"\s")
+_SCRIPT_ENDINGS: Final = ("", ".js", ".cjs", ".mjs", ".rb", ".pm", ".so")
+_CONTAINERS: Final = CONTAINERS | {"docker-compose", "podman-compose"}
+_SHELLS: Final = frozenset({"sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish"})
+_GIVEN_CODE: Final = "what the code among its arguments runs"
+_MOVING: Final = frozenset({"env"})
+"""Programs of no rule that have a flag for another folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandFiles:
+    """What a command runs of the guarded folders.
+
+    Attributes:
+        files: The files, then the package folders.
+        unwatched: What else would run, each in words.
+    """
+
+    files: tuple[FolderFile, ...] = ()
+    unwatched: tuple[str, ...] = ()
+
+
+def command_files(
+    words: Sequence[str], program: str, env: Mapping[str, str], start: Path, files: FolderFiles
+) -> CommandFiles:
+    """Find what a command runs of the guarded folders. Blocks on the file system.
+
+    Args:
+        words: The program as the entry names it, and its arguments.
+        program: The file that it means, if one was found.
+        env: The variables that may load code into it.
+        start: The folder where it starts.
+        files: Looks at files of the guarded folders.
+    """
+    search = CodeSearch(files)
+    reading = _Reading(search, start, env)
+    for name, value in env.items():
+        reading.variable(name, value, start)
+    names = program_names(words[0], program, os.path.realpath(program) if program else "")
+    reading.words(words, start, 0, names)
+    found = sorted(search.files.values(), key=lambda one: bool(one.members))
+    return CommandFiles(tuple(found), tuple(search.unwatched))
+
+
+class _Reading:
+    """Reads one command line, as far as its words tell what runs."""
+
+    def __init__(self, search: CodeSearch, start: Path, env: Mapping[str, str]) -> None:
+        self._search = search
+        self._left = MAX_LOOKS
+        paths = env.get("PYTHONPATH", "").split(os.pathsep)
+        self._python_path = [start / path for path in paths if path]
+
+    def words(
+        self,
+        words: Sequence[str],
+        place: Path,
+        nested: int,
+        first: AbstractSet[str] = frozenset(),
+    ) -> None:
+        """Look at each word as a file, and as if a command began there.
+
+        Args:
+            words: The words.
+            place: The folder in which they count.
+            nested: In how many texts they stand.
+            first: The names of the program that the first word means, if that is known.
+        """
+        in_container = False
+        for index, word in enumerate(words):
+            if not self._spend(1):
+                return
+            names = first if first and not index else program_names(word)
+            if names is not first:
+                self._word(word, place, nested)
+            if word == "cd" and index + 1 < len(words):
+                place = place / words[index + 1]
+            if not in_container:  # where the words that follow are commands
+                self._run(names, words[index + 1 :], place, nested)
+            in_container = in_container or bool(names & _CONTAINERS)
+
+    def variable(self, name: str, value: str, place: Path) -> None:
+        """Look at a variable that may load code: what it names is a file, a folder or flags."""
+        if not is_loader_variable(name) or name.upper() == "HOME":
+            return
+        if name.upper() == "NODE_OPTIONS":
+            self._loads(self._split(value), place)
+        for piece in self._pieces(value):
+            endings = (Path(f"{place / piece}{ending}") for ending in _SCRIPT_ENDINGS)
+            if not any(map(self._search.file, endings)):
+                self._search.package(place / piece)
+
+    def python(self, command: Command) -> None:
+        module, script = python_target(command.args)
+        path = command.place / script
+        if module:
+            self._search.module(module, [command.place, *self._python_path])
+        elif script and (self._search.package(path) or self._search.file(path)):
+            self._search.file(path / "__main__.py")
+            self._search.note(f"what {path.name} imports")
+        elif not script:
+            self._search.note(_GIVEN_CODE)
+
+    def node(self, command: Command) -> None:
+        self._loads(command.args, command.place)
+        if EVAL_FLAGS.intersection(command.args):
+            self._search.note(_GIVEN_CODE)
+        for place in command.places if command.target else ():
+            self._search.script(place / command.target)
+
+    def npm(self, command: Command) -> None:
+        """Look at the scripts of a package that npm and its relatives run."""
+        self._packages(command)
+        if command.fetches:
+            self._search.note(f"what {command.name} downloads")
+        for place in command.places:
+            manifest = self._search.nearest(place, "package.json")
+            if manifest is None:
+                continue
+            scripts = self._search.package_json(manifest).get("scripts")
+            scripts = scripts if isinstance(scripts, Mapping) else {}
+            for name in command.scripts():
+                for text in (scripts.get(f"{prefix}{name}") for prefix in ("pre", "", "post")):
+                    if isinstance(text, str):
+                        self._search.note("what scripts of package.json run")
+                        self._text(text, manifest.parent, command.nested)
+            if "start" in command.args and "start" not in scripts:
+                self._search.script(manifest.with_name("server.js"))
+
+    def npx(self, command: Command) -> None:
+        """Look at a program that a package brings: one that is installed, or a folder."""
+        if not self._packages(command):
+            self._search.note(f"what {command.name} downloads")
+
+    def uv(self, command: Command) -> None:
+        """Look at a Python project and the scripts that it defines."""
+        if command.args[:1] == ["tool"]:
+            self.uvx(command)
+        else:
+            self._project(command, (*command.places, *command.sources))
+
+    def uvx(self, command: Command) -> None:
+        """Look at what a runner of tools installs, if that is a folder."""
+        own = [command.place / command.target] if is_path(command.target) else []
+        self._project(command, (*command.moved, *command.sources, *own))
+
+    def build(self, command: Command) -> None:
+        """Look at the files by whose names a build tool finds what to do."""
+        for place in command.places:
+            for name in _BUILD_FILES[command.name]:
+                self._search.nearest(place, name)
+        self._search.note(f"what {command.name} builds and loads")
+
+    def container(self, command: Command) -> None:
+        if BUILDS & set(command.args) or command.name.endswith("compose"):
+            for name in _COMPOSE_FILES:
+                self._search.nearest(command.place, name)
+        self._search.note(f"what {command.name} pulls")
+
+    def shell(self, command: Command) -> None:
+        if any(re.match(r"-\w*c", word) for word in command.args):
+            self._search.note(_GIVEN_CODE)
+        for word in command.args:
+            for path in (command.place / piece for piece in self._pieces(word)):
+                if self._search.file(path):
+                    self._search.note(f"what {path.name} runs")
+
+    def _word(self, word: str, place: Path, nested: int) -> None:
+        """Look at a word as files, as a variable that is set, and as a text with commands."""
+        name, sign, value = word.partition("=")
+        if sign:
+            self.variable(name, value, place)
+        for piece in self._pieces(word):
+            self._search.file(place / piece)
+        if _BLANK.search(word):
+            self._text(word, place, nested)
+
+    def _run(self, names: AbstractSet[str], args: Sequence[str], place: Path, nested: int) -> None:
+        """Look at a command by the rules of its program."""
+        names = names | ({_VARIANT.sub("", name) for name in names} & INTERPRETERS)
+        rules = {rule: name for name in sorted(names) for rule in _RULES.get(name, ())}
+        known = sorted(names & (RUNNERS | INTERPRETERS | _MOVING))
+        if not rules and not known:
+            return
+        if not self._spend(_COMMAND_LOOKS):
+            return
+        moved = tuple(self._folders(args, PLACE_FLAGS, place))
+        for other in moved if nested < MAX_NESTED else ():
+            self.words(args, other, nested + 1)
+        sources = tuple(self._folders(args, SOURCE_FLAGS, place))
+        for rule, name in rules.items():
+            rule(self, Command(name, args, place, moved, sources, nested))
+        if not rules and known[0] not in _MOVING:
+            self._search.note(f"what {known[0]} loads")
+
+    def _packages(self, command: Command) -> bool:
+        """Look at what npm and its relatives obey, and at what is installed or named by a path."""
+        found = False
+        own = [command.target] if is_path(command.target) else []
+        for place in command.places:
+            for name in _NPM_FILES:
+                self._search.nearest(place, name)
+            if yarn := self._search.nearest(place, ".yarnrc.yml"):
+                self._search.package(yarn.parent / ".yarn" / "releases")
+                self._search.package(yarn.parent / ".yarn" / "plugins")
+            self._search.node_modules(place)
+            for word in command.plain:
+                found |= self._search.installed(place, package_name(word))
+            for path in (*command.sources, *(place / one for one in own)):
+                found |= self._search.script(path)
+        return found
+
+    def _project(self, command: Command, places: Sequence[Path]) -> None:
+        for place in places:
+            for word in command.plain:
+                if self._search.file(place / word):
+                    self._search.note(f"what {Path(word).name} imports")
+            for name in _PROJECT_FILES:
+                self._search.nearest(place, name)
+            manifest = self._search.nearest(place, "pyproject.toml")
+            if manifest is None:
+                continue
+            home, content = manifest.parent, self._search.pyproject(manifest)
+            for word in command.plain:
+                for keys in (("project", "scripts"), ("tool", "poetry", "scripts")):
+                    if entry := text_in(content, *keys, word):
+                        module = entry.partition(":")[0].strip()
+                        self._search.module(module, (home, home / "src"))
+            if (home / ".venv").is_dir():
+                self._search.note("packages in .venv")
+        self._search.note(f"what {command.name} downloads")
+
+    def _loads(self, args: Sequence[str], place: Path) -> None:
+        """Look at what flags of node load."""
+        for value in flag_values(args, LOAD_FLAGS):
+            if not self._search.script(place / value) and not is_path(value):
+                self._search.node_modules(place)
+
+    def _text(self, text: str, place: Path, nested: int) -> None:
+        """Look at a text that may hold commands."""
+        if nested >= MAX_NESTED:
+            self._search.note(_REST)
+            return
+        words = self._split(text)
+        for word in words:
+            if self._spend(1):
+                self._search.installed(place, word)
+        self.words(words, place, nested + 1)
+
+    def _split(self, text: str) -> list[str]:
+        """Split a text into words, unless it is too long."""
+        return shell_words(text) if self._spend(len(text) // _CHARACTERS_A_LOOK) else []
+
+    def _spend(self, looks: int) -> bool:
+        """Take from the looks that are left; if there are too few, the rest is not watched."""
+        self._left = self._left - looks if self._search.spend(looks) else -1
+        if self._left < 0:
+            self._search.note(_REST)
+        return self._left >= 0
+
+    def _pieces(self, word: str) -> list[str]:
+        """Split a word into what could be paths, unless that is too much."""
+        if not self._spend(len(word) // _CHARACTERS_A_LOOK):
+            return [word]
+        pieces = pieces_of(word)
+        return pieces if self._spend(len(pieces)) else [word]
+
+    def _folders(self, args: Sequence[str], flags: frozenset[str], place: Path) -> Iterator[Path]:
+        paths = (place / value for value in flag_values(args, flags))
+        return (path for path in dict.fromkeys(paths) if path.is_dir())
+
+
+_RULES: Final[Mapping[str, tuple[Callable[[_Reading, Command], None], ...]]] = {
+    **dict.fromkeys(("python", "pythonw", "pypy"), (_Reading.python,)),
+    **dict.fromkeys(("node", "nodejs", "electron"), (_Reading.node,)),
+    **dict.fromkeys(("npx", "npx-cli", "bunx", "pnpx"), (_Reading.npx,)),
+    **dict.fromkeys(("npm", "npm-cli", "pnpm", "yarn", "yarnpkg"), (_Reading.npm,)),
+    **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "rye", "pipenv"), (_Reading.uv,)),
+    **dict.fromkeys(("uvx", "pipx"), (_Reading.uvx,)),
+    **dict.fromkeys(_BUILD_FILES, (_Reading.build,)),
+    **dict.fromkeys(_CONTAINERS, (_Reading.container,)),
+    **dict.fromkeys(_SHELLS, (_Reading.shell,)),
+    "bun": (_Reading.npm, _Reading.node),
+    **dict.fromkeys(("deno", "nodemon", "tsx", "ts-node"), (_Reading.build, _Reading.node)),
+}
+"""How programs find what they run. Those in no rule are only named."""

@@ -1,0 +1,136 @@
+"""How the words of commands are read: flags, their values, scripts, and texts with commands."""
+
+import itertools
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+LOAD_FLAGS: Final = frozenset(
+    {"-r", "--require", "--import", "--loader", "--experimental-loader", "--env-file"}
+    | {"--preload", "--config", "--tsconfig"}
+)
+"""Flags of node and its relatives that load a file."""
+
+EVAL_FLAGS: Final = frozenset({"-e", "--eval", "-p", "--print", "-pe"})
+"""Flags of node that run what stands behind them."""
+
+PLACE_FLAGS: Final = frozenset(
+    {"-C", "--directory", "--project", "--prefix", "--dir", "--cwd", "--chdir", "--working-dir"}
+)
+"""Flags that make a program work in another folder."""
+
+SOURCE_FLAGS: Final = frozenset(
+    {"--from", "--spec", "--with", "--with-editable", "--package", "-p", "--editable"}
+)
+"""Flags that name what a runner installs."""
+
+_SUBCOMMANDS: Final = frozenset(
+    {"run", "run-script", "exec", "x", "dlx", "tool", "watch", "start", "install"}
+)
+"""First words of runners, behind which stands what runs."""
+
+_MAX_PLAIN: Final = 8
+"""Words of a command that could name what runs."""
+
+_INSTALLS: Final = frozenset({"install", "i", "ci", "add", "rebuild"})
+_INSTALL_SCRIPTS: Final = ("preinstall", "install", "postinstall", "prepublish", "prepare")
+_SHORT_SCRIPTS: Final = {"t": "test", "tst": "test"}
+_FETCHING: Final = _INSTALLS | {"exec", "x", "dlx", "create", "init"}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command within a command line.
+
+    Attributes:
+        name: Its program.
+        args: The words behind it.
+        place: Where it runs.
+        moved: The folders that its flags name instead.
+        sources: The folders of packages that its flags name.
+        nested: In how many texts it stands.
+    """
+
+    name: str
+    args: Sequence[str]
+    place: Path
+    moved: tuple[Path, ...]
+    sources: tuple[Path, ...]
+    nested: int
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """Where it may run."""
+        return self.moved or (self.place,)
+
+    @property
+    def plain(self) -> list[str]:
+        """Its first words that are neither flags nor what flags of node load."""
+        pairs = zip(("", *self.args), self.args, strict=False)
+        plain = (word for flag, word in pairs if flag not in LOAD_FLAGS)
+        return list(itertools.islice((w for w in plain if not w.startswith("-")), _MAX_PLAIN))
+
+    @property
+    def target(self) -> str:
+        """The first of them that says what runs; empty where there is none."""
+        return next((word for word in self.plain if word not in _SUBCOMMANDS), "")
+
+    @property
+    def fetches(self) -> bool:
+        """Whether npm would download something."""
+        return bool(_FETCHING.intersection(self.plain))
+
+    def scripts(self) -> list[str]:
+        """Return the names that scripts of a package could have which npm would run."""
+        installs = _INSTALL_SCRIPTS if _INSTALLS.intersection(self.plain[:1]) else ()
+        return [*(_SHORT_SCRIPTS.get(word, word) for word in self.plain), *installs]
+
+
+def flag_values(args: Sequence[str], flags: frozenset[str]) -> Iterator[str]:
+    """Return the values of flags, joined to them by ``=`` or behind them."""
+    for index, word in enumerate(args):
+        flag, sign, value = word.partition("=")
+        if flag in flags and sign:
+            yield value
+        elif flag in flags and index + 1 < len(args):
+            yield args[index + 1]
+
+
+def python_target(args: Sequence[str]) -> tuple[str, str]:
+    """Return the module of ``-m``, or the script; both are empty if code or nothing is given."""
+    rest = iter(args)
+    for word in rest:
+        if not word.startswith("-"):
+            return "", word
+        for at, letter in enumerate(word[1:], 2) if not word.startswith("--") else ():
+            if letter == "m":
+                return word[at:] or next(rest, ""), ""
+            if letter == "c":
+                return "", ""
+            if letter in "WXQ":
+                if not word[at:]:
+                    next(rest, None)
+                break
+    return "", ""
+
+
+def package_name(word: str) -> str:
+    """Return the name of the program that a package such as ``@scope/name@1.2`` brings."""
+    return word.rpartition("/")[2].partition("@")[0]
+
+
+def is_path(word: str) -> bool:
+    """Return whether a word is a path and not a name."""
+    return word.startswith((".", "/"))
+
+
+def shell_words(text: str) -> list[str]:
+    """Split a text as a shell does, or at blanks if a quote is not closed."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        return list(lexer)
+    except ValueError:
+        return text.split()
