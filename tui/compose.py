@@ -58,7 +58,7 @@ async def _run(options: EngineOptions, writer: OrderedWorker, *, debug: bool) ->
         store,
         commands,
         preferences=UiPreferences(load_theme(folder), _writing(writer, save_theme, folder, tell)),
-        on_first_paint=partial(_on_first_paint, painted),
+        on_first_paint=painted.set,
         crash_dir=log_dir(),
         history=HistoryStorage(
             partial(load_messages, folder), _writing(writer, append_message, folder, tell)
@@ -127,13 +127,6 @@ def _telling(store: Store) -> Callable[[str], None]:
     return tell
 
 
-def _on_first_paint(painted: asyncio.Event) -> None:
-    """Let the engine start, and collect garbage from now on, but not among what was imported."""
-    gc.freeze()
-    gc.enable()
-    painted.set()
-
-
 async def _run_engine(
     options: EngineOptions,
     store: Store,
@@ -144,6 +137,8 @@ async def _run_engine(
 ) -> None:
     """Run the engine until the app has ended."""
     await asyncio.to_thread(importlib.import_module, "tui.engine.engine")
+    gc.freeze()  # collect garbage from now on, but not among what was imported
+    gc.enable()
     from tui.engine.browser import open_in_browser  # noqa: PLC0415
     from tui.engine.engine import Engine  # noqa: PLC0415
     from tui.engine.startup import prepare_process  # noqa: PLC0415

@@ -91,6 +91,8 @@ def sanitize(text: str, limit: int = MAX_TEXT) -> str:
         Text without any code point that a terminal acts on. Applying the function
         again changes nothing.
     """
+    if len(text) <= limit and text.isascii() and text.isprintable():  # most texts
+        return text
     kept = text[:limit]
     if not _CLEAN.match(kept):
         kept = _rewrite(_ESCAPE_SEQUENCE.sub("", kept.replace("\r\n", "\n")))
@@ -107,6 +109,8 @@ def sanitize_line(text: str, limit: int = MAX_LINE) -> str:
 
     Runs of white space, including newlines and tabs, become one space.
     """
+    if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()
     return clip(" ".join(sanitize(text, limit * 4).split()), limit)
 
 

@@ -13,7 +13,7 @@ from tests.support.measures import Measure
 from tests.support.terminal import Terminal
 
 RUNS: Final = 5
-FRAME_BUDGET: Final = 1.5
+FRAME_BUDGET: Final = 1.1
 """First frame as a multiple of a minimal Textual app."""
 
 FRAME_LIMIT: Final = 2.5

@@ -1,5 +1,6 @@
 """What the engine adds to what servers take: on connecting to many, and on a call."""
 
+import asyncio
 import statistics
 import sys
 import time
@@ -15,10 +16,13 @@ from tests.servers.web import serving
 from tests.support.measures import Measure
 from tests.unit.engine.mcp.network.support import connected
 from tests.unit.engine.mcp.processes import reapers, zygotes
-from tests.unit.engine.mcp.support import FOLDER, call, running, script, server_processes
+from tests.unit.engine.mcp.support import call, running, server_processes
+from tui.engine.mcp.catalog.offer import RawOffer, read_offer
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.session.listing import list_offer
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.model.servers import Origin, ServerId, Transport
+from tui.model.servers import Origin, ProtocolEra, ServerId, Transport
 from tui.model.servers import ServerStatus as S
 
 SLOW_SERVER: Final = Path(__file__).with_name("slow_server.sh")
@@ -38,6 +42,24 @@ CALLS: Final = 100
 
 MOST_TO_BARE: Final = 2.0
 """How much longer a call through the engine may take than one through the bare SDK."""
+
+P95_BUDGET: Final = 1.5
+"""The same of the slowest twentieth."""
+
+P95_LIMIT: Final = 2.0
+"""The same, as it fails the test: what else the machine does shows there most."""
+
+TOOLS: Final = 5_000
+"""Tools of one server that are listed."""
+
+LISTING_BUDGET: Final = 1.3
+"""How much longer listing them may take than with the bare SDK, on an open connection."""
+
+LISTING_LIMIT: Final = 3.0
+"""The same, as it fails the test."""
+
+LEAN: Final = str(Path(__file__).with_name("lean_server.py"))
+"""Does next to no work itself."""
 
 MOST_MEGABYTES: Final = 20
 """What the processes in front of `MANY` servers may take together, as proportional set size."""
@@ -111,26 +133,79 @@ async def check_calls(kind: str, client: Client, manager: ServerManager, measure
             bare.append(between - began)
             ours.append(time.perf_counter() - between)
         sdk, engine = statistics.median(bare), statistics.median(ours)
-        ratios.append(engine / sdk)
+        slow_sdk, slow_engine = (statistics.quantiles(times, n=20)[-1] for times in (bare, ours))
+        ratios.append((engine / sdk, slow_engine / slow_sdk))
         measure(
-            f"a call over {kind}: SDK {sdk * 1000:.2f} ms, engine {engine * 1000:.2f} ms,"
-            f" ratio {ratios[-1]:.2f} (budget {MOST_TO_BARE})"
+            f"a call over {kind}: SDK {sdk * 1000:.2f} ms, engine {engine * 1000:.2f} ms;"
+            f" 95th percentiles {slow_sdk * 1000:.2f} and {slow_engine * 1000:.2f} ms"
         )
-        if ratios[-1] <= MOST_TO_BARE:
-            break
-    assert min(ratios) <= MOST_TO_BARE
+    ratio, slow = map(statistics.median, zip(*ratios, strict=True))
+    measure(
+        f"a call over {kind}: ratio {ratio:.2f} (budget {MOST_TO_BARE}),"
+        f" of the 95th percentiles {slow:.2f} (budget {P95_BUDGET})"
+    )
+    assert ratio <= MOST_TO_BARE
+    assert slow <= P95_LIMIT
 
 
+def lean(*arguments: str, protocol: ProtocolEra = ProtocolEra.AUTO) -> ServerDefinition:
+    """Define a server whose own work does not hide ours."""
+    return ServerDefinition(
+        ServerId("lean"),
+        Origin.USER,
+        Transport.STDIO,
+        sys.executable,
+        (LEAN, *arguments),
+        protocol=protocol,
+    )
+
+
+def bare_client(*arguments: str, mode: str = "auto") -> Client:
+    """Make a client of the SDK alone for such a server."""
+    program = StdioServerParameters(command=sys.executable, args=[LEAN, *arguments])
+    return Client(stdio_client(program), mode=mode)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "mode"),
+    [(ProtocolEra.HANDSHAKE, "legacy"), (ProtocolEra.STATELESS, "2026-07-28")],
+)
 async def test_a_call_over_stdio_costs_little_more_than_one_of_the_bare_sdk(
-    measure: Measure,
+    protocol: ProtocolEra, mode: str, measure: Measure
 ) -> None:
-    program = StdioServerParameters(command=sys.executable, args=[str(FOLDER / "sample.py")])
     async with (
-        Client(stdio_client(program)) as client,
-        running(script("sample")) as (manager, watcher),
+        bare_client(mode=mode) as client,
+        running(lean(protocol=protocol)) as (manager, watcher),
     ):
-        await watcher.until("sample", S.STARTING, S.READY)
-        await check_calls("stdio", client, manager, measure)
+        await watcher.until("lean", S.STARTING, S.READY)
+        await check_calls(f"stdio ({protocol.value})", client, manager, measure)
+
+
+async def test_thousands_of_tools_are_listed_soon(measure: Measure) -> None:
+    many = str(TOOLS)
+    async with bare_client(many) as client, running(lean(many)) as (manager, watcher):
+        await watcher.until("lean", S.STARTING, S.READY)
+        supervisor = manager._supervisors[ServerId("lean")]
+        assert supervisor.live is not None
+        ours, log = supervisor.live._client, ServerLog(supervisor.id, lambda _: None)
+        assert ours is not None
+        ratios = []
+        for _ in range(ATTEMPTS):
+            began = time.perf_counter()
+            assert len((await client.list_tools(cache_mode="refresh")).tools) == TOOLS + 1
+            between = time.perf_counter()
+            raw = await list_offer(ours, log, RawOffer())
+            offer = await asyncio.to_thread(read_offer, raw, supervisor.definition)
+            supervisor._on_offer(offer)
+            ended = time.perf_counter()
+            assert len(offer.tools) == TOOLS + 1
+            ratios.append((ended - between) / (between - began))
+    measure(
+        f"{TOOLS:,} tools listed again in {ended - between:.2f} s, by the bare SDK in"
+        f" {between - began:.2f} s: ratio {statistics.median(ratios):.2f}"
+        f" (budget {LISTING_BUDGET})"
+    )
+    assert statistics.median(ratios) <= LISTING_LIMIT
 
 
 async def test_a_call_over_http_costs_little_more_than_one_of_the_bare_sdk(

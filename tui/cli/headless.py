@@ -107,17 +107,22 @@ class _Session:
             if unclear := self._read_allowed([one.id for one in (*settings.servers, *bundled)]):
                 advice = "SERVER.* allows all tools of one server."
                 return self.refuse(unclear, advice, ExitCode.USAGE)
-            if self.store.state.model.name == "":
-                if self.error is not None:
-                    return self._end_early(self.error, ExitCode.NO_KEY)
-                advice = "Set GEMINI_API_KEY, or use --demo."
-                return self.refuse("No Gemini API key was found.", advice, ExitCode.NO_KEY)
+            if not (engine.models.is_found or options.demo):  # then no server starts in vain
+                return self._without_model()
             await engine.start()
+            if self.store.state.model.name == "":
+                return self._without_model()
             engine.send(prompt, data=data)
             await engine.wait_idle()
             self._name_missing_tools(engine)
         self._print_result()
         return self._exit_code()
+
+    def _without_model(self) -> int:
+        if self.error is not None:
+            return self._end_early(self.error, ExitCode.NO_KEY)
+        advice = "Set GEMINI_API_KEY, or use --demo."
+        return self.refuse("No Gemini API key was found.", advice, ExitCode.NO_KEY)
 
     def _read_allowed(self, servers: Sequence[ServerId]) -> str:
         """Go by what --allowed-tools means; return why it cannot be told, or nothing."""

@@ -97,8 +97,6 @@ def _prepare_terminal() -> None:
         sys.exit(ExitCode.NO_INPUT)
     # Textual reads it on import. Its default of 100 ms makes Esc feel slow.
     os.environ.setdefault("ESCDELAY", ESCAPE_DELAY)
-    # imported objects live as long as the process, so collecting them only delays the screen
-    gc.disable()
 
 
 @click.group(
@@ -182,10 +180,12 @@ def main(  # noqa: PLR0913 - one for each option
     )
     if debug:
         say(f"the log is {sanitize_line(str(log_dir() / LOG_NAME))}")
+    gc.disable()  # what is imported lives as long as the process: looking for garbage only delays
     # each branch imports what it needs: a headless run must not load Textual
     if prompt is not None:
         from tui.cli.headless import run_headless  # noqa: PLC0415
 
+        gc.enable()
         allowed = tuple(name.strip() for name in allowed_tools.split(",") if name.strip())
         options = replace(options, allowed_tools=allowed)
         as_json = output_format == "json"

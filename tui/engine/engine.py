@@ -103,6 +103,7 @@ class Engine:
         self._opened = OpenedFolder(
             folder, Path.home(), state, trusted, problems, attended=options.attended
         )
+        self._read = partial(read_settings, self._opened, options.model)
         self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
         self._trust = TrustQuestions(
             self.desk, self._opened, self._access.audit, problems, self._tasks, self._take_answer
@@ -148,9 +149,8 @@ class Engine:
 
     async def __aenter__(self) -> Self:
         self._problems.attach()
-        self._stack.push_async_callback(self.models.aclose)
-        self._stack.push_async_callback(self._access.aclose)
-        self._stack.push_async_callback(self._trust.aclose)
+        for part in (self.models, self._access, self._trust):
+            self._stack.push_async_callback(part.aclose)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
         return self
@@ -170,32 +170,34 @@ class Engine:
         await self.servers.wait_discovered(patience)
 
     async def load(self) -> LoadedSettings:
-        """Read the settings and open the model, once; nothing is started.
+        """Read the settings and find the model, once; nothing is started.
 
         Returns:
             What was read, problems included. Nothing in the settings makes this fail.
         """
         settings = (await self._read_first()).settings
-        await self.models.begin(settings.gemdeck, settings.variables)
+        await self.models.find(settings.gemdeck, settings.variables)
         return settings
 
     async def start(self) -> None:
         """Read the settings, start the servers, and open the model meanwhile; see `load`."""
         first = await self._read_first()
-        read = partial(read_settings, self._opened, self._options.model)
-        self._reader = SettingsReader(self._options.folder, read, first, self._publish)
+        self._reader = SettingsReader(self._options.folder, self._read, first, self._publish)
         self._take(first)
         if self._options.follow_settings:
             self._tasks.start(self._reader.watch())
         self._tasks.start(self._follow(self._reader))
-        await self.models.begin(first.settings.gemdeck, first.settings.variables)
+        gemdeck, variables = first.settings.gemdeck, first.settings.variables
+        await self.models.find(gemdeck, variables)
+        if self.models.is_found:
+            await self.servers.wait_imported()  # servers answer while the model's SDK is imported
+        await self.models.begin(gemdeck, variables)
 
     async def _read_first(self) -> Reading:
         """Read the settings, and what is kept of earlier runs, once."""
         if self._first is not None:
             return self._first
-        read = partial(read_settings, self._opened, self._options.model)
-        self._first = first = await in_daemon_thread(read)
+        self._first = first = await in_daemon_thread(self._read)
         settings = first.settings.gemdeck
         self._context.max_result_size = settings.max_result_size
         patience = self._options.server_patience
@@ -275,7 +277,7 @@ class Engine:
         self._tasks.start(self._review())
 
     async def _review(self) -> None:
-        read = partial(read_settings, self._opened, self._options.model, review=True)
+        read = partial(self._read, review=True)
         question = folder_question((await asyncio.to_thread(read)).settings.project)
         if question is None and (self._reading is None or not self._reading.trust.here):
             words = "This folder brings no settings, and none of your servers runs code from it."

@@ -3,22 +3,17 @@
 Both functions block; call them in a thread. Everything else is imported as usual.
 """
 
-import threading
-from typing import Final
-
 from tui.engine.auth.credentials import ModelAccess
 from tui.engine.chat.backends.backend import ModelBackend
 from tui.engine.mcp.supervisor import Connect
+from tui.engine.threads import import_alone
 from tui.model.settings import GemdeckSettings
-
-_ONE_AT_A_TIME: Final = threading.Lock()
-"""They share modules that import each other, which two threads at once can see half loaded."""
 
 
 def import_connection() -> Connect:
     """Give the function that makes attempts to connect to a server."""
-    with _ONE_AT_A_TIME:
-        from tui.engine.mcp.session.connection import Connection  # noqa: PLC0415
+    import_alone("tui.engine.mcp.session.connection")
+    from tui.engine.mcp.session.connection import Connection  # noqa: PLC0415
 
     return Connection
 
@@ -29,8 +24,8 @@ def open_backend(access: ModelAccess, settings: GemdeckSettings) -> ModelBackend
     Raises:
         ModelError: If it cannot be used.
     """
-    with _ONE_AT_A_TIME:
-        from tui.engine.chat.backends.gemini import create_gemini_backend  # noqa: PLC0415
+    import_alone("tui.engine.chat.backends.gemini")
+    from tui.engine.chat.backends.gemini import create_gemini_backend  # noqa: PLC0415
 
     return create_gemini_backend(
         access,

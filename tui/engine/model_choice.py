@@ -60,7 +60,8 @@ class ModelChoice:
         self._tasks = tasks
         self._use = use
         self._options = options
-        self._has_begun = False
+        self._has_looked = self._has_begun = False
+        self._found: ModelAccess | None = None
         self._settings = GemdeckSettings()
         self._own: Mapping[str, str] = {}
         self._current: BackendKind | None = None
@@ -72,15 +73,34 @@ class ModelChoice:
         """Let a key be stored that was pasted just now."""
         await asyncio.to_thread(self._keys.close, CLOSE_PATIENCE)
 
-    async def begin(self, settings: GemdeckSettings, own: Mapping[str, str]) -> None:
-        """Find a model and open it, once; the demo stands in where it may.
+    @property
+    def is_found(self) -> bool:
+        """Whether there is a service to open; the demo is none."""
+        return self._found is not None
+
+    async def find(self, settings: GemdeckSettings, own: Mapping[str, str]) -> None:
+        """Find a model, once.
 
         Args:
             settings: Say how to use it.
             own: What the user's ``.env`` sets.
         """
         self._settings, self._own = settings, own
-        if self._has_begun or self._options.demo or not self._options.needs_model:
+        if not self._has_looked and self._options.needs_model and not self._options.demo:
+            self._has_looked = True
+            try:
+                self._found = await self._find()
+            except CredentialError as error:
+                self._complain(error)
+
+    async def begin(self, settings: GemdeckSettings, own: Mapping[str, str]) -> None:
+        """Find a model and open it, once, unless the user chose one meanwhile; see `find`.
+
+        The demo stands in where it may.
+        """
+        await self.find(settings, own)
+        is_chosen = self._choosing is not None or self._current is not None
+        if self._has_begun or is_chosen or self._options.demo or not self._options.needs_model:
             return
         self._has_begun = True
         self._choose(self._begin())
@@ -89,11 +109,10 @@ class ModelChoice:
 
     async def _begin(self) -> None:
         try:
-            access = await self._find()
-            if access is not None:
+            if (access := self._found) is not None:
                 self._answer(await self._open(access), access)
                 return
-        except (CredentialError, ModelError) as error:
+        except ModelError as error:
             self._complain(error)
         if self._options.demo_without_key:
             self._answer(DemoBackend(), needs_setup=True)

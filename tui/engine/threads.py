@@ -1,11 +1,15 @@
 """Daemon threads for calls that may hang, such as a keyring waiting for its password.
 
 Unlike the threads of `asyncio.to_thread`, they do not delay the end of the process.
+`import_alone` is for any thread.
 """
 
 import asyncio
+import gc
+import importlib
 import logging
 import queue
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -16,6 +20,7 @@ MAX_JOBS: Final = 1_000
 
 Result = TypeVar("Result")
 
+_IMPORTING: Final = threading.Lock()
 _log: Final = logging.getLogger(__name__)
 
 
@@ -31,6 +36,21 @@ def within(seconds: float, function: Callable[[], Result]) -> Result:
         TimeoutError: If it has not ended by then; its thread keeps running.
     """
     return _start(function).result(seconds)
+
+
+def import_alone(module: str) -> None:
+    """Import what takes long, one at a time: two threads could see shared modules half loaded.
+
+    What is imported lives as long as the process, so no garbage is looked for among it.
+    """
+    with _IMPORTING:
+        if module not in sys.modules:
+            gc.disable()
+            try:
+                importlib.import_module(module)
+            finally:
+                gc.freeze()
+                gc.enable()
 
 
 class OrderedWorker:

@@ -372,7 +372,7 @@ async def test_a_keyring_that_does_not_answer_counts_as_absent_with_a_notice(
     events: list[Event] = []
     try:
         async with Engine(EngineOptions(tmp_path), events.append) as engine:
-            await engine.load()
+            await engine.start()
     finally:
         gate.set()
     (notice,) = [event.notice for event in events if isinstance(event, NoticeRaised)]

@@ -4,9 +4,9 @@ import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
-import keyring
 from pydantic import SecretStr
 
 from tui.engine.files.paths import state_dir
@@ -125,23 +125,24 @@ class KeyringPlace:
 
     def get(self) -> str | None:
         try:
-            return within(KEYRING_LIMIT, lambda: keyring.get_password(SERVICE, USER))
+            key: str | None = within(KEYRING_LIMIT, lambda: _keyring().get_password(SERVICE, USER))
         except TimeoutError as error:
             raise keyring_timeout() from error
         except Exception as error:  # backends are plugins and raise errors of their own
             raise _keyring_failure("The keyring cannot be read.") from error
+        return key
 
     def set(self, key: str) -> None:
         """Store a key. Waits without a limit: one given up could overwrite a later one."""
         try:
-            keyring.set_password(SERVICE, USER, key)
+            _keyring().set_password(SERVICE, USER, key)
         except Exception as error:  # backends are plugins and raise errors of their own
             raise _keyring_failure("The keyring did not store the key.") from error
 
     def forget(self) -> None:
         try:
-            if keyring.get_password(SERVICE, USER) is not None:
-                keyring.delete_password(SERVICE, USER)
+            if _keyring().get_password(SERVICE, USER) is not None:
+                _keyring().delete_password(SERVICE, USER)
         except Exception as error:  # backends are plugins and raise errors of their own
             raise _keyring_failure("The keyring did not remove the key.") from error
 
@@ -179,6 +180,13 @@ class FilePlace:
             raise CredentialError(str(error), advice=error.advice) from error
 
 
+def _keyring() -> ModuleType:
+    """Import the library, which takes longer than reading a key from the environment."""
+    import keyring  # noqa: PLC0415
+
+    return keyring
+
+
 def _has_keyring() -> bool:
     """Return whether the keyring has a usable backend.
 
@@ -186,7 +194,7 @@ def _has_keyring() -> bool:
         CredentialError: If the keyring does not answer.
     """
     try:
-        return within(KEYRING_LIMIT, lambda: keyring.get_keyring().priority > 0)
+        return within(KEYRING_LIMIT, lambda: bool(_keyring().get_keyring().priority > 0))
     except TimeoutError as error:
         raise keyring_timeout() from error
     except Exception:  # noqa: BLE001  (backends are plugins and raise errors of their own)

@@ -7,7 +7,6 @@ from typing import Final
 
 from tui.engine.consent.consent import Edit, UnusableEditError
 from tui.engine.mcp.catalog.offered_tool import JsonObject
-from tui.engine.mcp.schema import validate
 from tui.model.arguments import canonical_json, read_arguments
 from tui.text import clip, sanitize_line
 
@@ -48,6 +47,8 @@ def told_changes(before: JsonObject, after: JsonObject) -> str:
 def _read(text: str, schema: JsonObject) -> Edit:
     if len(text) > MAX_EDIT:
         raise UnusableEditError(f"the arguments are longer than {MAX_EDIT} characters")
+    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
+
     try:
         arguments = validate.coerce(schema, read_arguments(text))
         shown = canonical_json(arguments)

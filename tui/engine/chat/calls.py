@@ -25,7 +25,6 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.catalog.tool_names import without_model_prefix
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.mcp.schema import validate
 from tui.model.arguments import canonical_json
 from tui.model.chat import EntryId, Progress, ToolCall, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
@@ -297,6 +296,8 @@ class CallRunner:
 
 def _prepare(call: FunctionCall, offered: Mapping[str, OfferedTool]) -> _Prepared:
     """Look up the tool of a call and coerce the arguments."""
+    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
+
     tool = offered.get(call.name) or offered.get(without_model_prefix(call.name))
     if tool is None:
         shown = _shown_arguments(call.arguments)
@@ -315,13 +316,19 @@ async def _check(prepared: _Prepared | None) -> _Admitted | _Refusal:
         return _Refusal(prepared.fault if prepared else CANCELLED)
     tool, arguments = prepared.tool, prepared.arguments
     try:
-        faults = await asyncio.to_thread(validate.check_arguments, tool.schema, arguments)
+        faults = await asyncio.to_thread(_faults, tool.schema, arguments)
     except (ValueError, RecursionError) as error:
         return _Refusal(f"The call cannot be made: {sanitize_line(str(error))}")
     if faults:
         listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
         return _Refusal(f"The arguments do not fit the tool's schema: {listed}")
     return _Admitted(tool, arguments, prepared.shown)
+
+
+def _faults(schema: JsonObject, arguments: JsonObject) -> list[str]:
+    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
+
+    return validate.check_arguments(schema, arguments)
 
 
 def _denial(answer: Answer) -> _Refusal:

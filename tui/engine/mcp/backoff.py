@@ -79,6 +79,11 @@ class Backoff:
         full = len(self._failures) == self.policy.max_failures
         return full and self._failures[-1] - self._failures[0] <= self.policy.window
 
+    @property
+    def exhaustion(self) -> str:
+        often = f"{self.policy.max_failures} times within {self.policy.window:.0f} s"
+        return f"It failed {often}; r restarts it."
+
     def reset(self) -> None:
         """Forget all failures, as when the user starts the server."""
         self._failures.clear()

@@ -4,7 +4,6 @@ This module does not import the MCP SDK; a thread does, before the first server 
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final, Self
@@ -24,9 +23,9 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.server_views import server_view
 from tui.engine.mcp.supervisor import Connect, Supervisor
-from tui.engine.mcp.transports.stdio.environment import environment_names
-from tui.engine.settings.servers.definitions import ServerDefinition, shown_target
+from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.tasks import TaskSet
 from tui.model.catalog import Catalog, ToolView
 from tui.model.chat import Progress, Severity
@@ -37,11 +36,14 @@ from tui.model.events import (
     ServersConfigured,
     ServerStatusChanged,
 )
-from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.model.servers import ServerId, ServerStatus
 
 if TYPE_CHECKING:
     from tui.engine.mcp.session.connection import Connection
     from tui.engine.mcp.session.features import Features
+
+LAUNCH_PATIENCE: Final = 1.0
+"""Seconds that the import of the MCP SDK waits for the processes of all servers."""
 
 SHUTDOWN_TIMEOUT: Final = 4.5
 """Seconds that all servers together get to close."""
@@ -193,6 +195,11 @@ class ServerManager:
     async def wait_discovered(self, patience: float) -> None:
         await self.wait_while(lambda: bool(self.waiting_for()), patience)
 
+    async def wait_imported(self) -> None:
+        """Wait until what speaks MCP is imported, if a server starts; it may have failed."""
+        if self.waiting_for():
+            await asyncio.wait({self._import()})
+
     def offered_tools(self) -> Sequence[OfferedTool]:
         return self._registry.offered()
 
@@ -330,10 +337,21 @@ class ServerManager:
 
     async def _connect(self) -> Connect:
         """Return the function that makes connections; imported when the first server starts."""
+        self.wake()
+        return await asyncio.shield(self._import())
+
+    def _import(self) -> "asyncio.Task[Connect]":
         if self._importing is None:
-            importing = asyncio.to_thread(self._import_connect)
-            self._importing = asyncio.create_task(importing, name="import the MCP SDK")
-        return await asyncio.shield(self._importing)
+            self._importing = asyncio.create_task(self._import_late(), name="import the MCP SDK")
+        return self._importing
+
+    async def _import_late(self) -> Connect:
+        """Import what speaks MCP once the processes run: the import holds up the event loop."""
+        await self.wait_while(self._is_launching, LAUNCH_PATIENCE)
+        return await asyncio.to_thread(self._import_connect)
+
+    def _is_launching(self) -> bool:
+        return any(supervisor.is_launching for supervisor in self._supervisors.values())
 
     def _add(self, definition: ServerDefinition) -> Supervisor:
         log = ServerLog(definition.id, self._publish, definition.secrets, self._context.redactor)
@@ -375,26 +393,3 @@ class ServerManager:
         if predecessors:
             await asyncio.wait(predecessors)
         await supervisor.run()
-
-
-def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
-    """Return the current state of a server for the UI, with its catalog."""
-    definition = supervisor.definition
-    passed, withheld = environment_names(definition, os.environ)
-    return ServerView(
-        id=definition.id,
-        origin=definition.origin,
-        transport=definition.transport,
-        target=shown_target(definition),
-        description=definition.description,
-        status=supervisor.status,
-        failure=supervisor.failure,
-        retry_at=supervisor.retry_at,
-        info=supervisor.info,
-        catalog=catalog,
-        since=supervisor.since,
-        restarted=supervisor.restarted,
-        environment=passed,
-        withheld=withheld,
-        starts_outside=definition.starts_outside,
-    )

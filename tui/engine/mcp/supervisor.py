@@ -15,6 +15,7 @@ from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError, SignInError, internal_error
 from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.transports.stdio.launch import running_server
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Severity
 from tui.model.servers import SETTLED, Failure, ServerId, ServerInfo, ServerStatus, advance
@@ -22,10 +23,12 @@ from tui.text import sanitize_line
 
 if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
     from tui.engine.mcp.session.connection import Connection
+    from tui.engine.mcp.transports.stdio.process import ServerProcess
 
-Connect: TypeAlias = "Callable[[ServerDefinition, ServerLog, ClientContext], Connection]"
+Connect: TypeAlias = (
+    "Callable[[ServerDefinition, ServerLog, ClientContext, ServerProcess | None], Connection]"
+)
 """Makes a connection that is not open yet. Opening it raises `ServerError` or any SDK error."""
-
 
 MAX_CAUSE: Final = 60
 """Characters of the reason why a server was started again."""
@@ -68,6 +71,7 @@ class Supervisor:
         restarted: How often the server was started again by itself and why, or "".
         info: The server's description of itself while it is ready, or None.
         live: The connection while the server is ready, or None.
+        is_launching: Whether it was told to start, and its process does not run yet.
     """
 
     def __init__(
@@ -90,6 +94,7 @@ class Supervisor:
         self.restarted = ""
         self.info: ServerInfo | None = None
         self.live: Connection | None = None
+        self.is_launching = False
         self._load_connect = load_connect
         self._context = context
         self._on_status = on_status
@@ -127,7 +132,7 @@ class Supervisor:
         self._has_settled = False
         self._restarts, self.restarted = 0, ""
         if self.status in _AT_REST:
-            self._wanted = True
+            self._wanted = self.is_launching = True
             self._move(_S.STARTING)
             self._wake.set()
         elif self.status is _S.STOPPING:
@@ -250,8 +255,8 @@ class Supervisor:
             logger.warning("a server's connection broke: %s", self._log.mask(trace))
             error = internal_error(caught)
         finally:
-            self._attempt = None
-            self._deadline = None
+            self._attempt = self._deadline = None
+            self.is_launching = False
             self.live = None
             self._log.flush()
         self._settle(error)
@@ -259,11 +264,17 @@ class Supervisor:
     async def _hold_connection(self) -> ServerError | None:
         """Connect, serve and close; return an error if the server offers nothing."""
         error: ServerError | None = None
-        connect = await self._load_connect()
-        if self._must_stop():
-            return None
-        async with asyncio.timeout(self.definition.timeout) as self._deadline:
-            self._attempt = connect(self.definition, self._log, self._context)
+        async with (
+            asyncio.timeout(self.definition.timeout) as self._deadline,
+            running_server(self.definition, self._log, self._context) as process,
+        ):
+            self.is_launching = False
+            self._grant(None)
+            connect = await self._load_connect()  # the process gets ready meanwhile
+            if self._must_stop():
+                return None
+            self._grant(self.definition.timeout)
+            self._attempt = connect(self.definition, self._log, self._context, process)
             async with self._attempt as live:
                 self._is_connected = True
                 self._on_offer(live.offer)
@@ -285,10 +296,7 @@ class Supervisor:
         self.info = live.info
         self._backoff.succeeded()
         self._move(_S.READY)
-        waits = [
-            asyncio.create_task(live.ended.wait()),
-            asyncio.create_task(live.outdated.wait()),
-        ]
+        waits = [asyncio.create_task(event.wait()) for event in (live.ended, live.outdated)]
         for wait in waits:
             wait.add_done_callback(lambda _: self._wake.set())
         following = asyncio.create_task(live.follow(self._on_offer), name=f"follow {self.id}")
@@ -361,14 +369,10 @@ class Supervisor:
         else:
             retry_at = self._backoff.failed()
             if self._backoff.is_exhausted:
-                self._move(_S.FAILED, replace(failure, advice=self._final_advice(failure)))
+                advice = f"{failure.advice} {self._backoff.exhaustion}".strip()
+                self._move(_S.FAILED, replace(failure, advice=advice))
             else:
                 self._move(_S.RETRYING, failure, retry_at)
-
-    def _final_advice(self, failure: Failure) -> str:
-        policy = self._backoff.policy
-        often = f"It failed {policy.max_failures} times within {policy.window:.0f} s"
-        return f"{failure.advice} {often}; r restarts it.".strip()
 
     def _move(
         self, status: ServerStatus, failure: Failure | None = None, retry_at: float | None = None

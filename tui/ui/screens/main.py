@@ -32,7 +32,6 @@ from tui.ui.questions.arming import Keyboard
 from tui.ui.widgets.chat.history import HistoryStorage
 from tui.ui.widgets.header import DeckHeader
 from tui.ui.widgets.key_bar import KeyBar, hint_line, hints
-from tui.ui.widgets.text.describe import describe_prompt
 
 NARROW: Final = 110
 """Columns below which one pane is shown at a time."""
@@ -170,6 +169,7 @@ class MainScreen(Screen[None]):
     def _on_fill_prompt(self, event: FillPrompt) -> None:
         """Open the form for the arguments, even without any."""
         from tui.ui.screens.prompt_arguments import ArgumentsScreen  # noqa: PLC0415 - on first use
+        from tui.ui.widgets.text.describe import describe_prompt  # noqa: PLC0415 - ditto
 
         event.stop()
         screen = ArgumentsScreen(

@@ -24,7 +24,7 @@ def definition(withheld: S | None = None, timeout: float = 600) -> ServerDefinit
     return ServerDefinition(
         ServerId("s"),
         Origin.USER,
-        Transport.STDIO,
+        Transport.HTTP,  # so that no process is started
         withheld=withheld,
         failure=Failure("not trusted") if withheld else None,
         timeout=timeout,
@@ -127,7 +127,7 @@ class Stage:
         )
 
     async def load(self) -> Connect:
-        return lambda _definition, _log, _context: self.connection
+        return lambda *_: self.connection
 
     def is_live(self) -> bool:
         return self.supervisor.live is self.connection

@@ -11,7 +11,6 @@ from tests.unit.engine.mcp.support import Watcher, any_call, eventually
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.mcp.server_log import ServerLog
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import ServerStatus as S
 
@@ -25,9 +24,8 @@ class Connections:
     def __init__(self) -> None:
         self.made: list[tuple[ServerDefinition, Pretended]] = []
 
-    def connect(self, given: ServerDefinition, log: ServerLog, context: ClientContext) -> Pretended:
+    def connect(self, given: ServerDefinition, *_: object) -> Pretended:
         """Make one more."""
-        del log, context
         self.made.append((given, Pretended()))
         return self.made[-1][1]
 

@@ -1,11 +1,15 @@
 """None"""
 
+import random
 import time
+from collections.abc import Sequence
+from typing import Final
 
 import pytest
 
 from tests.unit.engine.mcp.gemini_checker import refusals
 from tests.unit.engine.mcp.schema_shapes import Schema, of, x
+from tui.engine.mcp.schema import to_gemini as module
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema, to_gemini
 
 SHAPES: dict[str, tuple[object, object]] = {
@@ -271,3 +275,51 @@ def test_descriptions_are_sanitised_and_limited() -> None:
     converted = x(of({"type": "string", "description": "a\x1b]0;t\x07\u202eb" + "c" * 9_000}))
     assert converted["description"].startswith("a⟨U+202E⟩b")
     assert len(converted["description"]) == 2_048
+
+
+ODD: Final[Sequence[object]] = (
+    *(None, True, False, 0, 1, -1, 1.5, 10**30, 10**400, float("inf"), "", "a", "x" * 300),
+    *("\x1b[2J", "é", [], ["a"], ["a", 1, 2.5, None, True], ["\u202e"], {"a": 1}, "string"),
+)
+KINDS: Final = (
+    "string",
+    "integer",
+    "number",
+    "boolean",
+    "null",
+    "array",
+    "String",
+    "odd",
+    ["null"],
+)
+WORDS: Final = ("words", "a\nb", "\x1b[31mx", "w" * 3_000)
+
+
+def test_what_is_remembered_of_one_tool_changes_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(3)
+
+    def leaf() -> dict[str, object]:
+        keys = chance.sample(sorted(module._LEAF), chance.randrange(6))
+        made = {key: chance.choice(ODD) for key in keys}
+        return {**made, "type": chance.choice(KINDS), "description": chance.choice(WORDS)}
+
+    def converted(schema: Schema) -> object:
+        try:
+            return convert_schema(schema)
+        except UnusableSchemaError as error:
+            return str(error)
+
+    shapes: list[Schema] = [
+        {
+            "type": "object",
+            "properties": {
+                **{name: leaf() for name in ("a", "words", "é", "\x1b")},
+                "list": {"type": "array", "items": leaf()},
+                "any": {"anyOf": [leaf(), leaf()]},
+            },
+        }
+        for _ in range(500)
+    ]
+    first, again = ([converted(shape) for shape in shapes] for _ in range(2))
+    monkeypatch.setattr(module, "_LEAF", frozenset())
+    assert first == again == [converted(shape) for shape in shapes]

@@ -53,7 +53,6 @@ def test_both_ways_of_reading_give_what_was_written(value: Any, ascii_only: bool
 def test_structure_is_counted_outside_of_strings(value: object) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bounded_json, "FEW", -1)
-        patch.setattr(bounded_json, "_STRINGS_AT_A_TIME", 2)
         assert structure(json.dumps(value).encode()) == structural(value)
 
 

@@ -2,17 +2,20 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from pydantic_core import to_json
+
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
+from tui.engine.mcp.catalog.parameters import summarise_parameters
 from tui.engine.mcp.catalog.tool_names import sanitize_name
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema
 from tui.engine.mcp.schema.values import GeminiSchema
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import (
-    Parameter,
     PromptArgument,
     PromptView,
     ResourceTemplateView,
@@ -26,7 +29,7 @@ MAX_LISTED: Final = 10_000
 """Tools, prompts, resources or templates of one server that are shown."""
 
 MAX_ARGUMENTS: Final = 100
-"""Arguments of a prompt and parameters of a tool that are shown."""
+"""Arguments of a prompt that are shown."""
 
 MAX_NAME: Final = 256
 """Characters of a name, a title or a URI that are shown; long ones end in an ellipsis."""
@@ -37,7 +40,18 @@ MAX_DESCRIPTION: Final = 16_000
 MAX_SCHEMA_TEXT: Final = 64_000
 """Characters of a schema that are shown."""
 
+_DECLARED: Final = json.JSONEncoder(ensure_ascii=False)
+_SORTED: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 _HASHED: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+_UNBOUNDED: Final = ('"pattern', 'ef"')  # patternProperties, $ref, $dynamicRef, $recursiveRef
+_CLAIMS: Final[Mapping[tuple[str, bool], str]] = {
+    ("readOnlyHint", True): "read-only",
+    ("destructiveHint", True): "destructive",
+    ("destructiveHint", False): "not destructive",
+    ("idempotentHint", True): "repeatable without further effect",
+    ("openWorldHint", True): "accesses outside systems",
+    ("openWorldHint", False): "no outside access",
+}
 _NO_ID: Final = ToolId("")
 _HIDDEN_NAME: Final = "its name cannot be shown as it is"
 _HIDDEN_URI: Final = "its URI cannot be shown as it is"
@@ -75,6 +89,8 @@ class Tool:
         definition_hash: SHA-256 (hex) of `definition`.
         definition: Its definition as JSON text.
         output_schema: Its output schema as the server wrote it, or None.
+        output_weight: Characters of that schema; infinite if the work for a short result has no
+            bound, because of regular expressions or references.
         size: Bytes of what describes it to the model.
     """
 
@@ -86,6 +102,7 @@ class Tool:
     definition_hash: str
     definition: str = ""
     output_schema: JsonObject | None = None
+    output_weight: float = 0
     size: int = 0
 
     @property
@@ -145,7 +162,7 @@ def definition_text(raw: Mapping[str, Any]) -> str:
     It is JSON with sorted keys and without spaces, in ASCII.
     """
     relevant = {key: raw.get(key) for key in _HASHED}
-    return json.dumps(relevant, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return _SORTED.encode(relevant)
 
 
 def definition_hash(raw: Mapping[str, Any]) -> str:
@@ -214,14 +231,15 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
     description = _text(item, "description")
     if (cut := len(description) - MAX_DESCRIPTION) > 0:
         left_out = (f"{counted(cut, 'character')} of its description", *left_out)
-    for_model = sanitize(description or title, MAX_DESCRIPTION)
+    shown = sanitize(description, MAX_DESCRIPTION)
+    for_model = shown if description else sanitize(title, MAX_DESCRIPTION)
     definition = definition_text(item)
     output_schema = _object(item.get("outputSchema"))
     view = ToolView(
         id=ToolId(sanitize_name(item["name"])),
         name=sanitize_line(item["name"], MAX_NAME),
         title=sanitize_line(title, MAX_NAME),
-        description=sanitize(description, MAX_DESCRIPTION),
+        description=shown,
         parameters=summarise_parameters(parameters or {}),
         schema=_pretty(schema),
         claims=_claims(_object(item.get("annotations"))),
@@ -239,7 +257,8 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         definition_hash=_hash(definition),
         definition=definition,
         output_schema=output_schema or None,
-        size=len(json.dumps([for_model, parameters], ensure_ascii=False).encode()),
+        output_weight=_weight(output_schema) if output_schema else 0,
+        size=len(_DECLARED.encode([for_model, parameters]).encode()),
     )
 
 
@@ -257,50 +276,15 @@ def _unusable(item: dict[str, Any]) -> str:
     return ""
 
 
-def summarise_parameters(schema: GeminiSchema) -> tuple[Parameter, ...]:
-    """Return the parameters of a converted schema, required ones first."""
-    required = set(schema.get("required", ()))
-    parameters = [
-        Parameter(
-            name=sanitize_line(name, MAX_NAME),
-            type=_type_words(child),
-            required=name in required,
-            description=sanitize_line(child.get("description", "")),
-        )
-        for name, child in list(schema.get("properties", {}).items())[:MAX_ARGUMENTS]
-    ]
-    return tuple(sorted(parameters, key=lambda parameter: not parameter.required))
-
-
-def _type_words(schema: GeminiSchema) -> str:
-    """Name a type in one or two words."""
-    suffix = " | null" if schema.get("nullable") else ""
-    match schema:
-        case {"anyOf": list(branches)}:
-            words = " | ".join(dict.fromkeys(_type_words(branch) for branch in branches))
-        case {"enum": list(values)}:
-            words = " | ".join(str(value) for value in values)
-        case {"type": "array", "items": dict(items)}:
-            inner = _type_words(items)
-            words = f"({inner})[]" if " " in inner else f"{inner}[]"
-        case {"type": str(kind)}:
-            words = kind
-        case _:
-            words = "any"
-    return sanitize_line(words + suffix, 80)
+def _weight(schema: Mapping[str, Any]) -> float:
+    """Return the size of a schema; see `Tool.output_weight`."""
+    text = json.dumps(schema)
+    return math.inf if any(word in text for word in _UNBOUNDED) else len(text)
 
 
 def _claims(annotations: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the server's claims about a tool as text."""
-    words = {
-        ("readOnlyHint", True): "read-only",
-        ("destructiveHint", True): "destructive",
-        ("destructiveHint", False): "not destructive",
-        ("idempotentHint", True): "repeatable without further effect",
-        ("openWorldHint", True): "accesses outside systems",
-        ("openWorldHint", False): "no outside access",
-    }
-    return tuple(word for (key, value), word in words.items() if annotations.get(key) is value)
+    return tuple(word for (key, value), word in _CLAIMS.items() if annotations.get(key) is value)
 
 
 def _read_prompts(items: Sequence[object]) -> tuple[PromptView, ...]:
@@ -393,4 +377,4 @@ def _has_icons(item: Mapping[str, Any]) -> bool:
 
 
 def _pretty(value: object) -> str:
-    return sanitize(json.dumps(value, indent=2, ensure_ascii=False), MAX_SCHEMA_TEXT)
+    return sanitize(to_json(value, indent=2).decode(), MAX_SCHEMA_TEXT)

@@ -29,7 +29,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolResult,
 )
 from tui.engine.mcp.errors import ServerCallError
-from tui.engine.mcp.schema.validate import as_json_compares
+from tui.engine.mcp.schema.coerce import as_json_compares
 from tui.model.bounded_json import JsonError, read_value
 from tui.model.catalog import ResourceContent
 from tui.model.servers import ServerId

@@ -33,6 +33,19 @@ def coerce(schema: JsonObject, arguments: JsonObject) -> dict[str, Any]:
     return _Coercer(schema).coerce_object(schema, arguments, 0)
 
 
+def as_json_compares(value: object) -> object:
+    """Normalize numbers that JSON Schema treats as equal, such as 1 and 1.0."""
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case list():
+            return [as_json_compares(item) for item in value]
+        case dict():
+            return {name: as_json_compares(item) for name, item in value.items()}
+        case _:
+            return value
+
+
 class _Coercer:
     def __init__(self, document: JsonObject) -> None:
         self._document = document

@@ -29,6 +29,16 @@ MAX_PATTERN_CHARS: Final = 256
 
 TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 
+_ALONE: Final[Mapping[str, frozenset[str]]] = {name: frozenset({name}) for name in TYPES}
+
+_BOUNDS: Final = (
+    ("minimum", "maximum"),
+    ("exclusiveMinimum", "exclusiveMaximum"),
+    ("minLength", "maxLength"),
+    ("minItems", "maxItems"),
+)
+_NUMERIC: Final = frozenset({"multipleOf", *(key for bounds in _BOUNDS for key in bounds)})
+
 
 class RemoteReferenceError(Exception):
     """A reference to another document, which is never fetched."""
@@ -165,10 +175,14 @@ class Flattener:
             self._merge(flat, scoped)
         return flat
 
-    def _merge(self, flat: Flat, scoped: Scoped) -> None:
+    def count(self) -> None:
+        """Spend one node."""
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise TooManyNodesError
+
+    def _merge(self, flat: Flat, scoped: Scoped) -> None:
+        self.count()
         match scoped.schema:
             case False:
                 flat.never = True
@@ -222,6 +236,9 @@ def _merge_keywords(flat: Flat, schema: dict[str, Any], followed: frozenset[str]
 
 def _merge_types(flat: Flat, schema: dict[str, Any]) -> None:
     said = schema.get("type")
+    if flat.types is None and isinstance(said, str) and "nullable" not in schema:
+        flat.types = _ALONE.get(said.lower())
+        return
     names = {said} if isinstance(said, str) else {name for name in _list(said) if _words(name)}
     types = frozenset(name.lower() for name in names) & TYPES
     if schema.get("nullable") is True and types:
@@ -251,12 +268,9 @@ def _merge_enum(flat: Flat, schema: dict[str, Any]) -> None:
 
 def _merge_bounds(flat: Flat, schema: dict[str, Any]) -> None:
     """Merge numeric keywords; the tighter one wins. Draft 4 has boolean exclusive bounds."""
-    for low, high in (
-        ("minimum", "maximum"),
-        ("exclusiveMinimum", "exclusiveMaximum"),
-        ("minLength", "maxLength"),
-        ("minItems", "maxItems"),
-    ):
+    if _NUMERIC.isdisjoint(schema):  # as most are
+        return
+    for low, high in _BOUNDS:
         for key, tighter in ((low, max), (high, min)):
             value: Any = schema.get(key)
             plain = key.removeprefix("exclusive").lower()

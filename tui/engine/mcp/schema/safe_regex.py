@@ -6,9 +6,10 @@ occur n times is copied n times, so the compiled size is estimated first.
 
 import functools
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import regex
+if TYPE_CHECKING:
+    import regex
 
 TIMEOUT: Final = 0.01
 """Seconds that one search may take."""
@@ -52,6 +53,8 @@ def _compile(pattern: str) -> "regex.Pattern[str] | None":
         return None
     if _size(pattern) > MAX_SIZE:
         return None
+    import regex  # noqa: PLC0415 - few servers need it
+
     try:
         return regex.compile(pattern, cache_pattern=False)
     except (regex.error, ValueError, OverflowError, RecursionError, MemoryError):

@@ -7,10 +7,11 @@ names and enum values that this would change are left out, as users could not se
 The result is a hint to the model; calls are checked against the server's own schema.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+
+from pydantic_core import to_json
 
 from tui.engine.mcp.schema.flatten import (
     Conjunction,
@@ -48,6 +49,17 @@ MAX_KEY: Final = 256
 MAX_LEFT_OUT: Final = 20
 """Most parts of one schema that are reported as left out."""
 
+MAX_LEAVES: Final = 2_000
+"""Schemas of single values that are remembered; tools of one server share most of them."""
+
+MAX_LEAF: Final = 500
+"""Longest schema that is remembered, in bytes of JSON."""
+
+_LEAVES: Final[dict[bytes, GeminiSchema]] = {}
+_WORDS: Final = ("description", "title")
+_LEAF: Final = frozenset(
+    {*_WORDS, "type", "default", "enum", "minimum", "maximum", "minLength", "maxLength"}
+)
 _NOT_ALPHANUMERIC: Final = re.compile(r"[\W_]")
 
 
@@ -105,7 +117,7 @@ def _reason(error: Exception) -> str:
 
 
 def _size(schema: object) -> int:
-    return len(json.dumps(schema).encode())
+    return len(to_json(schema))
 
 
 class _Converter:
@@ -124,6 +136,13 @@ class _Converter:
 
     def _convert(self, conjunction: Conjunction, depth: int) -> GeminiSchema | None:
         """Convert a conjunction; return None if it allows no value."""
+        schema = conjunction[0].schema
+        if len(conjunction) > 1 or depth >= self._max_depth or not isinstance(schema, dict):
+            return self._convert_one(conjunction, depth)
+        is_leaf = "type" in schema and schema.keys() <= _LEAF
+        return self._leaf(schema, depth) if is_leaf else self._convert_one(conjunction, depth)
+
+    def _convert_one(self, conjunction: Conjunction, depth: int) -> GeminiSchema | None:
         flat = self._flattener.flatten(conjunction)
         if flat.never:
             return None
@@ -136,6 +155,26 @@ class _Converter:
             *([] if flat.groups else self._typed_variants(flat, depth)),
         ]
         return self._describe(flat, _combine(variants, flat))
+
+    def _leaf(self, schema: Mapping[str, Any], depth: int) -> GeminiSchema | None:
+        """Convert a single value: its words anew, and all else as for the last one like it."""
+        rest = {key: value for key, value in schema.items() if key not in _WORDS}
+        key, nodes = to_json(rest, inf_nan_mode="constants"), self._flattener.nodes
+        found = _LEAVES.get(key)
+        if found is None:
+            found = self._convert_one((Scoped(rest),), depth)
+            if found is None or "description" in found or self.left_out or len(key) > MAX_LEAF:
+                self._flattener.nodes = nodes
+                return self._convert_one((Scoped(schema),), depth)
+            if len(_LEAVES) >= MAX_LEAVES:
+                _LEAVES.clear()
+            _LEAVES[key] = found
+        self._flattener.nodes = nodes
+        self._flattener.count()
+        for words in map(schema.get, _WORDS):
+            if words and isinstance(words, str):
+                return found | {"description": sanitize(words, MAX_DESCRIPTION_CHARS)}
+        return found
 
     def _alternatives(self, flat: Flat, depth: int) -> Iterator[GeminiSchema]:
         """Convert the branches of the first group, adding the value's own type."""

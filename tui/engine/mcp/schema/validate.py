@@ -4,7 +4,8 @@ The schema is hostile. References are resolved within it only, regular expressio
 (see `safe_regex`), and so is the number of evaluated keywords, as references can make a short
 schema endless. What cannot be checked passes: the server checks arguments, too.
 
-This module imports jsonschema, which takes a tenth of a second: import it off the event loop.
+This module imports jsonschema, which takes a tenth of a second: import it when there is something
+to check, off the event loop.
 """
 
 import functools
@@ -21,7 +22,7 @@ from referencing import Registry
 
 from tui.engine.mcp.catalog.offered_tool import JsonObject
 from tui.engine.mcp.schema import safe_regex
-from tui.engine.mcp.schema.coerce import coerce
+from tui.engine.mcp.schema.coerce import as_json_compares, coerce
 from tui.text import sanitize_line
 
 MAX_KEYWORDS: Final = 20_000
@@ -132,19 +133,6 @@ def _check_unique(validator: Validator, value: object, instance: object, schema:
             yield jsonschema.ValidationError(f"the item {text} occurs more than once")
             return
         seen.add(text)
-
-
-def as_json_compares(value: object) -> object:
-    """Normalize numbers that JSON Schema treats as equal, such as 1 and 1.0."""
-    match value:
-        case float() if value.is_integer():
-            return int(value)
-        case list():
-            return [as_json_compares(item) for item in value]
-        case dict():
-            return {name: as_json_compares(item) for name, item in value.items()}
-        case _:
-            return value
 
 
 def _check_pattern(validator: Validator, pattern: str, instance: object, schema: object) -> _Errors:

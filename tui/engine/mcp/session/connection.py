@@ -5,10 +5,8 @@ Importing the MCP SDK takes half a second: import this module in a thread.
 
 import asyncio
 import logging
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any, Final
 
 import mcp_types as types
@@ -27,7 +25,6 @@ from tui.engine.mcp.catalog.offered_tool import (
 from tui.engine.mcp.catalog.results import convert_result, text_size
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError, internal_error, leaves
-from tui.engine.mcp.schema.validate import check_value
 from tui.engine.mcp.server_log import ServerLog, json_text
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, ProgressReporter
@@ -37,21 +34,11 @@ from tui.engine.mcp.session.listing import ListChanges, list_offer
 from tui.engine.mcp.session.sdk_patches import restore
 from tui.engine.mcp.transports.http.http_transport import HttpTransport
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOST
-from tui.engine.mcp.transports.stdio.environment import (
-    check_code,
-    empty_folder,
-    own_program,
-    resolve_folder,
-    server_environment,
-    shown_program,
-)
-from tui.engine.mcp.transports.stdio.process import Launch
+from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.stdio_transport import StdioTransport
-from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.settings.servers.definitions import ServerDefinition, shown_target
-from tui.engine.settings.servers.programs import guarded_folders
 from tui.model.chat import Progress, Severity
-from tui.model.servers import Origin, ServerInfo, Transport
+from tui.model.servers import ServerInfo
 from tui.text import sanitize, sanitize_line
 
 CLIENT_NAME: Final = "gemdeck"
@@ -64,6 +51,10 @@ ENDING_GRACE: Final = 0.5
 
 MAX_TEXT_ON_LOOP: Final = 20_000
 """Longest result that is converted on the event loop, in characters."""
+
+MAX_CHECK_ON_LOOP: Final = 100_000
+"""Largest product of the sizes of a result and its schema that is checked on the event loop: some
+thousands of keywords at worst. A thread takes longer to wake up than most checks take."""
 
 CLOSED: Final = "Connection closed"
 """The SDK's message for a request whose connection has ended."""
@@ -93,6 +84,7 @@ class Connection:
         definition: Which server.
         log: Takes what the server writes.
         context: What all connections share.
+        process: The server's process, which the caller ends; None for a server over HTTP.
 
     Attributes:
         info: The server's description of itself.
@@ -109,13 +101,20 @@ class Connection:
     outdated: asyncio.Event
 
     def __init__(
-        self, definition: ServerDefinition, log: ServerLog, context: ClientContext
+        self,
+        definition: ServerDefinition,
+        log: ServerLog,
+        context: ClientContext,
+        process: ServerProcess | None = None,
     ) -> None:
         self._definition = definition
         self._log = log
         self._context = context
         self._stack = AsyncExitStack()
-        self._transport: HttpTransport | StdioTransport | None = None
+        self._transport = transport = (
+            HttpTransport(definition, log) if process is None else StdioTransport(process, log)
+        )
+        self.ended = transport.ended
         self._client: Client | None = None
         self._list_changes = ListChanges(definition, log)
         self._era = EraChoice(definition, context.eras)
@@ -144,15 +143,8 @@ class Connection:
     async def _open(self, stack: AsyncExitStack) -> None:
         context = self._context
         logger.debug("%s: connecting to %s", self._definition.id, shown_target(self._definition))
-        if self._definition.starts_outside and self._definition.cwd is not None:
-            await asyncio.to_thread(empty_folder, self._definition.cwd)
-        await asyncio.to_thread(check_code, self._definition, os.environ, context.workspaces)
-        self._transport = transport = open_transport(
-            self._definition, self._log, context.zygote, context.workspaces
-        )
-        self.ended = transport.ended
         client = Client(
-            transport,
+            self._transport,
             mode=await self._era.choose(),
             list_roots_callback=self._handler.list_roots,
             elicitation_callback=self._handler.elicit,
@@ -186,7 +178,7 @@ class Connection:
         )
 
     def ending(self) -> str:
-        return self._transport.ending() if self._transport is not None else "was not started"
+        return self._transport.ending()
 
     @property
     def exit_code(self) -> int | None:
@@ -194,12 +186,11 @@ class Connection:
         return self._transport.exit_code if isinstance(self._transport, StdioTransport) else None
 
     def problem(self) -> ServerError | None:
-        return self._transport.problem() if self._transport is not None else None
+        return self._transport.problem()
 
     def kill(self) -> None:
         """End the server at once."""
-        if self._transport is not None:
-            self._transport.kill()
+        self._transport.kill()
 
     async def follow(self, on_offer: Callable[[ServerOffer], None]) -> None:
         """List again whatever the server announces as changed, while it is connected."""
@@ -249,12 +240,13 @@ class Connection:
             raise ToolCallError("The server asked for input too often in one call.") from error
         except RuntimeError as error:
             raise ToolCallError(self._clean(str(error))) from error
-        schema = next((t.output_schema for t in self.offer.tools if t.name == name), None)
-        has_structure = schema is not None or result.structured_content is not None
-        if has_structure or text_size(result) > MAX_TEXT_ON_LOOP:
+        tool = next((t for t in self.offer.tools if t.name == name and t.output_schema), None)
+        schema, weight = (tool.output_schema, tool.output_weight) if tool else (None, 0)
+        size = text_size(result)
+        if size > MAX_TEXT_ON_LOOP or size * weight > MAX_CHECK_ON_LOOP:
             converted = await asyncio.to_thread(self._convert, result, schema)
         else:
-            converted = self._convert(result, None)
+            converted = self._convert(result, schema)
         self._context.quotes.note(self._definition.id, converted.parts)
         return converted
 
@@ -262,6 +254,8 @@ class Connection:
         """Convert a result, and check it against the tool's output schema if there is one."""
         faults: list[str] = []
         if schema is not None and not result.is_error:
+            from tui.engine.mcp.schema.validate import check_value  # noqa: PLC0415 - slow
+
             structured = result.structured_content
             missing = ["it has no structured content"]
             faults = missing if structured is None else check_value(schema, structured, "result")
@@ -356,33 +350,6 @@ class Connection:
         text = f"{params.logger}: {data}" if params.logger else data
         severity = _SEVERITIES.get(params.level, Severity.ERROR)
         self._log.add("log", severity, text, params.level)
-
-
-def open_transport(
-    definition: ServerDefinition, log: ServerLog, zygote: Zygote, workspaces: Sequence[Path] = ()
-) -> HttpTransport | StdioTransport:
-    """Make the transport for a definition; it is not open yet.
-
-    Args:
-        definition: Which server.
-        log: Takes what it writes.
-        zygote: Forks the parent of its process.
-        workspaces: The opened folders, in which no program is looked up by name.
-
-    Raises:
-        ServerError: If the definition cannot work on this machine.
-    """
-    if definition.transport is not Transport.STDIO:
-        return HttpTransport(definition, log)
-    avoid = guarded_folders(workspaces, Path.home())
-    environment = server_environment(definition, os.environ, avoid)
-    folder = resolve_folder(definition.cwd or next(iter(workspaces), None))
-    if definition.origin is Origin.PROJECT:
-        program = shown_program(definition)
-    else:
-        program = own_program(definition, environment, folder, avoid)
-    launch = Launch((program, *definition.args), environment, folder)
-    return StdioTransport(launch, log, zygote)
 
 
 def _server_info(client: Client) -> ServerInfo:

@@ -278,12 +278,11 @@ def count_chars(value: object) -> int:
     while pending:
         current = pending.pop()
         size += VALUE_CHARS
-        match current:
-            case str():
-                size += len(current)
-            case list():
-                pending += current
-            case dict():
-                size += sum(map(len, current))
-                pending += current.values()
+        if isinstance(current, str):
+            size += len(current)
+        elif isinstance(current, list):
+            pending += current
+        elif isinstance(current, dict):
+            size += sum(map(len, current))
+            pending += current.values()
     return size

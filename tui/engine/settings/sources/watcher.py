@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
-
-from watchfiles import Change, awatch
+from typing import TYPE_CHECKING, Final
 
 from tui.engine.settings.sources.dotenv import FILE_NAME, dotenv_files, user_variables
 from tui.engine.settings.sources.extensions import (
@@ -17,6 +15,10 @@ from tui.engine.settings.sources.extensions import (
     manifest_files,
 )
 from tui.engine.settings.sources.locations import ENABLEMENT, FOLDER_NAME, layer_files
+from tui.engine.threads import import_alone
+
+if TYPE_CHECKING:
+    from watchfiles import Change
 
 DEBOUNCE: Final = 0.3
 """Seconds without further changes before a change is reported."""
@@ -41,14 +43,14 @@ class Plan:
     names: frozenset[str]
     listed: frozenset[str]
 
-    def concerns(self, change: Change, path: str) -> bool:
+    def concerns(self, change: "Change", path: str) -> bool:
         """Return whether a change counts."""
         if path in self.names or os.path.dirname(path) in self.listed:  # noqa: PTH120 - hot
             return True
         return self.ends(change, path)
 
-    def ends(self, change: Change, path: str) -> bool:
-        return change is Change.deleted and path in self.folders
+    def ends(self, change: "Change", path: str) -> bool:
+        return change.name == "deleted" and path in self.folders
 
 
 def settings_files(folder: Path, *, environ: Mapping[str, str], home: Path) -> Paths:
@@ -92,6 +94,7 @@ async def watch(find: Callable[[], Plan], on_change: Callable[[], None]) -> None
     Raises:
         OSError: If the system cannot watch files, or not as many.
     """
+    await asyncio.to_thread(import_alone, "watchfiles")
     plan = await asyncio.to_thread(find)
     while True:
         watching = asyncio.create_task(_wait(plan, on_change, find), name="watch settings files")
@@ -108,6 +111,8 @@ async def watch(find: Callable[[], Plan], on_change: Callable[[], None]) -> None
 
 async def _wait(plan: Plan, on_change: Callable[[], None], find: Callable[[], Plan]) -> Plan:
     """Report changes until other paths, or the same anew, must be watched; return the plan."""
+    from watchfiles import awatch  # noqa: PLC0415 - it takes longer to import than settings to read
+
     changes = awatch(
         *plan.folders,
         watch_filter=plan.concerns,

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
-import anyio
-
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio.pipes import LineSplitter, LineTooLongError, StderrQuota
 from tui.engine.mcp.transports.stdio.reaper_client import ReaperClient, start_error
@@ -343,12 +341,11 @@ async def _wait_within(event: asyncio.Event, seconds: float) -> bool:
 async def _finish(task: asyncio.Task[None]) -> None:
     """Wait for a task that ends by itself; delay a cancellation until then."""
     cancelled = False
-    with anyio.CancelScope(shield=True):
-        while not task.done():
-            try:
-                await asyncio.wait({task})
-            except asyncio.CancelledError:
-                cancelled = True
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            cancelled = True
     if cancelled:
         raise asyncio.CancelledError
     task.result()

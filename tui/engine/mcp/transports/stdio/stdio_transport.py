@@ -26,8 +26,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
     split_batch,
     unsendable,
 )
-from tui.engine.mcp.transports.stdio.process import EXIT_DRAIN, Launch, ServerProcess
-from tui.engine.mcp.transports.stdio.zygote import Zygote
+from tui.engine.mcp.transports.stdio.process import EXIT_DRAIN, ServerProcess
 
 _log: Final = logging.getLogger(__name__)
 
@@ -39,52 +38,41 @@ class StdioTransport:
     """A server process as a transport for `mcp.Client`.
 
     Args:
-        launch: What to start.
-        log: Takes standard error and remarks.
-        zygote: Forks the server's reaper.
+        process: The server.
+        log: Takes remarks.
 
     Attributes:
         ended: Set when the process has ended or is unusable.
     """
 
-    def __init__(self, launch: Launch, log: ServerLog, zygote: Zygote) -> None:
-        self._launch = launch
-        self._log = log
-        self._zygote = zygote
-        self._process: ServerProcess | None = None
+    def __init__(self, process: ServerProcess, log: ServerLog) -> None:
+        self._process = process
         self._tasks: list[asyncio.Task[None]] = []
         self._flow_control = FlowControl(log)
         self._flood: FloodError | None = None
         self.ended = asyncio.Event()
 
     async def __aenter__(self) -> Streams:
-        self._process = process = await ServerProcess.start(
-            self._launch, self._log.write_stderr, self._zygote
-        )
         streams, to_session, from_session = open_streams()
-        reading = asyncio.create_task(self._read(process, to_session))
-        writing = asyncio.create_task(self._write(process, from_session, to_session))
-        watching = asyncio.create_task(self._watch(process, reading))
+        reading = asyncio.create_task(self._read(to_session))
+        writing = asyncio.create_task(self._write(from_session, to_session))
+        watching = asyncio.create_task(self._watch(reading))
         self._tasks = [reading, writing, watching]
         return streams
 
     async def __aexit__(self, *exception: object) -> None:
-        if self._process is None:
-            return
-        try:
-            await self._process.close()
-        finally:
-            self.ended.set()
-            for task in self._tasks:
-                task.cancel()
-            with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._process.close()
+            finally:
+                self.ended.set()
+                for task in self._tasks:
+                    task.cancel()
                 await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def ending(self) -> str:
         """Return in one line why the server is gone."""
         process = self._process
-        if process is None:
-            return "was not started"
         if process.exited_by_itself and process.exit_code is not None:
             return describe_exit(process.exit_code)
         return process.broken or "closed its standard output"
@@ -93,7 +81,7 @@ class StdioTransport:
     def exit_code(self) -> int | None:
         """The exit code of a process that ended by itself, as a shell gives it."""
         process = self._process
-        if process is None or not process.exited_by_itself or process.exit_code is None:
+        if not process.exited_by_itself or process.exit_code is None:
             return None
         return process.exit_code if process.exit_code >= 0 else 128 - process.exit_code
 
@@ -102,42 +90,40 @@ class StdioTransport:
 
     def kill(self) -> None:
         """Kill the process and its group at once."""
-        if self._process is not None:
-            self._process.kill()
+        self._process.kill()
 
-    async def _read(self, process: ServerProcess, to_session: ToSession) -> None:
+    async def _read(self, to_session: ToSession) -> None:
         """Deliver messages until the output ends or the session has closed."""
         async with to_session:
             try:
-                while (line := await process.read_line()) is not None:
+                while (line := await self._process.read_line()) is not None:
                     for part in await split_batch(line):
                         if (message := await self._flow_control.take(part)) is not None:
                             await deliver(to_session, message)
             except FloodError as error:
                 self._flood = error
-                process.give_up(error.reason)
+                self._process.give_up(error.reason)
             except Exception as error:  # noqa: BLE001 - or nobody would learn that it is deaf
                 _log.exception("a server's output could not be read")
-                process.give_up(f"could not be read ({type(error).__name__})")
+                self._process.give_up(f"could not be read ({type(error).__name__})")
 
-    async def _write(
-        self, process: ServerProcess, from_session: FromSession, to_session: ToSession
-    ) -> None:
+    async def _write(self, from_session: FromSession, to_session: ToSession) -> None:
         """Write messages until the session closes or the server stops reading."""
         async with from_session:
             async for outgoing in from_session:
                 self._flow_control.note_sent(outgoing.message)
                 try:
-                    await process.write(encode(outgoing.message))
+                    await self._process.write(encode(outgoing.message))
                 except ValueError:
                     if (answer := unsendable(outgoing.message)) is not None:
                         await deliver(to_session, answer)
                 except ServerError as error:
-                    process.give_up(error.reason)
+                    self._process.give_up(error.reason)
                     return
 
-    async def _watch(self, process: ServerProcess, reading: asyncio.Task[None]) -> None:
+    async def _watch(self, reading: asyncio.Task[None]) -> None:
         """Set `ended` when the process is dead or unusable and its last output is read."""
+        process = self._process
         ends = [
             asyncio.create_task(process.exited.wait()),
             asyncio.create_task(process.output_ended.wait()),

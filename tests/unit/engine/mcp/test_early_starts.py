@@ -1,0 +1,112 @@
+"""Server processes start while the MCP SDK is still imported, and end with their supervisor."""
+
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.support import (
+    FOLDER,
+    LATER,
+    Watcher,
+    eventually,
+    script,
+    server_processes,
+)
+from tui.engine.late import import_connection
+from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.supervisor import Connect
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.servers import ServerStatus as S
+
+SERVERS = [script("raw", server=name) for name in ("one", "two", "three")]
+
+
+class Import:
+    """The import of the SDK, which takes until a test lets it end."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.may_end = threading.Event()
+        self.processes = 0
+
+    def __call__(self) -> Connect:
+        self.processes = len(server_processes())
+        self.begun.set()
+        self.may_end.wait(PATIENCE)
+        return import_connection()
+
+
+@asynccontextmanager
+async def starting(
+    importing: Callable[[], Connect], *definitions: ServerDefinition
+) -> AsyncIterator[tuple[ServerManager, Watcher]]:
+    watcher = Watcher()
+    context = ClientContext(watcher, workspaces=(FOLDER,))
+    async with ServerManager(watcher, context, import_connect=importing, retry=LATER) as manager:
+        manager.configure(definitions)
+        yield manager, watcher
+
+
+async def test_all_processes_run_before_the_import_begins() -> None:
+    importing = Import()
+    async with starting(importing, *SERVERS) as (_, watcher):
+        await eventually(importing.begun.is_set)
+        assert importing.processes == len(SERVERS)
+        assert all(watcher.statuses(server.id) == [S.STARTING] for server in SERVERS)
+        importing.may_end.set()
+        for server in SERVERS:
+            await watcher.until(server.id, S.STARTING, S.READY)
+        assert len(server_processes()) == len(SERVERS), "each was started once"
+
+
+async def test_a_command_that_cannot_start_does_not_hold_up_the_import() -> None:
+    importing = Import()
+    importing.may_end.set()
+    broken = replace(script("raw", server="broken"), command="/nonexistent")
+    async with starting(importing, broken, SERVERS[0]) as (_, watcher):
+        await watcher.until("one", S.STARTING, S.READY)
+        assert watcher.statuses("broken") == [S.STARTING, S.FAILED]
+
+
+async def test_a_server_stopped_during_the_import_is_gone() -> None:
+    importing = Import()
+    async with starting(importing, SERVERS[0]) as (manager, watcher):
+        await eventually(importing.begun.is_set)
+        manager.stop(SERVERS[0].id)
+        await watcher.until("one", S.STARTING, S.STOPPING, S.STOPPED)
+        await eventually(lambda: server_processes() == [])
+        manager.start(SERVERS[0].id)
+        importing.may_end.set()
+        await watcher.until("one", S.STARTING, S.READY)
+
+
+async def test_a_failed_import_ends_the_process() -> None:
+    def fail() -> Connect:
+        raise ImportError("no module named mcp")
+
+    async with starting(fail, SERVERS[0]) as (_, watcher):
+        await eventually(lambda: watcher.statuses("one")[-1:] == [S.RETRYING])
+        await eventually(lambda: server_processes() == [])
+
+
+async def test_a_server_that_ended_during_the_import_says_how() -> None:
+    importing = Import()
+    async with starting(importing, script("raw", "exit")) as (_, watcher):
+        await eventually(importing.begun.is_set)
+        await eventually(lambda: server_processes() == [])
+        importing.may_end.set()
+        await eventually(lambda: watcher.statuses("raw")[-1:] == [S.RETRYING])
+        failure = watcher.last("raw").failure
+        assert failure is not None
+        assert failure.reason.startswith("exited with code")
+
+
+async def test_leaving_during_the_import_leaves_no_process() -> None:
+    importing = Import()
+    async with starting(importing, *SERVERS):
+        await eventually(importing.begun.is_set)
+        importing.may_end.set()
+    await eventually(lambda: server_processes() == [])
