@@ -258,6 +258,8 @@ async def test_a_used_up_day_is_not_worth_a_retry() -> None:
         ),
         (Fail(400, "has too many states for serving."), "schemas are too complex", False),
         (Page(502), "web page", True),
+        (Page(200), "A web page came instead of an answer", True),
+        (Raw('data: {"usageMetadata": {"totalTokenCount": 1.5}}\r\n\r\n'), "not be read", True),
         (Page(302, location="http://127.0.0.1:1/"), "redirects", False),
         (Reset(), "was lost", True),
         (Raw("data: {nonsense}\r\n\r\n"), "not be read", True),
@@ -270,6 +272,7 @@ async def test_each_failure_says_what_happened(
     assert words in str(error)
     assert error.retryable is retryable
     assert "<" not in str(error)
+    assert "pydantic.dev" not in str(error)
 
 
 @pytest.mark.parametrize(

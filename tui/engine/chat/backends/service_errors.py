@@ -31,6 +31,8 @@ KEY_ADVICE: Final = (
     "Enter a key from https://aistudio.google.com/apikey with F9, or set GEMINI_API_KEY to it."
 )
 
+_WEB_PAGE: Final = re.compile(r"<!doctype html|<html", re.IGNORECASE)
+_LIBRARY_LINK: Final = re.compile(r"\W*For further information visit \S+")
 _RETRY_IN: Final = re.compile(r"retry in ([0-9.]{1,12})(m?s)\b")
 _DECLARATION_INDEX: Final = re.compile(r"function_?declarations\[(\d{1,5})\]", re.IGNORECASE)
 _DECLARATION_NAME: Final = re.compile(
@@ -84,12 +86,23 @@ def translate(error: Exception, context: RequestContext) -> ModelError:
                 advice="Run: gcloud auth application-default login",
             )
         case _:
-            return ModelError(
-                f"The service's answer could not be read ({type(error).__name__}): "
-                f"{context.clean(error)}",
-                advice="Send the message again.",
-                retryable=True,
-            )
+            return _unreadable(context.clean(error), type(error).__name__)
+
+
+def _unreadable(text: str, kind: str) -> ModelError:
+    """Say that an answer is none; a web page comes from somebody else than the service."""
+    if _WEB_PAGE.search(text):
+        return ModelError(
+            "A web page came instead of an answer.",
+            advice="Sign in to the network, or look at the proxy and at GOOGLE_GEMINI_BASE_URL.",
+            retryable=True,
+        )
+    words = _LIBRARY_LINK.sub("", text)
+    return ModelError(
+        f"The service's answer could not be read ({kind}): {words}",
+        advice="Send the message again.",
+        retryable=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,18 @@ def known_keys(model: type[BaseModel]) -> frozenset[str]:
     return frozenset(field.alias or name for name, field in model.model_fields.items())
 
 
+_PLAIN: Final = {
+    "a valid integer": "a whole number",
+    "a valid tuple": "a list",
+    "a valid list": "a list",
+    "a valid dictionary or instance of ToolPattern": "an object",
+    "a valid dictionary": "an object",
+}
+"""Words of the library for the kinds of values, and ours."""
+
+
 def _plain_words(message: str) -> str:
-    message = message.partition(", unable to parse")[0].replace("a valid integer", "a whole number")
+    message = message.partition(", unable to parse")[0]
+    for word, plain in _PLAIN.items():
+        message = message.replace(word, plain)
     return message.removeprefix("Value error, ").replace("Input should be", "must be")
