@@ -34,7 +34,7 @@ KEYS: list[tuple[str, type[Widget], type[Widget]]] = [
 
 
 async def test_typing_starts_in_the_chat() -> None:
-    async with running(decks.full_store()) as deck:
+    async with running(decks.full_store(), (140, 36)) as deck:
         assert isinstance(deck.focus, TextArea)
         assert deck.one(ServersPane).region.area > 0
         assert deck.one(SidePane).region.area > 0
@@ -52,24 +52,24 @@ async def test_each_pane_key_shows_its_pane_and_gives_it_the_focus(size: tuple[i
 
 
 async def test_a_narrow_terminal_shows_one_pane_over_its_whole_width() -> None:
-    async with running(decks.full_store(), NARROW) as deck:
-        assert deck.one(ChatPane).size.width > 70
+    async with running(decks.full_store(), (79, 24)) as deck:
+        assert deck.one(ChatPane).region.width == 79
         assert not deck.one(ServersPane).display
         await deck.press("f2")
-        assert deck.one(ServersPane).region.width == 80
+        assert deck.one(ServersPane).region.width == 79
         assert not deck.one(ChatPane).display
         await deck.press("escape")
         assert isinstance(deck.focus, TextArea)
-        assert deck.one(ChatPane).region.width == 80
+        assert deck.one(ChatPane).region.width == 79
 
 
 async def test_making_the_terminal_wider_shows_all_panes_again() -> None:
-    async with running(decks.full_store(), NARROW) as deck:
+    async with running(decks.full_store(), (79, 24)) as deck:
         await deck.press("f3")
-        await deck.pilot.resize_terminal(130, 40)
+        await deck.pilot.resize_terminal(150, 40)
         await deck.settle()
         assert all(deck.one(pane).display for pane in (ServersPane, ChatPane, SidePane))
-        await deck.pilot.resize_terminal(80, 24)
+        await deck.pilot.resize_terminal(79, 24)
         await deck.settle()
         assert deck.one(SidePane).display
         assert not deck.one(ChatPane).display
@@ -103,6 +103,7 @@ async def test_escape_clears_a_filter_before_it_leaves_the_pane() -> None:
 
 async def test_a_click_on_a_tab_shows_its_pane() -> None:
     async with running(decks.full_store()) as deck:
+        await deck.press("f3")
         side = deck.one(SidePane)
         await deck.pilot.click(SidePane, offset=(3 + 7, 0))
         await deck.settle()

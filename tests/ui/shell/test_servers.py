@@ -3,7 +3,7 @@
 from dataclasses import replace
 from time import monotonic
 
-from tests.ui.harness import NARROW, Running, running
+from tests.ui.harness import Running, running
 from tests.ui.shell import decks
 from tui.model.catalog import Catalog
 from tui.model.chat import Severity
@@ -16,6 +16,9 @@ from tui.ui.panes.side import SidePane
 from tui.ui.panes.tools import ToolsPane
 from tui.ui.screens.details import ServerDetailsScreen
 from tui.ui.widgets.lists.filter_list import FilterLine
+
+SINGLE = (79, 24)
+"""A terminal that shows one pane at a time, over its whole width."""
 
 
 async def go_to(deck: Running, server: ServerId) -> ServersTree:
@@ -65,13 +68,13 @@ async def test_keys_that_do_not_apply_do_nothing() -> None:
 
 
 async def test_signing_in_is_not_offered_before_it_exists() -> None:
-    async with running(decks.full_store(), NARROW) as deck:
+    async with running(decks.full_store(), SINGLE) as deck:
         await go_to(deck, decks.DRIVE)
         assert "sign in" not in deck.lines[-2]
 
 
 async def test_the_hints_name_what_a_key_would_do_now() -> None:
-    async with running(decks.full_store(), NARROW) as deck:
+    async with running(decks.full_store(), SINGLE) as deck:
         await go_to(deck, decks.GIT)
         assert "s stop" in deck.text
         assert "x disable" in deck.text
@@ -102,13 +105,13 @@ async def test_status_words_stand_on_the_right_and_give_way_to_the_name() -> Non
         git, everything = git.split("│")[1], everything.split("│")[1]
         assert git.endswith("  ready, 6 tools ")
         assert everything.endswith("everything         ready ")
-        await deck.pilot.resize_terminal(*NARROW)
+        await deck.pilot.resize_terminal(*SINGLE)
         await deck.press("f2")
         assert "ready, 7 tools" in row_of(deck, "everything")
 
 
 async def test_a_dead_server_shows_why_with_its_last_stderr_lines() -> None:
-    async with running(decks.full_store(), NARROW) as deck:
+    async with running(decks.full_store(), SINGLE) as deck:
         await deck.press("f2")
         assert "The server ended with exit code 1 before it answered." in deck.text
         assert "Look at its log with l" in deck.text
@@ -211,7 +214,7 @@ async def test_updates_keep_cursor_folding_and_scroll() -> None:
 
 async def test_the_cursor_leaves_a_row_that_disappears_for_its_server() -> None:
     store = decks.full_store()
-    async with running(store, NARROW) as deck:
+    async with running(store, SINGLE) as deck:
         tree = await go_to(deck, decks.WEATHER)
         await deck.press("down", "down")
         store.dispatch(ServerStatusChanged(decks.WEATHER, ServerStatus.STOPPED))
@@ -339,7 +342,7 @@ async def test_before_and_without_servers_the_pane_says_what_happens_and_what_to
 async def test_many_servers_are_drawn_and_scroll_with_the_cursor() -> None:
     store = decks.new_store()
     decks.configure(store, *(decks.server(ServerId(f"s{i}")) for i in range(200)))
-    async with running(store, NARROW) as deck:
+    async with running(store, SINGLE) as deck:
         await deck.press("f2", "end")
         assert "s199" in deck.text
         changed = replace(store.state.servers[0], status=ServerStatus.STARTING)

@@ -118,6 +118,7 @@ class ServersPane(Vertical):
     """The server tree, or a hint while it is empty."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SIDE)
+    ALLOW_SELECT = False
     BINDING_GROUP_TITLE = "Servers"
     BORDER_TITLE = "Servers"
 
