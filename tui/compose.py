@@ -166,7 +166,32 @@ async def _run_engine(
         commands.attach(engine, is_ready=False)  # questions are asked before the model is open
         if await _ends_before(closing, engine.start()):
             commands.attach(engine)
-            await closing.wait()
+            await _ends_before(closing, _follow_branch(store, options.folder))
+
+
+async def _follow_branch(store: Store, folder: Path) -> None:
+    """Show the folder's git branch; read it again whenever a turn begins or ends."""
+    from tui.engine.files.git_branch import branch_of  # noqa: PLC0415 - after the first frame
+    from tui.model.events import BranchRead  # noqa: PLC0415
+
+    is_due, turn = asyncio.Event(), store.state.conversation.turn
+
+    def notice(state: AppState) -> None:
+        nonlocal turn
+        if (turn is None) is not (state.conversation.turn is None):
+            is_due.set()
+        turn = state.conversation.turn
+
+    forget = store.listen(notice)
+    try:
+        while True:
+            is_due.clear()
+            branch = await asyncio.to_thread(branch_of, folder)
+            if branch != store.state.branch:
+                store.dispatch(BranchRead(branch))
+            await is_due.wait()
+    finally:
+        forget()
 
 
 async def _ends_before(event: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:

@@ -131,6 +131,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.InstructionsSent(((SERVER, "Ask before you write."),)),
         e.FolderTrustChanged(FolderTrust.TRUSTED),
         BellSet(False),
+        e.BranchRead("main"),
         e.GrantsChanged((grant,)),
         e.ToolRuleChanged(SERVER, "ab", "add_note", "cd", "revoke"),
         e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),

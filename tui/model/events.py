@@ -326,6 +326,13 @@ class FolderTrustChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class BranchRead:
+    """The opened folder is on this git branch, or on none that can be read."""
+
+    branch: str
+
+
+@dataclass(frozen=True, slots=True)
 class GrantsChanged:
     """The rules on tools changed; newest first."""
 
@@ -392,6 +399,7 @@ Event = (
     | InstructionsSent
     | FolderTrustChanged
     | BellSet
+    | BranchRead
     | GrantsChanged
     | ToolRuleChanged
     | ToolExplained

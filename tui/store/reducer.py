@@ -93,6 +93,8 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, folder_trust=trust)
         case BellSet(rings):
             return replace(state, bell=rings)
+        case e.BranchRead(branch):
+            return replace(state, branch=branch)
         case e.GrantsChanged(grants):
             return replace(state, grants=grants)
         case e.ToolExplained(standing):

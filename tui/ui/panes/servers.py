@@ -1,12 +1,13 @@
 """The servers pane: the status of each server, and the keys that manage it."""
 
+from collections.abc import Sequence
 from time import monotonic
 from typing import ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
 from textual.getters import query_one
 from textual.timer import Timer
 from textual.widgets import Tree
@@ -16,6 +17,7 @@ from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import PaneName, ShowPane, ShowServer
+from tui.ui.widgets.key_bar import Hint, hint_lines
 from tui.ui.widgets.lists.server_tree import TIMED, RowKind, ServerTree, TreeRow
 from tui.ui.widgets.status import STARTABLE, STOPPABLE, recovery
 from tui.ui.widgets.text.plain import PlainText
@@ -123,6 +125,9 @@ class ServersPane(Vertical):
     BORDER_TITLE = "Servers"
 
     rows = query_one(ServersTree)
+    scroller = query_one(".details", VerticalScroll)
+    details = query_one(".details > PlainText", PlainText)
+    keys = query_one(".keys", PlainText)
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__(id="servers")
@@ -133,16 +138,33 @@ class ServersPane(Vertical):
     def compose(self) -> ComposeResult:
         yield ServersTree(self._commands)
         yield PlainText(READING, classes="empty")
+        with VerticalScroll(classes="details"):
+            yield PlainText()
+        yield PlainText(classes="keys")
+
+    def show_keys(self, found: Sequence[Hint]) -> None:
+        """Show the keys of the server under the cursor, or none."""
+        self.keys.display = bool(found)
+        self.keys.update(hint_lines(found, self.size.width - 2))
 
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: (state.configured, state.servers), self._show)
 
     def _show(self, view: tuple[bool, tuple[ServerView, ...]]) -> None:
         configured, servers = view
-        self.query_one(PlainText).update(EMPTY if configured else READING)
+        self.query_one(".empty", PlainText).update(EMPTY if configured else READING)
         self.set_class(not servers, "-empty")
         self.rows.show(servers)
+        self._show_details()
         self._follow_time(servers)
+
+    def _show_details(self) -> None:
+        view = self.rows.current
+        self.scroller.display = view is not None
+        if view is not None:
+            from tui.ui.widgets.text.describe import summarize_server  # noqa: PLC0415 - after the first frame
+
+            self.details.update(summarize_server(view, monotonic()))
 
     def _follow_time(self, servers: tuple[ServerView, ...]) -> None:
         """Run the one-second timer only while a row tells the time."""
@@ -156,11 +178,13 @@ class ServersPane(Vertical):
 
     def _tick(self) -> None:
         self.rows.tick()
+        self._show_details()
         self._follow_time(self._bridge.state.servers)
 
     @on(ServersTree.Moved)
     def _on_moved(self, event: ServersTree.Moved) -> None:
         event.stop()
+        self._show_details()
         if self.rows.has_focus:
             self.refresh_bindings()
 

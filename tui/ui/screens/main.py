@@ -32,7 +32,7 @@ from tui.ui.questions.arming import Keyboard
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.history import HistoryStorage
 from tui.ui.widgets.header import DeckHeader
-from tui.ui.widgets.key_bar import KeyBar, hint_line, hints
+from tui.ui.widgets.key_bar import Hint, KeyBar, hint_line, hints
 
 BORDER_STEP: Final = 2
 """Columns by which a key moves a border."""
@@ -154,17 +154,17 @@ class MainScreen(Screen[None]):
             self.deck.bring(pane)
 
     def _show_hints(self) -> None:
-        """Show the keys of the focused pane in its border."""
+        """Show the keys of the focused pane: below the servers, or in the border of the side."""
+        self.servers.show_keys(self._hints_in(self.servers))
+        line = hint_line(self._hints_in(self.side), max(0, self.side.size.width - 2))
+        self.side.border_subtitle = line if line else None
+
+    def _hints_in(self, pane: Widget) -> tuple[Hint, ...]:
         focused = self.focused
-        for pane in (self.servers, self.side):
-            if focused is None or pane not in focused.ancestors_with_self:
-                if pane.border_subtitle is not None:
-                    pane.border_subtitle = None
-                continue
-            nodes = [node for node in focused.ancestors_with_self if pane in node.ancestors]
-            found = hints(self.app, self.active_bindings, nodes)
-            line = hint_line(found, max(0, pane.size.width - 2))
-            pane.border_subtitle = line if line else None
+        if focused is None or pane not in focused.ancestors:
+            return ()
+        nodes = [node for node in focused.ancestors_with_self if pane in node.ancestors]
+        return hints(self.app, self.active_bindings, nodes)
 
     @on(InsertText)
     def _on_insert_text(self, event: InsertText) -> None:
