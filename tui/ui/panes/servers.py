@@ -147,6 +147,9 @@ class ServersPane(Vertical):
         self.keys.display = bool(found)
         self.keys.update(hint_lines(found, self.size.width - 2))
 
+    def on_resize(self) -> None:
+        self.refresh_bindings()  # the keys are wrapped to its width
+
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: (state.configured, state.servers), self._show)
 

@@ -117,6 +117,7 @@ class SidePane(Vertical):
 
     def on_resize(self) -> None:
         self._show_tabs()
+        self.refresh_bindings()  # the hints in the border are cut to its width
 
     def _show_tabs(self) -> None:
         self.border_title = tabs_title(self.active, *self._tabs())

@@ -18,8 +18,15 @@ from tui.ui import keymap
 GAPS: Final = (2, 1)
 """Cells between two hints: usually, and if space is short."""
 
-SPARE: Final = ("list.filter", "deck.resources", "deck.prompts", "deck.activity", "deck.tools")
-"""Binding ids that are dropped first if not all fit, in this order: the list names its filter."""
+SPARE: Final = (
+    "list.filter",
+    "activity.search",
+    "deck.resources",
+    "deck.prompts",
+    "deck.activity",
+    "deck.tools",
+)
+"""Binding ids that are dropped first if not all fit, in this order; a filter names its key."""
 
 
 @dataclass(frozen=True, slots=True)
