@@ -89,12 +89,10 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, subscriptions=changed)
         case e.LogLevelChanged(server, level):
             return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
-        case e.FolderTrustChanged(trust):
-            return replace(state, folder_trust=trust)
+        case e.FolderTrustChanged() | e.BranchRead():
+            return _reduce_folder(state, event)
         case BellSet(rings):
             return replace(state, bell=rings)
-        case e.BranchRead(branch):
-            return replace(state, branch=branch)
         case e.GrantsChanged(grants):
             return replace(state, grants=grants)
         case e.ToolExplained(standing):
@@ -105,6 +103,14 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             before = state.conversations.get(key, ConversationState())
             conversations = {**state.conversations, key: _reduce_conversation(before, event)}
             return replace(state, conversations=MappingProxyType(conversations))
+
+
+def _reduce_folder(state: AppState, event: e.FolderTrustChanged | e.BranchRead) -> AppState:
+    match event:
+        case e.FolderTrustChanged(trust):
+            return replace(state, folder_trust=trust)
+        case e.BranchRead(branch):
+            return replace(state, branch=branch)
 
 
 def _reduce_requests(
