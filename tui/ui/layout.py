@@ -53,20 +53,20 @@ class Sides:
     """What the user chose for one class of widths.
 
     Attributes:
-        opened: The sides that are open.
+        opened: The sides that are open; where there is room for one, the last is shown.
         widths: The columns of each side whose border was moved.
     """
 
-    opened: frozenset[Side]
+    opened: tuple[Side, ...]
     widths: Mapping[Side, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
 _START: Final[Mapping[WidthClass, Sides]] = {
-    WidthClass.SINGLE: Sides(frozenset()),
-    WidthClass.ONE_SIDE: Sides(frozenset()),
-    WidthClass.FOLDED: Sides(frozenset({Side.SERVERS})),
-    WidthClass.BOTH: Sides(frozenset(Side)),
-    WidthClass.ROOMY: Sides(frozenset(Side)),
+    WidthClass.SINGLE: Sides(()),
+    WidthClass.ONE_SIDE: Sides(()),
+    WidthClass.FOLDED: Sides((Side.SERVERS,)),
+    WidthClass.BOTH: Sides(tuple(Side)),
+    WidthClass.ROOMY: Sides(tuple(Side)),
 }
 """What is open before the user chooses."""
 
@@ -104,15 +104,20 @@ class Layout:
         changed = replace(self, alone=not self.alone)
         return self if changed.columns(width) == self.columns(width) else changed
 
+    def shown(self, width: int) -> tuple[Side, ...]:
+        """Return the sides that stand beside the chat unless it is alone."""
+        opened = self.at(width).opened
+        return opened if width >= WidthClass.BOTH else opened[-1:]
+
     def with_side(self, width: int, side: Side, *, opened: bool) -> "Layout":
-        """Open or close a side; where there is room for one, opening it closes the other."""
-        before = self.at(width).opened
+        """Open or close a side; closing one brings back another that it took the room of."""
+        kept = tuple(other for other in self.at(width).opened if other is not side)
+        if opened and side in self.shown(width):
+            return replace(self, alone=False)
         if opened:
-            now = before | {side} if width >= WidthClass.BOTH else frozenset({side})
-        else:
-            now = before - {side}
-        alone = self.alone and not opened
-        return replace(self._with(width, replace(self.at(width), opened=now)), alone=alone)
+            kept = (*kept, side) if width >= WidthClass.FOLDED else (side,)
+        changed = self._with(width, replace(self.at(width), opened=kept))
+        return replace(changed, alone=self.alone and not opened)
 
     def with_width(self, width: int, side: Side, columns: int) -> "Layout":
         """Move the border of a side that is open."""
@@ -129,15 +134,15 @@ class Layout:
         """Divide a terminal of a width, from 80 columns up."""
         if self.alone or width < WidthClass.ONE_SIDE:
             return Columns()
-        sides = self.at(width)
+        sides, shown = self.at(width), self.shown(width)
         most = width - MIN_CHAT
-        is_folded = Side.RIGHT not in sides.opened and width >= WidthClass.FOLDED
-        usual = _servers_width(width) if Side.SERVERS in sides.opened else 0
+        is_folded = Side.RIGHT not in shown and width >= WidthClass.FOLDED
+        usual = _servers_width(width) if Side.SERVERS in shown else 0
         servers, right = 0, FOLDED if is_folded else 0
         if usual:
             servers = sides.widths.get(Side.SERVERS, usual)
             servers = min(servers, most - max(right, MIN_SIDE))
-        if Side.RIGHT in sides.opened:
+        if Side.RIGHT in shown:
             right = sides.widths.get(Side.RIGHT, _spare(width) - usual)
             right = min(right, most - servers)
         return Columns(servers, right, is_folded)
@@ -145,7 +150,7 @@ class Layout:
     def saved(self) -> dict[str, Any]:
         """Return the layout as it is written to the preferences."""
         classes = {
-            str(int(kind)): {"open": sorted(sides.opened), **sides.widths}
+            str(int(kind)): {"open": list(sides.opened), **sides.widths}
             for kind, sides in self.sides.items()
         }
         return {"alone": self.alone, "widths": classes}
@@ -174,15 +179,14 @@ def read_layout(saved: object) -> Layout:
     for kind in WidthClass:
         entry = classes.get(str(int(kind))) if isinstance(classes, Mapping) else None
         if isinstance(entry, Mapping):
-            found[kind] = _read_sides(kind, entry)
+            found[kind] = _read_sides(entry)
     return Layout(saved.get("alone") is True, MappingProxyType(found))
 
 
-def _read_sides(kind: WidthClass, entry: Mapping[str, object]) -> Sides:
+def _read_sides(entry: Mapping[str, object]) -> Sides:
     names = entry.get("open")
-    opened = frozenset(side for side in Side if isinstance(names, list) and side.value in names)
-    if kind < WidthClass.BOTH and len(opened) > 1:
-        opened = _START[kind].opened
+    listed = [name for name in names if name in list(Side)] if isinstance(names, list) else []
+    opened = tuple(dict.fromkeys(Side(name) for name in listed))
     widths = {
         side: value
         for side in Side

@@ -88,6 +88,15 @@ async def test_the_key_of_the_pane_with_the_focus_hides_its_side(
         assert shares(deck)[pane]
 
 
+async def test_a_side_that_took_the_room_of_the_other_gives_it_back() -> None:
+    async with running(decks.full_store()) as deck:
+        before = shares(deck)
+        await deck.press("f3")
+        assert shares(deck)[0] == 0
+        await deck.press("f3")
+        assert shares(deck) == before
+
+
 async def test_another_pane_of_the_same_side_is_shown_not_hidden() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f3", "f4")

@@ -61,7 +61,7 @@ class Deck(Horizontal):
         """Lay the panes out for a terminal of a width; the pane in front stays in sight."""
         self._width = width
         side = self._side_of(self._in_front)
-        if side is not None and side not in self._layout.at(width).opened:
+        if side is not None and side not in self._layout.shown(width):
             self._layout = self._layout.with_side(width, side, opened=True)
         self._arrange()
 
@@ -91,12 +91,12 @@ class Deck(Horizontal):
 
         From the chat it is the border of the servers, if they are open.
         """
-        opened = self._layout.at(self._width).opened
+        shown = self._layout.shown(self._width)
         side = self._side_of(self.pane_with_focus())
         if side is None:
-            side = Side.SERVERS if Side.SERVERS in opened else Side.RIGHT
+            side = Side.SERVERS if Side.SERVERS in shown else Side.RIGHT
         now = self._columns().of(side)
-        if side in opened and now:
+        if side in shown and now:
             by = columns if side is Side.SERVERS else -columns
             self._choose(self._layout.with_width(self._width, side, now + by))
 
