@@ -24,7 +24,7 @@ from tui.model.chat import (
 from tui.model.consent import GrantView, RequestId, ToolStanding
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
-from tui.model.trust import FolderTrust
+from tui.model.trust import BranchRead, FolderTrust
 
 OWN_SOURCE: Final = "gemdeck"
 """The source of a log line that is our own remark."""
@@ -323,13 +323,6 @@ class FolderTrustChanged:
     """The trust of the opened folder is known or has changed."""
 
     trust: FolderTrust
-
-
-@dataclass(frozen=True, slots=True)
-class BranchRead:
-    """The opened folder is on this git branch, or on none that can be read."""
-
-    branch: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from tests.ui.harness import NARROW, running
 from tests.ui.requests.samples import FORM_ID, form
 from tests.ui.shell import decks
 from tui.model.chat import BackendKind, Usage
-from tui.model.events import BranchRead, RequestRaised, RequestSettled, ServerStatusChanged
+from tui.model.events import RequestRaised, RequestSettled, ServerStatusChanged
 from tui.model.servers import ServerStatus
-from tui.model.trust import FolderTrust
+from tui.model.trust import BranchRead, FolderTrust
 from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.chat import ChatPane
