@@ -354,6 +354,12 @@ async def test_before_and_without_servers_the_pane_says_what_happens_and_what_to
         assert deck.commands.calls == [("start_demo_servers", ())]
 
 
+async def test_a_scrollbar_covers_no_status() -> None:
+    async with running(decks.full_store(), (40, 12)) as deck:
+        await deck.press("f2", "end")
+        assert "untrusted " in row_of(deck, "team-notes")
+
+
 async def test_many_servers_are_drawn_and_scroll_with_the_cursor() -> None:
     store = decks.new_store()
     decks.configure(store, *(decks.server(ServerId(f"s{i}")) for i in range(200)))

@@ -12,7 +12,7 @@ from textual.getters import query_one
 from textual.timer import Timer
 from textual.widgets import Tree
 
-from tui.model.servers import ServerStatus, ServerView
+from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
@@ -126,7 +126,7 @@ class ServersPane(Vertical):
 
     rows = query_one(ServersTree)
     scroller = query_one(".details", VerticalScroll)
-    details = query_one(".details > PlainText", PlainText)
+    details = query_one(".summary", PlainText)
     keys = query_one(".keys", PlainText)
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
@@ -134,13 +134,14 @@ class ServersPane(Vertical):
         self._bridge = bridge
         self._commands = commands
         self._clock: Timer | None = None
+        self._described: ServerId | None = None
 
     def compose(self) -> ComposeResult:
         yield ServersTree(self._commands)
         yield PlainText(READING, classes="empty")
         with VerticalScroll(classes="details"):
-            yield PlainText()
-        yield PlainText(classes="keys")
+            yield PlainText(classes="summary")
+            yield PlainText(classes="keys")
 
     def show_keys(self, found: Sequence[Hint]) -> None:
         """Show the keys of the server under the cursor, or none."""
@@ -168,6 +169,9 @@ class ServersPane(Vertical):
             from tui.ui.widgets.text.describe import summarize_server  # noqa: PLC0415 - after the first frame
 
             self.details.update(summarize_server(view, monotonic()))
+            if view.id != self._described:
+                self._described = view.id
+                self.scroller.scroll_home(animate=False)
 
     def _follow_time(self, servers: tuple[ServerView, ...]) -> None:
         """Run the one-second timer only while a row tells the time."""

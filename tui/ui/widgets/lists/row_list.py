@@ -18,6 +18,9 @@ from tui.ui.widgets.text.plain import fit, ink, one_line
 MAX_LEAD: Final = 14
 """Widest leading column, in cells."""
 
+MIN_LABEL: Final = 4
+"""Cells of a label that are shown beside a long word on the right."""
+
 MAX_LABEL: Final = 20
 """Widest column of labels beside notes, in cells."""
 
@@ -119,7 +122,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         style = base + self._row_style(index)
         lead = min(self._lead_width, width // 3) + 2 if self._lead_width else 0
         tail = f" {one_line(row.tail)}" if row.tail else ""
-        tail = tail[: max(0, width - lead - 8)]
+        tail = tail[: max(0, width - lead - MIN_LABEL)]
         room = width - lead - len(tail)
         note = room - self._label_width - 2
         note = note if row.note and note >= MIN_NOTE else 0

@@ -178,7 +178,7 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
     def _server_label(self, view: ServerView, base_style: Style, style: Style) -> Text:
         """Draw the name and, on the right, the number of tools or the status."""
         glyph, tone = LOOKS[view.status]
-        width = self.size.width - cell_len(f"{glyph}  ")
+        width = self.scrollable_content_region.width - cell_len(f"{glyph}  ")
         word = status_or_count(view, monotonic())
         name = fit(one_line(view.id), max(MIN_NAME, width - len(word)))
         fold = Style(meta={"toggle": True})
@@ -191,7 +191,7 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
         )
 
     def _child_label(self, row: TreeRow, base_style: Style, style: Style) -> Text:
-        width = max(4, self.size.width - self.guide_depth)
+        width = max(4, self.scrollable_content_region.width - self.guide_depth)
         number = count(row.number)
         guide = "└ " if row.kind is RowKind.RESOURCES else "├ "
         return Text.assemble(
@@ -223,6 +223,10 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
     def _server_node(self) -> TreeNode[TreeRow] | None:
         view = self.current
         return None if view is None else self._rows_by_server[view.id]
+
+    def on_resize(self) -> None:
+        """Keep the cursor in sight when the room below the tree takes more lines."""
+        self.scroll_to_line(self.cursor_line, animate=False)
 
     def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[TreeRow]) -> None:
         event.stop()
