@@ -81,6 +81,14 @@ async def test_an_output_that_is_full(
     assert nothing_ran(gemini)
 
 
+async def test_an_output_that_can_only_be_read(run: Callable[..., Any], gemini: FakeGemini) -> None:
+    with open(os.devnull, "rb") as readable:  # noqa: ASYNC230, PTH123
+        result = await run(stdout=readable)
+    assert result.returncode == ExitCode.ERROR
+    assert "standard output can only be read, so nothing was run" in said(result)
+    assert nothing_ran(gemini)
+
+
 async def test_an_output_that_is_closed(run: Callable[..., Any], gemini: FakeGemini) -> None:
     result = await run(preexec_fn=lambda: os.close(1))
     assert result.returncode == ExitCode.ERROR

@@ -64,7 +64,7 @@ def test_E25_the_question_says_how_many_wait(home: Path, tmp_path: Path) -> None
     write_settings(home, tmp_path / "record", "forms")
     with Terminal(warm.deck("--demo"), cwd=tmp_path) as terminal:
         terminal.wait_for("A server asks for input")
-        terminal.wait_for(f"1 of {1 + MAX_WAITING}")
+        terminal.wait_for(f"1 of {1 + MAX_WAITING} · {100 - 1 - MAX_WAITING} more declined")
         terminal.press("ctrl+q")
 
 

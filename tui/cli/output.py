@@ -17,11 +17,15 @@ def output_problem() -> str:
         return "standard output is closed"
     if sys.platform == "win32":
         return ""
+    import fcntl  # noqa: PLC0415 - Windows has none
+
     try:
         descriptor = sys.stdout.fileno()
         status = os.fstat(descriptor)
     except (OSError, ValueError):  # a stream without a descriptor, as in tests
         return ""
+    if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        return "standard output can only be read"
     if stat.S_ISREG(status.st_mode) and _is_full(descriptor):
         return "standard output is a file on a full disk"
     if stat.S_ISCHR(status.st_mode) and _numbers(status) == FULL:

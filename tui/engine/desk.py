@@ -85,7 +85,8 @@ class Desk:
         self._open: dict[RequestId, _Question] = {}
         self._numbers = itertools.count(1)
         self._overrun: set[ServerId] = set()
-        self._queued = 0
+        self._declined = 0
+        self._told = RequestsQueued(0)
         self.remarks: dict[ServerId, Callable[[str], None]] = {}
 
     def new_id(self) -> RequestId:
@@ -182,7 +183,11 @@ class Desk:
             raise WithdrawnError(reason)
         if remark := self.remarks.get(request.server):
             remark(f"a request was declined unasked: {reason}")
-        if self.attended and request.server not in self._overrun:
+        if not self.attended:
+            return Reply(ReplyAction.DECLINE)
+        self._declined += 1
+        self._tell_queued()
+        if request.server not in self._overrun:
             self._overrun.add(request.server)
             text = f"{request.server} asks for too much at once; further requests are declined."
             self._publish(NoticeRaised(Notice(Severity.WARNING, text, reason)))
@@ -199,10 +204,14 @@ class Desk:
             line[0].shown = True
             self._open[line[0].request.id] = line[0]
             self._publish(RequestRaised(line[0].request))
+        self._tell_queued()
+
+    def _tell_queued(self) -> None:
         queued = sum(len(waiting) - 1 for waiting in self._queues.values() if waiting)
-        if queued != self._queued:
-            self._queued = queued
-            self._publish(RequestsQueued(queued))
+        told = RequestsQueued(queued, self._declined)
+        if told != self._told:
+            self._told = told
+            self._publish(told)
 
     def _remove(self, question: _Question, line: deque[_Question]) -> None:
         """Remove a question, and show the next one in its queue."""
@@ -214,6 +223,9 @@ class Desk:
         elif isinstance(question.request, ServerRequest):
             del self._queues[question.request.server]
             self._overrun.discard(question.request.server)
+            if not self._queues:
+                self._declined = 0
+                self._tell_queued()
 
 
 def _answer_type(request: PendingRequest) -> type[Answer]:

@@ -277,9 +277,10 @@ class RequestSettled:
 
 @dataclass(frozen=True, slots=True)
 class RequestsQueued:
-    """So many requests of servers wait behind those that are raised."""
+    """So many requests of servers wait behind those that are raised, or were declined unasked."""
 
     count: int
+    declined: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,7 @@ class AppState:
         current: The conversation on the screen.
         pending: Questions that wait for the user, oldest first.
         queued: Number of requests of servers behind those.
+        declined: Number of those that were declined unasked meanwhile.
         logs: The last log lines of each server, oldest first.
         notices: Notices, oldest first.
         notice_count: Number of notices so far, including dropped ones.
@@ -113,6 +114,7 @@ class AppState:
     current: ConversationId = MAIN
     pending: "tuple[PendingRequest, ...]" = ()
     queued: int = 0
+    declined: int = 0
     logs: "Mapping[ServerId, tuple[LogLine, ...]]" = field(
         default_factory=lambda: MappingProxyType({})
     )

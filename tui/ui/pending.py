@@ -56,7 +56,7 @@ class PendingController:
         """Begin to watch; called once the first screen stands."""
         self._bridge.watch(
             self._app.screen_stack[0],
-            lambda state: (state.pending, state.queued),
+            lambda state: (state.pending, state.queued, state.declined),
             lambda now: self._show(now[0]),
         )
 
@@ -124,8 +124,13 @@ class PendingController:
         }
         return kinds[type(request)](request, self._commands, keyboard=self._keyboard)
 
-    def _count(self, pending: tuple[PendingRequest, ...]) -> int:
-        return len(pending) + self._bridge.state.queued
+    def _count(self, pending: tuple[PendingRequest, ...]) -> str:
+        """Say how many questions there are, and how many requests were declined unasked."""
+        state = self._bridge.state
+        number = len(pending) + state.queued
+        words = f"1 of {number}" if number > 1 else ""
+        declined = f"{state.declined} more declined" if state.declined else ""
+        return " · ".join(filter(None, (words, declined)))
 
     def _waiting_line(self) -> str:
         bindings = self._app.screen_stack[0].active_bindings

@@ -124,3 +124,20 @@ def test_an_address_has_secrets_in_its_password_and_its_query() -> None:
 def test_passwords_in_addresses_of_an_environment_are_secrets() -> None:
     found = environment_secrets({"STORE": "postgres://u:hunter2222@h/db", "API_KEY": "k-12345678"})
     assert {"hunter2222", "k-12345678"} <= set(found)
+
+
+def test_a_secret_that_is_no_text_is_masked_as_well() -> None:
+    secret = b"p\xe4sswort123".decode("utf-8", "surrogateescape")
+    redactor = knowing(secret)
+    assert redactor.redact(f"it is {secret}") == "it is ***"
+    assert redactor.redact("it is p%E4sswort123") == "it is ***"
+    assert knowing("half \ud800 pair").redact("half \ud800 pair") == "***"
+
+
+def test_what_servers_do_not_inherit_is_masked_and_paths_are_not() -> None:
+    environ = {
+        "SENTRYDSN": "dsn-12345678",
+        "MYCREDS": "creds-12345678",
+        "SSL_CERT_FILE": "/etc/ssl/certs/ca.pem",
+    }
+    assert environment_secrets(environ) == ["dsn-12345678", "creds-12345678"]

@@ -12,7 +12,10 @@ from tui.model.trust import ToolChangeAnswer, TrustAnswer
 @pytest.mark.parametrize(
     ("kind", "allowing"),
     [
-        (TrustAnswer, {TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN}),
+        (
+            TrustAnswer,
+            {TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN, TrustAnswer.START_OUTSIDE},
+        ),
         (ToolChangeAnswer, {ToolChangeAnswer.ACCEPT}),
         (ReplyAction, {ReplyAction.ACCEPT, ReplyAction.ACCEPT_ALWAYS}),
         (Choice, set(Choice) - {Choice.DENY, Choice.DENY_REST_OF_TURN}),

@@ -179,6 +179,7 @@ def test_references_name_a_server_and_a_uri(text: str, found: list[tuple[str, st
     assert references(text, catalogs) == found
 
 
+@pytest.mark.slow
 def test_many_references_in_a_long_text_are_found_in_linear_time() -> None:
     catalogs = {NOTES: library(*(f"file:///{number} x" for number in range(1_000)))}
     began = time.process_time()

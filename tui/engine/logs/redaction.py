@@ -71,13 +71,22 @@ def _forms(value: str) -> Iterator[str]:
     """Return the encodings in which a secret may appear."""
     for form in secrets_in_lines((value, value.strip())):
         yield form
-        yield quote(form, safe="")
-        yield quote(form)
-        yield quote_plus(form)
+        encoded = _bytes(form)
+        yield quote(encoded, safe="")
+        yield quote(encoded)
+        yield quote_plus(encoded)
         yield json.dumps(form)[1:-1]
         yield json.dumps(form, ensure_ascii=False)[1:-1]
         yield repr(form)[1:-1]
-        yield from _base64(form.encode("utf-8", "surrogatepass"))
+        yield from _base64(encoded)
+
+
+def _bytes(value: str) -> bytes:
+    """Encode a value; what the environment holds need not be UTF-8."""
+    try:
+        return value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a surrogate pair of another origin
+        return value.encode("utf-8", "surrogatepass")
 
 
 def _base64(value: bytes) -> Iterator[str]:

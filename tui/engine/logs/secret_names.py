@@ -37,6 +37,12 @@ _SECRET_NAME: Final = re.compile(
     |(?:^|[^a-z])(?:key|auth|authorization|pat|pwd|pass|sig|signature|session|dsn)(?:[^a-z]|$)""",
     re.IGNORECASE | re.VERBOSE,
 )
+_SECRET_PART: Final = re.compile(
+    r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|KEY|AUTH|CREDENTIAL|CREDS|PRIVATE|CERT|DSN|COOKIE"
+    r"|SESSION|_PAT\Z"
+)
+"""Parts of names of variables that no server inherits."""
+
 _SECRET_SHAPE: Final = re.compile(
     r"""
       (?:gh[pousr]_|github_pat_|glpat-|npm_|hf_|sk-|[sr]k_(?:live|test)_|ya29\.)[\w.-]{10,}
@@ -59,6 +65,17 @@ _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://\S+")
 def is_secret_name(name: str) -> bool:
     """Return whether the name of a variable, flag or header suggests a secret value."""
     return _SECRET_NAME.search(name) is not None
+
+
+def has_secret_part(name: str) -> bool:
+    """Return whether the name of a variable, in capitals, may be that of a secret."""
+    return _SECRET_PART.search(name) is not None
+
+
+def is_secret_variable(name: str, value: str) -> bool:
+    """Return whether a variable may hold a secret; a path is none."""
+    may_be = has_secret_part(name.upper()) and not value.startswith("/")
+    return may_be or is_secret_name(name)
 
 
 def masked_words(words: Sequence[str], secrets: Iterable[str] = ()) -> list[str]:
@@ -103,7 +120,9 @@ def secrets_in_address(address: str) -> list[str]:
 def environment_secrets(environ: Mapping[str, str]) -> list[str]:
     """Return long enough values of variables with secret-sounding names, and in addresses."""
     found = [
-        value for name, value in environ.items() if is_secret_name(name) and name not in _NOT_SECRET
+        value
+        for name, value in environ.items()
+        if is_secret_variable(name, value) and name not in _NOT_SECRET
     ]
     found += [secret for value in environ.values() for secret in secrets_in_address(value)]
     return [value for value in found if len(value) >= MIN_ENVIRONMENT_SECRET]

@@ -97,7 +97,7 @@ def load_settings(
     sources = list(filter(None, found))
     variables = read_variables(user_variables(home), home, problems) or {}
     environ = {**variables, **environ}
-    denied = read_policies(policy_places(home, own, sources, environ), home, problems)
+    denied = read_policies(policy_places(home, own, sources, environ, problems), home, problems)
     gemdeck = read_gemdeck(sources, environ, model, denied, problems)
     reader = _reader(gemdeck, environ, folder, home, project)
     mcp = read_mcp(sources, environ, read_enablement(home, problems), problems)

@@ -41,6 +41,9 @@ MAX_NAME: Final = 200
 MAX_NAMED: Final = 10
 """Names that one problem lists."""
 
+EVERY: Final = "*"
+"""Stands for all servers."""
+
 _POLICIES: Final = "policies"
 _EXCLUDE: Final = ("tools", "exclude")
 _ALL: Final = "no tool runs until this is corrected"
@@ -104,11 +107,14 @@ def excluded_tools(
     source: Source, environ: Mapping[str, str], problems: list[SettingsProblem]
 ) -> tuple[Denial, ...]:
     """Read `tools.exclude`, whose names mean tools with and without their server's name."""
-    raw = _value(source.document.content, _EXCLUDE)
-    names = Expansion(environ).value([raw] if isinstance(raw, str) else raw)
+    tools = source.document.content.get(_EXCLUDE[0]) or {}
+    raw = tools.get(_EXCLUDE[1]) if isinstance(tools, dict) else tools
     if raw is None:
         return ()
+    names = Expansion(environ).value([raw] if isinstance(raw, str) else raw)
     where = f"tools.exclude in {source.file}"
+    if not isinstance(tools, dict):
+        names = None
     if not isinstance(names, list) or len(names) > MAX_PATTERNS or not all(map(_is_name, names)):
         words = f"must be a list of at most {MAX_PATTERNS} names; {_ALL}"
         problems.append(source.problem(_EXCLUDE, words))
@@ -127,6 +133,7 @@ def policy_places(
     layers: Iterable[LayerFile],
     sources: Iterable[Source] = (),
     environ: Mapping[str, str] = MappingProxyType({}),
+    problems: list[SettingsProblem] | None = None,
 ) -> list[Path]:
     """List the folders and files of policies: the user's, the system's, and those that are named.
 
@@ -136,14 +143,19 @@ def policy_places(
             moves, and beside its settings.
         sources: The settings of the user and the system, which may name more.
         environ: Variables for expansion.
+        problems: Takes what is named and not there.
     """
     system = (layer.path.parent for layer in layers if layer.origin is Origin.SYSTEM)
     places = [folder / _POLICIES for folder in (home / FOLDER_NAME, system_folder(), *system)]
     for source in sources:
         for key in ("policyPaths", "adminPolicyPaths"):
-            named = Expansion(environ).value(source.document.content.get(key))
-            texts = named[:MAX_POLICIES] if isinstance(named, list) else ()
-            places += [home / text.removeprefix("~/") for text in texts if isinstance(text, str)]
+            problems = problems if problems is not None else []
+            named = names_in(source.document.content.get(key), source, (key,), problems)
+            for text in map(Expansion(environ).text, named[:MAX_POLICIES]):
+                places.append(home / text.removeprefix("~/"))
+                if not places[-1].exists():
+                    shown = sanitize_line(text, MAX_NAME)
+                    problems.append(source.problem((key,), f"{shown} does not exist"))
     return list(dict.fromkeys(places))
 
 
@@ -159,6 +171,9 @@ def read_policies(
         for path in files:
             with _denying_if_unread(path, home, denials, problems):
                 content = tomllib.loads(read_regular(path, MAX_POLICY).decode("utf-8"))
+                if content and "rule" not in content:
+                    words = "has no [[rule]], so it forbids nothing"
+                    problems.append(SettingsProblem(shown_path(path, home), 0, "", words))
                 denials += _denials(content, shown_path(path, home), problems)
     return tuple(denials)
 
@@ -180,17 +195,25 @@ def _denying_if_unread(
 
 
 def read_enablement(home: Path, problems: list[SettingsProblem]) -> Mapping[str, str]:
-    """Name the servers that gemini-cli was told to leave off, each with the file that says so."""
+    """Name the servers that gemini-cli was told to leave off, each with the file that says so.
+
+    `EVERY` stands for all of them, where the file cannot be read.
+    """
     path = home / FOLDER_NAME / ENABLEMENT
     file = shown_path(path, home)
     try:
         document = read_document(path)
     except BadDocumentError as error:
-        problems.append(SettingsProblem(file, error.line, "", str(error)))
-        return {}
+        words = f"{error}; no server starts by itself until this is corrected"
+        problems.append(SettingsProblem(file, error.line, "", words))
+        return {EVERY: file}
     content = document.content if document is not None else {}
-    off = (name for name, entry in content.items() if _value({"": entry}, ("", "enabled")) is False)
-    return {name.strip().lower(): file for name in off}
+    return {name.strip().lower(): file for name, entry in content.items() if _is_off(entry)}
+
+
+def _is_off(entry: object) -> bool:
+    enabled = entry.get("enabled", True) if isinstance(entry, dict) else entry
+    return str(enabled).lower() in {"false", "0"}
 
 
 def blocked_variables(source: Source, problems: list[SettingsProblem]) -> tuple[str, ...]:

@@ -1,11 +1,13 @@
 """The sections ``gemdeck``, ``model`` and ``mcp``, merged over all layers."""
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tui.engine.settings.prohibitions import (
+    EVERY,
+    Denial,
     blocked_variables,
     excluded_tools,
     names_in,
@@ -60,6 +62,8 @@ def read_gemdeck(
     for source in sources:
         foreign = _gemini_cli_model(source, environ, problems) or foreign
         raw = source.section("gemdeck", problems)
+        if not isinstance(source.document.content.get("gemdeck"), dict | None):
+            denied += (Denial(source=f"gemdeck in {source.file}"),)  # it may have forbidden any
         problems += [
             source.problem(("gemdeck", key), "unknown key, ignored")
             for key in list(raw)[:MAX_UNKNOWN]
@@ -170,8 +174,8 @@ class McpRules:
         if self.allowed is not None and name not in self.allowed:
             advice = f"Add it to mcp.allowed in {self.allowed_in}."
             return replace(definition, **disabled("not listed in mcp.allowed", advice))
-        if name in self.off:
-            advice = f"Enable it here for now, or in {self.off[name]}."
+        if (place := self.off.get(name, self.off.get(EVERY))) is not None:
+            advice = f"Enable it here for now, or in {place}."
             off = disabled("turned off in gemini-cli", advice, may_enable=True)
             return replace(definition, **off)
         return definition
@@ -212,16 +216,26 @@ def read_mcp(
         problems += found
         mcp = salvage(McpSettings, raw, source, ("mcp",), problems)
         if raw.get("allowed") is not None:
-            if mcp.allowed is None:
-                message = "no server is started until this is corrected"
-                problems.append(source.problem(("mcp", "allowed"), message))
-            allowed = frozenset(map(compared, mcp.allowed or ()))
-            rules = rules.allowing(allowed, source.file)
+            rules = rules.allowing(frozenset(map(compared, mcp.allowed or ())), source.file)
+        for key in _forbidding(source, raw, mcp):
+            problems.append(source.problem(key, "no server is started until this is corrected"))
+            rules = rules.allowing(frozenset(), source.file)
         excluded = {compared(name): source.file for name in mcp.excluded}
         rules = replace(rules, excluded={**rules.excluded, **excluded})
         if mcp.server_command:
             rules = replace(rules, command=mcp.server_command, command_source=source)
     return rules
+
+
+def _forbidding(
+    source: Source, raw: Mapping[str, Any], mcp: McpSettings
+) -> Iterator[tuple[str, ...]]:
+    """Name what was meant to forbid servers and cannot be read."""
+    if not isinstance(source.document.content.get("mcp"), dict | None):
+        yield ("mcp",)
+    for key in ("allowed", "excluded"):
+        if raw.get(key) is not None and key not in mcp.model_fields_set:
+            yield ("mcp", key)
 
 
 def command_entry(command: str, source: Source) -> Entry:

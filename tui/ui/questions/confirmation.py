@@ -215,7 +215,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             self._shows_edit = not self._shows_edit
             self.changed()
 
-    def show(self, request: ConfirmationRequest, waiting: int) -> None:
+    def show(self, request: ConfirmationRequest, waiting: str) -> None:
         """Take note of how the request stands; a refused edit is offered once more."""
         if request != self._request and request.problem and self._edit is not None:
             self._shows_edit = self._offers_editor = True

@@ -113,7 +113,7 @@ class Question(ModalScreen[None], Generic[R]):
         self._answers = {one.name: one for _, row in self.ROWS for one in row}
         self._is_answered = self._obsolete = self._covered = False
         self.reading = Reading(self)
-        self._waiting = 1
+        self._waiting = ""
         self.rows = AnswerRows(self.ROWS)
         self._said = ""
 
@@ -176,8 +176,8 @@ class Question(ModalScreen[None], Generic[R]):
     def accepts(self, request: object) -> bool:
         return isinstance(request, type(self._request)) and request.id == self._request.id
 
-    def show(self, request: R, waiting: int) -> None:
-        """Take note of how the request stands now, and of how many wait, this one included."""
+    def show(self, request: R, waiting: str) -> None:
+        """Take note of how the request stands now, and of the words on how many wait."""
         self._request, self._waiting = request, waiting
         if self.is_mounted:
             self._show_request()
@@ -189,7 +189,7 @@ class Question(ModalScreen[None], Generic[R]):
         self.show_answers()
         with Frame(classes=f"question -{self.PREFIX}") as frame:
             frame.border_title = Content(self.title_words())
-            frame.border_subtitle = self._waiting_words()
+            frame.border_subtitle = Content(self._waiting)
             yield from self.compose_text()
             yield self.rows
             yield PlainText(self._arming.hint[self.is_short], classes="hint")
@@ -374,13 +374,10 @@ class Question(ModalScreen[None], Generic[R]):
         return next(keys, answer.keys[0])
 
     def _show_request(self) -> None:
-        self.frame.border_subtitle = self._waiting_words()
+        self.frame.border_subtitle = Content(self._waiting)
         if self._request != self._shown:
             self._shown = self._request
             self.changed()
-
-    def _waiting_words(self) -> Content:
-        return Content(f"1 of {self._waiting}" if self._waiting > 1 else "")
 
     def _look(self) -> None:
         if self._obsolete or not self._arming.is_begun:

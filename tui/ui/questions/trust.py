@@ -155,7 +155,7 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
         yield LabelledLine("this is", server.change, f"bold {tone}")
     for warning in server.warnings:
         yield warning_line("! warning", warning)
-    yield LabelledLine("stands in", server.source)
+    yield LabelledLine("defined in", server.source)
     yield LabelledLine("reached by", server.transport)
     if server.command:
         program = server.program or "nothing: program not found"
@@ -179,7 +179,7 @@ def _argument_lines(args: Sequence[str]) -> Iterator[LabelledLine]:
     if not args:
         yield LabelledLine("arguments", "none", "$foreground 60%")
         return
-    yield LabelledLine("arguments", f"{len(args):,}, one a line", "$foreground 60%")
+    yield LabelledLine("arguments", f"{len(args):,}, one per line", "$foreground 60%")
     for number, argument in enumerate(args, 1):
         yield LabelledLine(f"{number:>{LABEL_WIDTH - 2}}", argument)
 

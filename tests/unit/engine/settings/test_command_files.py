@@ -325,6 +325,7 @@ def test_a_large_package_that_takes_too_long_to_read_is_not_watched_at_all(
         "npm run again",
         "server " + "x," * 100_000 + "server.py",
     ],
+    ids=["words", "nested", "shell", "scripts", "pieces"],
 )
 def test_A17_too_many_words_are_not_looked_at_and_that_is_said(folder: Path, line: str) -> None:
     scripts = {"again": " ".join(f"npm run again {number}" for number in range(4_000))}

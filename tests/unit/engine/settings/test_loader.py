@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.engine.settings.conftest import Machine, messages
 from tests.unit.engine.settings.statuses import GOOD
+from tui.engine.consent.tool_patterns import DenyingPatterns
 from tui.engine.settings.loader import MAX_PROBLEMS
 from tui.engine.settings.sources.locations import layer_files
 from tui.engine.settings.sources.source import MAX_SERVERS
@@ -139,8 +140,11 @@ def test_a_section_that_is_no_object_is_a_problem(
     machine.write("user", {key: value, "other": 1})
     machine.write("system", {"mcpServers": {"a": GOOD}})
     loaded = machine.load()
-    assert [problem.key for problem in loaded.problems] == [key]
-    assert [server.withheld for server in loaded.servers] == [None]
+    assert {problem.key for problem in loaded.problems} == {key}
+    held = ServerStatus.DISABLED if key == "mcp" else None
+    assert [server.withheld for server in loaded.servers] == [held]
+    denied = DenyingPatterns(loaded.gemdeck.always_deny).match("a", "b") is not None
+    assert denied == (key == "gemdeck"), "it may have forbidden any tool"
 
 
 # Bad files

@@ -10,6 +10,7 @@ from tui.engine.consent.tool_patterns import DenyingPatterns
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.prohibitions import MAX_POLICIES, MAX_POLICY
 from tui.engine.settings.sources import locations
+from tui.model.servers import ServerStatus
 
 SERVERS = {"mcpServers": {"git": {"command": "x"}}}
 
@@ -199,6 +200,11 @@ def test_excluded_tools_of_all_layers_are_denied(machine: Machine, layer: str) -
     assert messages(loaded) == []
 
 
+def test_tools_that_are_no_object_forbid_everything(machine: Machine) -> None:
+    machine.write("user", {"tools": ["rm"]})
+    assert denied(machine.load(), "git", "log")
+
+
 @pytest.mark.parametrize("value", [5, {"a": 1}, [5], ["x" * 500], ["a"] * 1_001])
 def test_excluded_tools_that_cannot_be_read_forbid_everything(
     machine: Machine, value: object
@@ -209,15 +215,56 @@ def test_excluded_tools_that_cannot_be_read_forbid_everything(
     assert "no tool runs until this is corrected" in messages(loaded)[0]
 
 
-@pytest.mark.parametrize("content", ["{", '{"a": 5}', "[]", '{"git": {"enabled": true}}'])
-def test_odd_content_of_the_enablement_file_turns_nothing_off(
-    machine: Machine, content: str
+@pytest.mark.parametrize(
+    ("content", "is_off"),
+    [
+        ("{", True),
+        ("[]", True),
+        ('{"git": {"enabled": "false"}}', True),
+        ('{"git": {"enabled": 0}}', True),
+        ('{"git": false}', True),
+        ('{"a": 5}', False),
+        ('{"git": {}}', False),
+        ('{"git": {"enabled": true}}', False),
+    ],
+)
+def test_an_enablement_file_that_is_odd_turns_off_what_it_may_be_meant_to(
+    machine: Machine, content: str, is_off: bool
 ) -> None:
     machine.write("user", SERVERS)
     (machine.home / ".gemini" / "mcp-server-enablement.json").write_text(content)
     loaded = machine.load()
-    assert [server.withheld for server in loaded.servers] == [None]
+    assert [server.withheld for server in loaded.servers] == [
+        ServerStatus.DISABLED if is_off else None
+    ]
     assert len(loaded.problems) == (content in {"{", "[]"})
+
+
+@pytest.mark.parametrize("mcp", [{"excluded": {"git": True}}, {"excluded": 5}, [5], "git"])
+def test_what_was_meant_to_exclude_servers_and_cannot_be_read_lets_none_start(
+    machine: Machine, mcp: object
+) -> None:
+    machine.write("user", {**SERVERS, "mcp": mcp})
+    loaded = machine.load()
+    assert [server.withheld for server in loaded.servers] == [ServerStatus.DISABLED]
+    assert any("no server is started until" in words for words in messages(loaded))
+
+
+def test_a_place_of_policies_may_be_a_text_and_is_named_if_it_is_not_there(
+    machine: Machine,
+) -> None:
+    (machine.home / "a.toml").write_text('[[rule]]\ndecision = "deny"\nmcpName = "git"\n')
+    machine.write("user", {"policyPaths": "~/a.toml", "adminPolicyPaths": ["~/gone"]})
+    loaded = machine.load()
+    assert denied(loaded, "git", "log")
+    [problem] = messages(loaded)
+    assert problem.endswith("adminPolicyPaths: ~/gone does not exist")
+
+
+def test_a_policy_without_rules_is_named(machine: Machine) -> None:
+    policy(machine, '[[rules]]\ndecision = "deny"\n')
+    [problem] = messages(machine.load())
+    assert problem.endswith("has no [[rule]], so it forbids nothing")
 
 
 def test_variables_that_gemini_cli_withholds_are_withheld_and_its_list_allows_none(

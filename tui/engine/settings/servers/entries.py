@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import SecretStr, ValidationError
 
-from tui.engine.logs.secret_names import is_secret_name
+from tui.engine.logs.secret_names import is_secret_variable
 from tui.engine.settings.servers.definitions import (
     REVIEW_ADVICE,
     ServerDefinition,
@@ -153,7 +153,7 @@ class ServerReader:
         self._report_ignored(entry, settings)
         definition = self._from_settings(blank, settings, secrets)
         if env := entry.source.env:
-            secret = frozenset(value for name, value in env.items() if is_secret_name(name))
+            secret = frozenset(v for name, v in env.items() if is_secret_variable(name, v))
             everything = MappingProxyType({**env, **definition.env})
             definition = replace(definition, env=everything, secrets=definition.secrets | secret)
         if entry.project:
@@ -351,7 +351,7 @@ def _transport(settings: ServerSettings) -> Transport:
 def _own_secrets(settings: ServerSettings) -> frozenset[str]:
     """Collect the values that the entry itself calls secret by the names it gives them."""
     named = [*settings.env.items(), *settings.headers.items()]
-    values = {value for name, value in named if is_secret_name(name)}
+    values = {value for name, value in named if is_secret_variable(name, value)}
     values |= {value.partition(" ")[2].strip() for value in values if " " in value}
     secret = settings.oauth.client_secret if settings.oauth else None
     if isinstance(secret, SecretStr):

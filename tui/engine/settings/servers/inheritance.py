@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from tui.engine.logs.secret_names import has_secret_part
+
 _SMALL: Final = frozenset(
     {
         *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT"),
@@ -36,12 +38,8 @@ _WITHHELD: Final = frozenset(
     {
         *("CLIENT_ID", "DB_URI", "CONNECTION_STRING", "DATABASE_URL", "SLACK_WEBHOOK_URL"),
         *("AZURE_CLIENT_ID", "AZURE_TENANT_ID", "TWILIO_ACCOUNT_SID"),
-        *("GOOGLE_CLOUD_ACCOUNT", "FIREBASE_PROJECT_ID", "GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        *("GOOGLE_CLOUD_ACCOUNT", "FIREBASE_PROJECT_ID"),
     }
-)
-_SECRET_NAME: Final = re.compile(
-    r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|KEY|AUTH|CREDENTIAL|CREDS|PRIVATE|CERT|DSN|COOKIE"
-    r"|SESSION|_PAT\Z|\AGEMDECK_"
 )
 _PASSWORD: Final = re.compile(r"//[^\s:@]{0,1024}:[^\s@]{1,1024}@")
 _SECRET_VALUE: Final = re.compile(
@@ -103,7 +101,8 @@ class Inheritance:
             return False
         if name in self.allow | _PASSED or name.startswith("GIT_CONFIG_"):
             return True
-        return name not in _WITHHELD and not _SECRET_NAME.search(name)
+        is_own = name.startswith("GEMDECK_")
+        return not (is_own or name in _WITHHELD or has_secret_part(name))
 
 
 def _has_password(proxy: str) -> bool:
