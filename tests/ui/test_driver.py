@@ -8,7 +8,7 @@ from textual import events
 from textual.message import Message
 
 from tests.ui.harness import Clock
-from tui.ui.driver import TerminalInput, VanishingOutput
+from tui.ui.driver import MIN_RUN, TerminalInput, VanishingOutput
 from tui.ui.paste import MAX_PASTE, PASTE_PATIENCE, Keystrokes, Pasted, PasteReader
 
 GONE: Final = OSError(5, "Input/output error")
@@ -118,3 +118,33 @@ def test_a_paste_reaches_the_app_as_one_message() -> None:
     (paste,) = source.feed(f"\x1b[200~{HOSTILE_PASTE}\x1b[201~".encode())
     assert isinstance(paste, events.Paste)
     assert paste.text == CLEANED
+
+
+def shown(data: str) -> list[str]:
+    """Name the messages of one read: keys by their names, pastes by their texts in brackets."""
+    found = []
+    for message in TerminalInput().feed(data.encode()):
+        if isinstance(message, events.Paste):
+            found.append(f"[{message.text}]")
+        elif isinstance(message, events.Key):
+            found.append(message.key)
+    return found
+
+
+LONG: Final = "x" * MIN_RUN
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (LONG, [f"[{LONG}]"]),
+        (f"{LONG}\r", [f"[{LONG}]", "enter"]),
+        (f"{LONG}\ry\r", [f"[{LONG}\ny]", "enter"]),
+        (f"a\x7f{LONG}\x7f", ["a", "backspace", f"[{LONG}]", "backspace"]),
+        (LONG[1:], ["x"] * (MIN_RUN - 1)),
+        (f"{LONG[1:]}\x1b[A", ["x"] * (MIN_RUN - 1) + ["up"]),
+        (f"{LONG}\x1b[A", ["x"] * MIN_RUN + ["up"]),
+    ],
+)
+def test_more_than_anybody_types_at_once_is_a_paste(data: str, expected: list[str]) -> None:
+    assert shown(data) == expected

@@ -15,13 +15,19 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Size
 from textual.message import Message
 
-from tui.ui.paste import Keystrokes, Pasted, PasteReader
+from tui.ui.paste import Keystrokes, Pasted, PasteReader, clean_paste
 
 READ_BYTES: Final = 4096
 """Bytes read from the terminal at once."""
 
 TICK: Final = 0.1
 """Seconds before a key that may be the start of a longer sequence counts on its own."""
+
+MIN_RUN: Final = 64
+"""Characters that come at once from which they count as pasted: nobody types as fast."""
+
+_RUN: Final = re.compile(rf"[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]{{{MIN_RUN},}}")
+"""Text without control keys; its line ends are pasted ones, but for the last."""
 
 _WILD_REPORT: Final = re.compile(r"\x1b\[[\d;:]*\d{8,}[\d;:]*[u~]")
 """A key report with a number that is no character; Textual's parser fails on it."""
@@ -86,12 +92,21 @@ class TerminalInput:
                 yield events.Paste(text)
             case Keystrokes(text):
                 known = _WILD_REPORT.sub("", text)
-                if not known:  # the parser takes an empty string for the end of input
-                    return
-                try:
-                    yield from self._parser.feed(known)
-                except (ValueError, OverflowError):  # a key report with a number out of range
-                    self._parser = XTermParser(self._debug)
+                at = 0
+                for run in _RUN.finditer(known) if "\x1b" not in known else ():
+                    yield from self._keys(known[at : run.start()])
+                    pasted = run[0].rstrip("\r")
+                    yield events.Paste(clean_paste(pasted))
+                    at = run.start() + len(pasted)
+                yield from self._keys(known[at:])
+
+    def _keys(self, text: str) -> Iterator[Message]:
+        if not text:  # the parser takes an empty string for the end of input
+            return
+        try:
+            yield from self._parser.feed(text)
+        except (ValueError, OverflowError):  # a key report with a number out of range
+            self._parser = XTermParser(self._debug)
 
 
 class DeckDriver(LinuxDriver):
