@@ -100,7 +100,7 @@ async def ask(pilot: Pilot[Any], deck: Deck) -> None:
     """
     await deck.engine.start()
     await until(pilot, deck, both_servers_ready)
-    for key in ("f3", "home", "f6"):
+    for key in ("f3", "home", "f3"):
         await pilot.press(key)
         await pilot.pause(KEY_PAUSE)
     await pilot.press(*MESSAGE)

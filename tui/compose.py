@@ -16,10 +16,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tui.engine.files.paths import log_dir, state_dir
-from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
+from tui.engine.files.preferences import (
+    append_message,
+    load_layout,
+    load_messages,
+    load_theme,
+    save_layout,
+    save_theme,
+)
 from tui.engine.files.unwritten import WRITE_PATIENCE, write_now
 from tui.engine.options import EngineOptions
 from tui.engine.settings.starter import begin_settings, sample_settings
@@ -29,8 +36,11 @@ from tui.store.state import AppState
 from tui.store.store import Store
 from tui.text import sanitize_line
 from tui.ui.app import GemdeckApp, SettingsFiles
+from tui.ui.layout import read_layout
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.history import HistoryStorage
+
+T = TypeVar("T")
 
 _log: Final = logging.getLogger(__name__)
 
@@ -54,10 +64,16 @@ async def _run(options: EngineOptions, writer: OrderedWorker, *, debug: bool) ->
     commands = Commands(store.dispatch)
     painted, closing = asyncio.Event(), asyncio.Event()
     folder, tell = state_dir(), _telling(store)
+    keep_layout = _writing(writer, save_layout, folder, tell)
     app = GemdeckApp(
         store,
         commands,
-        preferences=UiPreferences(load_theme(folder), _writing(writer, save_theme, folder, tell)),
+        preferences=UiPreferences(
+            load_theme(folder),
+            _writing(writer, save_theme, folder, tell),
+            read_layout(load_layout(folder)),
+            lambda layout: keep_layout(layout.saved()),
+        ),
         on_first_paint=painted.set,
         crash_dir=log_dir(),
         history=HistoryStorage(
@@ -101,14 +117,14 @@ def _reported(faults: Sequence[Exception]) -> int:
 
 def _writing(
     writer: OrderedWorker,
-    write: Callable[[Path, str, Callable[[str], None]], None],
+    write: Callable[[Path, T, Callable[[str], None]], None],
     folder: Path,
     tell: Callable[[str], None],
-) -> Callable[[str], None]:
-    """Give a function that lets the writer keep a text in a folder."""
+) -> Callable[[T], None]:
+    """Give a function that lets the writer keep something in a folder."""
 
-    def keep(text: str) -> None:
-        writer.submit(partial(write, folder, text, tell))
+    def keep(value: T) -> None:
+        writer.submit(partial(write, folder, value, tell))
 
     return keep
 
@@ -150,7 +166,32 @@ async def _run_engine(
         commands.attach(engine, is_ready=False)  # questions are asked before the model is open
         if await _ends_before(closing, engine.start()):
             commands.attach(engine)
-            await closing.wait()
+            await _ends_before(closing, _follow_branch(store, options.folder))
+
+
+async def _follow_branch(store: Store, folder: Path) -> None:
+    """Show the folder's git branch; read it again whenever a turn begins or ends."""
+    from tui.engine.files.git_branch import branch_of  # noqa: PLC0415 - after the first frame
+    from tui.model.trust import BranchRead  # noqa: PLC0415
+
+    is_due, turn = asyncio.Event(), store.state.conversation.turn
+
+    def notice(state: AppState) -> None:
+        nonlocal turn
+        if (turn is None) is not (state.conversation.turn is None):
+            is_due.set()
+        turn = state.conversation.turn
+
+    forget = store.listen(notice)
+    try:
+        while True:
+            is_due.clear()
+            branch = await asyncio.to_thread(branch_of, folder)
+            if branch != store.state.branch:
+                store.dispatch(BranchRead(branch))
+            await is_due.wait()
+    finally:
+        forget()
 
 
 async def _ends_before(event: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:

@@ -239,7 +239,7 @@ class Measured:
         }
         command = [sys.executable, __file__, "trace", str(self.folder / "out")]
         with Terminal(command, env=env, cwd=self.folder / "shop") as terminal:
-            terminal.wait_for("servers 1/1", PATIENCE)
+            terminal.wait_for("1 ready", PATIENCE)
             time.sleep(QUIET)
             begin = time.monotonic()
             time.sleep(QUIET)

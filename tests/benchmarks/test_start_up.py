@@ -76,7 +76,7 @@ def deck(env: Mapping[str, str]) -> Terminal:
 def ready_after_frame(env: Mapping[str, str]) -> float:
     with deck(env) as terminal:
         frame = terminal.seconds_until(b"gemdeck")
-        terminal.wait_for("servers 2/2")
+        terminal.wait_for("2 ready")
         return time.monotonic() - terminal.started_at - frame
 
 
@@ -126,7 +126,7 @@ async def test_a_turn_without_a_screen_costs_little_more_than_the_imports(
 def test_the_memory_with_two_servers_and_a_model(env: dict[str, str], measure: Measure) -> None:
     for _ in range(2):  # the first one compiles, which takes memory
         with deck(env) as terminal:
-            terminal.wait_for("servers 2/2")
+            terminal.wait_for("2 ready")
             terminal.wait_for("gemini-")
             memory = psutil.Process(terminal.pid).memory_full_info().pss / 1e6
     measure(f"memory with two servers and a model: {memory:.0f} MB PSS (budget {MEMORY_BUDGET})")

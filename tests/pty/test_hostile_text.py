@@ -97,7 +97,7 @@ def quit_app(terminal: Terminal) -> None:
 
 def visit_what_a_server_offers(terminal: Terminal) -> None:
     """Bring every text of the server to the screen."""
-    terminal.wait_for("servers 3/3")
+    terminal.wait_for("3 ready")
     say(terminal, "report")
     terminal.wait_for(lambda screen: "A tool wants to run" in screen and HINT in screen)
     terminal.press("o")
@@ -205,7 +205,7 @@ class Scene:
         terminal.press("end")
         terminal.wait_for(HINT)
         insist(terminal, "n", "Do you trust this folder?")
-        terminal.wait_for("servers 1/")
+        terminal.wait_for("1 ready")
 
     def _answer_calls(self, terminal: Terminal) -> None:
         say(terminal, "go")

@@ -33,7 +33,7 @@ def test_a_second_signal_leaves_no_stubborn_server(
     entry = {"command": sys.executable, "args": [str(STUBBORN), "ignore_term", "ignore_eof"]}
     write_settings(world, {"mcpServers": {"stubborn": entry}})
     with Terminal(warm.deck("--demo"), cwd=tmp_path) as terminal:
-        terminal.wait_for("servers 3/3")
+        terminal.wait_for("3 ready")
         found = terminal.descendants()
         assert len(found) == processes_of(3)
         terminal.send_signal(signal.SIGTERM)

@@ -30,7 +30,7 @@ from tui.model.servers import (
     ServerView,
     Transport,
 )
-from tui.model.trust import FolderTrust
+from tui.model.trust import BranchRead, FolderTrust
 from tui.store.reducer import reduce
 from tui.store.state import AppState
 
@@ -131,6 +131,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.InstructionsSent(((SERVER, "Ask before you write."),)),
         e.FolderTrustChanged(FolderTrust.TRUSTED),
         BellSet(False),
+        BranchRead("main"),
         e.GrantsChanged((grant,)),
         e.ToolRuleChanged(SERVER, "ab", "add_note", "cd", "revoke"),
         e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),

@@ -11,7 +11,7 @@ from tests.support.samples import server_view
 from tests.support.waiting import PATIENCE
 from tui.model import events as e
 from tui.model.servers import ServerStatus
-from tui.store.selectors import ready_count
+from tui.store.selectors import server_counts
 from tui.store.store import Store
 from tui.ui.bridge import StoreBridge
 
@@ -20,7 +20,7 @@ class Shown(App[None]):
     def __init__(self, store: Store) -> None:
         super().__init__()
         self.bridge = StoreBridge(self, store)
-        self.counts: list[tuple[int, int]] = []
+        self.counts: list[tuple[tuple[ServerStatus, int], ...]] = []
         self.heard = asyncio.Event()
 
     def compose(self) -> ComposeResult:
@@ -28,11 +28,11 @@ class Shown(App[None]):
 
     def on_mount(self) -> None:
         self.bridge.start()
-        self.bridge.watch(self.query_one(Label), ready_count, self.show)
+        self.bridge.watch(self.query_one(Label), server_counts, self.show)
 
-    def show(self, counts: tuple[int, int]) -> None:
+    def show(self, counts: tuple[tuple[ServerStatus, int], ...]) -> None:
         self.counts.append(counts)
-        if counts[1]:
+        if counts:
             self.heard.set()
 
     def on_unmount(self) -> None:
@@ -51,7 +51,7 @@ async def test_an_event_from_a_task_of_the_engine_is_shown() -> None:
         with anyio.fail_after(PATIENCE):
             await task
             await app.heard.wait()
-    assert app.counts == [(0, 0), (1, 1)]
+    assert app.counts == [(), ((ServerStatus.READY, 1),)]
 
 
 async def test_a_stopped_bridge_shows_nothing_more() -> None:
@@ -61,4 +61,4 @@ async def test_a_stopped_bridge_shows_nothing_more() -> None:
         app.bridge.stop()
         store.dispatch(e.ServersConfigured((server_view(),)))
         await pilot.pause(0.1)
-    assert app.counts == [(0, 0)]
+    assert app.counts == [()]

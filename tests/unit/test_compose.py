@@ -13,6 +13,7 @@ from tui.engine.files import unwritten
 from tui.engine.files.preferences import append_message, load_messages
 from tui.engine.options import EngineOptions
 from tui.store.store import Store
+from tui.ui.layout import Layout
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.history import HistoryStorage
 
@@ -32,14 +33,15 @@ class Sender:
         self._history.append("one")
         self._history.append("two")
         self._preferences.save("dark")
+        self._preferences.save_layout(Layout(alone=True))
 
 
 def test_what_is_remembered_is_written_in_order_beside_the_loop_and_before_the_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    written: list[tuple[str, bool]] = []
+    written: list[tuple[object, bool]] = []
 
-    def note(_folder: Path, text: str, _tell: Callable[[str], None]) -> None:
+    def note(_folder: Path, text: object, _tell: Callable[[str], None]) -> None:
         written.append((text, threading.current_thread() is threading.main_thread()))
 
     def patch(name: str, function: Callable[..., None]) -> None:
@@ -47,9 +49,15 @@ def test_what_is_remembered_is_written_in_order_beside_the_loop_and_before_the_e
 
     patch("append_message", note)
     patch("save_theme", note)
+    patch("save_layout", note)
     monkeypatch.setattr(compose, "GemdeckApp", Sender)
     assert compose.run_deck(EngineOptions(tmp_path, demo=True)) == 0
-    assert written == [("one", False), ("two", False), ("dark", False)]
+    assert written == [
+        ("one", False),
+        ("two", False),
+        ("dark", False),
+        ({"alone": True, "widths": {}}, False),
+    ]
 
 
 async def test_a_message_that_cannot_be_written_is_told_on_the_screen(tmp_path: Path) -> None:

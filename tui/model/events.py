@@ -24,7 +24,7 @@ from tui.model.chat import (
 from tui.model.consent import GrantView, RequestId, ToolStanding
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
-from tui.model.trust import FolderTrust
+from tui.model.trust import BranchRead, FolderTrust
 
 OWN_SOURCE: Final = "gemdeck"
 """The source of a log line that is our own remark."""
@@ -393,6 +393,7 @@ Event = (
     | InstructionsSent
     | FolderTrustChanged
     | BellSet
+    | BranchRead
     | GrantsChanged
     | ToolRuleChanged
     | ToolExplained

@@ -1,4 +1,4 @@
-"""Trust in folders, settings and changed tools: questions and answers."""
+"""The opened folder, and trust in folders, settings and changed tools."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +19,13 @@ class FolderTrust(StrEnum):
     UNTRUSTED = "untrusted"
     CHANGED = "changed since trusted"
     NEVER = "never trusted"
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRead:
+    """The opened folder is on this git branch, or on none that can be read."""
+
+    branch: str
 
 
 class TrustAnswer(StrEnum):

@@ -20,6 +20,7 @@ from tui.model.chat import (
 )
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
+from tui.model.trust import BranchRead
 from tui.store.state import (
     MAX_LOG_LINES,
     MAX_NOTICES,
@@ -89,8 +90,8 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, subscriptions=changed)
         case e.LogLevelChanged(server, level):
             return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
-        case e.FolderTrustChanged(trust):
-            return replace(state, folder_trust=trust)
+        case e.FolderTrustChanged() | BranchRead():
+            return _reduce_folder(state, event)
         case BellSet(rings):
             return replace(state, bell=rings)
         case e.GrantsChanged(grants):
@@ -103,6 +104,14 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             before = state.conversations.get(key, ConversationState())
             conversations = {**state.conversations, key: _reduce_conversation(before, event)}
             return replace(state, conversations=MappingProxyType(conversations))
+
+
+def _reduce_folder(state: AppState, event: e.FolderTrustChanged | BranchRead) -> AppState:
+    match event:
+        case e.FolderTrustChanged(trust):
+            return replace(state, folder_trust=trust)
+        case BranchRead(branch):
+            return replace(state, branch=branch)
 
 
 def _reduce_requests(

@@ -1,31 +1,27 @@
 """Selectors that several panes share."""
 
-from enum import StrEnum
+from collections import Counter
 from typing import Final
 
 from tui.model.chat import Entry
-from tui.model.servers import SETTLED, ServerId, ServerStatus, ServerView
+from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.store.state import AppState
 
 MAX_NAMED: Final = 2
 """Servers that `waiting_text` names; the rest are counted."""
 
-
-class Discovery(StrEnum):
-    """The state of the first discovery of all servers."""
-
-    NOT_STARTED = "not started"
-    IN_PROGRESS = "in progress"
-    COMPLETED = "completed"
-
-
-def discovery(state: AppState) -> Discovery:
-    """Return whether any server's first discovery is still running."""
-    if not state.configured:
-        return Discovery.NOT_STARTED
-    if all(view.status in SETTLED for view in state.servers):
-        return Discovery.COMPLETED
-    return Discovery.IN_PROGRESS
+COUNTED: Final = (
+    ServerStatus.READY,
+    ServerStatus.FAILED,
+    ServerStatus.INVALID,
+    ServerStatus.RETRYING,
+    ServerStatus.NEEDS_SIGN_IN,
+    ServerStatus.UNTRUSTED,
+    ServerStatus.STOPPED,
+    ServerStatus.STOPPING,
+    ServerStatus.STARTING,
+)
+"""The statuses that are counted, in the order of the header."""
 
 
 def server(state: AppState, server_id: ServerId) -> ServerView | None:
@@ -47,10 +43,16 @@ def waiting_text(state: AppState) -> str:
     return f"waiting for {', '.join([*named, *more])}"
 
 
-def ready_count(state: AppState) -> tuple[int, int]:
-    """Count the ready servers and all that should run."""
-    meant = [view for view in state.servers if view.status is not ServerStatus.DISABLED]
-    return sum(view.status is ServerStatus.READY for view in meant), len(meant)
+def server_counts(state: AppState) -> tuple[tuple[ServerStatus, int], ...]:
+    """Count the servers by status, in the order of `COUNTED`; disabled ones don't count."""
+    numbers = Counter(view.status for view in state.servers)
+    return tuple((status, numbers[status]) for status in COUNTED if numbers[status])
+
+
+def starting_since(state: AppState) -> float:
+    """Return since when a server has been starting, in seconds of `time.monotonic`, or 0."""
+    starting = (view.since for view in state.servers if view.status is ServerStatus.STARTING)
+    return min(filter(None, starting), default=0.0)
 
 
 def entries(state: AppState) -> tuple[Entry, ...]:

@@ -99,6 +99,7 @@ class AppState:
         instructions: The instructions of servers that the model got with the last request.
         folder_trust: The trust of the workspace folder.
         bell: Whether a question rings while the user looks elsewhere.
+        branch: The git branch that the folder is on, or an empty string.
         grants: The rules on tools, newest first.
         standing: The last requested explanation of a tool's permission, or None.
     """
@@ -126,6 +127,7 @@ class AppState:
     instructions: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
     folder_trust: FolderTrust = FolderTrust.UNKNOWN
     bell: bool = True
+    branch: str = ""
     grants: tuple[GrantView, ...] = ()
     standing: ToolStanding | None = None
 

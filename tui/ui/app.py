@@ -89,7 +89,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
     Args:
         store: Provides the snapshots.
         commands: Calls the engine.
-        preferences: The theme to start with, and how to save another.
+        preferences: The look to start with, and how to save another.
         on_first_paint: Called once, after the first frame; slow work starts there.
         crash_dir: Where crash reports go; if None, none is written.
         history: Keeps sent messages between runs; if None, they are not kept.
@@ -169,7 +169,9 @@ class GemdeckApp(App[int], inherit_bindings=False):
         return screen
 
     def get_default_screen(self) -> Screen[Any]:
-        return MainScreen(self.bridge, self.commands, self._history, self.keyboard)
+        return MainScreen(
+            self.bridge, self.commands, self._history, self.keyboard, self._preferences
+        )
 
     def on_resize(self) -> None:
         """Redraw everything once the size no longer changes.

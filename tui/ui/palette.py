@@ -89,6 +89,12 @@ def _pane_actions(deck: MainScreen) -> Iterator[PaletteAction]:
         yield PaletteAction(
             f"Go to: {name}", f"Show the {name} pane", partial(deck.show_pane, name)
         )
+    for what, help_text, run in (
+        ("chat alone, or not", "Show the chat alone, or beside the other panes", deck.chat_alone),
+        ("border left", "Move the border of the pane left", partial(deck.action_move_border, -1)),
+        ("border right", "Move the border of the pane right", partial(deck.action_move_border, 1)),
+    ):
+        yield PaletteAction(f"Panes: {what}", help_text, run)
 
 
 def _chat_actions(commands: Commands, state: AppState) -> Iterator[PaletteAction]:

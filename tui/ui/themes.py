@@ -1,13 +1,15 @@
-"""gemdeck's dark and light theme, and the user's choice of one.
+"""gemdeck's dark and light theme, and what the user chose of the look.
 
 The accent color is for keys and for what has focus.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from textual.theme import Theme
+
+from tui.ui.layout import Layout
 
 
 def _variables(own: dict[str, str]) -> dict[str, str]:
@@ -88,18 +90,22 @@ DEFAULT: Final = DARK.name
 """The theme of a first start, and if the saved one does not exist."""
 
 
-def _save_nothing(_theme: str) -> None:
+def _save_nothing(_: object) -> None:
     pass
 
 
 @dataclass(frozen=True, slots=True)
 class UiPreferences:
-    """The theme to start with.
+    """The look to start with. Saving must not block.
 
     Attributes:
         theme: The name of a theme; an unknown one falls back to `DEFAULT`.
-        save: Called with the theme's name when the user has chosen one. It must not block.
+        save: Called with the theme's name when the user has chosen one.
+        layout: Which panes stand beside the chat, and how wide.
+        save_layout: Called with the layout when the user has changed it.
     """
 
     theme: str = DEFAULT
     save: Callable[[str], None] = _save_nothing
+    layout: Layout = field(default_factory=Layout)
+    save_layout: Callable[[Layout], None] = _save_nothing

@@ -15,7 +15,6 @@ from tui.model.consent import Effect, ToolStanding
 from tui.model.events import CatalogChanged, FolderTrustChanged, GrantsChanged, ToolExplained
 from tui.model.servers import Failure, ServerStatus
 from tui.model.trust import FolderTrust
-from tui.store.selectors import Discovery
 from tui.store.store import Store
 from tui.ui.panes.tools import ToolsPane
 from tui.ui.screens.details import ToolDetailsScreen
@@ -156,9 +155,7 @@ def header(trust: FolderTrust, width: int = 120) -> str:
         workspace="~/shop",
         trust=trust,
         backend=BackendKind.GEMINI,
-        ready=3,
-        meant=4,
-        discovery=Discovery.COMPLETED,
+        servers=((ServerStatus.READY, 3), (ServerStatus.FAILED, 1)),
         usage=Usage(context=12_400, context_limit=1_000_000),
     )
     return header_content(view, width).plain
@@ -179,7 +176,8 @@ def test_a_narrow_header_keeps_the_warning_longer_than_the_path(trust: FolderTru
         text = header(trust, width)
         assert trust.value in text
         assert text.startswith("gemdeck")
-        assert text.endswith("servers 3/4   tokens 12.4k/1M   Gemini")
+        assert "   3 ready · 1 failed   12.4k" in text
+        assert text.endswith(" tokens")
         assert len(text) == width
 
 
@@ -189,24 +187,20 @@ def test_a_narrow_header_cuts_the_start_of_the_path() -> None:
         workspace="~/work/clients/north/shop-backend",
         trust=FolderTrust.TRUSTED,
         backend=BackendKind.DEMO,
-        ready=2,
-        meant=2,
-        discovery=Discovery.COMPLETED,
+        servers=((ServerStatus.READY, 2),),
         usage=Usage(prompt=900),
     )
     assert "~/work/clients/north/shop-backend (trusted)" in header_content(view, 110).plain
-    for width, trust in ((80, ""), (85, r" \(trusted\)"), (90, r" \(trusted\)")):
+    for width, trust in ((72, ""), (80, r" \(trusted\)"), (90, r" \(trusted\)")):
         text = header_content(view, width).plain
         assert re.search(rf"   …\S*end{trust}  ", text)
         assert len(text) == width
-    assert "end" not in header_content(view, 70).plain
+    assert "end" not in header_content(view, 60).plain
 
 
 def test_the_warning_has_a_tone_of_its_own() -> None:
     for trust, warned in [(FolderTrust.UNTRUSTED, True), (FolderTrust.TRUSTED, False)]:
-        view = header_content(
-            HeaderView("m", "~/s", trust, BackendKind.DEMO, 0, 0, Discovery.COMPLETED, Usage()), 99
-        )
+        view = header_content(HeaderView("m", "~/s", trust, BackendKind.DEMO, Usage()), 99)
         spans = [span for span in view.spans if trust.value in view.plain[span.start : span.end]]
         assert spans
         assert ("$text-warning" in {str(span.style) for span in spans}) is warned

@@ -1,5 +1,6 @@
 """Activity and notices: what was written, in order, and what becomes a toast."""
 
+import re
 from time import mktime
 
 import pytest
@@ -26,18 +27,77 @@ def line(text: str, at: float = decks.EPOCH) -> LogLine:
     return LogLine(at, "stderr", Severity.INFO, text)
 
 
-async def test_lines_of_all_servers_stand_in_order_of_time_under_their_writer() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f7")
+async def test_every_message_is_one_line_with_time_level_source_and_text() -> None:
+    async with running(decks.full_store(), (200, 36)) as deck:
+        await deck.press("f7", *["alt+left"] * 12)
+        await deck.settle()
         assert [entry.owner for entry in deck.one(LogView).entries] == ["git", "weather", "git"]
-        for words in (
-            "git · stderr",
-            "Starting",
-            "weather · stderr",
-            "error:",
-            "ModuleNotFoundError:",
+        for level, owner, text in (
+            ("info", "git", "Starting"),
+            ("error", "weather", "ModuleNotFoundError: No module named"),
         ):
-            assert words in deck.text
+            pattern = rf"\d\d:\d\d:\d\d {level} +{owner} +{text}"
+            assert any(re.search(pattern, row) for row in deck.lines)
+        assert "/ search  w warnings  p pause  → next server  ← previous" in deck.text
+        await deck.press("right", "right")
+        assert any(re.search(r"info +stderr +Starting", row) for row in deck.lines)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (160, 36)])
+async def test_without_room_for_levels_only_unusual_ones_stand_in_the_text(
+    size: tuple[int, int],
+) -> None:
+    async with running(decks.full_store(), size) as deck:
+        await deck.press("f7")
+        await deck.settle()
+        assert re.search(r"\d\d:\d\d(:\d\d)? git +Starting", deck.text)
+        assert re.search(r"\d\d:\d\d(:\d\d)? wea.* +error: ", deck.text)
+
+
+async def test_the_search_keeps_the_lines_that_have_all_words() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        await deck.press("f7", "slash", *"pandas", "space", *"weather", "enter")
+        view = deck.one(LogView)
+        assert view.has_focus
+        assert [entry.owner for entry in view.entries] == ["weather"]
+        decks.log(store, decks.GIT, "no pandas here", "weather of pandas")
+        await deck.settle()
+        assert [entry.line.text for entry in view.entries][1:] == ["weather of pandas"]
+        await deck.press("slash", *"x")
+        assert "No line matches." in deck.text
+        await deck.press("escape")
+        assert view.has_focus
+        assert len(view.entries) == 5
+
+
+async def test_w_shows_warnings_and_errors_then_errors_then_all() -> None:
+    store = decks.full_store()
+    decks.log(store, decks.GIT, "careful", severity=Severity.WARNING)
+    async with running(store) as deck:
+        await deck.press("f7")
+        numbers, labels = [], []
+        for _ in range(3):
+            labels.append(next(w for w in ("w warnings", "w errors", "w all") if w in deck.text))
+            await deck.press("w")
+            await deck.settle()
+            numbers.append(len(deck.one(LogView).entries))
+        assert numbers == [2, 1, 4]
+        assert labels == ["w warnings", "w errors", "w all"]
+
+
+async def test_a_pause_holds_new_lines_back_until_it_ends() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        await deck.press("f7", "p")
+        assert "paused" in deck.lines[2]
+        decks.log(store, decks.GIT, "meanwhile")
+        await deck.settle()
+        assert "meanwhile" not in deck.text
+        await deck.press("p")
+        await deck.settle()
+        assert "meanwhile" in deck.text
+        assert "paused" not in deck.lines[2]
 
 
 async def test_a_line_that_a_server_logged_has_its_level() -> None:
@@ -89,7 +149,7 @@ async def test_only_the_newest_thousand_lines_are_kept() -> None:
 
 async def test_a_hidden_log_renders_nothing_and_catches_up_when_shown() -> None:
     store = decks.full_store()
-    async with running(store, NARROW) as deck:
+    async with running(store, (79, 24)) as deck:
         await deck.press("f7", "f6")
         view = deck.one(ActivityPane).view
         before = view.entries

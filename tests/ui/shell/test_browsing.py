@@ -64,7 +64,7 @@ async def test_tools_beyond_the_budget_of_the_model_are_marked() -> None:
         await deck.press("f3")
         rows = {entry.row.label: entry.row.tail for entry in deck.one(ToolsPane).entries.shown}
         assert (rows["near"], rows["far"]) == ("", "not offered")
-        await deck.press("f2", "enter")
+        await deck.press("f2", "home", "enter")
         assert deck.on_top(ServerDetailsScreen)
         assert "Instructions, sent to the model" in deck.text
 
@@ -228,3 +228,8 @@ async def test_the_filter_takes_a_server_by_its_name_and_a_colon() -> None:
         await deck.press("f3", "slash", *"git:")
         owners = {entry.item[0] for entry in deck.one(ToolsPane).entries.shown}
         assert owners == {ServerId("git")}
+
+
+async def test_a_word_on_the_right_is_whole_however_narrow_the_list_is() -> None:
+    async with running(decks.full_store(), (140, 36)) as deck:
+        assert any("not offered" in line and "everyth…" in line for line in deck.lines)

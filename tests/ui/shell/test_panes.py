@@ -1,5 +1,7 @@
 """The panes: how one gets to them, and what a narrow terminal shows."""
 
+from time import monotonic
+
 import anyio
 import pytest
 from textual.widget import Widget
@@ -8,8 +10,10 @@ from textual.widgets import TextArea
 from tests.ui.harness import NARROW, running
 from tests.ui.requests.samples import FORM_ID, form
 from tests.ui.shell import decks
-from tui.model.events import RequestRaised, RequestSettled
-from tui.model.servers import ServerId
+from tui.model.chat import BackendKind, Usage
+from tui.model.events import RequestRaised, RequestSettled, ServerStatusChanged
+from tui.model.servers import ServerStatus
+from tui.model.trust import BranchRead, FolderTrust
 from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.chat import ChatPane
@@ -19,6 +23,7 @@ from tui.ui.panes.side import SidePane
 from tui.ui.questions.form import FormQuestion
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.main import MainScreen
+from tui.ui.widgets.header import DeckHeader, HeaderView, header_content
 from tui.ui.widgets.lists.filter_list import FilterLine
 from tui.ui.widgets.lists.log_view import LogView
 from tui.ui.widgets.lists.row_list import RowList
@@ -34,7 +39,7 @@ KEYS: list[tuple[str, type[Widget], type[Widget]]] = [
 
 
 async def test_typing_starts_in_the_chat() -> None:
-    async with running(decks.full_store()) as deck:
+    async with running(decks.full_store(), (140, 36)) as deck:
         assert isinstance(deck.focus, TextArea)
         assert deck.one(ServersPane).region.area > 0
         assert deck.one(SidePane).region.area > 0
@@ -52,24 +57,24 @@ async def test_each_pane_key_shows_its_pane_and_gives_it_the_focus(size: tuple[i
 
 
 async def test_a_narrow_terminal_shows_one_pane_over_its_whole_width() -> None:
-    async with running(decks.full_store(), NARROW) as deck:
-        assert deck.one(ChatPane).size.width > 70
+    async with running(decks.full_store(), (79, 24)) as deck:
+        assert deck.one(ChatPane).region.width == 79
         assert not deck.one(ServersPane).display
         await deck.press("f2")
-        assert deck.one(ServersPane).region.width == 80
+        assert deck.one(ServersPane).region.width == 79
         assert not deck.one(ChatPane).display
         await deck.press("escape")
         assert isinstance(deck.focus, TextArea)
-        assert deck.one(ChatPane).region.width == 80
+        assert deck.one(ChatPane).region.width == 79
 
 
 async def test_making_the_terminal_wider_shows_all_panes_again() -> None:
-    async with running(decks.full_store(), NARROW) as deck:
+    async with running(decks.full_store(), (79, 24)) as deck:
         await deck.press("f3")
-        await deck.pilot.resize_terminal(130, 40)
+        await deck.pilot.resize_terminal(150, 40)
         await deck.settle()
         assert all(deck.one(pane).display for pane in (ServersPane, ChatPane, SidePane))
-        await deck.pilot.resize_terminal(80, 24)
+        await deck.pilot.resize_terminal(79, 24)
         await deck.settle()
         assert deck.one(SidePane).display
         assert not deck.one(ChatPane).display
@@ -103,6 +108,7 @@ async def test_escape_clears_a_filter_before_it_leaves_the_pane() -> None:
 
 async def test_a_click_on_a_tab_shows_its_pane() -> None:
     async with running(decks.full_store()) as deck:
+        await deck.press("f3")
         side = deck.one(SidePane)
         await deck.pilot.click(SidePane, offset=(3 + 7, 0))
         await deck.settle()
@@ -113,38 +119,65 @@ async def test_a_click_on_a_tab_shows_its_pane() -> None:
         assert not deck.one(PromptsPane).display
 
 
-async def test_the_header_names_model_folder_servers_tokens_and_service() -> None:
-    async with running(decks.full_store()) as deck:
+async def test_the_header_names_model_folder_servers_and_tokens_once_each() -> None:
+    store = decks.full_store()
+    store.dispatch(BranchRead("next"))
+    async with running(store, (160, 36)) as deck:
         header = deck.lines[0]
-        for word in ("gemdeck", "gemini-3.8-flash", "~/shop (trusted)", "servers 2/6", "Gemini"):
-            assert word in header
-        assert "tokens 12.4k/1M" in header
-        assert "◐ starting" not in header
+        for word in ("gemdeck", "gemini-3.8-flash", "~/shop next (trusted)", "2 ready · 1 failed"):
+            assert header.count(word) == 1
+        assert header.rstrip().endswith("12.4k of 1M tokens")
+        assert "Gemini" not in header, "the model's name tells its service"
 
 
-async def test_the_header_says_that_servers_are_starting_without_moving_the_rest() -> None:
+@pytest.mark.parametrize(
+    ("model", "backend", "words"),
+    [
+        ("gemini-x", BackendKind.VERTEX, "gemini-x Vertex "),
+        ("gemma", BackendKind.GEMINI, "gemma Gemini "),
+        ("demo", BackendKind.DEMO, "gemdeck   demo   "),
+    ],
+)
+def test_the_header_names_the_service_unless_the_model_does(
+    model: str, backend: BackendKind, words: str
+) -> None:
+    view = HeaderView(model, "~/s", FolderTrust.UNKNOWN, backend, Usage())
+    text = header_content(view, 100).plain
+    assert words in text
+    assert text.casefold().count(backend.value.casefold()) == 1
+
+
+async def test_the_header_counts_the_seconds_of_a_start_and_ticks_only_then() -> None:
     store = decks.new_store()
     async with running(store) as deck:
-        before = deck.lines[0].index("servers")
+        assert "reading settings" in deck.lines[0]
+        decks.configure(store)
+        await deck.settle()
+        assert "no servers" in deck.lines[0]
+        header = deck.one(DeckHeader)
+        assert header._clock is None
         decks.configure(store, decks.server(decks.GIT))
-        decks.start(store, decks.GIT)
+        since = monotonic() - 12
+        store.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.STARTING, since=since))
+        await deck.until(lambda: "1 starting 12 s" in deck.lines[0])
+        await deck.until(lambda: "1 starting 13 s" in deck.lines[0])
+        store.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.FAILED))
         await deck.settle()
-        assert "◐ waiting for git   servers" in deck.lines[0]
-        assert deck.lines[0].index("servers") == before
+        assert "1 failed" in deck.lines[0]
+        assert header._clock is None
 
 
-async def test_where_the_header_is_narrow_it_says_starting_and_names_nobody() -> None:
-    store = decks.new_store()
-    names = [ServerId(f"number-{number}") for number in range(4)]
-    async with running(store) as deck:
-        decks.configure(store, *map(decks.server, names))
-        for name in names:
-            decks.start(store, name)
-        await deck.settle()
-        assert f"waiting for {names[0]}, {names[1]}, +2" in deck.lines[0]
-        await deck.pilot.resize_terminal(80, 24)
-        await deck.settle()
-        assert "◐ starting   servers" in deck.lines[0]
+async def test_a_narrow_header_counts_the_first_statuses_and_the_others_together() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        assert "2 ready · 1 failed · +3   12.4k tokens" in deck.lines[0]
+
+
+def test_the_branch_goes_before_the_path_is_cut() -> None:
+    view = HeaderView("m", "~/shop", FolderTrust.TRUSTED, BackendKind.DEMO, Usage(), branch="b" * 9)
+    texts = [header_content(view, width).plain for width in range(50, 90)]
+    assert any("bbb" in text for text in texts)
+    assert all("~/shop " + "b" * 9 in text for text in texts if "bb" in text)
+    assert any("~/shop (trusted)" in text for text in texts)
 
 
 async def test_over_a_question_the_key_bar_lists_the_keys_that_work_there() -> None:
@@ -187,20 +220,18 @@ async def test_the_part_asked_for_last_is_shown_whichever_is_made_first(
         assert [type(part) for part in shown] == [ActivityPane]
 
 
-async def test_the_key_bar_shows_the_way_out_at_every_width() -> None:
-    async with running(decks.full_store(), NARROW) as deck:
-        for key in ("F1 help", "^P palette", "F2 serv", "F3 tools", "F4 prompts"):
-            assert key in deck.lines[-1]
-        for key in ("F5 res", "F6 chat", "F7 act", "^Q quit"):
-            assert key in deck.lines[-1]
-        await deck.pilot.resize_terminal(60, 24)
-        await deck.settle()
-        for key in ("F1 help", "^P palette", "F2 serv", "F6 chat", "^Q quit"):
-            assert key in deck.lines[-1]
-        await deck.pilot.resize_terminal(120, 36)
-        await deck.settle()
-        for key in ("F4 prompts", "F5 resources", "F7 activity"):
-            assert key in deck.lines[-1]
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
+async def test_the_key_bar_names_the_panes_by_the_same_words_at_every_width(width: int) -> None:
+    async with running(decks.full_store(), (width, 24)) as deck:
+        bar = deck.lines[-1].replace(" ^", " F")
+        shown = dict(part.split(maxsplit=1) for part in bar.strip().replace(" F", "\n").split("\n"))
+        names = ("help", "palette", *(name.value for name in PaneName), "quit")
+        assert {word.strip() for word in shown.values()} <= set(names)
+        if width >= 60:
+            for key in ("F1 help", "^P palette", "F2 servers", "F6 chat", "^Q quit"):
+                assert key in deck.lines[-1]
+        if width >= 100:
+            assert len(shown) == len(names)
 
 
 async def test_a_click_on_the_key_bar_presses_the_key() -> None:

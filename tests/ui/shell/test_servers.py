@@ -3,12 +3,13 @@
 from dataclasses import replace
 from time import monotonic
 
-from tests.ui.harness import NARROW, Running, running
+from tests.ui.harness import Running, running
 from tests.ui.shell import decks
 from tui.model.catalog import Catalog
 from tui.model.chat import Severity
 from tui.model.events import CatalogChanged, LogLine, ServerLogged, ServerStatusChanged
 from tui.model.servers import Failure, ServerId, ServerStatus
+from tui.store.store import Store
 from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.servers import ServersPane, ServersTree
@@ -16,6 +17,9 @@ from tui.ui.panes.side import SidePane
 from tui.ui.panes.tools import ToolsPane
 from tui.ui.screens.details import ServerDetailsScreen
 from tui.ui.widgets.lists.filter_list import FilterLine
+
+SINGLE = (79, 24)
+"""A terminal that shows one pane at a time, over its whole width."""
 
 
 async def go_to(deck: Running, server: ServerId) -> ServersTree:
@@ -65,13 +69,13 @@ async def test_keys_that_do_not_apply_do_nothing() -> None:
 
 
 async def test_signing_in_is_not_offered_before_it_exists() -> None:
-    async with running(decks.full_store(), NARROW) as deck:
+    async with running(decks.full_store(), SINGLE) as deck:
         await go_to(deck, decks.DRIVE)
         assert "sign in" not in deck.lines[-2]
 
 
 async def test_the_hints_name_what_a_key_would_do_now() -> None:
-    async with running(decks.full_store(), NARROW) as deck:
+    async with running(decks.full_store(), SINGLE) as deck:
         await go_to(deck, decks.GIT)
         assert "s stop" in deck.text
         assert "x disable" in deck.text
@@ -81,38 +85,68 @@ async def test_the_hints_name_what_a_key_would_do_now() -> None:
         assert "x enable" in deck.text
 
 
-async def test_every_status_is_a_word_beside_a_glyph() -> None:
+async def test_every_server_is_one_line_with_a_glyph_and_a_word_or_a_number() -> None:
     async with running(decks.full_store(retry_at=monotonic() + 60)) as deck:
+        rows = deck.one(ServersPane)
+        assert rows.rows.last_line == 6
         for word, glyph, status in [
-            ("git", "●", "ready, 6 tools"),
-            ("search", "◐", "retry in"),
+            ("git", "●", "6 tools"),
+            ("everything", "●", "7 tools"),
+            ("search", "◐", "retry "),
             ("weather", "✕", "failed"),
             ("drive", "◌", "needs sign-in"),
             ("legacy", "○", "disabled"),
             ("team-notes", "◌", "untrusted"),
         ]:
-            row = row_of(deck, f" {word} ")
-            assert glyph in row
+            row = row_of(deck, f"{glyph} {word} ").split("│")[1]
             assert status in row
+            assert row.endswith(f"{status} ") or word == "search"
 
 
-async def test_status_words_stand_on_the_right_and_give_way_to_the_name() -> None:
-    async with running(decks.full_store()) as deck:
-        git, everything = row_of(deck, " git "), row_of(deck, "everything")
-        git, everything = git.split("│")[1], everything.split("│")[1]
-        assert git.endswith("  ready, 6 tools ")
-        assert everything.endswith("everything         ready ")
-        await deck.pilot.resize_terminal(*NARROW)
-        await deck.press("f2")
-        assert "ready, 7 tools" in row_of(deck, "everything")
+async def test_a_long_name_gives_way_to_the_status() -> None:
+    store = decks.new_store()
+    decks.configure(store, decks.server(ServerId("n" * 60), ServerStatus.DISABLED))
+    async with running(store) as deck:
+        assert row_of(deck, "○ nnnn").split("│")[1].endswith("nnn… disabled ")
 
 
-async def test_a_dead_server_shows_why_with_its_last_stderr_lines() -> None:
-    async with running(decks.full_store(), NARROW) as deck:
-        await deck.press("f2")
-        assert "The server ended with exit code 1 before it answered." in deck.text
-        assert "Look at its log with l" in deck.text
-        assert "No module named 'pandas'" in deck.text
+def details_of(deck: Running) -> str:
+    """Give the details below the tree, their lines joined."""
+    return " ".join(deck.one(ServersPane).details.render_line(y).text for y in range(30))
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+async def test_a_dead_server_shows_why_its_last_words_whole_and_what_to_do() -> None:
+    async with running(decks.full_store(), (120, 60)) as deck:
+        await go_to(deck, decks.WEATHER)
+        await deck.settle()
+        told = words(details_of(deck))
+        parts = (
+            "weather",
+            "The server ended with exit code 1 before it answered.",
+            "No module named 'pandas'",
+            "Look at its log with l, then restart it with r.",
+        )
+        assert [told.index(part) for part in parts] == sorted(told.index(part) for part in parts)
+        for key in ("r restart", "s start", "l log", "x disable", "↵ details"):
+            assert key in deck.text
+
+
+async def test_the_details_follow_the_cursor_and_the_keys_the_focus() -> None:
+    async with running(decks.full_store(), (120, 60)) as deck:
+        await go_to(deck, decks.GIT)
+        await deck.settle()
+        assert "git 1.4.0 · MCP 2025-11-25" in words(details_of(deck))
+        await go_to(deck, decks.TEAM)
+        await deck.settle()
+        assert "Press t to review" in words(details_of(deck))
+        assert "s review" in deck.text
+        await deck.press("escape")
+        await deck.settle()
+        assert "s review" not in deck.text
 
 
 RETRY = ServerStatusChanged(
@@ -123,17 +157,27 @@ RETRY = ServerStatusChanged(
 )
 
 
+def calm_store() -> Store:
+    """Give a store with three servers that are well."""
+    store = decks.new_store()
+    names = (decks.EVERYTHING, decks.GIT, decks.SEARCH)
+    decks.configure(store, *map(decks.server, names))
+    for name in names:
+        decks.make_ready(store, name, Catalog(tools=decks.GIT_TOOLS))
+    return store
+
+
 async def test_a_server_that_is_tried_again_shows_when_and_why_without_a_key() -> None:
-    store = decks.full_store()
+    store = calm_store()
     async with running(store) as deck:
         assert "exited with code 3" not in deck.text
         store.dispatch(RETRY)
-        await deck.settle()
-        for words in ("retry in", "exited with code 3", "SHOP_TOKEN"):
-            assert words in deck.text
+        await deck.until(lambda: "exited with code 3" in deck.text)
+        assert "retry " in row_of(deck, "◐ git ")
+        assert "SHOP_TOKEN" in deck.text
         decks.start(store, decks.GIT)
         await deck.settle()
-        assert "starting" in row_of(deck, " git ")
+        assert "starting" in row_of(deck, "◐ git ")
         assert "exited with code 3" in deck.text, "nothing newer is known"
         store.dispatch(replace(RETRY, failure=Failure("it refused")))
         await deck.settle()
@@ -141,53 +185,25 @@ async def test_a_server_that_is_tried_again_shows_when_and_why_without_a_key() -
         assert "SHOP_TOKEN" not in deck.text
 
 
-async def test_the_users_folding_stands_however_often_a_server_is_tried() -> None:
-    store = decks.full_store()
+async def test_the_cursor_is_not_taken_from_a_user_who_is_at_the_tree() -> None:
+    store = calm_store()
     async with running(store) as deck:
+        tree = await go_to(deck, decks.SEARCH)
         store.dispatch(RETRY)
         await deck.settle()
-        await go_to(deck, decks.GIT)
-        await deck.press("left")
-        assert "SHOP_TOKEN" not in deck.text
-        for status in (ServerStatus.STARTING, ServerStatus.RETRYING, ServerStatus.FAILED):
-            store.dispatch(replace(RETRY, status=status))
-            await deck.settle()
-            assert "SHOP_TOKEN" not in deck.text
+        assert tree.current is not None
+        assert tree.current.id == decks.SEARCH
 
 
-async def test_a_server_that_came_up_again_is_folded_as_it_was() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
-        tree = deck.one(ServersTree)
-        lines = tree.last_line
-        store.dispatch(RETRY)
-        await deck.settle()
-        assert tree.last_line > lines
-        decks.make_ready(store, decks.GIT, Catalog(tools=decks.GIT_TOOLS))
-        await deck.settle()
-        assert tree.last_line == lines
-
-
-async def test_a_server_that_comes_up_under_the_cursor_stays_unfolded() -> None:
-    store = decks.full_store()
+async def test_the_first_trouble_stays_in_sight_when_more_servers_fail() -> None:
+    store = calm_store()
     async with running(store) as deck:
         store.dispatch(RETRY)
+        await deck.until(lambda: "exited with code 3" in deck.text)
+        store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.FAILED, Failure("gone")))
         await deck.settle()
-        tree = await go_to(deck, decks.GIT)
-        await deck.press("down")
-        decks.make_ready(store, decks.GIT, Catalog(tools=decks.GIT_TOOLS))
-        await deck.settle()
-        node = tree.cursor_node
-        assert node is not None
-        assert node.parent is not None
-        assert node.parent.is_expanded
-
-
-async def test_a_reason_is_wrapped_to_the_pane() -> None:
-    async with running(decks.full_store()) as deck:
-        width = deck.one(ServersPane).region.width
-        pane = " ".join(line[:width].strip("│ ") for line in deck.lines)
-        assert "The server ended with exit code 1 before it answered." in pane
+        assert "exited with code 3" in deck.text
+        assert "failed" in row_of(deck, "✕ search")
 
 
 async def test_updates_keep_cursor_folding_and_scroll() -> None:
@@ -205,22 +221,24 @@ async def test_updates_keep_cursor_folding_and_scroll() -> None:
         await deck.settle()
         assert tree.cursor_node is before
         assert tree.cursor_line == before.line
-        assert row_of(deck, "tools").rstrip("│ ").endswith("6")
-        assert "gone" in deck.text
+        assert row_of(deck, "├ tools").rstrip("│ ").endswith("6")
+        assert "failed" in row_of(deck, "✕ git")
 
 
 async def test_the_cursor_leaves_a_row_that_disappears_for_its_server() -> None:
-    store = decks.full_store()
-    async with running(store, NARROW) as deck:
-        tree = await go_to(deck, decks.WEATHER)
-        await deck.press("down", "down")
-        store.dispatch(ServerStatusChanged(decks.WEATHER, ServerStatus.STOPPED))
+    store = decks.new_store()
+    decks.configure(store, decks.server(decks.GIT))
+    decks.make_ready(store, decks.GIT, Catalog())
+    async with running(store) as deck:
+        tree = await go_to(deck, decks.GIT)
+        await deck.press("right", "down", "down")
+        store.dispatch(ServerStatusChanged(decks.GIT, ServerStatus.STOPPED))
         await deck.settle()
-        assert "pandas" not in deck.text
+        assert "├ tools" not in deck.text
         assert tree.current is not None
-        assert tree.current.id == decks.WEATHER
+        assert tree.current.id == decks.GIT
         await deck.press("r")
-        assert deck.commands.calls == [("restart_server", (decks.WEATHER,))]
+        assert deck.commands.calls == [("restart_server", (decks.GIT,))]
 
 
 async def test_other_settings_keep_the_cursor_on_its_server() -> None:
@@ -238,8 +256,8 @@ async def test_a_retry_counts_down_and_ticks_only_while_a_row_tells_the_time() -
     async with running(store) as deck:
         pane = deck.one(ServersPane)
         assert pane._clock is not None
-        first = row_of(deck, "retry in")
-        await deck.until(lambda: row_of(deck, "retry in") != first)
+        first = row_of(deck, "retry ")
+        await deck.until(lambda: row_of(deck, "retry ") != first)
         store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.STOPPED))
         await deck.settle()
         assert pane._clock is None
@@ -264,28 +282,28 @@ async def test_a_slow_start_says_for_how_long_and_its_last_words() -> None:
         line = LogLine(0.0, "stderr", Severity.INFO, "downloading 3 of 7")
         store.dispatch(ServerLogged(decks.SEARCH, (line,)))
         await deck.until(lambda: any("downloading 3 of 7" in row for row in deck.lines))
-        assert any(f"starting for {n} s" in row for n in range(44, 99) for row in deck.lines)
+        assert any(f"starting {n} s" in row for n in range(44, 99) for row in deck.lines)
         store.dispatch(ServerStatusChanged(decks.SEARCH, ServerStatus.READY, since=monotonic()))
         await deck.settle()
+        assert "downloading" not in details_of(deck)
         assert not any("downloading" in row for row in deck.lines)
 
 
 async def test_a_server_that_came_back_says_so_for_a_minute() -> None:
-    store = decks.full_store()
+    store = calm_store()
     async with running(store) as deck:
         pane = deck.one(ServersPane)
+        await go_to(deck, decks.SEARCH)
+        since = monotonic() - 57
         words = "restarted 2 ×, exit 137"
-
-        def come_back(ago: float) -> None:
-            since = monotonic() - ago
-            store.dispatch(
-                ServerStatusChanged(decks.SEARCH, ServerStatus.READY, since=since, restarted=words)
-            )
-
-        come_back(ago=57)
+        store.dispatch(
+            ServerStatusChanged(decks.SEARCH, ServerStatus.READY, since=since, restarted=words)
+        )
         await deck.until(lambda: any(words in row for row in deck.lines))
+        assert "came back" in row_of(deck, "● search")
         assert pane._clock is not None
         await deck.until(lambda: not any(words in row for row in deck.lines))
+        assert "6 tools" in row_of(deck, "● search")
         await deck.until(lambda: pane._clock is None)
 
 
@@ -336,10 +354,16 @@ async def test_before_and_without_servers_the_pane_says_what_happens_and_what_to
         assert deck.commands.calls == [("start_demo_servers", ())]
 
 
+async def test_a_scrollbar_covers_no_status() -> None:
+    async with running(decks.full_store(), (40, 12)) as deck:
+        await deck.press("f2", "end")
+        assert "untrusted " in row_of(deck, "team-notes")
+
+
 async def test_many_servers_are_drawn_and_scroll_with_the_cursor() -> None:
     store = decks.new_store()
     decks.configure(store, *(decks.server(ServerId(f"s{i}")) for i in range(200)))
-    async with running(store, NARROW) as deck:
+    async with running(store, SINGLE) as deck:
         await deck.press("f2", "end")
         assert "s199" in deck.text
         changed = replace(store.state.servers[0], status=ServerStatus.STARTING)

@@ -8,7 +8,14 @@ import pytest
 
 from tui.engine.files import preferences
 from tui.engine.files.atomic import locked
-from tui.engine.files.preferences import append_message, load_messages, load_theme, save_theme
+from tui.engine.files.preferences import (
+    append_message,
+    load_layout,
+    load_messages,
+    load_theme,
+    save_layout,
+    save_theme,
+)
 
 
 def test_a_theme_is_remembered_beside_what_else_is_kept(tmp_path: Path) -> None:
@@ -20,6 +27,14 @@ def test_a_theme_is_remembered_beside_what_else_is_kept(tmp_path: Path) -> None:
     assert load_theme(tmp_path) == ""
     save_theme(tmp_path, "gemdeck-light")
     assert json.loads(file.read_text()) == {"version": 1, "theme": "gemdeck-light", "other": 1}
+
+
+def test_a_layout_is_remembered_beside_the_theme(tmp_path: Path) -> None:
+    assert load_layout(tmp_path) is None
+    save_theme(tmp_path, "nord")
+    save_layout(tmp_path, {"alone": True})
+    assert load_layout(tmp_path) == {"alone": True}
+    assert load_theme(tmp_path) == "nord"
 
 
 def test_messages_come_back_in_order_and_harmless(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """What panes ask of the state."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.samples import (
@@ -14,25 +16,14 @@ from tui.model.chat import TurnOutcome
 from tui.model.servers import ServerId, ServerStatus
 from tui.store import selectors
 from tui.store.reducer import reduce
-from tui.store.selectors import Discovery
 from tui.store.state import AppState
+
+_S = ServerStatus
 
 
 def with_statuses(*statuses: ServerStatus) -> AppState:
     views = tuple(server_view(f"s{number}", status) for number, status in enumerate(statuses))
     return reduce(AppState(), e.ServersConfigured(views))
-
-
-def test_discovery_waits_for_the_settings() -> None:
-    assert selectors.discovery(AppState()) is Discovery.NOT_STARTED
-    assert selectors.discovery(with_statuses()) is Discovery.COMPLETED
-
-
-@pytest.mark.parametrize("status", ServerStatus)
-def test_discovery_is_over_once_no_server_moves(status: ServerStatus) -> None:
-    moving = status in {ServerStatus.STARTING, ServerStatus.STOPPING}
-    expected = Discovery.IN_PROGRESS if moving else Discovery.COMPLETED
-    assert selectors.discovery(with_statuses(ServerStatus.READY, status)) is expected
 
 
 def test_servers_are_found_by_id() -> None:
@@ -41,9 +32,23 @@ def test_servers_are_found_by_id() -> None:
     assert selectors.server(state, ServerId("nobody")) is None
 
 
-def test_disabled_servers_do_not_count() -> None:
-    state = with_statuses(ServerStatus.READY, ServerStatus.FAILED, ServerStatus.DISABLED)
-    assert selectors.ready_count(state) == (1, 2)
+def test_servers_are_counted_by_status_without_the_disabled_ones() -> None:
+    state = with_statuses(_S.FAILED, _S.READY, _S.STARTING, _S.READY, _S.DISABLED)
+    counts = ((_S.READY, 2), (_S.FAILED, 1), (_S.STARTING, 1))
+    assert selectors.server_counts(state) == counts
+    assert selectors.server_counts(with_statuses(_S.DISABLED)) == ()
+
+
+@pytest.mark.parametrize("status", set(ServerStatus) - {_S.DISABLED})
+def test_no_status_is_left_out_of_the_count(status: ServerStatus) -> None:
+    assert selectors.server_counts(with_statuses(status)) == ((status, 1),)
+
+
+def test_a_start_counts_from_the_server_that_has_been_starting_longest() -> None:
+    state = with_statuses(_S.READY, _S.STARTING, _S.STARTING, _S.STARTING)
+    assert selectors.starting_since(state) == 0
+    views = tuple(replace(view, since=n * 10.0) for n, view in enumerate(state.servers))
+    assert selectors.starting_since(replace(state, servers=views)) == 10
 
 
 def test_entries_span_settled_and_live_turns() -> None:

@@ -1,4 +1,4 @@
-"""Preferences kept between runs: the theme and the sent messages.
+"""Preferences kept between runs: the theme, the layout and the sent messages.
 
 If a file cannot be read, the run continues without it; what cannot be written waits in memory.
 """
@@ -36,20 +36,36 @@ _log: Final = logging.getLogger(__name__)
 
 def load_theme(folder: Path) -> str:
     """Return the name of the theme chosen last, or an empty string."""
-    theme = (_theme_file(folder).load() or {}).get("theme")
+    theme = _load_look(folder).get("theme")
     return theme if isinstance(theme, str) else ""
 
 
 def save_theme(folder: Path, theme: str, on_problem: Callable[[str], None] = _log.warning) -> None:
     """Save the name of the chosen theme."""
-
-    def change(content: Content) -> Content:
-        return {**content, "theme": theme}
-
-    _theme_file(folder, on_problem).update(change)
+    _save_look(folder, {"theme": theme}, on_problem)
 
 
-def _theme_file(folder: Path, on_problem: Callable[[str], None] = _log.warning) -> StateFile:
+def load_layout(folder: Path) -> object:
+    """Return the saved layout, unchecked, or None."""
+    return _load_look(folder).get("layout")
+
+
+def save_layout(
+    folder: Path, layout: Content, on_problem: Callable[[str], None] = _log.warning
+) -> None:
+    """Save which panes are open and how wide they are."""
+    _save_look(folder, {"layout": layout}, on_problem)
+
+
+def _load_look(folder: Path) -> Content:
+    return _look_file(folder).load() or {}
+
+
+def _save_look(folder: Path, part: Content, on_problem: Callable[[str], None]) -> None:
+    _look_file(folder, on_problem).update(lambda content: {**content, **part})
+
+
+def _look_file(folder: Path, on_problem: Callable[[str], None] = _log.warning) -> StateFile:
     path = folder / "ui.json"
     return StateFile(path, version=1, on_problem=on_problem, lock_wait=LOCK_WAIT)
 

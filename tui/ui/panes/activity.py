@@ -3,13 +3,15 @@
 from collections.abc import Iterable
 from heapq import merge
 from operator import attrgetter
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.getters import query_one
 
+from tui.model.chat import Severity
 from tui.model.events import LogLine, Notice
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
@@ -17,10 +19,24 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.notices import OWNER, as_line
 from tui.ui.panes.side import SidePart
+from tui.ui.widgets.lists.filter_list import FilterLine
 from tui.ui.widgets.lists.log_view import MAX_LINES, LogEntry, LogView
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 Line = LogLine | Notice
+
+SEVERITIES: Final = (Severity.INFO, Severity.WARNING, Severity.ERROR)
+"""The least severity that is shown, in the order of the key that changes it."""
+
+
+_SEVERITY_WORDS: Final = {
+    Severity.INFO: "all levels",
+    Severity.WARNING: "warnings",
+    Severity.ERROR: "errors",
+}
+
+EMPTY: Final = "Nothing has happened yet.\n\nWhat servers write and gemdeck notices stands here."
+NOTHING_FOUND: Final = "No line matches. esc clears the search, w shows all levels."
 
 
 def lines_after(lines: tuple[Line, ...], last: Line | None) -> tuple[Line, ...]:
@@ -32,12 +48,13 @@ def lines_after(lines: tuple[Line, ...], last: Line | None) -> tuple[Line, ...]:
 
 
 class ActivityPane(SidePart):
-    """Follow the log of one server, of all, or of gemdeck itself."""
+    """Follow the log of one server, of all, or of gemdeck itself, from a severity up."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.ACTIVITY)
 
     view = query_one(LogView)
     title_line = query_one(".scope", PlainText)
+    line = query_one(FilterLine)
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__()
@@ -45,11 +62,14 @@ class ActivityPane(SidePart):
         self._commands = commands
         self._last: dict[str, Line] = {}
         self._owner: str | None = None
+        self._least = Severity.INFO
+        self._is_paused = False
 
     def compose(self) -> ComposeResult:
         yield PlainText(classes="scope")
+        yield FilterLine("/ search")
         yield LogView()
-        yield PlainText("Nothing has happened yet.", classes="empty")
+        yield PlainText(EMPTY, classes="empty")
 
     def on_mount(self) -> None:
         self._bridge.watch(
@@ -77,7 +97,66 @@ class ActivityPane(SidePart):
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        return action != "level" or self._leveled() is not None
+        """Enable only the keys that have an effect now."""
+        match action:
+            case "level":
+                return self._leveled() is not None
+            case "search":
+                return not self.line.has_focus
+            case "clear_search":
+                return self.line.has_focus or bool(self.line.value)
+            case _:
+                return True
+
+    def action_label(self, action: str) -> str | None:
+        """Return the label of a key that does one thing after another."""
+        match action:
+            case "pause":
+                return "go on" if self._is_paused else "pause"
+            case "severity":
+                return _SEVERITY_WORDS[self._next_severity()]
+            case _:
+                return None
+
+    def action_search(self) -> None:
+        self.line.focus()
+
+    def action_clear_search(self) -> None:
+        self.line.value = ""
+        self.view.focus()
+
+    @on(FilterLine.Changed)
+    def _on_search(self, event: FilterLine.Changed) -> None:
+        event.stop()
+        self._rebuild()
+        self.refresh_bindings()
+
+    @on(FilterLine.Submitted)
+    def _on_searched(self, event: FilterLine.Submitted) -> None:
+        event.stop()
+        self.view.focus()
+
+    def action_severity(self) -> None:
+        """Show only lines of the next severity up, after errors all of them."""
+        self._least = self._next_severity()
+        self._rebuild()
+        self.refresh_bindings()
+
+    def _next_severity(self) -> Severity:
+        return SEVERITIES[(SEVERITIES.index(self._least) + 1) % len(SEVERITIES)]
+
+    def action_pause(self) -> None:
+        """Hold new lines back, or show those that were held back."""
+        self._is_paused = not self._is_paused
+        self._catch_up()
+        self._show_scope()
+        self.refresh_bindings()
+
+    def _is_wanted(self, entry: LogEntry) -> bool:
+        if SEVERITIES.index(entry.line.severity) < SEVERITIES.index(self._least):
+            return False
+        text = f"{entry.owner} {entry.line.level} {entry.line.text}".lower()
+        return all(word in text for word in self.line.value.lower().split())
 
     def action_level(self) -> None:
         server = self._leveled()
@@ -101,14 +180,14 @@ class ActivityPane(SidePart):
 
     def _catch_up(self) -> None:
         """Append the lines that are new since the last time."""
-        if not self.is_attached or not self.awake:
+        if self._is_paused or not self.is_attached or not self.awake:
             return
         new: list[LogEntry] = []
         for owner, lines in self._sources():
             fresh = lines_after(lines, self._last.get(owner))
             if fresh:
                 self._last[owner] = fresh[-1]
-                new += (_entry(owner, line) for line in fresh)
+                new += filter(self._is_wanted, (_entry(owner, line) for line in fresh))
         if new:
             new.sort(key=attrgetter("line.time"))
             self.view.append(new[-MAX_LINES:])
@@ -122,18 +201,24 @@ class ActivityPane(SidePart):
             *([_entry(owner, line) for line in lines] for owner, lines in sources),
             key=attrgetter("line.time"),
         )
-        self.view.replace(in_order)
+        self.view.names_owners = self._owner is None
+        self.view.replace(filter(self._is_wanted, in_order))
         self._show_scope()
 
     def _show_scope(self) -> None:
         self.set_class(not self.view.entries, "-empty")
+        is_narrowed = bool(self.line.value) or self._least is not Severity.INFO
+        self.query_one(".empty", PlainText).update(NOTHING_FOUND if is_narrowed else EMPTY)
         scope = "all servers" if self._owner is None else one_line(self._owner)
         level = self._bridge.state.log_levels.get(ServerId(self._owner or ""), "")
-        level_note = f"  log level {level}" if level else ""
-        before, after = ("← ", "$foreground 60%"), (" →", "$foreground 60%")
-        self.title_line.update(
-            Content.assemble(before, scope, (level_note, "$foreground 60%"), after)
+        notes = (
+            f"log level {level}" if level else "",
+            "" if self._least is Severity.INFO else _SEVERITY_WORDS[self._least],
+            "paused" if self._is_paused else "",
         )
+        note = "".join(f"  {words}" for words in notes if words)
+        muted = "$foreground 60%"
+        self.title_line.update(Content.assemble(("← ", muted), scope, (note, muted), (" →", muted)))
 
 
 def _entry(owner: str, line: Line) -> LogEntry:

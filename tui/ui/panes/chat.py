@@ -70,6 +70,7 @@ class ChatPane(Vertical):
         keyboard: Tells the questions about links what was typed and clicked before.
     """
 
+    ALLOW_SELECT = False
     BORDER_TITLE = "Chat"
     BINDING_GROUP_TITLE = "Chat"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.CHAT)

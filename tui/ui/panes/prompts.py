@@ -36,6 +36,7 @@ class PromptsPane(BrowserPane[OwnedPrompt]):
                     prompt.name,
                     "not offered" if prompt.problem else "",
                     faint=bool(prompt.problem),
+                    note=prompt.description[:MAX_SEARCHED],
                 ),
                 label=f"{server}:{prompt.name} {prompt.title}".lower(),
                 text=prompt.description[:MAX_SEARCHED].lower(),

@@ -65,7 +65,12 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         for resource in offered:
             yield ListEntry(
                 item=(server, resource),
-                row=Row(server, resource.title or resource.name, self._tail(server, resource)),
+                row=Row(
+                    server,
+                    resource.title or resource.name,
+                    self._tail(server, resource),
+                    note=resource.description[:MAX_SEARCHED],
+                ),
                 label=f"{server}:{resource.name} {resource.title} {address(resource)}".lower(),
                 text=resource.description[:MAX_SEARCHED].lower(),
             )

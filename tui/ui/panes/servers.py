@@ -1,21 +1,23 @@
 """The servers pane: the status of each server, and the keys that manage it."""
 
+from collections.abc import Sequence
 from time import monotonic
 from typing import ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
 from textual.getters import query_one
 from textual.timer import Timer
 from textual.widgets import Tree
 
-from tui.model.servers import ServerStatus, ServerView
+from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import PaneName, ShowPane, ShowServer
+from tui.ui.widgets.key_bar import Hint, hint_lines
 from tui.ui.widgets.lists.server_tree import TIMED, RowKind, ServerTree, TreeRow
 from tui.ui.widgets.status import STARTABLE, STOPPABLE, recovery
 from tui.ui.widgets.text.plain import PlainText
@@ -118,30 +120,58 @@ class ServersPane(Vertical):
     """The server tree, or a hint while it is empty."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SIDE)
+    ALLOW_SELECT = False
     BINDING_GROUP_TITLE = "Servers"
     BORDER_TITLE = "Servers"
 
     rows = query_one(ServersTree)
+    scroller = query_one(".details", VerticalScroll)
+    details = query_one(".summary", PlainText)
+    keys = query_one(".keys", PlainText)
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__(id="servers")
         self._bridge = bridge
         self._commands = commands
         self._clock: Timer | None = None
+        self._described: ServerId | None = None
 
     def compose(self) -> ComposeResult:
         yield ServersTree(self._commands)
         yield PlainText(READING, classes="empty")
+        with VerticalScroll(classes="details"):
+            yield PlainText(classes="summary")
+            yield PlainText(classes="keys")
+
+    def show_keys(self, found: Sequence[Hint]) -> None:
+        """Show the keys of the server under the cursor, or none."""
+        self.keys.display = bool(found)
+        self.keys.update(hint_lines(found, self.size.width - 2))
+
+    def on_resize(self) -> None:
+        self.refresh_bindings()  # the keys are wrapped to its width
 
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: (state.configured, state.servers), self._show)
 
     def _show(self, view: tuple[bool, tuple[ServerView, ...]]) -> None:
         configured, servers = view
-        self.query_one(PlainText).update(EMPTY if configured else READING)
+        self.query_one(".empty", PlainText).update(EMPTY if configured else READING)
         self.set_class(not servers, "-empty")
         self.rows.show(servers)
+        self._show_details()
         self._follow_time(servers)
+
+    def _show_details(self) -> None:
+        view = self.rows.current
+        self.scroller.display = view is not None
+        if view is not None:
+            from tui.ui.widgets.text.describe import summarize_server  # noqa: PLC0415 - after the first frame
+
+            self.details.update(summarize_server(view, monotonic()))
+            if view.id != self._described:
+                self._described = view.id
+                self.scroller.scroll_home(animate=False)
 
     def _follow_time(self, servers: tuple[ServerView, ...]) -> None:
         """Run the one-second timer only while a row tells the time."""
@@ -155,11 +185,13 @@ class ServersPane(Vertical):
 
     def _tick(self) -> None:
         self.rows.tick()
+        self._show_details()
         self._follow_time(self._bridge.state.servers)
 
     @on(ServersTree.Moved)
     def _on_moved(self, event: ServersTree.Moved) -> None:
         event.stop()
+        self._show_details()
         if self.rows.has_focus:
             self.refresh_bindings()
 

@@ -1,18 +1,21 @@
 """The side pane on the right: tools, prompts, resources and activity behind four tabs."""
 
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Click
+from textual.widget import Widget
 
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes import PaneName
+from tui.ui.panes import PaneName, ShowPane
+from tui.ui.widgets.text.plain import fit
 
 TABS: Final = (PaneName.TOOLS, PaneName.PROMPTS, PaneName.RESOURCES, PaneName.ACTIVITY)
 """The tabs, from left to right."""
@@ -23,33 +26,60 @@ TAB_GAPS: Final = (2, 1)
 FRAME: Final = 6
 """Cells of the top border that corners, lines and spaces take from the tabs."""
 
-
-def tab_gap(width: int) -> int:
-    """Return the widest gap between tabs that fits a pane of a width, else the smallest."""
-    names = sum(len(name.value) for name in TABS)
-    return next(
-        (gap for gap in TAB_GAPS if names + gap * (len(TABS) - 1) <= width - FRAME), TAB_GAPS[-1]
-    )
+Tabs = Sequence[tuple[PaneName, str]]
+"""The tabs and what is written on them."""
 
 
-def tabs_title(active: PaneName, gap: int) -> Content:
+def fitting_tabs(active: PaneName, keys: Mapping[PaneName, str], width: int) -> tuple[Tabs, int]:
+    """Return the tabs and the gap between them that fit a pane of a width.
+
+    If the names do not fit, only the active tab has its name, the others have their keys.
+    """
+    named = [(name, name.value.title()) for name in TABS]
+    short = [(name, text if name is active else keys.get(name) or text[:2]) for name, text in named]
+    choices = [(tabs, gap) for tabs in (named, short) for gap in TAB_GAPS]
+    return next((one for one in choices if _tabs_width(*one) <= width - FRAME), choices[-1])
+
+
+def _tabs_width(tabs: Tabs, gap: int) -> int:
+    return sum(len(text) for _, text in tabs) + gap * (len(tabs) - 1)
+
+
+def tabs_title(active: PaneName, tabs: Tabs, gap: int) -> Content:
     """Return the tabs for the border, the active one bold and underlined."""
     return Content(" " * gap).join(
-        Content.styled(
-            name.value.title(), "bold underline" if name is active else "$foreground 60%"
-        )
-        for name in TABS
+        Content.styled(text, "bold underline" if name is active else "$foreground 60%")
+        for name, text in tabs
     )
 
 
-def tab_at(x: int, gap: int) -> PaneName | None:
+def tab_at(x: int, tabs: Tabs, gap: int) -> PaneName | None:
     """Return the tab at a column, counted from the first letter of the first tab."""
     start = 0
-    for name in TABS:
-        if start <= x < start + len(name.value):
+    for name, text in tabs:
+        if start <= x < start + len(text):
             return name
-        start += len(name.value) + gap
+        start += len(text) + gap
     return None
+
+
+def tab_keys(node: Widget) -> dict[PaneName, str]:
+    """Return the keys of the tabs as shown on the screen."""
+    bindings = node.screen.active_bindings
+    return {name: keymap.key_of(node.app, bindings, f"deck.{name.value}") for name in TABS}
+
+
+class FoldedTabs(Widget):
+    """The keys of the tabs, in a column in place of the side pane; a click opens one."""
+
+    def render(self) -> Content:
+        keys = tab_keys(self)
+        return Content("\n").join(Content(fit(keys[name], self.size.width)) for name in TABS)
+
+    def on_click(self, event: Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is not None and offset.y < len(TABS):
+            self.post_message(ShowPane(TABS[offset.y]))
 
 
 class SidePart(Vertical):
@@ -75,6 +105,7 @@ class SidePart(Vertical):
 class SidePane(Vertical):
     """Show one part at a time; each is made on first use."""
 
+    ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SIDE)
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
@@ -86,9 +117,13 @@ class SidePane(Vertical):
 
     def on_resize(self) -> None:
         self._show_tabs()
+        self.refresh_bindings()  # the hints in the border are cut to its width
 
     def _show_tabs(self) -> None:
-        self.border_title = tabs_title(self.active, tab_gap(self.outer_size.width))
+        self.border_title = tabs_title(self.active, *self._tabs())
+
+    def _tabs(self) -> tuple[Tabs, int]:
+        return fitting_tabs(self.active, tab_keys(self), self.outer_size.width)
 
     async def fill(self) -> SidePart | None:
         """Show the active part alone, making it first if needed.
@@ -151,6 +186,6 @@ class SidePane(Vertical):
 
     async def on_click(self, event: Click) -> None:
         if event.y == 0 and event.widget is self:
-            name = tab_at(event.x - FRAME // 2, tab_gap(self.outer_size.width))
+            name = tab_at(event.x - FRAME // 2, *self._tabs())
             if name is not None:
                 await self.show(name)

@@ -51,6 +51,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
                     tool.name,
                     tail="changed" if tool.changed else "not offered" if is_withheld else "",
                     faint=is_withheld or tool.changed,
+                    note=tool.description[:MAX_SEARCHED],
                 ),
                 label=f"{server}:{tool.name} {tool.title}".lower(),
                 text=tool.description[:MAX_SEARCHED].lower(),

@@ -6,7 +6,6 @@ from typing import ClassVar, Final
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
 from textual.getters import query_one
 from textual.screen import Screen
 from textual.widget import Widget
@@ -26,15 +25,17 @@ from tui.ui.panes import (
     ShowTool,
 )
 from tui.ui.panes.chat import ChatPane
+from tui.ui.panes.deck import Deck
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.side import SidePane
 from tui.ui.questions.arming import Keyboard
+from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.history import HistoryStorage
 from tui.ui.widgets.header import DeckHeader
-from tui.ui.widgets.key_bar import KeyBar, hint_line, hints
+from tui.ui.widgets.key_bar import Hint, KeyBar, hint_line, hints
 
-NARROW: Final = 110
-"""Columns below which one pane is shown at a time."""
+BORDER_STEP: Final = 2
+"""Columns by which a key moves a border."""
 
 
 class MainScreen(Screen[None]):
@@ -43,6 +44,7 @@ class MainScreen(Screen[None]):
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.DECK)
 
+    deck = query_one(Deck)
     servers = query_one(ServersPane)
     chat = query_one(ChatPane)
     side = query_one(SidePane)
@@ -54,57 +56,65 @@ class MainScreen(Screen[None]):
         commands: Commands,
         history: HistoryStorage | None,
         keyboard: Keyboard,
+        preferences: UiPreferences,
     ) -> None:
         super().__init__()
-        self._history = history
-        self._keyboard = keyboard
         self._bridge = bridge
         self._commands = commands
-        self._in_front: Widget | None = None
+        self._deck = Deck(bridge, commands, history, keyboard, preferences)
 
     def compose(self) -> ComposeResult:
         yield DeckHeader(self._bridge)
-        with Horizontal(id="deck"):
-            yield ServersPane(self._bridge, self._commands)
-            yield ChatPane(self._bridge, self._commands, self._history, self._keyboard)
-            yield SidePane(self._bridge, self._commands)
+        yield self._deck
         yield KeyBar()
 
     def on_mount(self) -> None:
-        self._in_front = self.chat
-        self._arrange(self.app.size.width)
+        self.deck.resize(self.app.size.width)
         self.chat.composer.focus()
         Toasts(self, self._bridge)
         self.bindings_updated_signal.subscribe(self, lambda _: self._show_hints())
 
     def on_screen_suspend(self) -> None:
+        self.deck.release()
         self.keys.follow(self)
 
     def on_screen_resume(self) -> None:
         self.keys.follow(self)
 
     def on_resize(self, event: events.Resize) -> None:
-        self._arrange(event.size.width)
-
-    def _arrange(self, width: int) -> None:
-        narrow = width < NARROW
-        self.set_class(narrow, "-narrow")
-        for pane in (self.servers, self.chat, self.side):
-            pane.display = not narrow or pane is self._in_front
-        if self.side.display:
-            self.side.wake()
+        self.deck.resize(event.size.width)
 
     def _bring(self, pane: Widget, focus: Widget | None = None) -> None:
         """Bring a pane to the front, and focus a widget in it."""
-        self._in_front = pane
-        self._arrange(self.size.width or self.app.size.width)
+        self.deck.bring(pane)
         if focus is not None:
             # Not `Widget.focus`, which acts later: until then the event of an earlier focus
             # would bring the pane of that one to the front.
             self.set_focus(focus)
 
     async def action_go(self, name: str) -> None:
-        await self.show_pane(PaneName(name))
+        """Go to a pane; from that pane, hide its side, or let the chat stand alone."""
+        pane = PaneName(name)
+        if pane is PaneName.CHAT and self.chat.composer.has_focus:
+            self.chat_alone()
+        elif pane is PaneName.SERVERS and self.servers.has_focus_within:
+            self._hide(self.servers)
+        elif pane is self.side.active and self.side.has_focus_within:
+            self._hide(self.side)
+        else:
+            await self.show_pane(pane)
+
+    def chat_alone(self) -> None:
+        """Show the chat alone, or again beside the other panes."""
+        self.set_focus(self.chat.composer)
+        self.deck.toggle_alone()
+
+    def _hide(self, pane: Widget) -> None:
+        self.set_focus(self.chat.composer)
+        self.deck.hide(pane)
+
+    def action_move_border(self, direction: int) -> None:
+        self.deck.move_border(direction * BORDER_STEP)
 
     async def show_pane(self, name: PaneName, server: ServerId | None = None) -> None:
         """Show and focus a pane, narrowed to a server if it lists what servers offer."""
@@ -139,25 +149,22 @@ class MainScreen(Screen[None]):
 
     def on_descendant_focus(self) -> None:
         """Bring the pane with the focus to the front."""
-        focused = self.focused
-        if focused is None:
-            return
-        for pane in (self.servers, self.chat, self.side):
-            if pane in focused.ancestors_with_self and pane is not self._in_front:
-                self._bring(pane)
+        pane = self.deck.pane_with_focus()
+        if pane is not None:
+            self.deck.bring(pane)
 
     def _show_hints(self) -> None:
-        """Show the keys of the focused pane in its border."""
+        """Show the keys of the focused pane: below the servers, or in the border of the side."""
+        self.servers.show_keys(self._hints_in(self.servers))
+        line = hint_line(self._hints_in(self.side), max(0, self.side.size.width - 2))
+        self.side.border_subtitle = line if line else None
+
+    def _hints_in(self, pane: Widget) -> tuple[Hint, ...]:
         focused = self.focused
-        for pane in (self.servers, self.side):
-            if focused is None or pane not in focused.ancestors_with_self:
-                if pane.border_subtitle is not None:
-                    pane.border_subtitle = None
-                continue
-            nodes = [node for node in focused.ancestors_with_self if pane in node.ancestors]
-            found = hints(self.app, self.active_bindings, nodes)
-            line = hint_line(found, max(0, pane.size.width - 2))
-            pane.border_subtitle = line if line else None
+        if focused is None or pane not in focused.ancestors:
+            return ()
+        nodes = [node for node in focused.ancestors_with_self if pane in node.ancestors]
+        return hints(self.app, self.active_bindings, nodes)
 
     @on(InsertText)
     def _on_insert_text(self, event: InsertText) -> None:

@@ -1,20 +1,24 @@
-"""The header line: the model, the folder, servers, tokens and service."""
+"""The header line: the model and its service, the folder, servers and tokens."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from sys import maxsize
+from time import monotonic
 from typing import Final
 
 from rich.cells import cell_len
 from textual.content import Content
+from textual.timer import Timer
 from textual.widget import Widget
 
 from tui.model.chat import BackendKind, Usage
 from tui.model.consent import UNASKED_GRANT
+from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust
-from tui.store.selectors import Discovery, discovery, ready_count, waiting_text
+from tui.store.selectors import server_counts, starting_since
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
+from tui.ui.widgets.status import LOOKS, Tone
 from tui.ui.widgets.text.plain import count, fit_end, one_line
 
 NAME: Final = "gemdeck"
@@ -26,6 +30,9 @@ UNASKED: Final = "tools run without asking"
 GAP: Final = 3
 """Cells between two fields."""
 
+STATUSES: Final = (len(ServerStatus), 4, 3, 2)
+"""Statuses of servers that are counted: all, or fewer the shorter space is."""
+
 MIN_FOLDER: Final = 10
 """Cells of the folder's path, cut on the left, below which it is dropped."""
 
@@ -36,6 +43,13 @@ _NOT_SHOWN: Final = frozenset({FolderTrust.UNKNOWN, FolderTrust.NOTHING_TO_TRUST
 
 _WARNED_OF: Final = frozenset({FolderTrust.UNTRUSTED, FolderTrust.CHANGED})
 """Trust that needs the user's attention."""
+
+_TONES: Final = {
+    Tone.GOOD: "",
+    Tone.BUSY: "$text-warning",
+    Tone.OFF: _MUTED,
+    Tone.BAD: "$text-error",
+}
 
 Field = tuple[tuple[str, str], ...]
 """One field of the line: pairs of text and style."""
@@ -56,41 +70,38 @@ class HeaderView:
     workspace: str
     trust: FolderTrust
     backend: BackendKind
-    ready: int
-    meant: int
-    discovery: Discovery
     usage: Usage
-    waiting: str = ""
+    servers: tuple[tuple[ServerStatus, int], ...] | None = ()
+    starting_since: float = 0.0
+    branch: str = ""
     unasked: bool = False
 
 
 def header_view(state: AppState) -> HeaderView:
     """Select what the header shows."""
-    ready, meant = ready_count(state)
     return HeaderView(
         model=state.model.name,
         workspace=state.workspace,
         trust=state.folder_trust,
-        unasked=any(grant.id == UNASKED_GRANT for grant in state.grants),
         backend=state.model.backend,
-        ready=ready,
-        meant=meant,
-        discovery=discovery(state),
-        waiting=waiting_text(state),
         usage=state.conversation.usage,
+        servers=server_counts(state) if state.configured else None,
+        starting_since=starting_since(state),
+        branch=state.branch,
+        unasked=any(grant.id == UNASKED_GRANT for grant in state.grants),
     )
 
 
-def header_content(view: HeaderView, width: int) -> Content:
+def header_content(view: HeaderView, width: int, now: float = 0.0) -> Content:
     """Lay the header out in one line: model and folder on the left, numbers on the right.
 
-    If it is too narrow, the names of starting servers are dropped first, then the start of the
-    path, then its trust, then the path, then the model. A folder that needs attention keeps its
-    trust longer than its path.
+    If it is too narrow, the limit of tokens and the rarer statuses of servers are dropped first,
+    then the branch and the start of the path, then its trust, then the path, then the model. A
+    folder that needs attention keeps its trust longer than its path.
     """
-    right = _right(view, one_line(view.waiting))
-    if _width(next(_lefts(view, maxsize))) + _width(right) + GAP > width:
-        right = _right(view)
+    whole = _width(next(_lefts(view, maxsize))) + GAP
+    rights = [_right(view, now, most) for most in STATUSES]
+    right = next((fields for fields in rights if whole + _width(fields) <= width), rights[-1])
     room = width - _width(right) - GAP
     left = next((fields for fields in _lefts(view, room) if _width(fields) <= room), [_NAME_FIELD])
     space = max(1, width - _width(left) - _width(right))
@@ -103,13 +114,16 @@ def _lefts(view: HeaderView, room: int) -> Iterator[list[Field]]:
     word = "" if view.trust in _NOT_SHOWN else view.trust.value
     tone = trust_tone(view.trust)
     warned = view.trust in _WARNED_OF
-    named: list[Field] = [_NAME_FIELD, *([((one_line(view.model), ""),)] if view.model else [])]
+    named: list[Field] = [_NAME_FIELD, *([_model(view)] if view.model else [])]
 
-    def with_path(fields: list[Field], note: str) -> list[Field]:
-        left = room - _width(fields) - GAP - cell_len(note)
-        return [*fields, ((fit_end(path, max(MIN_FOLDER, left)), _MUTED), (note, tone))]
+    def with_path(fields: list[Field], note: str, branch: str = "") -> list[Field]:
+        left = room - _width(fields) - GAP - cell_len(note) - cell_len(branch)
+        shown = path if branch else fit_end(path, max(MIN_FOLDER, left))
+        return [*fields, ((shown, _MUTED), (branch, ""), (note, tone))]
 
     note = f" ({word})" if word else ""
+    if path and view.branch:
+        yield with_path(named, note, f" {one_line(view.branch)}")
     if path:
         yield with_path(named, note)
     if warned:
@@ -121,20 +135,39 @@ def _lefts(view: HeaderView, room: int) -> Iterator[list[Field]]:
     yield named
 
 
-def _right(view: HeaderView, waiting: str = "") -> list[Field]:
-    tokens = count(view.usage.context)
-    if view.usage.context_limit:
-        tokens += f"/{count(view.usage.context_limit)}"
+def _model(view: HeaderView) -> Field:
+    """Return the model, and its service if the name does not tell it."""
+    model, service = one_line(view.model), view.backend.value
+    told = service.casefold() in model.casefold()
+    return ((model, ""), ("" if told else f" {service}", _MUTED))
+
+
+def _right(view: HeaderView, now: float, most: int) -> list[Field]:
+    limit = view.usage.context_limit
+    of_limit = f" of {count(limit)}" if limit and most == STATUSES[0] else ""
     fields: list[Field] = [
-        ((f"servers {view.ready}/{view.meant}", ""),),
-        ((f"tokens {tokens}", ""),),
-        ((view.backend.value, _MUTED),),
+        _servers(view, now, most),
+        ((f"{count(view.usage.context)}{of_limit} tokens", _MUTED),),
     ]
-    if view.discovery is Discovery.IN_PROGRESS:
-        fields.insert(0, ((f"◐ {waiting or 'starting'}", "$text-warning"),))
     if view.unasked:
         fields.insert(0, ((UNASKED, "$text-error bold"),))
     return fields
+
+
+def _servers(view: HeaderView, now: float, most: int) -> Field:
+    """Return the numbers of servers by status, at most so many and the number of the others."""
+    if view.servers is None:
+        return (("reading settings", _MUTED),)
+    if not view.servers:
+        return (("no servers", _MUTED),)
+    parts: list[tuple[str, str]] = []
+    for status, number in view.servers[:most]:
+        is_starting = status is ServerStatus.STARTING and view.starting_since
+        seconds = int(now - view.starting_since) if is_starting else 0
+        words = f"{number} {status.value}" + (f" {seconds} s" if seconds > 0 else "")
+        parts += [(" · ", _MUTED), (words, _TONES[LOOKS[status][1]])]
+    others = sum(number for _, number in view.servers[most:])
+    return (*parts[1:], (f" · +{others}" if others else "", _MUTED))
 
 
 def _width(fields: Sequence[Field]) -> int:
@@ -147,19 +180,25 @@ def _joined(fields: Sequence[Field]) -> Content:
 
 
 class DeckHeader(Widget):
-    """The header line."""
+    """The header line. It ticks only while it counts the seconds of a start."""
 
     def __init__(self, bridge: StoreBridge) -> None:
         super().__init__()
         self._bridge = bridge
         self._view = header_view(bridge.state)
+        self._clock: Timer | None = None
 
     def on_mount(self) -> None:
         self._bridge.watch(self, header_view, self._show)
 
     def _show(self, view: HeaderView) -> None:
         self._view = view
+        if view.starting_since and self._clock is None:
+            self._clock = self.set_interval(1, self.refresh)
+        elif not view.starting_since and self._clock is not None:
+            self._clock.stop()
+            self._clock = None
         self.refresh()
 
     def render(self) -> Content:
-        return header_content(self._view, self.size.width)
+        return header_content(self._view, self.size.width, monotonic())

@@ -1,7 +1,7 @@
 """The key bar at the bottom, and the key hints in the border of the focused pane."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
 from rich.cells import cell_len
@@ -18,11 +18,15 @@ from tui.ui import keymap
 GAPS: Final = (2, 1)
 """Cells between two hints: usually, and if space is short."""
 
-SHORT: Final = {"deck.servers": "serv", "deck.resources": "res", "deck.activity": "act"}
-"""Labels by binding id if space is short, so that 80 columns hold all keys of the deck."""
-
-SPARE: Final = ("deck.resources", "deck.prompts", "deck.activity", "deck.tools")
-"""Binding ids that the bar drops first if even that does not fit, in this order."""
+SPARE: Final = (
+    "list.filter",
+    "activity.search",
+    "deck.resources",
+    "deck.prompts",
+    "deck.activity",
+    "deck.tools",
+)
+"""Binding ids that are dropped first if not all fit, in this order; a filter names its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +79,9 @@ def hints(
 def fitting(entries: Sequence[Hint], width: int) -> tuple[tuple[Hint, ...], int]:
     """Return the hints that fit in `width` cells, and the gap between them.
 
-    The gap shrinks first, then some labels, then the hints in `SPARE` go, then those at the end.
+    The gap shrinks first, then the hints in `SPARE` go, then those at the end.
     """
     kept = list(entries)
-    if _width(kept, min(GAPS)) > width:
-        kept = [replace(hint, label=SHORT.get(hint.id, hint.label)) for hint in kept]
     spare = [hint for name in SPARE for hint in kept if hint.id == name]
     while True:
         for gap in GAPS:
@@ -96,6 +98,17 @@ def hint_line(entries: Sequence[Hint], width: int) -> Content:
     """Return one line of `width` cells with as many hints as fit."""
     kept, gap = fitting(entries, width)
     return Content(" " * gap).join(hint.content for hint in kept)
+
+
+def hint_lines(entries: Sequence[Hint], width: int) -> Content:
+    """Return all hints in as many lines of `width` cells as they need."""
+    lines: list[list[Hint]] = [[]]
+    for hint in entries:
+        if lines[-1] and _width([*lines[-1], hint], GAPS[0]) > width:
+            lines.append([])
+        lines[-1].append(hint)
+    gap = Content(" " * GAPS[0])
+    return Content("\n").join(gap.join(hint.content for hint in line) for line in lines)
 
 
 class KeyBar(Widget):

@@ -6,6 +6,7 @@ from math import ceil
 from typing import Final
 
 from tui.model.servers import ServerStatus, ServerView
+from tui.text import counted
 
 _S = ServerStatus
 
@@ -40,16 +41,8 @@ STARTABLE: Final = frozenset({_S.STOPPED, _S.FAILED})
 """Statuses in which a server can be started."""
 
 
-SLOW_START: Final = 3.0
-"""Seconds after which a server that is still starting shows its last words."""
-
 RECOVERY_SHOWN: Final = 60.0
 """Seconds for which a server that came back says so."""
-
-
-def is_slow(view: ServerView, now: float) -> bool:
-    """Return whether a server has been starting for long."""
-    return view.status is _S.STARTING and bool(view.since) and now - view.since >= SLOW_START
 
 
 def recovery(view: ServerView, now: float) -> str:
@@ -66,8 +59,15 @@ def status_word(view: ServerView, now: float) -> str:
         now: The time in seconds of `time.monotonic`.
     """
     if view.status is _S.RETRYING and view.retry_at is not None:
-        return f"retry in {max(0, ceil(view.retry_at - now))} s"
+        return f"retry {max(0, ceil(view.retry_at - now))} s"
     seconds = int(now - view.since)
     if view.status is _S.STARTING and view.since and seconds > 0:
-        return f"starting for {seconds} s"
+        return f"starting {seconds} s"
     return view.status.value
+
+
+def status_or_count(view: ServerView, now: float) -> str:
+    """Return the number of a ready server's tools, or else the word for its status."""
+    if view.status is not _S.READY or not view.catalog.tools:
+        return status_word(view, now)
+    return "came back" if recovery(view, now) else counted(len(view.catalog.tools), "tool")

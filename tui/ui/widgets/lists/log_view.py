@@ -28,9 +28,6 @@ MAX_LINES: Final = 1_000
 MAX_CHARACTERS: Final = 600
 """Characters shown of one log line."""
 
-INDENT: Final = "         "
-"""Shown below the time on the other rows of a line."""
-
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
@@ -39,6 +36,25 @@ class LogEntry:
     owner: str
     line: LogLine
 
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """The cells of the columns before the text, 0 for none.
+
+    Without a column for the level it stands in the text, unless it is the usual one.
+    """
+
+    time: int
+    level: int
+    source: int
+
+    @property
+    def width(self) -> int:
+        return sum(cells + 1 for cells in (self.time, self.level, self.source) if cells)
+
+
+LEADS: Final = ((60, Lead(8, 8, 10)), (38, Lead(8, 0, 8)), (0, Lead(5, 0, 5)))
+"""The columns that fit from a width up."""
 
 _Row = tuple[tuple[str, str], ...]
 """One row on the screen: pairs of text and component class."""
@@ -53,13 +69,13 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 class LogView(ScrollView, can_focus=True, inherit_bindings=False):
-    """Wrapped log lines, with a heading wherever the owner or source changes."""
+    """Log lines: time, level, source and text, which is wrapped if it is too long."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.LOG)
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "log-view--time",
-        "log-view--heading",
+        "log-view--source",
         "log-view--info",
         "log-view--warning",
         "log-view--error",
@@ -70,7 +86,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         overflow-x: hidden;
         scrollbar-size-vertical: 1;
         & > .log-view--time { color: $foreground 60%; }
-        & > .log-view--heading { color: $foreground 60%; text-style: bold; }
+        & > .log-view--source { color: $text-accent; }
         & > .log-view--info { color: $foreground; }
         & > .log-view--warning { color: $text-warning; }
         & > .log-view--error { color: $text-error; }
@@ -83,6 +99,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         self._rows: list[_Row] = []
         self._starts: deque[int] = deque(maxlen=MAX_LINES)
         self._width = 0
+        self.names_owners = True
 
     @property
     def entries(self) -> tuple[LogEntry, ...]:
@@ -115,10 +132,9 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
             self.scroll_to(y=max(0, offset - dropped), animate=False, force=True, immediate=True)
 
     def _add(self, entry: LogEntry) -> None:
-        before = self._entries[-1] if self._entries else None
         self._entries.append(entry)
         self._starts.append(len(self._rows))
-        self._rows.extend(self._laid_out(entry, before))
+        self._rows.extend(self._laid_out(entry))
 
     def _lay_out(self) -> None:
         self._width = self.size.width
@@ -134,23 +150,26 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         self.virtual_size = Size(self.size.width, len(self._rows))
         self.refresh()
 
-    def _laid_out(self, entry: LogEntry, before: LogEntry | None) -> Iterable[_Row]:
+    def _laid_out(self, entry: LogEntry) -> Iterable[_Row]:
+        """Return the rows of a line; `names_owners` says whose name its source column has."""
         line = entry.line
-        if before is None or (before.owner, before.line.source) != (entry.owner, line.source):
-            same = entry.owner == line.source
-            if before is not None:
-                yield ()
-            heading = entry.owner if same else f"{entry.owner} · {line.source}"
-            yield ((one_line(heading), "log-view--heading"),)
-        stamp = strftime("%H:%M:%S ", localtime(line.time)) if line.time else INDENT
+        lead = next(lead for least, lead in LEADS if self._width >= least)
+        form = "%H:%M:%S" if lead.time == len("00:00:00") else "%H:%M"
+        stamp = strftime(form, localtime(line.time)) if line.time else ""
         style = f"log-view--{line.severity.value}"
-        named = "" if line.severity is Severity.INFO else line.severity.value
-        word = f"{level}: " if (level := line.level or named) else ""
-        text = clip(word + one_line(line.text), MAX_CHARACTERS)
-        chunks = wrapped(text, max(8, self._width - len(INDENT)))
-        yield (stamp, "log-view--time"), (chunks[0] if chunks else "", style)
+        level = line.level or line.severity.value
+        is_said = not lead.level and (line.level or line.severity is not Severity.INFO)
+        text = clip((f"{level}: " if is_said else "") + one_line(line.text), MAX_CHARACTERS)
+        chunks = wrapped(text, max(8, self._width - lead.width))
+        source = one_line(entry.owner if self.names_owners else line.source)
+        yield (
+            (fit(stamp, lead.time) + " ", "log-view--time"),
+            (fit(level, lead.level) + " " if lead.level else "", style),
+            (fit(source, lead.source) + " ", "log-view--source"),
+            (chunks[0] if chunks else "", style),
+        )
         for chunk in islice(chunks, 1, None):
-            yield (INDENT, "log-view--time"), (chunk, style)
+            yield (" " * lead.width, "log-view--time"), (chunk, style)
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width

@@ -18,15 +18,25 @@ from tui.ui.widgets.text.plain import fit, ink, one_line
 MAX_LEAD: Final = 14
 """Widest leading column, in cells."""
 
+MIN_LABEL: Final = 4
+"""Cells of a label that are shown beside a long word on the right."""
+
+MAX_LABEL: Final = 20
+"""Widest column of labels beside notes, in cells."""
+
+MIN_NOTE: Final = 12
+"""Cells of a note below which none is shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: a muted leading column, the label, and a right-aligned word."""
+    """One row: leading column, label, a note if there is room, and a right-aligned word."""
 
     lead: str
     label: str
     tail: str = ""
     faint: bool = False
+    note: str = ""
 
 
 class RowList(ScrollView, can_focus=True, inherit_bindings=False):
@@ -67,7 +77,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     def __init__(self) -> None:
         super().__init__()
         self._rows: Sequence[Row] = ()
-        self._lead_width = 0
+        self._lead_width = self._label_width = 0
 
     @property
     def rows(self) -> Sequence[Row]:
@@ -78,6 +88,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self._rows = rows
         longest = max((len(row.lead) for row in rows), default=0)
         self._lead_width = min(longest, MAX_LEAD)
+        self._label_width = min(max((len(row.label) for row in rows), default=0), MAX_LABEL)
         self.virtual_size = Size(self.size.width, len(rows))
         self.set_reactive(RowList.cursor, self.validate_cursor(cursor))
         self._scroll_to_cursor()
@@ -109,17 +120,20 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     def _segments(self, index: int, width: int, base: Style) -> list[Segment]:
         row = self._rows[index]
         style = base + self._row_style(index)
-        lead = self._lead_width + 2 if self._lead_width else 0
+        lead = min(self._lead_width, width // 3) + 2 if self._lead_width else 0
         tail = f" {one_line(row.tail)}" if row.tail else ""
-        tail = tail[: max(0, width - lead - 8)]
-        label = fit(one_line(row.label), width - lead - len(tail))
+        tail = tail[: max(0, width - lead - MIN_LABEL)]
+        room = width - lead - len(tail)
+        note = room - self._label_width - 2
+        note = note if row.note and note >= MIN_NOTE else 0
+        label = fit(one_line(row.label), room - note - 2 if note else room)
         label_class = "row-list--lead" if row.faint else "row-list--label"
-        lead_text = fit(fit(one_line(row.lead), self._lead_width), lead)
         return [
             Segment(text, style + ink(self, name))
             for text, name in (
-                (lead_text, "row-list--lead"),
+                (fit(fit(one_line(row.lead), lead - 2), lead), "row-list--lead"),
                 (label, label_class),
+                (f"  {fit(one_line(row.note), note)}" if note else "", "row-list--lead"),
                 (tail, "row-list--tail"),
             )
             if text

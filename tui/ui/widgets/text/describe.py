@@ -19,9 +19,9 @@ from tui.model.catalog import (
 )
 from tui.model.consent import GrantView, ToolStanding
 from tui.model.events import ResourceRead
-from tui.model.servers import ServerId, ServerInfo, ServerView
+from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
 from tui.text import counted
-from tui.ui.widgets.status import LOOKS, status_word
+from tui.ui.widgets.status import LOOKS, recovery, status_word
 from tui.ui.widgets.text.plain import block, fit, one_line
 
 MAX_PARAMETERS: Final = 100
@@ -29,6 +29,12 @@ MAX_PARAMETERS: Final = 100
 
 MAX_BLOBS: Final = 50
 """Blobs of a resource that are listed."""
+
+MAX_SUMMED_LINES: Final = 3
+"""Last lines of standard error in the summary of a server; its details have all."""
+
+UNREVIEWED: Final = Failure("Not trusted yet.", "Press t to review what it would run.")
+"""Shown for an untrusted server without another reason."""
 
 NAME_WIDTH: Final = 18
 """Cells for the name of a parameter or field."""
@@ -183,6 +189,35 @@ def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
         passed, withheld = ", ".join(view.environment), ", ".join(view.withheld) or "nothing"
         parts += [Content(), _section("Environment"), _muted(f"gets {passed}")]
         parts += [_muted(f"withheld {withheld}")]
+    return _lines(parts)
+
+
+def summarize_server(view: ServerView, now: float) -> Content:
+    """Sum a server up for the room below the tree: what is wrong, its words, what to do.
+
+    Args:
+        view: The server.
+        now: The time in seconds of `time.monotonic`.
+    """
+    failure = view.failure or view.last_failure  # stays in sight while it is tried again
+    if failure is None and view.status is ServerStatus.UNTRUSTED:
+        failure = UNREVIEWED
+    parts = [_heading(view.id)]
+    if failure is not None:
+        parts.append(Content.styled(one_line(failure.reason), "$text-error"))
+        parts += [_muted(one_line(line)) for line in failure.stderr_tail[-MAX_SUMMED_LINES:]]
+        parts += [Content(one_line(failure.advice))] if failure.advice else []
+    elif recovered := recovery(view, now):
+        parts.append(Content.styled(one_line(recovered), "$text-warning"))
+    if view.status is ServerStatus.STARTING and view.last_words:
+        parts.append(_muted(one_line(view.last_words)))
+    if view.description:
+        parts.append(Content(one_line(view.description)))
+    if view.info is not None and failure is None:
+        claimed = one_line(f"{view.info.name} {view.info.version}".strip())
+        parts.append(_muted(f"{claimed} · MCP {view.info.protocol_version}"))
+    elif failure is None:
+        parts.append(_muted(one_line(view.target)))
     return _lines(parts)
 
 

@@ -1,0 +1,254 @@
+"""The room for the chat: which panes stand beside it, how wide, and what is remembered."""
+
+import pytest
+from textual import events
+from textual.widgets import TextArea
+
+from tests.ui.harness import Running, running
+from tests.ui.shell import decks
+from tui.ui.layout import MIN_CHAT, MIN_SIDE, Layout, Side, read_layout
+from tui.ui.panes import PaneName
+from tui.ui.panes.chat import ChatPane
+from tui.ui.panes.deck import Deck
+from tui.ui.panes.servers import ServersPane, ServersTree
+from tui.ui.panes.side import FoldedTabs, SidePane
+from tui.ui.themes import UiPreferences
+from tui.ui.widgets.lists.row_list import RowList
+
+PANES = ("f2", "f3", "f4", "f5", "f7", "f6")
+
+
+def shares(deck: Running) -> tuple[int, int, int]:
+    """Give the columns of the servers, the chat and the right side; 0 if hidden."""
+    servers, chat, side = (deck.one(kind) for kind in (ServersPane, ChatPane, SidePane))
+    return tuple(pane.region.width if pane.display else 0 for pane in (servers, chat, side))  # type: ignore[return-value]
+
+
+async def resize(deck: Running, width: int) -> None:
+    await deck.pilot.resize_terminal(width, 36)
+    await deck.settle()
+
+
+async def mouse(deck: Running, kind: type[events.MouseEvent], x: int, y: int = 5) -> None:
+    """Send a mouse event as a terminal does."""
+    held = 0 if kind is events.MouseMove else 1
+    deck.app.post_message(kind(None, x, y, 0, 0, held, False, False, False))
+    await deck.pilot.pause()
+
+
+async def drag(deck: Running, start: int, end: int) -> None:
+    await mouse(deck, events.MouseDown, start)
+    for x in range(start, end, 1 if end > start else -1):
+        await mouse(deck, events.MouseMove, x)
+    await mouse(deck, events.MouseMove, end)
+    await mouse(deck, events.MouseUp, end)
+    await deck.settle()
+
+
+@pytest.mark.parametrize("width", [80, 100, 110, 120, 139, 140, 200, 300])
+async def test_the_chat_has_most_of_the_width_wherever_the_focus_is(width: int) -> None:
+    async with running(decks.full_store(), (width, 36)) as deck:
+        assert shares(deck)[1] >= width * 0.6
+        for key in PANES:
+            await deck.press(key)
+            await deck.settle()
+            assert shares(deck)[1] >= width * 0.6, key
+            assert deck.focus is not None
+            assert deck.focus.region.width > MIN_SIDE / 2, key
+
+
+async def test_the_panes_fill_the_width_at_every_size() -> None:
+    async with running(decks.full_store()) as deck:
+        for width in (80, 109, 110, 131, 140, 141, 199, 200, 260):
+            await resize(deck, width)
+            folded = deck.one(FoldedTabs)
+            assert sum(shares(deck)) + folded.region.width * folded.display == width
+
+
+@pytest.mark.parametrize(("width", "servers", "right"), [(80, 0, 0), (120, 1, 0), (140, 1, 1)])
+async def test_what_stands_beside_the_chat_at_first(width: int, servers: int, right: int) -> None:
+    async with running(decks.full_store(), (width, 36)) as deck:
+        shown = shares(deck)
+        assert (bool(shown[0]), bool(shown[2])) == (servers, right)
+        assert deck.one(FoldedTabs).display == (width == 120)
+
+
+@pytest.mark.parametrize("width", [100, 120, 160])
+@pytest.mark.parametrize(("key", "pane"), [("f2", 0), ("f3", 2), ("f5", 2), ("f7", 2)])
+async def test_the_key_of_the_pane_with_the_focus_hides_its_side(
+    width: int, key: str, pane: int
+) -> None:
+    async with running(decks.full_store(), (width, 36)) as deck:
+        await deck.press(key)
+        assert shares(deck)[pane]
+        await deck.press(key)
+        assert not shares(deck)[pane]
+        assert isinstance(deck.focus, TextArea)
+        await deck.press(key)
+        assert shares(deck)[pane]
+
+
+async def test_a_side_that_took_the_room_of_the_other_gives_it_back() -> None:
+    async with running(decks.full_store()) as deck:
+        before = shares(deck)
+        await deck.press("f3")
+        assert shares(deck)[0] == 0
+        await deck.press("f3")
+        assert shares(deck) == before
+
+
+async def test_another_pane_of_the_same_side_is_shown_not_hidden() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f3", "f4")
+        assert shares(deck)[2]
+        assert deck.one(SidePane).active is PaneName.PROMPTS
+
+
+async def test_the_chat_stands_alone_and_the_rest_comes_back() -> None:
+    async with running(decks.full_store(), (160, 36)) as deck:
+        before = shares(deck)
+        await deck.press("f6")
+        assert shares(deck) == (0, 160, 0)
+        await deck.press("f6")
+        assert shares(deck) == before
+        await deck.press("f6", "f2")
+        assert isinstance(deck.focus, ServersTree)
+        assert shares(deck) == before
+
+
+async def test_f6_from_another_pane_goes_to_the_chat_and_hides_nothing() -> None:
+    async with running(decks.full_store(), (160, 36)) as deck:
+        before = shares(deck)
+        await deck.press("f2", "f6")
+        assert isinstance(deck.focus, TextArea)
+        assert shares(deck) == before
+
+
+async def test_a_focused_pane_stays_in_sight_when_the_terminal_shrinks() -> None:
+    async with running(decks.full_store(), (160, 36)) as deck:
+        await deck.press("f3")
+        for width in (120, 90, 70, 90, 160):
+            await resize(deck, width)
+            assert isinstance(deck.focus, RowList)
+            assert shares(deck)[2], width
+
+
+async def test_folded_tabs_name_their_keys_and_open_by_a_click() -> None:
+    async with running(decks.full_store()) as deck:
+        assert [line[117:119] for line in deck.lines[2:6]] == ["F3", "F4", "F5", "F7"]
+        await deck.pilot.click(FoldedTabs, offset=(1, 2))
+        await deck.settle()
+        assert deck.one(SidePane).active is PaneName.PROMPTS
+        assert shares(deck)[2]
+
+
+async def test_tabs_without_room_for_their_names_show_their_keys() -> None:
+    async with running(decks.full_store(), (80, 24)) as deck:
+        await deck.press("f4")
+        await deck.settle()
+        assert "F3 Prompts F5 F7" in " ".join(deck.lines[1].split())
+        await deck.pilot.click(SidePane, offset=(deck.lines[1].index("F7") - 48, 0))
+        await deck.settle()
+        assert deck.one(SidePane).active is PaneName.ACTIVITY
+
+
+@pytest.mark.parametrize("from_chat", [False, True])
+async def test_a_border_follows_the_mouse(from_chat: bool) -> None:
+    async with running(decks.full_store(), (160, 36)) as deck:
+        servers, chat, right = shares(deck)
+        start = servers - 1 + from_chat
+        await drag(deck, start, start + 12)
+        assert shares(deck) == (servers + 12, chat - 12, right)
+        start = 160 - right - from_chat
+        await drag(deck, start, start - 25)
+        assert shares(deck) == (servers + 12, chat - 37, right + 25)
+        assert not deck.app.screen.get_selected_text()
+        await mouse(deck, events.MouseMove, 60)
+        assert shares(deck) == (servers + 12, chat - 37, right + 25)
+
+
+async def test_no_pane_is_lost_however_far_a_border_is_dragged() -> None:
+    async with running(decks.full_store(), (160, 36)) as deck:
+        await drag(deck, shares(deck)[0] - 1, 159)
+        assert min(shares(deck)) >= MIN_SIDE
+        assert shares(deck)[1] == MIN_CHAT
+        await drag(deck, shares(deck)[0] - 1, 0)
+        assert shares(deck)[0] == MIN_SIDE
+
+
+@pytest.mark.parametrize(
+    ("key", "pane", "left"), [("f2", 0, -2), ("f3", 2, 2), ("shift+tab", 0, -2)]
+)
+async def test_keys_move_the_border_of_the_focused_pane(key: str, pane: int, left: int) -> None:
+    async with running(decks.full_store(), (160, 36)) as deck:
+        before = shares(deck)[pane]
+        await deck.press(key, "alt+left")
+        assert shares(deck)[pane] == before + left
+        await deck.press("alt+right", "alt+right")
+        assert shares(deck)[pane] == before - left
+
+
+async def test_widths_are_remembered_for_each_class_of_width_and_between_runs() -> None:
+    saved: list[Layout] = []
+    preferences = UiPreferences(save_layout=saved.append)
+    async with running(decks.full_store(), (160, 36), preferences=preferences) as deck:
+        await drag(deck, shares(deck)[0] - 1, 49)
+        assert len(saved) == 1, "only where the border was let go"
+        await resize(deck, 120)
+        assert shares(deck)[0] == 30
+        await deck.press("f2", "f2")
+        await resize(deck, 150)
+        assert shares(deck)[0] == 50
+    preferences = UiPreferences(layout=read_layout(saved[-1].saved()))
+    async with running(decks.full_store(), (160, 36), preferences=preferences) as deck:
+        assert shares(deck)[0] == 50
+        await resize(deck, 120)
+        assert shares(deck)[0] == 0
+
+
+async def test_with_much_room_lists_show_descriptions_beside_names() -> None:
+    async with running(decks.full_store(), (200, 50)) as deck:
+        await deck.press("f3")
+        row = next(line for line in deck.lines if "branch_list" in line)
+        assert "git         branch_list           List the br" in row
+        await resize(deck, 150)
+        await deck.press("f3")
+        row = next(line for line in deck.lines if " commit " in line)
+        assert "Record" not in row
+
+
+async def test_a_question_ends_a_drag() -> None:
+    async with running(decks.full_store(), (160, 36)) as deck:
+        await mouse(deck, events.MouseDown, shares(deck)[0] - 1)
+        assert deck.app.mouse_captured is deck.one(Deck)
+        await deck.press("f1")
+        assert deck.app.mouse_captured is None
+
+
+def test_a_layout_is_the_same_after_a_run() -> None:
+    layout = Layout().with_side(120, Side.RIGHT, opened=True).with_width(160, Side.RIGHT, 33)
+    layout = layout.toggled(160)
+    assert layout.alone
+    assert read_layout(layout.saved()) == layout
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        None,
+        [],
+        {"widths": []},
+        {"alone": "yes", "widths": {"80": 3, "7": {}, "x": {}}},
+        {"widths": {"110": {"open": ["servers", "right", 3, {}]}}},
+        {"widths": {"140": {"open": {"servers": 1}, "servers": True, "right": -4}}},
+        {"widths": {"140": {"open": ["servers", "right"], "servers": 10**9, "right": 1000}}},
+        {"widths": {"200": {"open": ["right"], "right": "12", "servers": 2.5}}},
+    ],
+)
+def test_no_saved_layout_takes_the_chat_away(saved: object) -> None:
+    layout = read_layout(saved)
+    for width in range(80, 320):
+        columns = layout.columns(width)
+        assert columns.servers >= 0
+        assert columns.right >= 0
+        assert width - columns.servers - columns.right >= MIN_CHAT

@@ -1,0 +1,170 @@
+"""The panes side by side: which are shown, how wide, and the borders between them."""
+
+from collections.abc import Iterator
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.getters import query_one
+from textual.widget import Widget
+
+from tui.store.commands import Commands
+from tui.ui.bridge import StoreBridge
+from tui.ui.layout import Columns, Layout, Side, WidthClass
+from tui.ui.panes.chat import ChatPane
+from tui.ui.panes.servers import ServersPane
+from tui.ui.panes.side import FoldedTabs, SidePane
+from tui.ui.questions.arming import Keyboard
+from tui.ui.themes import UiPreferences
+from tui.ui.widgets.chat.history import HistoryStorage
+
+
+class Deck(Horizontal):
+    """Lay out the chat and its sides as the user chose, and let borders be dragged."""
+
+    servers = query_one(ServersPane)
+    chat = query_one(ChatPane)
+    side = query_one(SidePane)
+    tabs = query_one(FoldedTabs)
+
+    def __init__(
+        self,
+        bridge: StoreBridge,
+        commands: Commands,
+        history: HistoryStorage | None,
+        keyboard: Keyboard,
+        preferences: UiPreferences,
+    ) -> None:
+        super().__init__(id="deck")
+        self._bridge = bridge
+        self._commands = commands
+        self._history = history
+        self._keyboard = keyboard
+        self._layout = preferences.layout
+        self._save = preferences.save_layout
+        self._in_front: Widget | None = None
+        self._width = 0
+        self._drag: tuple[Side, int, int] | None = None
+
+    def compose(self) -> ComposeResult:
+        yield ServersPane(self._bridge, self._commands)
+        yield ChatPane(self._bridge, self._commands, self._history, self._keyboard)
+        yield SidePane(self._bridge, self._commands)
+        yield FoldedTabs()
+
+    def pane_with_focus(self) -> Widget | None:
+        """Return the pane that has the focus."""
+        panes = (self.servers, self.chat, self.side)
+        return next((pane for pane in panes if pane.has_focus_within), None)
+
+    def resize(self, width: int) -> None:
+        """Lay the panes out for a terminal of a width; the pane in front stays in sight."""
+        self._width = width
+        side = self._side_of(self._in_front)
+        if side is not None and side not in self._layout.shown(width):
+            self._layout = self._layout.with_side(width, side, opened=True)
+        self._arrange()
+
+    def bring(self, pane: Widget) -> None:
+        """Bring a pane to the front, and open its side."""
+        self._in_front = pane
+        side = self._side_of(pane)
+        if side is None:
+            self._arrange()
+        else:
+            self._choose(self._layout.with_side(self._width, side, opened=True))
+
+    def hide(self, pane: Widget) -> None:
+        """Close the side of a pane, and bring the chat to the front."""
+        self._in_front = self.chat
+        side = self._side_of(pane)
+        if side is not None:
+            self._choose(self._layout.with_side(self._width, side, opened=False))
+
+    def toggle_alone(self) -> None:
+        """Show the chat alone, or again with what stood beside it."""
+        self._in_front = self.chat
+        self._choose(self._layout.toggled(self._width))
+
+    def move_border(self, columns: int) -> None:
+        """Move the border of the focused pane right, or left if `columns` is negative.
+
+        From the chat it is the border of the servers, if they are open.
+        """
+        shown = self._layout.shown(self._width)
+        side = self._side_of(self.pane_with_focus())
+        if side is None:
+            side = Side.SERVERS if Side.SERVERS in shown else Side.RIGHT
+        now = self._columns().of(side)
+        if side in shown and now:
+            by = columns if side is Side.SERVERS else -columns
+            self._choose(self._layout.with_width(self._width, side, now + by))
+
+    def release(self) -> None:
+        """Stop dragging a border, and remember where it stands."""
+        if self._drag is not None:
+            self._drag = None
+            self.release_mouse()
+            self._save(self._layout)
+
+    def _side_of(self, pane: Widget | None) -> Side | None:
+        if self._width < WidthClass.ONE_SIDE:
+            return None
+        if pane is self.servers:
+            return Side.SERVERS
+        return Side.RIGHT if pane is self.side else None
+
+    def _choose(self, layout: Layout) -> None:
+        if layout != self._layout:
+            self._layout = layout
+            if self._drag is None:
+                self._save(layout)
+        self._arrange()
+
+    def _columns(self) -> Columns:
+        return self._layout.columns(self._width)
+
+    def _arrange(self) -> None:
+        if self._width < WidthClass.ONE_SIDE:
+            front = self._in_front or self.chat
+            for pane in (self.servers, self.chat, self.side):
+                pane.display = pane is front
+                pane.styles.width = "1fr"
+            self.tabs.display = False
+        else:
+            now = self._columns()
+            is_unfolded = bool(now.right) and not now.is_folded
+            self.chat.display = True
+            for pane, columns in (
+                (self.servers, now.servers),
+                (self.side, now.right if is_unfolded else 0),
+            ):
+                pane.display = bool(columns)
+                pane.styles.width = columns
+            self.tabs.display = now.is_folded
+        if self.side.display:
+            self.side.wake()
+
+    def _borders(self) -> Iterator[tuple[int, Side]]:
+        """Yield the columns in which a border can be grasped."""
+        if self.servers.display and self.chat.display:
+            yield from ((self.chat.region.x - by, Side.SERVERS) for by in (0, 1))
+        if self.side.display and self.chat.display:
+            yield from ((self.side.region.x - by, Side.RIGHT) for by in (0, 1))
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        side = dict(self._borders()).get(int(event.screen_x))
+        if event.button == 1 and side is not None:
+            event.stop()
+            self._drag = side, int(event.screen_x), self._columns().of(side)
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self._drag is not None:
+            side, start, columns = self._drag
+            by = int(event.screen_x) - start
+            wanted = columns + (by if side is Side.SERVERS else -by)
+            self._choose(self._layout.with_width(self._width, side, wanted))
+
+    def on_mouse_up(self, _: events.MouseUp) -> None:
+        self.release()
