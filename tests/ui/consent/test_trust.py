@@ -103,7 +103,7 @@ async def test_o_starts_outside_where_that_can_be() -> None:
         await hands.arm()
         await hands.press("o")
         assert hands.calls == []
-        assert "Scroll to the end first" in hands.text
+        assert "Read to the end first" in hands.text
         await hands.press("end", "o")
         assert hands.calls == answered(TrustAnswer.START_OUTSIDE)
     async with disclosing(trust(started=(NPX,))) as hands:
