@@ -31,7 +31,7 @@ async def test_the_version_is_told() -> None:
     ("code", "arguments", "word"),
     [
         (ExitCode.NO_KEY, ("-p", "hello"), "No Gemini API key"),
-        (ExitCode.NO_INPUT, ("-p", " ", "--demo"), "no prompt"),
+        (ExitCode.NO_INPUT, ("-p", " ", "--demo"), "No prompt"),
         (ExitCode.BAD_SETTINGS, ("-p", "hello", "--demo"), "settings.json"),
     ],
 )

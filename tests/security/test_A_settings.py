@@ -71,7 +71,7 @@ def test_A02_a_project_adds_forbids_and_lowers_and_nothing_else() -> None:
         *("mcpServers.*.targetServiceAccount", "mcp.serverCommand", "model", "model.name"),
         *("gemdeck.model", "gemdeck.apiVersion", "gemdeck.thoughts", "gemdeck.systemInstruction"),
         *("gemdeck.protocols", "gemdeck.alwaysAllow", "gemdeck.maxTools"),
-        "gemdeck.developedServers",
+        *("gemdeck.developedServers", "gemdeck.bell"),
         "gemdeck.serverInstructions",
         *("gemdeck.environmentAllow", "gemdeck.environmentBlock", "gemdeck.waitForServers"),
         *("gemdeck.alwaysAllow[].server", "gemdeck.alwaysAllow[].tool"),

@@ -218,7 +218,8 @@ class Engine:
         """Let servers, rules and questions be those of a plan; what did not change goes on."""
         before, self._plan = self._plan, now
         self._redactor.register(*secrets_of(now.definitions))
-        self._publish(BellSet(now.rules.bell))
+        if before is None or before.rules.bell is not now.rules.bell:
+            self._publish(BellSet(now.rules.bell))
         self._access.configure(now.rules, now.definitions, now.asks)
         self.servers.configure(now.definitions)
         self.servers.judge_tools_again()
@@ -333,8 +334,6 @@ class Engine:
                 runner.record_withheld(entry, held.id, arguments)
             raise ToolCallError(self._access.standing(self.servers, server, tool).words)
         return await runner.run_alone(found, arguments, entry, by_user=by_user)
-
-    # Conversations.
 
     def send(self, text: str, *, data: str = "") -> None:
         """Send what the user typed; it waits while a turn runs, and comes back without a model.

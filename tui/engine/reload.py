@@ -13,8 +13,7 @@ from tui.engine.consent.folder_trust.folder_gate import OpenedFolder, Trust
 from tui.engine.settings.loader import LoadedSettings, load_settings
 from tui.engine.settings.prohibitions import policy_places
 from tui.engine.settings.servers.definitions import SettingsProblem
-from tui.engine.settings.sources.extensions import extensions_folder
-from tui.engine.settings.sources.locations import layer_files
+from tui.engine.settings.sources.locations import extensions_folder, layer_files
 from tui.engine.settings.sources.watcher import Plan, make_plan, settings_files, watch
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised

@@ -133,11 +133,12 @@ def test_an_at_sign_offers_resources_anywhere_by_address_or_name_up_to_ten() -> 
     assert len(offered.completions) == MAX_COMPLETIONS
     by_name = complete("@note 1"[:5], [server()])
     assert by_name is not None
-    assert by_name.completions[0].text == "@notes:notes://0"
+    assert by_name.completions[0].text == "@notes:notes://0 "
 
 
 def test_servers_that_are_not_ready_offer_nothing() -> None:
-    assert complete("/", [server(ServerStatus.FAILED)]) is None
+    assert complete("/", [server(ServerStatus.FAILED)]) == complete("/", []), "own commands alone"
+    assert complete("@", [server(ServerStatus.FAILED)]) is None
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from textual.widgets import Input, Select
 from tests.ui.chat.samples import request
 from tests.ui.consent.samples import VALUES, asked
 from tests.ui.hands import confirming
+from tests.ui.harness import until
 from tui.model import events as e
 from tui.model.arguments import canonical_json
 from tui.model.consent import Choice, Decision, GrantScope
@@ -71,7 +72,7 @@ async def test_what_is_on_the_screen_is_what_is_sent_the_models_or_the_users() -
         await hands.finish()
         assert '"branch": "dev"' in hands.text
         await hands.press("u")
-        assert not hands.modal.armed, "what is shown changed"
+        await until(hands.pilot, lambda: not hands.modal.armed)  # what is shown changed
         await hands.arm()
         assert '"branch": "main"' in hands.text
         assert "your edit" not in hands.text

@@ -95,7 +95,9 @@ async def test_a_form_is_filled_in_and_reaches_the_server(tmp_path: Path) -> Non
         call = deck.call("trigger-elicitation-request")
         screen = await deck.question()
         screen.query(Input).first().value = "Ada Lovelace"
-        await deck.pilot.press("pagedown", "pagedown", "pagedown", "ctrl+s")
+        await deck.pilot.press("pagedown", "pagedown", "pagedown")
+        await deck.until(lambda: screen.reading.unread is None)
+        await deck.pilot.press("ctrl+s")
         result = await asyncio.wait_for(call, PATIENCE)
         assert "Ada Lovelace" in result.display
         await deck.until(lambda: not isinstance(deck.pilot.app.screen, Question))

@@ -43,8 +43,9 @@ def hostile_address(text: str) -> PendingRequest:
 
 
 def hostile_sampling(text: str) -> PendingRequest:
-    messages = (SamplingMessage(text, text), SamplingMessage(text, text, editable=False))
-    return SamplingRequest(ID, ServerId(text), text, messages, 10, text, (text,), (text,))
+    half = text[: len(text) // 2]  # the engine takes no more in all
+    messages = (SamplingMessage(text, half), SamplingMessage(text, half, editable=False))
+    return SamplingRequest(ID, ServerId(text), text, messages, 10, half, (half,), (half,))
 
 
 def hostile_review(text: str) -> PendingRequest:

@@ -26,8 +26,7 @@ from tui.engine.settings.servers.fingerprint import server_fingerprint
 from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.servers.known_programs import is_loader_variable
 from tui.engine.settings.servers.programs import is_within
-from tui.engine.settings.sources.extensions import extensions_folder
-from tui.engine.settings.sources.locations import shown_path
+from tui.engine.settings.sources.locations import extensions_folder, shown_path
 from tui.model.servers import ServerId, Transport
 from tui.model.trust import TrustAnswer
 

@@ -10,7 +10,7 @@ from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.folder_files import FolderFile, FolderFiles, changed_files
 from tui.engine.settings.servers.known_programs import loading_variables
 from tui.engine.settings.servers.programs import guarded_folders, is_within
-from tui.engine.settings.sources.extensions import extensions_folder
+from tui.engine.settings.sources.locations import extensions_folder
 from tui.model.servers import Origin
 
 _PATH: Final = "PATH"

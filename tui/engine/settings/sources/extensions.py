@@ -16,7 +16,7 @@ from typing import Any, Final
 from tui.engine.settings.servers.definitions import SettingsProblem
 from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.dotenv import FILE_NAME, leads_out, read_variables
-from tui.engine.settings.sources.locations import FOLDER_NAME, shown_path
+from tui.engine.settings.sources.locations import extensions_folder, shown_path
 from tui.engine.settings.sources.source import Source, read_source
 from tui.model.servers import Origin
 from tui.text import sanitize_line
@@ -33,11 +33,6 @@ MAX_RULES: Final = 1_000
 MANIFEST: Final = "gemini-extension.json"
 INSTALLATION: Final = ".gemini-extension-install.json"
 ENABLEMENT: Final = "extension-enablement.json"
-
-
-def extensions_folder(home: Path) -> Path:
-    """Return the folder in which gemini-cli keeps a user's extensions."""
-    return home / FOLDER_NAME / "extensions"
 
 
 def manifest_files(home: Path) -> list[Path]:

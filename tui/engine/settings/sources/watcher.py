@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, Final
 from tui.engine.settings.sources.dotenv import FILE_NAME, dotenv_files, user_variables
 from tui.engine.settings.sources.extensions import (
     INSTALLATION,
-    extensions_folder,
     manifest_files,
 )
-from tui.engine.settings.sources.locations import ENABLEMENT, FOLDER_NAME, layer_files
+from tui.engine.settings.sources.locations import (
+    ENABLEMENT,
+    FOLDER_NAME,
+    extensions_folder,
+    layer_files,
+)
 from tui.engine.threads import import_alone
 
 if TYPE_CHECKING:
