@@ -40,7 +40,7 @@ async def test_all_that_would_run_is_listed_one_thing_a_line() -> None:
             "folder     ~/shop",
             "server     git",
             "this is    new",
-            "stands in  ~/shop/.gemini/settings.json",
+            "defined in ~/shop/.gemini/settings.json",
             "command    uvx",
             "would run  /usr/bin/uvx",
             "        1  mcp-server-git",
@@ -66,7 +66,7 @@ async def test_the_users_servers_stand_under_a_heading_of_their_own() -> None:
         heading = rows.index("yours      your servers that would run code from here")
         for row in (
             "server     files",
-            "stands in  ~/.gemini/settings.json",
+            "defined in ~/.gemini/settings.json",
             "        2  @scope/files@1.2.3",
             "watched    node_modules/@scope/files/index.js",
             "           not watched: what npx downloads",

@@ -39,7 +39,7 @@ def test_servers_are_counted_by_status_without_the_disabled_ones() -> None:
     assert selectors.server_counts(with_statuses(_S.DISABLED)) == ()
 
 
-@pytest.mark.parametrize("status", set(ServerStatus) - {_S.DISABLED})
+@pytest.mark.parametrize("status", [one for one in ServerStatus if one is not _S.DISABLED])
 def test_no_status_is_left_out_of_the_count(status: ServerStatus) -> None:
     assert selectors.server_counts(with_statuses(status)) == ((status, 1),)
 

@@ -53,11 +53,15 @@ _ACTIONS: Final = {
 """What the commands of the screen do."""
 
 
-def _work(state: AppState) -> tuple[TurnState | None, int, str]:
-    """Select the running turn, the number of queued messages, and the servers waited for."""
+def _work(state: AppState) -> tuple[TurnState | None, int, str, bool]:
+    """Select the running turn, the number of queued messages, and what is waited for.
+
+    That is the servers, in words, and whether it is an answer of the user.
+    """
     turn = state.conversation.turn
     is_held = turn is not None and turn.phase is TurnPhase.SERVERS
-    return turn, state.conversation.queued, waiting_text(state) if is_held else ""
+    is_asking = bool(state.pending) and turn is not None and turn.phase is TurnPhase.TOOLS
+    return turn, state.conversation.queued, waiting_text(state) if is_held else "", is_asking
 
 
 class ChatPane(Vertical):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,15 +12,20 @@ from textual.getters import query_one
 from textual.timer import Timer
 from textual.widgets import Tree
 
+from tui.model.chat import Severity
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.store.commands import Commands
+from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import PaneName, ShowPane, ShowServer
 from tui.ui.widgets.key_bar import Hint, hint_lines
 from tui.ui.widgets.lists.server_tree import TIMED, RowKind, ServerTree, TreeRow
 from tui.ui.widgets.status import STARTABLE, STOPPABLE, recovery
-from tui.ui.widgets.text.plain import PlainText
+from tui.ui.widgets.text.plain import PlainText, block
+
+if TYPE_CHECKING:  # loaded after the first frame, with the engine
+    from tui.model.events import Notice
 
 _S = ServerStatus
 
@@ -116,6 +121,12 @@ class ServersTree(ServerTree):
             self.post_message(ShowPane(PaneName.ACTIVITY, self.current.id))
 
 
+def _view(state: AppState) -> "tuple[bool, tuple[ServerView, ...], Notice | None]":
+    """Select whether the settings were read, the servers, and the last error."""
+    errors = (notice for notice in reversed(state.notices) if notice.severity is Severity.ERROR)
+    return state.configured, state.servers, next(errors, None)
+
+
 class ServersPane(Vertical):
     """The server tree, or a hint while it is empty."""
 
@@ -152,11 +163,12 @@ class ServersPane(Vertical):
         self.refresh_bindings()  # the keys are wrapped to its width
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, lambda state: (state.configured, state.servers), self._show)
+        self._bridge.watch(self, _view, self._show)
 
-    def _show(self, view: tuple[bool, tuple[ServerView, ...]]) -> None:
-        configured, servers = view
-        self.query_one(".empty", PlainText).update(EMPTY if configured else READING)
+    def _show(self, view: "tuple[bool, tuple[ServerView, ...], Notice | None]") -> None:
+        configured, servers, error = view
+        wrong = f"{block(error.text)}\n\n" if error is not None and not servers else ""
+        self.query_one(".empty", PlainText).update(wrong + EMPTY if configured else READING)
         self.set_class(not servers, "-empty")
         self.rows.show(servers)
         self._show_details()

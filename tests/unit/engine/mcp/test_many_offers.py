@@ -128,10 +128,10 @@ async def test_a_cancelled_call_is_cancelled_on_the_server(tmp_path: Path) -> No
 
 async def test_a_call_over_its_time_is_cancelled_and_said_so(tmp_path: Path) -> None:
     record = tmp_path / "record"
-    definition = script("raw", env={"RAW_RECORD": str(record)}, timeout=0.2)
+    definition = script("raw", env={"RAW_RECORD": str(record)}, timeout=2.0)
     async with running(definition) as (manager, watcher):
         await watcher.until("raw", S.READY)
-        with pytest.raises(ToolCallError, match=r"no result within 0\.2 s"):
+        with pytest.raises(ToolCallError, match=r"no result within 2 s"):
             await call(manager, "hang")
         await eventually(lambda: "notifications/cancelled" in record.read_text())
 

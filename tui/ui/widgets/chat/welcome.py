@@ -92,12 +92,14 @@ class WorkingLine(Static):
         self._turn: TurnState | None = None
         self._queued = 0
         self._servers = ""
+        self._is_asking = False
         self._waiting = ""
         self._timer: Timer | None = None
 
-    def show(self, turn: TurnState | None, queued: int, servers: str = "") -> None:
-        """Show the running turn, the number of queued messages, and the servers waited for."""
+    def show(self, turn: TurnState | None, queued: int, servers: str, is_asking: bool) -> None:
+        """Show the running turn, the number of queued messages, and what is waited for."""
         self._turn = turn
+        self._is_asking = is_asking
         self._queued = queued
         self._servers = servers
         if turn is not None and self._timer is None:
@@ -119,6 +121,9 @@ class WorkingLine(Static):
             return
         if self._turn is None:
             self.update("")
+            return
+        if self._is_asking:
+            self.update(Content.styled("◆ waiting for your answer", "$text-warning"))
             return
         seconds = int(monotonic() - self._turn.started_at)
         doing = self._servers or f"{self._turn.phase} {one_line(self._turn.server or '')}".rstrip()
