@@ -194,6 +194,25 @@ def test_a_slip_that_neither_reaches_nor_restricts_costs_a_warning(
     assert problem.message.endswith("left out")
 
 
+@pytest.mark.parametrize(
+    ("entry", "key"),
+    [
+        ({"oauth": {"enabled": True}}, "oauth"),
+        (
+            {"authProviderType": "google_credentials", "oauth": {"scopes": ["a"]}},
+            "authProviderType",
+        ),
+    ],
+)
+def test_sign_in_that_is_asked_for_is_said_not_to_be_there(
+    machine: Machine, entry: dict[str, object], key: str
+) -> None:
+    machine.write("user", {"mcpServers": {"a": {"url": "https://h", **entry}}})
+    [problem] = machine.load().problems
+    assert problem.key == f"mcpServers.a.{key}"
+    assert "cannot sign in yet" in problem.message
+
+
 def test_a_list_that_restricts_is_never_left_out(machine: Machine) -> None:
     server = machine.server(command="x", timeout=0, excludeTools=[{}])
     assert server.withheld is ServerStatus.INVALID

@@ -33,7 +33,7 @@ from tui.engine.settings.sources.source import (
     validation_problems,
 )
 from tui.model.servers import Failure, ServerId, ServerStatus, Transport
-from tui.model.settings import ServerSettings
+from tui.model.settings import AuthProviderType, ServerSettings
 from tui.model.settings_types import MAX_ITEMS, TransportName, names_transport
 from tui.text import sanitize_line
 
@@ -46,6 +46,9 @@ _BLANKABLE: Final = frozenset({"env", "headers"})
 """Keys below which a variable that is not set is empty, as in gemini-cli."""
 
 _Scalar: Final = str | int | float
+
+
+_NO_SIGN_IN: Final = "gemdeck cannot sign in yet, so the server gets only what `headers` say"
 
 
 class ServerReader:
@@ -278,6 +281,10 @@ class ServerReader:
         if settings.tcp:
             note("tcp", "tcp is not supported and ignored")
         is_local = _transport(settings) is Transport.STDIO
+        if settings.auth_provider_type is not AuthProviderType.DYNAMIC_DISCOVERY:
+            note("authProviderType", _NO_SIGN_IN)
+        elif settings.oauth is not None and settings.oauth.enabled:
+            note("oauth", _NO_SIGN_IN)
         if is_local and named in {TransportName.SSE, TransportName.HTTP}:
             note(type_key, f"{named} is ignored beside a command")
         if settings.url and not settings.http_url and named is TransportName.STDIO:
