@@ -199,7 +199,7 @@ class _Reading:
         """Look at the scripts of a package that npm and its relatives run."""
         self._packages(command)
         if command.fetches:
-            self._search.note(f"what {command.name} downloads")
+            self._note_downloads(command)
         for place in command.places:
             manifest = self._search.nearest(place, "package.json")
             if manifest is None:
@@ -217,7 +217,7 @@ class _Reading:
     def npx(self, command: Command) -> None:
         """Look at a program that a package brings: one that is installed, or a folder."""
         if not self._packages(command):
-            self._search.note(f"what {command.name} downloads")
+            self._note_downloads(command)
 
     def uv(self, command: Command) -> None:
         """Look at a Python project and the scripts that it defines."""
@@ -315,7 +315,10 @@ class _Reading:
                         self._search.module(module, (home, home / "src"))
             if (home / ".venv").is_dir():
                 self._search.note("packages in .venv")
-        self._search.note(f"what {command.name} downloads")
+        self._note_downloads(command)
+
+    def _note_downloads(self, command: Command) -> None:
+        self._search.note(f"what {command.name.removesuffix('-cli')} downloads")
 
     def _loads(self, args: Sequence[str], place: Path) -> None:
         """Look at what flags of node load."""
