@@ -306,3 +306,14 @@ async def test_what_cannot_be_added_or_removed_is_said(
     result = await run("mcp", command, "-s", "user", *more, *rest)
     assert result.code == code
     assert said in result.stderr
+
+
+async def test_a_link_of_a_folder_does_not_lead_an_entry_into_the_users_settings(
+    tmp_path: Path,
+) -> None:
+    (Path.home() / ".gemini").mkdir()
+    (tmp_path / ".gemini").symlink_to(Path.home() / ".gemini")
+    result = await run("mcp", "add", "--no-check", "a", "x", cwd=tmp_path)
+    assert result.code == ExitCode.ERROR
+    assert "leads out of this folder" in result.stderr
+    assert not (Path.home() / ".gemini" / "settings.json").exists()

@@ -12,6 +12,7 @@ from tui.cli.server_commands import Answer, show
 from tui.cli.server_session import CommandError, Start, no_such
 from tui.engine.settings.edits import EditError, NoSuchServerError, add_server, remove_server
 from tui.engine.settings.servers.raw_entries import MAX_NAME, server_id
+from tui.engine.settings.sources.dotenv import leads_out
 from tui.engine.settings.sources.locations import FILE_NAME, FOLDER_NAME, shown_path
 from tui.engine.settings.sources.source import validation_problems
 from tui.model.servers import ServerStatus
@@ -121,7 +122,16 @@ async def remove(name: str, scope: str) -> Answer:
 
 
 def _file(scope: str) -> Path:
-    return (Path.home() if scope == "user" else Path.cwd()) / FOLDER_NAME / FILE_NAME
+    """Return the file of a scope.
+
+    Raises:
+        CommandError: If the folder's leads out of it, perhaps to the user's own.
+    """
+    folder = Path.home() if scope == "user" else Path.cwd()
+    path = folder / FOLDER_NAME / FILE_NAME
+    if scope == "project" and leads_out(path, folder, Path.home(), []):
+        raise CommandError(f"{_shown(path)} leads out of this folder, so it is not written.")
+    return path
 
 
 def _shown(path: Path) -> str:

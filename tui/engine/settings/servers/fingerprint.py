@@ -90,6 +90,7 @@ def server_fingerprint(
     """
     written = definition.written
     files = [[file.path, file.content] for file in definition.files]
+    unwatched = sorted(definition.unwatched)
     content: dict[str, object] = {
         "purpose": _PURPOSE,
         "transport": definition.transport.value,
@@ -105,6 +106,7 @@ def server_fingerprint(
             "brought": dict(preview.brought) if preview is not None else {},
             "defaults": list(map(list, preview.defaults)) if preview is not None else [],
             "files": files,
+            "unwatched": unwatched,
         }
         if added := definition.inheritance.added():
             content["inherits"] = added
@@ -120,6 +122,8 @@ def server_fingerprint(
         }
         if files:
             content["files"] = files
+        if unwatched:
+            content["unwatched"] = unwatched
     return digest(content, salt)
 
 

@@ -10,6 +10,7 @@ RUNNERS: Final = frozenset(
         *("npx", "npx-cli", "npm", "npm-cli", "pnpm", "pnpx", "yarn", "yarnpkg", "bun", "bunx"),
         *("corepack", "deno", "tsx", "ts-node", "nodemon", "electron", "volta", "volta-shim"),
         *("uv", "uvx", "pip", "pipx", "pipenv", "poetry", "pdm", "hatch", "rye", "pixi", "tox"),
+        *("dotenv", "dotenvx", "foreman", "honcho"),
         *("nox", "invoke", "inv", "conda", "mamba", "micromamba", "pytest", "ipython", "jupyter"),
         *("bundle", "bundler", "rake", "gem", "composer", "artisan", "mix", "iex", "rebar3"),
         *("make", "gmake", "just", "task", "ninja", "cmake", "meson", "scons", "bazel", "bazelisk"),
@@ -63,6 +64,7 @@ _LOADING: Final = frozenset(
     {
         *("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "NODE_PATH", "NODE_OPTIONS", "RUBYLIB"),
         *("RUBYOPT", "PERL5LIB", "PERLLIB", "PERL5OPT", "BASH_ENV", "ENV", "JAVA_TOOL_OPTIONS"),
+        *("PERL_USE_UNSAFE_INC", "LUA_PATH", "LUA_CPATH", "LUA_INIT", "PHPRC", "PHP_INI_SCAN_DIR"),
         *("JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "GCONV_PATH", "LD_PRELOAD", "LD_LIBRARY_PATH"),
         *("LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH"),
     }
