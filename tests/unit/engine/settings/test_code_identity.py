@@ -10,6 +10,7 @@ from tests.unit.engine.settings.conftest import Machine
 from tui.engine.settings.servers import folder_files
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.fingerprint import server_fingerprint
+from tui.engine.settings.servers.folder_files import begins_with
 from tui.engine.settings.servers.server_code import changed_code
 from tui.model.servers import Origin, ServerId, Transport
 
@@ -85,6 +86,17 @@ def test_a_database_that_a_server_of_the_user_writes_asks_nothing(machine: Machi
     machine.write("user", {})
     machine.write("project", {"mcpServers": {"it": {"command": "true", "args": ["notes.db"]}}})
     assert machine.servers()["it"].files[0].content
+
+
+@pytest.mark.timeout(30)
+def test_A17_a_pipe_in_the_place_of_a_database_is_not_waited_for(tmp_path: Path) -> None:
+    database, pipe = tmp_path / "notes.db", tmp_path / "pipe.db"
+    database.write_bytes(b"SQLite format 3\0...")
+    assert begins_with(database, b"SQLite")
+    assert not begins_with(database, b"SQLITE")
+    os.mkfifo(pipe)
+    assert not begins_with(pipe, b"SQLite")
+    assert not begins_with(tmp_path, b"SQLite")
 
 
 def test_a_new_package_is_a_change_and_one_that_was_too_much_to_watch_is_not(

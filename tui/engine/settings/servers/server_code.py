@@ -7,7 +7,12 @@ from typing import Final
 
 from tui.engine.settings.servers.command_files import CommandFiles, command_files
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.folder_files import FolderFile, FolderFiles, changed_files
+from tui.engine.settings.servers.folder_files import (
+    FolderFile,
+    FolderFiles,
+    begins_with,
+    changed_files,
+)
 from tui.engine.settings.servers.known_programs import loading_variables
 from tui.engine.settings.servers.programs import guarded_folders, is_within
 from tui.engine.settings.sources.locations import extensions_folder
@@ -143,8 +148,4 @@ def _without_databases(found: CommandFiles, server: ServerDefinition) -> Command
 
 def _is_database(file: FolderFile) -> bool:
     path = Path(file.path)
-    try:
-        with path.open("rb") as content:
-            return path.suffix in _DATABASES and content.read(len(_DATABASE)) == _DATABASE
-    except OSError:
-        return False
+    return path.suffix in _DATABASES and begins_with(path, _DATABASE)
