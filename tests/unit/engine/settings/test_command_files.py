@@ -51,6 +51,8 @@ FILES = {
     "node_modules/my-bin/cli.js": "",
     "part/package.json": "{}",
     "part/server.js": "",
+    "ws/a/package.json": '{"scripts": {"start": "node run"}}',
+    "ws/a/run.js": "",
 }
 
 
@@ -100,25 +102,6 @@ WATCHED = [
     ("node -r ./hook {own}", f"{PACKAGE} hook.js", f"{INSTALLED} what hook.js imports"),
     ("node --import=./hook {own}", f"{PACKAGE} hook.js", f"{INSTALLED} what hook.js imports"),
     ("node {own} .", "", ""),
-    ("node --no-warnings {own} .", "", ""),
-    (
-        "node --conditions development .",
-        f"{PACKAGE} lib/main.js ./",
-        f"{INSTALLED} what main.js imports",
-    ),
-    ("node -C dev .", f"{PACKAGE} lib/main.js ./", f"{INSTALLED} what main.js imports"),
-    (
-        "node --input-type module .",
-        f"{PACKAGE} lib/main.js ./",
-        f"{INSTALLED} what main.js imports",
-    ),
-    ("node --inspect .", f"{PACKAGE} lib/main.js ./", f"{INSTALLED} what main.js imports"),
-    ("node --unknown more -- .", f"{PACKAGE} lib/main.js ./", f"{INSTALLED} what main.js imports"),
-    ("node --no-warnings lib/main .", f"{PACKAGE} lib/main.js", IMPORTS_MAIN),
-    ("node --run start", f"{PACKAGE} pre.js dist/index.js", "what scripts of package.json run"),
-    ("node start", "", "what node runs"),
-    ("node --unknown flag", "", "what node runs"),
-    ("deno run -A npm:server", "", "what deno runs"),
     ("npm start", f".npmrc {PACKAGE} pre.js dist/index.js", "what scripts of package.json run"),
     ("npm run dev", f".npmrc {PACKAGE} pre.js dist/index.js go.sh", "what go.sh runs"),
     ("pnpm --dir part start", f".npmrc part/{PACKAGE} part/server.js", "what server.js imports"),

@@ -162,17 +162,14 @@ class _Reading:
             self._note_more(command, "runs")
 
     def npm(self, command: Command) -> None:
-        """Look at the scripts of a package that npm and its relatives run."""
-        self._packages(command)
-        if command.fetches:
-            self._note_more(command, "downloads")
-        for place in command.places:
-            self._scripts(command, place, command.scripts())
+        if not self._package_scripts(command):
+            self._note_more(command, "runs")
 
     def bun(self, command: Command) -> None:
         """Look at what is a script of a package or a file."""
-        self.npm(command)
-        self._script(command)
+        is_script = self._package_scripts(command)
+        if not self._script(command) and not is_script:
+            self._note_more(command, "runs")
 
     def npx(self, command: Command) -> None:
         """Look at a program that a package brings: one that is installed, or a folder."""
@@ -293,6 +290,23 @@ class _Reading:
             if watched or any(path.is_file() for path in paths):
                 return True
         return is_known
+
+    def _package_scripts(self, command: Command) -> bool:
+        """Look at what npm and its relatives run; return whether all of it is known."""
+        is_known = self._packages(command)
+        if command.fetches:
+            self._note_more(command, "downloads")
+        names, workspaces = command.scripts(), command.workspaces()
+        for place in command.places:
+            is_known |= self._scripts(command, place, names)
+        for workspace in workspaces:
+            inside = [place / workspace for place in command.places]
+            inside = [place for place in inside if (place / "package.json").is_file()]
+            found = [self._scripts(command, place, names) for place in inside]
+            is_name = workspace.startswith("@") or "/" not in workspace
+            if is_name or not any(found):  # a name may be that of another folder
+                self._search.note("what workspaces of package.json run")
+        return is_known or bool(workspaces) or command.fetches or not names
 
     def _scripts(self, command: Command, place: Path, names: Sequence[str]) -> bool:
         """Look at scripts of the nearest package; return whether there is one of these names."""

@@ -51,6 +51,9 @@ SOURCE_FLAGS: Final = frozenset(
 )
 """Flags that name what a runner installs."""
 
+_WORKSPACE_FLAGS: Final = frozenset({"-w", "--workspace", "-F", "--filter", "workspace"})
+_ALL_WORKSPACES: Final = frozenset({"-ws", "--workspaces", "-r", "--recursive", "workspaces"})
+
 _SUBCOMMANDS: Final = frozenset(
     {"run", "run-script", "exec", "x", "dlx", "tool", "watch", "start", "install"}
 )
@@ -129,8 +132,14 @@ class Command:
 
     def scripts(self) -> list[str]:
         """Return the names that scripts of a package could have which npm would run."""
+        words = itertools.islice((w for w in self.args if not w.startswith("-")), _MAX_PLAIN)
         installs = _INSTALL_SCRIPTS if _INSTALLS.intersection(self.plain[:1]) else ()
-        return [*(_SHORT_SCRIPTS.get(word, word) for word in self.plain), *installs]
+        return [*(_SHORT_SCRIPTS.get(word, word) for word in words), *installs]
+
+    def workspaces(self) -> list[str]:
+        """Return the names or folders of the workspaces in which npm would run them."""
+        every = _ALL_WORKSPACES.intersection(self.args)
+        return [*flag_values(self.args, _WORKSPACE_FLAGS), *every][:_MAX_PLAIN]
 
 
 def flag_values(args: Sequence[str], flags: frozenset[str]) -> Iterator[str]:
