@@ -18,6 +18,9 @@ WORKSPACES = "what workspaces of package.json run"
 MAIN = f"{PACKAGE} lib/main.js ./"
 ROOT = f".npmrc {PACKAGE} pre.js dist/index.js"
 INSIDE = f"{ROOT} ws/a/{PACKAGE} ws/a/run.js"
+PKG = "pkg/ pkg/__init__.py pkg/__main__.py"
+UV = "pyproject.toml uv.lock"
+IMPORTS_MOD = "what pkg.sub.mod imports"
 RUN = "what run.js imports"
 
 
@@ -48,6 +51,13 @@ RUN = "what run.js imports"
         ("yarn serve", f".npmrc {PACKAGE}", "what yarn runs"),
         ("bun nothing", f".npmrc {PACKAGE}", "what bun runs"),
         ("bun lib/main.js", f".npmrc {PACKAGE} lib/main.js", IMPORTS_MAIN),
+        ("uv run -m pkg", f"{UV} {PKG}", "what pkg imports"),
+        ("uv run -mpkg", f"{UV} {PKG}", "what pkg imports"),
+        ("uv run --with x --module pkg.sub.mod", f"{UV} pkg/ pkg/sub/mod.py", IMPORTS_MOD),
+        ("uv --directory pkg run -m sub.mod", f"{UV} pkg/sub/ pkg/sub/mod.py", "what uv downloads"),
+        ("uv run -m tool.cli", f"{UV} src/tool/ src/tool/cli.py", "what tool.cli imports"),
+        ("python --check-hash-based-pycs always -m pkg", PKG, "what pkg imports"),
+        ("python --unknown word -m pkg", "", "what python runs"),
     ],
 )
 def test_a_script_is_found_or_said_not_to_be_watched(

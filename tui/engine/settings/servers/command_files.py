@@ -23,6 +23,7 @@ from tui.engine.settings.servers.command_words import (
     Command,
     flag_values,
     is_path,
+    modules_of_run,
     package_name,
     python_target,
     shell_words,
@@ -156,6 +157,8 @@ class _Reading:
             self._search.note(f"what {path.name} imports")
         elif not script:
             self._search.note(_GIVEN_CODE)
+        elif not path.exists():
+            self._note_more(command, "runs")
 
     def node(self, command: Command) -> None:
         if not self._script(command):
@@ -182,6 +185,10 @@ class _Reading:
             self.uvx(command)
         else:
             self._project(command, (*command.places, *command.sources))
+            places = (command.place, *command.moved)
+            for module in modules_of_run(command.args):
+                inside = [place / "src" for place in places]
+                self._search.module(module, [*places, *inside, *self._python_path])
 
     def uvx(self, command: Command) -> None:
         """Look at what a runner of tools installs, if that is a folder."""

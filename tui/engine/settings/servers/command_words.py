@@ -158,6 +158,8 @@ def python_target(args: Sequence[str]) -> tuple[str, str]:
     for word in rest:
         if not word.startswith("-"):
             return "", word
+        if word == "--check-hash-based-pycs":
+            next(rest, None)
         for at, letter in enumerate(word[1:], 2) if not word.startswith("--") else ():
             if letter == "m":
                 return word[at:] or next(rest, ""), ""
@@ -168,6 +170,13 @@ def python_target(args: Sequence[str]) -> tuple[str, str]:
                     next(rest, None)
                 break
     return "", ""
+
+
+def modules_of_run(args: Sequence[str]) -> list[str]:
+    """Return the modules that ``uv run`` may be told to run."""
+    behind = list(itertools.dropwhile(lambda word: word != "run", args))[1:]
+    named = (python_target(behind)[0], *flag_values(behind, frozenset({"-m", "--module"})))
+    return list(dict.fromkeys(filter(None, named)))
 
 
 def package_name(word: str) -> str:
