@@ -291,6 +291,21 @@ def _real(path: Path) -> Path:
         return path
 
 
+def begins_with(path: Path, head: bytes) -> bool:
+    """Return whether a file begins with these bytes; a pipe does not. Never blocks."""
+    try:
+        descriptor = os.open(path, _OPEN)
+    except (OSError, ValueError):
+        return False
+    try:
+        is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        return is_regular and os.read(descriptor, len(head)) == head
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
 def _hashed(path: Path, size: int) -> str:
     """Hash the first bytes of a file."""
     found = hashlib.sha256()

@@ -39,6 +39,41 @@ CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl", "finch"})
 BUILDS: Final = frozenset({"compose", "build", "buildx", "bake"})
 """What makes them read the files of the folder; to run an image they need none."""
 
+NPM_FILES: Final = (".npmrc", ".yarnrc", ".pnpmfile.cjs", "bunfig.toml")
+PROJECT_FILES: Final = (
+    *("uv.lock", "uv.toml", "setup.py", "setup.cfg", "poetry.lock", "pdm.lock", "Pipfile"),
+    *("hatch.toml", ".python-version"),
+)
+COMPOSE_FILES: Final = (
+    *("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"),
+    *("compose.override.yaml", "compose.override.yml", "docker-compose.override.yml"),
+    *("Dockerfile", "Containerfile", "docker-bake.hcl", ".env"),
+)
+BUILD_FILES: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("make", "gmake", "bmake"), ("GNUmakefile", "makefile", "Makefile")),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "task": ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"),
+    "cargo": ("Cargo.toml", "Cargo.lock", "build.rs", ".cargo/config.toml"),
+    "go": ("go.mod", "go.work", "main.go"),
+    "deno": ("deno.json", "deno.jsonc", "deno.lock"),
+    "rake": ("Rakefile", "rakefile"),
+    "bundle": ("Gemfile", "Gemfile.lock"),
+    "composer": ("composer.json",),
+    "mvn": ("pom.xml",),
+    "gradle": ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
+    "mix": ("mix.exs",),
+    "nox": ("noxfile.py",),
+    "tox": ("tox.ini",),
+    **dict.fromkeys(("invoke", "inv"), ("tasks.py",)),
+    **dict.fromkeys(("mise", "rtx"), ("mise.toml", ".mise.toml", ".tool-versions")),
+    "direnv": (".envrc",),
+    "cmake": ("CMakeLists.txt",),
+    "ninja": ("build.ninja",),
+    "nodemon": ("nodemon.json",),
+    **dict.fromkeys(("tsx", "ts-node"), ("tsconfig.json",)),
+}
+"""The files by whose names build tools find what to do."""
+
 _LOADER_NAMES: Final = frozenset(
     {
         *("PATH", "PATHEXT", "NODE_OPTIONS", "NODE_PATH", "NODE_EXTRA_CA_CERTS", "BASH_ENV"),

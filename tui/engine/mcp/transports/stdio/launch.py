@@ -46,11 +46,10 @@ async def running_server(
     if definition.transport is not Transport.STDIO or must_stop():
         yield None
         return
-    await asyncio.to_thread(_prepare, definition, context.workspaces)
+    launch = await asyncio.to_thread(_prepare, definition, context.workspaces)
     if must_stop():
         yield None
         return
-    launch = _launch(definition, context.workspaces)
     process = await ServerProcess.start(launch, log.write_stderr, context.zygote)
     try:
         yield process
@@ -58,14 +57,15 @@ async def running_server(
         await process.close()
 
 
-def _prepare(definition: ServerDefinition, workspaces: Sequence[Path]) -> None:
-    """Empty the folder it starts in, if that is ours, and check the code that it would run."""
+def _prepare(definition: ServerDefinition, workspaces: Sequence[Path]) -> Launch:
+    """Check the code of a server, find what is to be started, and empty a folder of ours. Blocks.
+
+    Raises:
+        ServerError: If it cannot be started.
+    """
     if definition.starts_outside and definition.cwd is not None:
         empty_folder(definition.cwd)
     check_code(definition, os.environ, workspaces)
-
-
-def _launch(definition: ServerDefinition, workspaces: Sequence[Path]) -> Launch:
     avoid = guarded_folders(workspaces, Path.home())
     environment = server_environment(definition, os.environ, avoid)
     folder = resolve_folder(definition.cwd or next(iter(workspaces), None))
