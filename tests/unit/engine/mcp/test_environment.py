@@ -234,7 +234,8 @@ async def test_nothing_of_a_start_looks_at_the_disk_on_the_loop(
     server = ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO, command="no-such-tool")
     context = ClientContext(workspaces=(tmp_path,))
     with pytest.raises(ServerError, match="command not found: no-such-tool"):
-        async with launch.running_server(server, ServerLog(server.id, context.publish), context):
+        log = ServerLog(server.id, context.publish)
+        async with launch.running_server(server, log, context, lambda: False):
             pass
     assert len(threads) == 4
     assert threading.current_thread() not in threads.values()

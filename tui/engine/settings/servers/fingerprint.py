@@ -90,7 +90,7 @@ def server_fingerprint(
     """
     written = definition.written
     files = [[file.path, file.content] for file in definition.files]
-    unwatched = sorted(definition.unwatched)
+    code = {"files": files, "unwatched": sorted(definition.unwatched)}
     content: dict[str, object] = {
         "purpose": _PURPOSE,
         "transport": definition.transport.value,
@@ -105,8 +105,7 @@ def server_fingerprint(
             "written": dict(effective_entry(written)),
             "brought": dict(preview.brought) if preview is not None else {},
             "defaults": list(map(list, preview.defaults)) if preview is not None else [],
-            "files": files,
-            "unwatched": unwatched,
+            **code,
         }
         if added := definition.inheritance.added():
             content["inherits"] = added
@@ -120,10 +119,7 @@ def server_fingerprint(
             "sse": definition.sse_fallback,
             "headers": dict(definition.headers),
         }
-        if files:
-            content["files"] = files
-        if unwatched:
-            content["unwatched"] = unwatched
+        content |= {key: found for key, found in code.items() if found}
     return digest(content, salt)
 
 
