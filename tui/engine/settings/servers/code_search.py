@@ -1,7 +1,8 @@
 """Collects the files, packages and manifests that one command leads to, as programs find them."""
 
+import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -127,6 +128,16 @@ class CodeSearch:
                 self.note(LEFT_OUT[_MODULES])
                 return True
         return False
+
+    def programs(self, manifest: Path) -> None:
+        """Watch the programs that a ``package.json`` defines: npx runs them by its name."""
+        content = self.package_json(manifest)
+        defined = content.get("bin")
+        paths = list(defined.values()) if isinstance(defined, Mapping) else [defined]
+        for path in itertools.islice((one for one in paths if isinstance(one, str)), MAX_FILES):
+            self.script(manifest.parent / path)
+        if folder := text_in(content, "directories", "bin"):
+            self.package(manifest.parent / folder)
 
     def module(self, name: str, roots: Iterable[Path]) -> None:
         """Watch a Python module and its package, wherever the roots have it."""

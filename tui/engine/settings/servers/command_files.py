@@ -291,6 +291,8 @@ class _Reading:
                 self._search.package(yarn.parent / ".yarn" / "releases")
                 self._search.package(yarn.parent / ".yarn" / "plugins")
             self._search.node_modules(place)
+            if manifest := self._search.nearest(place, "package.json"):
+                self._search.programs(manifest)
             for word in command.plain:
                 found |= self._search.installed(place, package_name(word))
             for path in (*command.sources, *(place / one for one in own)):
