@@ -51,3 +51,40 @@ def test_a_folder_that_passes_for_the_package_is_watched(
     assert names(folder, line) == set()
     write(folder / "package.json", json.dumps({"name": "notes", **programs}))
     assert names(folder, line) == {"package.json", watched}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "npx -y @acme/notes",
+        "npx @acme/notes@1.2",
+        "npx --package=@acme/notes zzz",
+        "npx -p @acme/notes@latest zzz",
+        "npm exec -- @acme/notes",
+        "bunx @acme/notes",
+        "sh -c 'npx @acme/notes'",
+    ],
+)
+def test_an_installed_package_is_watched_whatever_its_programs_are_called(
+    folder: Path, line: str
+) -> None:
+    assert names(folder, line) == set()
+    home = folder / "node_modules" / "@acme" / "notes"
+    write(home / "package.json", json.dumps({"bin": {"zzz": "tool.js"}}))
+    write(home / "tool.js")
+    (folder / "sub").mkdir()
+    places = ("", "/package.json", "/tool.js")
+    watched = {f"node_modules/@acme/notes{place}" for place in places}
+    assert names(folder, line) == watched
+    assert names(folder, f"{line} --prefix sub") == watched
+    assert "packages in node_modules" in found(folder, line).unwatched
+
+
+@pytest.mark.parametrize(
+    "spec", ["..", "../own", "@a/../own", "/own", "@a", "a/b", "@acme/..", "@"]
+)
+def test_what_is_no_name_of_a_package_is_not_sought_among_them(folder: Path, spec: str) -> None:
+    write(folder / "node_modules" / "@a" / "x")
+    write(folder / "own" / "package.json", "{}")
+    write(folder / "node_modules" / "package.json", "{}")
+    assert all("node_modules" not in name for name in names(folder, f"npx {spec}"))

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -30,6 +31,8 @@ _ENDINGS: Final = ("", ".js", ".json", ".cjs", ".mjs", ".ts", ".mts", ".cts", ".
 """What the name of a script is tried with, in the order of node and what runs TypeScript."""
 
 _MODULES: Final = "node_modules"
+_PACKAGE: Final = re.compile(r"(?:@[^@/\\\s]+/)?[^@/\\\s.][^@/\\\s]*(?=@|$)")
+"""The name of a package of npm, without its version."""
 
 
 class CodeSearch:
@@ -125,6 +128,18 @@ class CodeSearch:
                 inside = self._upwards(Path(os.path.realpath(path)).parent)
                 if home := next((one for one in inside if (one / "package.json").is_file()), None):
                     self.package(home)
+                self.note(LEFT_OUT[_MODULES])
+                return True
+        return False
+
+    def dependency(self, place: Path, spec: str) -> bool:
+        """Watch an installed package such as ``@scope/name@1.2``, whatever its programs are."""
+        name = _PACKAGE.match(spec)
+        homes = (folder / _MODULES / name[0] for folder in self._upwards(place)) if name else ()
+        for home in homes:
+            if self.file(home / "package.json"):
+                self.programs(home / "package.json")
+                self.package(home)
                 self.note(LEFT_OUT[_MODULES])
                 return True
         return False

@@ -295,6 +295,8 @@ class _Reading:
                 self._search.programs(manifest)
             for word in command.plain:
                 found |= self._search.installed(place, package_name(word))
+            for word in (*command.plain, *flag_values(command.args, SOURCE_FLAGS)):
+                found |= self._search.dependency(place, word)
             for path in (*command.sources, *(place / one for one in own)):
                 found |= self._search.script(path)
         return found
