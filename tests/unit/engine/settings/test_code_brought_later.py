@@ -88,3 +88,41 @@ def test_what_is_no_name_of_a_package_is_not_sought_among_them(folder: Path, spe
     write(folder / "own" / "package.json", "{}")
     write(folder / "node_modules" / "package.json", "{}")
     assert all("node_modules" not in name for name in names(folder, f"npx {spec}"))
+
+
+@pytest.mark.parametrize("program", ["uv run", "poetry run python", "pdm run", "pipenv run python"])
+def test_a_virtual_environment_that_the_folder_brings_is_watched(
+    folder: Path, program: str
+) -> None:
+    line = f"{program} server.py"
+    write(folder / "server.py")
+    assert names(folder, line) == {"server.py"}
+    assert "packages in .venv" in found(folder, line).unwatched
+    venv = folder / ".venv"
+    write(venv / "pyvenv.cfg")
+    write(venv / "bin" / "python", "#!/bin/sh")
+    assert names(folder, line) == {"server.py", ".venv/pyvenv.cfg", ".venv/bin"}
+    before = found(folder, line)
+    write(venv / "bin" / "python", "#!/bin/bash")
+    assert found(folder, line).files != before.files
+    (venv / "bin" / "python").unlink()
+    (venv / "bin" / "python").symlink_to("../../own/python")
+    write(folder / "own" / "python", "#!/bin/sh")
+    assert names(folder, line) == {"server.py", ".venv/pyvenv.cfg", ".venv/bin", "own/python"}
+
+
+def test_a_virtual_environment_counts_with_the_system_program_it_names(folder: Path) -> None:
+    python = folder / ".venv" / "bin" / "python"
+    write(python)
+    python.unlink()
+    python.symlink_to("/bin/sh")
+    before = found(folder, "uv run server.py")
+    assert names(folder, "uv run server.py") == {".venv/bin"}
+    python.unlink()
+    python.symlink_to("/bin/cat")
+    assert found(folder, "uv run server.py").files != before.files
+
+
+def test_a_file_that_names_a_virtual_environment_is_watched(folder: Path) -> None:
+    write(folder / ".venv", "/elsewhere")
+    assert names(folder, "pipenv run x") == {".venv"}

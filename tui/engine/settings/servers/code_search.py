@@ -31,6 +31,8 @@ _ENDINGS: Final = ("", ".js", ".json", ".cjs", ".mjs", ".ts", ".mts", ".cts", ".
 """What the name of a script is tried with, in the order of node and what runs TypeScript."""
 
 _MODULES: Final = "node_modules"
+_VENV: Final = ".venv"
+_PYTHONS: Final = ("python", "python3", "python.exe")
 _PACKAGE: Final = re.compile(r"(?:@[^@/\\\s]+/)?[^@/\\\s.][^@/\\\s]*(?=@|$)")
 """The name of a package of npm, without its version."""
 
@@ -153,6 +155,23 @@ class CodeSearch:
             self.script(manifest.parent / path)
         if folder := text_in(content, "directories", "bin"):
             self.package(manifest.parent / folder)
+
+    def environment(self, place: Path) -> None:
+        """Watch the programs of virtual environments, upwards; packages in them are only named."""
+        self.note(LEFT_OUT[_VENV])
+        for venv in (folder / _VENV for folder in self._upwards(place)):
+            self.file(venv)  # pipenv takes a file for the path of another one
+            self.file(venv / "pyvenv.cfg")
+            for programs in (venv / "bin", venv / "Scripts"):
+                self.package(programs)
+                for name in _PYTHONS:
+                    self._follow(programs / name)
+
+    def _follow(self, link: Path) -> None:
+        """Watch where a link leads in the guarded folders; the system's programs may change."""
+        path = Path(os.path.realpath(link))
+        if path != link and self._look.contains(path):
+            self.file(path)
 
     def module(self, name: str, roots: Iterable[Path]) -> None:
         """Watch a Python module and its package, wherever the roots have it."""

@@ -53,6 +53,7 @@ _NPM_FILES: Final = (".npmrc", ".yarnrc", ".pnpmfile.cjs", "bunfig.toml")
 _PROJECT_FILES: Final = (
     *("uv.lock", "uv.toml", "setup.py", "setup.cfg", "poetry.lock", "pdm.lock", "Pipfile"),
     *("hatch.toml", ".python-version"),
+    *("poetry.toml", "pdm.toml", ".pdm-python"),
 )
 _COMPOSE_FILES: Final = (
     *("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"),
@@ -303,6 +304,7 @@ class _Reading:
 
     def _project(self, command: Command, places: Sequence[Path]) -> None:
         for place in places:
+            self._search.environment(place)
             for word in command.plain:
                 if self._search.file(place / word):
                     self._search.note(f"what {Path(word).name} imports")
@@ -317,8 +319,6 @@ class _Reading:
                     if entry := text_in(content, *keys, word):
                         module = entry.partition(":")[0].strip()
                         self._search.module(module, (home, home / "src"))
-            if (home / ".venv").is_dir():
-                self._search.note("packages in .venv")
         self._note_downloads(command)
 
     def _note_downloads(self, command: Command) -> None:
