@@ -1,8 +1,12 @@
 """What comes into a folder later, and would run in place of what was shown, counts as code."""
 
+import importlib.util
 import json
 import os
+import py_compile
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -126,3 +130,67 @@ def test_a_virtual_environment_counts_with_the_system_program_it_names(folder: P
 def test_a_file_that_names_a_virtual_environment_is_watched(folder: Path) -> None:
     write(folder / ".venv", "/elsewhere")
     assert names(folder, "pipenv run x") == {".venv"}
+
+
+def compile_other(source: Path, mode: py_compile.PycInvalidationMode) -> Path:
+    """Compile something else that Python would run for a source."""
+    original = source.read_text()
+    made = Path(importlib.util.cache_from_source(str(source)))
+    source.write_text("print('other')")
+    py_compile.compile(str(source), str(made), invalidation_mode=mode)
+    source.write_text(original)
+    content = bytearray(made.read_bytes())
+    content[8:16] = importlib.util.source_hash(original.encode())
+    made.write_bytes(content)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("line", "source"), [("-m pkg", "pkg/__main__.py"), ("-m mod", "mod.py"), ("pkg", None)]
+)
+@pytest.mark.parametrize(
+    "mode",
+    [
+        py_compile.PycInvalidationMode.UNCHECKED_HASH,
+        py_compile.PycInvalidationMode.CHECKED_HASH,
+    ],
+)
+def test_a_compiled_file_that_runs_in_place_of_its_source_is_watched(
+    folder: Path, line: str, source: str | None, mode: py_compile.PycInvalidationMode
+) -> None:
+    path = folder / (source or "pkg/__main__.py")
+    write(path, "print('source')")
+    line = f"python {line}"
+    py_compile.compile(str(path))
+    before = found(folder, line)
+    made = compile_other(path, mode)
+    shown = subprocess.run(
+        [sys.executable, *line.split()[1:]],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    assert shown == "other\n"
+    after = found(folder, line)
+    assert after.files != before.files
+    watched = {one.path for file in after.files for one in (file, *file.members)}
+    assert str(made) in watched
+    made.unlink()
+    made.symlink_to("/nowhere")
+    assert found(folder, line).files != after.files
+
+
+def test_compiled_files_that_python_writes_itself_are_not_watched(folder: Path) -> None:
+    write(folder / "pkg" / "__main__.py")
+    before = found(folder, "python -m pkg")
+    py_compile.compile(str(folder / "pkg" / "__main__.py"))
+    assert found(folder, "python -m pkg").files == before.files
+
+
+def test_A17_a_pipe_among_compiled_files_does_not_hang(folder: Path) -> None:
+    write(folder / "pkg" / "__main__.py")
+    (folder / "pkg" / "__pycache__").mkdir()
+    os.mkfifo(folder / "pkg" / "__pycache__" / "__main__.cpython-311.pyc")
+    assert "pkg" in names(folder, "python -m pkg")

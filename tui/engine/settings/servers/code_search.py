@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.settings.servers.folder_files import (
+    COMPILED,
     LEFT_OUT,
     MAX_PACKAGE_BYTES,
     MAX_PACKAGE_FILES,
     FolderFile,
     FolderFiles,
+    bound_files,
 )
 from tui.engine.settings.servers.manifests import (
     Manifest,
@@ -66,8 +68,12 @@ class CodeSearch:
         """Watch a file; return whether it is one of the guarded folders."""
         path = _plain(path)
         found = self._look.look(path)
+        is_new = found is not None and path not in self.files
         if found is not None:
             self._add(path, found)
+        if is_new and path in self.files and path.suffix == ".py":
+            for compiled, _ in bound_files(str(path.parent / COMPILED), path.stem):
+                self.file(Path(compiled))
         return found is not None
 
     def package(self, folder: Path) -> bool:
