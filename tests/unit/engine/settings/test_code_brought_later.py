@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tui.engine.settings.servers import folder_files
 from tui.engine.settings.servers.command_files import CommandFiles, command_files
 from tui.engine.settings.servers.folder_files import FolderFiles
 
@@ -194,3 +195,17 @@ def test_A17_a_pipe_among_compiled_files_does_not_hang(folder: Path) -> None:
     (folder / "pkg" / "__pycache__").mkdir()
     os.mkfifo(folder / "pkg" / "__pycache__" / "__main__.cpython-311.pyc")
     assert "pkg" in names(folder, "python -m pkg")
+
+
+def test_a_large_file_that_is_made_to_look_unwritten_counts_as_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_files, "MAX_HASHED", 3)
+    path = folder / "large.sh"
+    write(path, "true")
+    state = path.stat()
+    before = found(folder, "sh large.sh").files
+    path.write_text("evil")
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    after = found(folder, "sh large.sh").files
+    assert [one.content for one in after] != [one.content for one in before]

@@ -274,7 +274,7 @@ class FolderFiles:
 
 def _instead(found: os.stat_result) -> str:
     """Return what stands for a content that is not read."""
-    return f"{found.st_size} {found.st_mtime_ns} {found.st_ino}"
+    return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
 
 
 def _member(path: Path, found: os.stat_result) -> str:
