@@ -9,7 +9,7 @@ from tui.engine.settings.servers.command_files import CommandFiles, command_file
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.folder_files import FolderFile, FolderFiles, changed_files
 from tui.engine.settings.servers.known_programs import loading_variables
-from tui.engine.settings.servers.programs import guarded_folders, is_within
+from tui.engine.settings.servers.programs import guarded_folders, is_within, projects_above
 from tui.engine.settings.sources.locations import extensions_folder
 from tui.model.servers import Origin
 
@@ -81,12 +81,16 @@ class ServerCode:
         return _as_developed(found) if server.developed else _without_databases(found, server)
 
     def _guard(self, start: Path) -> "_Guard":
-        """Return what looks at files of a folder and of the opened one."""
+        """Return what looks at files of a folder, of the opened one and of their projects."""
         if start not in self._guards:
             folders = (self._folder, start)
             programs = guarded_folders(folders, self._home)
+            projects = (above for one in folders for above in projects_above(one))
+            around = guarded_folders(projects, self._home)
             self._guards[start] = _Guard(
-                self._files.within(folders), self._files.within(programs), bool(programs)
+                self._files.within((*folders, *around)),
+                self._files.within(programs),
+                bool(programs),
             )
         return self._guards[start]
 
