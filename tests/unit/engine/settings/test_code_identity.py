@@ -1,5 +1,6 @@
 """What the code of folders has to do with which server it is."""
 
+import json
 import os
 import shlex
 from pathlib import Path
@@ -135,3 +136,26 @@ def test_programs_in_the_home_are_the_users_own(machine: Machine) -> None:
     [server] = machine.load_folder(machine.home).servers
     assert [file.path for file in server.files] == [str(program)]
     assert server.unwatched == ("what tool loads",)
+
+
+def test_what_runners_find_above_a_folder_is_part_of_what_a_server_is(machine: Machine) -> None:
+    folder = machine.home / "work" / "clone" / "sub"
+    folder.mkdir(parents=True)
+    machine.write("user", {"mcpServers": {"it": {"command": "npm", "args": ["start"]}}})
+    seen = [machine.load_folder(folder).servers[0]]
+    manifest, script = folder.parent / "package.json", folder.parent / "run.js"
+    for content in ("one", "two"):
+        manifest.write_text(json.dumps({"scripts": {"start": "node run.js"}}))
+        script.write_text(content)
+        seen.append(machine.load_folder(folder).servers[0])
+    assert len({server.fingerprint for server in seen}) == 3
+    assert {file.path for file in seen[-1].files} == {str(manifest), str(script)}
+
+
+def test_the_home_and_what_lies_above_it_is_no_project(machine: Machine) -> None:
+    folder = machine.home / "clone" / "sub"
+    folder.mkdir(parents=True)
+    (machine.home / "package.json").write_text("{}")
+    (machine.home.parent / ".git").mkdir()
+    machine.write("user", {"mcpServers": {"it": {"command": "npm", "args": ["start"]}}})
+    assert machine.load_folder(folder).servers[0].files == ()

