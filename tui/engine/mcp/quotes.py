@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Final
 
-from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
+from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.servers import ServerId
 
 MIN_QUOTE: Final = 40
@@ -43,7 +43,7 @@ class Quotes:
         self._size = 0
         self._blocks: dict[str, _Places] | None = None
 
-    def note(self, server: ServerId, parts: Iterable[TextPart | MediaPart]) -> None:
+    def note(self, server: ServerId, parts: Iterable[object]) -> None:
         """Remember what a server said."""
         words = _joined(
             "\n".join(part.text for part in parts if isinstance(part, TextPart)), MAX_SAID

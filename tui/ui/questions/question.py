@@ -28,7 +28,7 @@ from tui.ui.questions.answers import Answer, AnswerRows, Rows
 from tui.ui.questions.arming import Arming, Keyboard
 from tui.ui.questions.reading import Reading
 from tui.ui.widgets.frame import WORDY, Frame, Heading, fit
-from tui.ui.widgets.text.folded_text import FoldedText
+from tui.ui.widgets.text.folded_text import FoldedText, position_in
 from tui.ui.widgets.text.labelled_text import LabelledLine, LabelledText
 from tui.ui.widgets.text.plain import PlainText
 
@@ -300,10 +300,11 @@ class Question(ModalScreen[None], Generic[R]):
 
     def action_scroll(self, rows: int, pages: int) -> None:
         """Scroll the text with the focus, else the first that was not seen to its end."""
-        focused = self.focused
-        view = (
-            focused if isinstance(focused, FoldedText) else self.reading.unread or self.reading.main
-        )
+        view = self.reading.unread or self.reading.main
+        if isinstance(self.focused, FoldedText) and (
+            rows + pages < 0 or not position_in(self.focused).shows_end
+        ):
+            view = self.focused
         by = rows + pages * view.size.height
         view.scroll_relative(y=by, animate=False, immediate=True)
 

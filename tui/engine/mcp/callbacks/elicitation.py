@@ -180,6 +180,7 @@ class Elicitation:
 def _form_texts(fields: Iterable[FormField]) -> Iterator[str]:
     for field in fields:
         yield from (field.title, field.description, str(field.default or ""))
+        yield from (option.label for option in field.options)
 
 
 def _marked(fields: Iterable[FormField]) -> tuple[FormField, ...]:

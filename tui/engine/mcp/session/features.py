@@ -99,7 +99,10 @@ class Features:
             raise ServerCallError(f"An argument is longer than {MAX_ARGUMENT} characters.")
         async with self._requesting():
             result = await self._client.get_prompt(name, dict(arguments))
-        return await asyncio.to_thread(convert_prompt, result)
+        prompt = await asyncio.to_thread(convert_prompt, result)
+        for parts in (*(turn.parts for turn in prompt.before), prompt.parts):
+            self._context.quotes.note(self._server, parts)
+        return prompt
 
     async def read_resource(self, uri: str) -> ResourceReading:
         self._refuse_withheld(uri)
