@@ -139,7 +139,7 @@ async def test_each_way_of_scrolling_reaches_the_end(kind: str, way: str) -> Non
             if "Read to the end" not in hands.text:
                 break
             await scroll(hands, way)
-        assert in_sight(hands)
+        await until(hands.pilot, lambda: in_sight(hands))
         await allow(hands, kind)
         assert len(hands.calls) == 1
 
