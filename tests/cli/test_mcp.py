@@ -1,6 +1,7 @@
 """`gemdeck mcp`: servers without a screen, a key or a model."""
 
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tests.cli.running import finish, notes_server, run, write_settings
 from tests.support.waiting import PATIENCE, eventually
 from tui.cli.exit_codes import ExitCode
+from tui.cli.server_commands import typed_value
 
 HANGING: Final = {"command": "sleep", "args": ["600"]}
 
@@ -98,6 +100,43 @@ async def test_a_call_runs_with_exactly_these_arguments() -> None:
     raw = json.dumps({"text": "x", "tags": ["home"]})
     tagged = await run("mcp", "call", "notes", "add_note", "--args", raw, "--json")
     assert tagged.json["arguments"] == {"text": "x", "tags": ["home"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "word", "value"),
+    [
+        ({"type": "integer"}, "5", 5),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "5", 5),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "5", "5"),
+        ({"$ref": "#/$defs/n"}, "5", 5),
+        ({"oneOf": [{"type": ["array", "null"]}]}, "[1]", [1]),
+        ({"type": ["string", "integer"]}, "5", "5"),
+        ({"type": "integer"}, "five", "five"),
+        ({}, "5", "5"),
+        (True, "5", "5"),
+    ],
+)
+def test_a_value_is_read_as_its_parameter_wants_it(
+    schema: object, word: str, value: object
+) -> None:
+    whole = {"properties": {"p": schema}, "$defs": {"n": {"type": "number"}}}
+    assert typed_value(whole, "p", word) == value
+
+
+async def test_a_server_that_was_added_and_fails_ends_the_command_with_1() -> None:
+    result = await run("mcp", "add", "-s", "user", "a", "no-such-program")
+    assert result.code == ExitCode.ERROR
+    assert "It is failed" in result.stdout
+
+
+async def test_an_output_for_ascii_alone_gets_the_rest_escaped() -> None:
+    write_settings({"mcpServers": {"käse": notes_server()}})
+    done = await anyio.run_process(
+        [sys.executable, "-m", "tui", "mcp", "list"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        cwd=Path.home(),
+    )
+    assert done.stdout.startswith(b"k\\xe4se")
 
 
 @pytest.mark.usefixtures("notes")
@@ -251,7 +290,9 @@ async def test_a_network_server_is_added_with_its_headers(tmp_path: Path) -> Non
         (("add", "-t", "stdio", "a", "http://h/"), ExitCode.USAGE, "stdio needs a command"),
         (("add", "-e", "x", "a", "x"), ExitCode.USAGE, "-e is written NAME=VALUE"),
         (("add", "-H", "A: b", "a", "x"), ExitCode.USAGE, "Headers are for addresses"),
-        (("add", "--timeout", "0", "a", "x"), ExitCode.OK, ""),
+        (("add", "--timeout", "0", "a", "x"), ExitCode.USAGE, "greater than 0"),
+        (("add", "", "x"), ExitCode.USAGE, "A name has"),
+        (("add", "my  server", "x"), ExitCode.USAGE, "A name has"),
         (("add", "a", "http://"), ExitCode.USAGE, "must be an address"),
         (("remove", "note"), ExitCode.NOT_FOUND, "Did you mean notes?"),
     ],
@@ -265,3 +306,14 @@ async def test_what_cannot_be_added_or_removed_is_said(
     result = await run("mcp", command, "-s", "user", *more, *rest)
     assert result.code == code
     assert said in result.stderr
+
+
+async def test_a_link_of_a_folder_does_not_lead_an_entry_into_the_users_settings(
+    tmp_path: Path,
+) -> None:
+    (Path.home() / ".gemini").mkdir()
+    (tmp_path / ".gemini").symlink_to(Path.home() / ".gemini")
+    result = await run("mcp", "add", "--no-check", "a", "x", cwd=tmp_path)
+    assert result.code == ExitCode.ERROR
+    assert "leads out of this folder" in result.stderr
+    assert not (Path.home() / ".gemini" / "settings.json").exists()

@@ -168,9 +168,13 @@ def test_a_question_rings_only_while_the_user_looks_elsewhere(deck: Deck) -> Non
         wait_for_question(terminal)
         assert rings(terminal) == 0
         answer(terminal, "d")
+        terminal.wait_for("denied")
+        say(terminal, "count_slowly steps=4")
+        wait_for_question(terminal)
+        answer(terminal, "o")
         terminal.type("list my notes")
-        terminal.wait_for("> list my notes")
         terminal.press("enter")
+        terminal.wait_for("1 queued")
         terminal.type(BLUR)
         wait_for_question(terminal)
         assert rings(terminal) == 1
@@ -220,7 +224,7 @@ def test_settings_are_edited_in_the_users_editor_and_count_at_once(
     with Terminal(warm.deck(), columns=80, rows=24, cwd=tmp_path) as terminal:
         terminal.wait_for("There are no servers yet")
         terminal.press("f2")
-        terminal.wait_for("start the two servers of the demo")
+        terminal.wait_for("No servers yet")
         terminal.type("e")
         terminal.wait_for("own")
         assert (tmp_path / "read").read_text() == "1\n"

@@ -143,6 +143,12 @@ PULLS = {
         lambda clone: clone.python("pkg/work/__init__.py", "other"),
         "work/__init__.py",
     ),
+    "a folder of modules that was not there": Pull(
+        {**PYTHON, "args": ["server.py"], "env": {"PYTHONPATH": "lib"}},
+        script,
+        lambda clone: clone.python("lib/sitecustomize.py", "other"),
+        "lib",
+    ),
     "a file that takes precedence": Pull(
         {**PYTHON, "args": ["-m", "tool"]},
         lambda clone: clone.python("tool/__main__.py", "one"),

@@ -11,7 +11,7 @@ import click
 
 from tui.cli import server_commands, server_edits
 from tui.cli.exit_codes import ExitCode
-from tui.cli.output import say, write_out
+from tui.cli.output import prepare_output, say, write_out
 from tui.cli.server_commands import Answer
 from tui.cli.server_edits import server_entry
 from tui.cli.server_session import CommandError, Start, interruptible
@@ -210,6 +210,8 @@ def disable(server: str, *, as_json: bool) -> None:
 
 def _print(command: Coroutine[Any, Any, Answer], *, as_json: bool) -> None:
     """Carry out a command, print its answer, and end the process with its exit code."""
+    if warning := prepare_output():
+        say(warning)
     try:
         answer = asyncio.run(interruptible(command))
     except CommandError as error:

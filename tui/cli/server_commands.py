@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -89,7 +89,7 @@ async def call(
             raise no_such("tool", tool, known)
         offered = session.engine.servers.offered_tools()
         schema = next((one.schema for one in offered if one.view.name == tool), {})
-        arguments = {**given, **{name: _value(schema, name, words[name]) for name in words}}
+        arguments = {**given, **{name: typed_value(schema, name, words[name]) for name in words}}
         try:
             result = await session.engine.call_tool(ServerId(server), tool, arguments, by_user=True)
         except ToolCallError as error:
@@ -146,12 +146,13 @@ async def set_enabled(server: str, *, enabled: bool) -> Answer:
     if definition is None:
         raise no_such("server", server, found)
     state = usable_state_dir()
-    kept = Enablement(state and state / enablement.FILE_NAME, session.warnings.append)
+    problems = list[str]()
+    kept = Enablement(state and state / enablement.FILE_NAME, problems.append)
     kept.load()
     kept.set_enabled(definition, enabled=enabled)
     kept.save()
-    if session.warnings:
-        raise CommandError(session.warnings[-1])
+    if problems:
+        raise CommandError(problems[-1])
     word = "enabled" if enabled else "disabled"
     failure = definition.failure if enabled and definition.withheld is not None else None
     more = f", but it does not start: {failure.reason} {failure.advice}" if failure else ""
@@ -208,13 +209,27 @@ def _tool(server: ServerId, tool: ToolView) -> dict[str, Any]:
     }
 
 
-def _value(schema: Mapping[str, Any], name: str, word: str) -> object:
+def typed_value(schema: Mapping[str, Any], name: str, word: str) -> object:
     """Read an argument that was typed: as text where the tool takes text, else as JSON."""
     properties = schema.get("properties")
     wanted = properties.get(name) if isinstance(properties, dict) else None
-    kind = wanted.get("type") if isinstance(wanted, dict) else None
-    is_text = kind in (None, "string") or (isinstance(kind, list) and "string" in kind)
-    return word if is_text else _parsed(word)
+    kinds = set(_kinds(schema, wanted)) if isinstance(wanted, dict) else set()
+    return word if not kinds or "string" in kinds else _parsed(word)
+
+
+def _kinds(schema: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
+    """Name the types that a parameter may have, behind one reference or one choice."""
+    target = schema
+    for step in str(wanted.get("$ref", "")).removeprefix("#/").split("/"):
+        target = target.get(step, {}) if isinstance(target, dict) else {}
+    choices = [
+        *wanted.get("anyOf", ()),
+        *wanted.get("oneOf", ()),
+        target if "$ref" in wanted else {},
+    ]
+    for one in (wanted, *choices):
+        kind = one.get("type", ()) if isinstance(one, dict) else ()
+        yield from [kind] if isinstance(kind, str) else kind
 
 
 def _parsed(text: str) -> object:

@@ -11,9 +11,15 @@ from tui.cli.exit_codes import ExitCode
 from tui.cli.server_commands import Answer, show
 from tui.cli.server_session import CommandError, Start, no_such
 from tui.engine.settings.edits import EditError, NoSuchServerError, add_server, remove_server
+from tui.engine.settings.servers.raw_entries import MAX_NAME, server_id
+from tui.engine.settings.sources.dotenv import leads_out
 from tui.engine.settings.sources.locations import FILE_NAME, FOLDER_NAME, shown_path
 from tui.engine.settings.sources.source import validation_problems
+from tui.model.servers import ServerStatus
 from tui.model.settings import ServerSettings
+
+_WAITING: Final = (ServerStatus.UNTRUSTED, ServerStatus.DISABLED)
+"""The server was written as asked, and is not to be started."""
 
 CHECK_TIME: Final = 10.0
 """Seconds that a new server gets to become ready."""
@@ -46,18 +52,22 @@ def server_entry(  # noqa: PLR0913 - one for each option
     if header and not is_address:
         raise click.UsageError("Headers are for addresses.")
     reached = (
-        {"url": target, "type": kind, "headers": _named(header, ":", "-H")}
+        {"url": target, "type": kind, "headers": _named(header, ":", "-H") or None}
         if is_address
-        else {"command": target, "args": list(arguments), "env": _named(env, "=", "-e")}
+        else {
+            "command": target,
+            "args": list(arguments) or None,
+            "env": _named(env, "=", "-e") or None,
+        }
     )
     more = {
         "timeout": timeout,
-        "trust": trust,
+        "trust": trust or None,
         "description": description,
-        "includeTools": _names(include_tools),
-        "excludeTools": _names(exclude_tools),
+        "includeTools": _names(include_tools) or None,
+        "excludeTools": _names(exclude_tools) or None,
     }
-    entry = {key: value for key, value in {**reached, **more}.items() if value}
+    entry = {key: value for key, value in {**reached, **more}.items() if value is not None}
     try:
         ServerSettings.model_validate(entry)
     except ValidationError as error:
@@ -77,6 +87,9 @@ async def add(name: str, entry: dict[str, Any], scope: str, *, checks: bool) -> 
         checks: Whether to start it. One of a folder that is not trusted is not.
     """
     path = _file(scope)
+    if not name or server_id(name) != name:
+        words = f"A name has 1 to {MAX_NAME} characters, and single blanks at most."
+        raise CommandError(words, ExitCode.USAGE)
     if scope == "project" and entry.get("trust"):
         raise CommandError("A project's settings cannot trust a server.", ExitCode.USAGE)
     try:
@@ -87,10 +100,12 @@ async def add(name: str, entry: dict[str, Any], scope: str, *, checks: bool) -> 
     text = f"{name} is in {_shown(path)}."
     if not checks:
         return Answer(value, text)
-    found = (await show(name, Start(CHECK_TIME))).value
+    shown = await show(name, Start(CHECK_TIME))
+    found = shown.value
     value |= {"status": found["status"], "reason": found["reason"]}
     offers = f"{len(found['tools'])} tools" if found["status"] == "ready" else found["reason"]
-    return Answer(value, f"{text} It is {found['status']}: {offers}")
+    code = ExitCode.OK if found["status"] in _WAITING else shown.code
+    return Answer(value, f"{text} It is {found['status']}: {offers}", code)
 
 
 async def remove(name: str, scope: str) -> Answer:
@@ -107,7 +122,16 @@ async def remove(name: str, scope: str) -> Answer:
 
 
 def _file(scope: str) -> Path:
-    return (Path.home() if scope == "user" else Path.cwd()) / FOLDER_NAME / FILE_NAME
+    """Return the file of a scope.
+
+    Raises:
+        CommandError: If the folder's leads out of it, perhaps to the user's own.
+    """
+    folder = Path.home() if scope == "user" else Path.cwd()
+    path = folder / FOLDER_NAME / FILE_NAME
+    if scope == "project" and leads_out(path, folder, Path.home(), []):
+        raise CommandError(f"{_shown(path)} leads out of this folder, so it is not written.")
+    return path
 
 
 def _shown(path: Path) -> str:

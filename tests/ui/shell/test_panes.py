@@ -248,7 +248,7 @@ async def test_remapped_keys_work_and_are_shown() -> None:
         await deck.press("f12")
         assert isinstance(deck.focus, ServersTree)
         await deck.press("z")
-        assert deck.commands.calls == [("restart_server", (decks.GIT,))]
+        assert [name for name, _ in deck.commands.calls] == ["restart_server"]
         assert "F12 servers" in deck.lines[-1]
         await deck.press("f1")
         for _ in range(10):

@@ -266,7 +266,7 @@ class Supervisor:
         error: ServerError | None = None
         async with (
             asyncio.timeout(self.definition.timeout) as self._deadline,
-            running_server(self.definition, self._log, self._context) as process,
+            running_server(self.definition, self._log, self._context, self._must_stop) as process,
         ):
             self.is_launching = False
             self._grant(None)

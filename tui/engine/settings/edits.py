@@ -51,10 +51,12 @@ def add_server(path: Path, name: str, entry: Mapping[str, Any]) -> None:
         if name in servers:
             raise EditError(f"{name} is there already.")
         content = {**document.content, SERVERS: {**servers, name: dict(entry)}}
-        if not document.content:
-            return json.dumps(content, indent=2, ensure_ascii=False) + "\n", content
+        top = bare_json(text).find("{")
+        if top < 0:  # at most comments
+            whole = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+            return text + whole, content
         if SERVERS not in document.content:
-            return _with_member(text, text.index("{"), SERVERS, {name: entry}, ""), content
+            return _with_member(text, top, SERVERS, {name: entry}, ""), content
         start = _value_start(text, document, SERVERS)
         return _with_member(text, start, name, entry, _INDENT), content
 
@@ -68,6 +70,8 @@ def remove_server(path: Path, name: str) -> None:
         NoSuchServerError: If the file has no such entry.
         EditError: If it cannot be edited.
     """
+    if not path.exists():
+        raise NoSuchServerError(())
 
     def remove(text: str, document: Document) -> tuple[str, dict[str, Any]]:
         servers = dict(_servers(document))
@@ -141,9 +145,10 @@ def _with_member(text: str, start: int, name: str, value: object, outer: str) ->
     comma = "" if is_first or has_comma else ","
     indent = outer + _INDENT
     member = f"{json.dumps(name)}: {json.dumps(value, indent=2, ensure_ascii=False)}"
-    member = member.replace("\n", f"\n{indent}")
-    closing = "" if "\n" in text[rest:end] else f"\n{outer}"
-    return f"{text[:last]}{comma}{text[last:rest]}\n{indent}{member}{closing}{text[rest:]}"
+    newline = "\r\n" if "\r\n" in text else "\n"
+    member = member.replace("\n", f"{newline}{indent}")
+    closing = "" if "\n" in text[rest:end] else f"{newline}{outer}"
+    return f"{text[:last]}{comma}{text[last:rest]}{newline}{indent}{member}{closing}{text[rest:]}"
 
 
 def _without_member(text: str, document: Document, *keys: str) -> str:
@@ -159,4 +164,5 @@ def _without_member(text: str, document: Document, *keys: str) -> str:
         comma = len(bare[:start].rstrip()) - 1
         before = text[:comma] + text[comma + 1 : start]
     line = before.rstrip(" \t")
-    return (line.removesuffix("\n") if behind.lstrip(" \t")[:1] in {"\n", "}"} else before) + behind
+    is_last_of_line = behind.lstrip(" \t")[:1] in {"\r", "\n", "}"}
+    return (line.removesuffix("\n").removesuffix("\r") if is_last_of_line else before) + behind

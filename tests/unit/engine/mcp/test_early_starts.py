@@ -1,9 +1,13 @@
 """Server processes start while the MCP SDK is still imported, and end with their supervisor."""
 
+import shutil
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import (
@@ -18,6 +22,7 @@ from tui.engine.late import import_connection
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.supervisor import Connect
+from tui.engine.mcp.transports.stdio import launch
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.servers import ServerStatus as S
 
@@ -110,3 +115,36 @@ async def test_leaving_during_the_import_leaves_no_process() -> None:
         await eventually(importing.begun.is_set)
         importing.may_end.set()
     await eventually(lambda: server_processes() == [])
+
+
+async def test_a_server_stopped_before_it_was_started_never_runs(tmp_path: Path) -> None:
+    canary = tmp_path / "ran"
+    server = replace(SERVERS[0], command=shutil.which("touch") or "", args=(str(canary),))
+    importing = Import()
+    importing.may_end.set()
+    async with starting(importing, server) as (manager, watcher):
+        manager.stop(server.id)
+        await eventually(lambda: watcher.statuses("one")[-1] is S.STOPPED)
+    assert not canary.exists()
+
+
+async def test_a_server_stopped_while_its_code_is_checked_never_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checking, may_go_on = threading.Event(), threading.Event()
+
+    def check(*_: object) -> None:
+        checking.set()
+        may_go_on.wait(PATIENCE)
+
+    monkeypatch.setattr(launch, "check_code", check)
+    canary = tmp_path / "ran"
+    server = replace(SERVERS[0], command=shutil.which("touch") or "", args=(str(canary),))
+    importing = Import()
+    importing.may_end.set()
+    async with starting(importing, server) as (manager, watcher):
+        await eventually(checking.is_set)
+        manager.stop(server.id)
+        may_go_on.set()
+        await watcher.until("one", S.STARTING, S.STOPPING, S.STOPPED)
+    assert not canary.exists()

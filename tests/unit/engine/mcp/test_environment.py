@@ -1,9 +1,14 @@
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.transports.stdio import launch
 from tui.engine.mcp.transports.stdio.environment import (
     empty_folder,
     environment_names,
@@ -210,3 +215,27 @@ def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) ->
     with pytest.raises(ServerError, match=f"is now {other}"):
         own_program(server, path, tmp_path)
     assert own_program(replace(server, program=""), path, tmp_path) == str(other)
+
+
+async def test_nothing_of_a_start_looks_at_the_disk_on_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: dict[str, threading.Thread] = {}
+
+    def observed(name: str, function: Callable[..., object]) -> Callable[..., object]:
+        def observe(*args: object) -> object:
+            threads[name] = threading.current_thread()
+            return function(*args)
+
+        return observe
+
+    for name in ("check_code", "resolve_folder", "own_program", "server_environment"):
+        monkeypatch.setattr(launch, name, observed(name, getattr(launch, name)))
+    server = ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO, command="no-such-tool")
+    context = ClientContext(workspaces=(tmp_path,))
+    with pytest.raises(ServerError, match="command not found: no-such-tool"):
+        log = ServerLog(server.id, context.publish)
+        async with launch.running_server(server, log, context, lambda: False):
+            pass
+    assert len(threads) == 4
+    assert threading.current_thread() not in threads.values()

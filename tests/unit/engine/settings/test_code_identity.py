@@ -5,9 +5,14 @@ import os
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.unit.engine.settings.conftest import Machine
+from tui.engine.settings.servers import folder_files
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.fingerprint import server_fingerprint
+from tui.engine.settings.servers.folder_files import file_head
+from tui.engine.settings.servers.server_code import changed_code
 from tui.model.servers import Origin, ServerId, Transport
 
 
@@ -82,6 +87,39 @@ def test_a_database_that_a_server_of_the_user_writes_asks_nothing(machine: Machi
     machine.write("user", {})
     machine.write("project", {"mcpServers": {"it": {"command": "true", "args": ["notes.db"]}}})
     assert machine.servers()["it"].files[0].content
+
+
+@pytest.mark.timeout(30)
+def test_A17_a_pipe_in_the_place_of_a_database_is_not_waited_for(tmp_path: Path) -> None:
+    database, pipe = tmp_path / "notes.db", tmp_path / "pipe.db"
+    database.write_bytes(b"SQLite format 3\0...")
+    assert file_head(str(database), 6) == b"SQLite"
+    os.mkfifo(pipe)
+    assert file_head(str(pipe), 6) == b""
+    assert file_head(str(tmp_path), 6) == b""
+
+
+def test_a_new_package_is_a_change_and_one_that_was_too_much_to_watch_is_not(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changed() -> list[str]:
+        return list(changed_code(server, machine.environ, machine.folder, machine.home))
+
+    (machine.folder / "server.py").write_text("")
+    package = machine.folder / "lib"
+    entry = {"command": "python3", "args": ["server.py"], "env": {"PYTHONPATH": "lib"}}
+    server = machine.server(**entry)
+    assert changed() == []
+    package.mkdir()
+    server = machine.server(**entry)
+    assert changed() == [], "an empty folder holds no code"
+    (package / "json.py").write_text("")
+    assert changed() == [str(package)]
+    monkeypatch.setattr(folder_files, "ALWAYS_READ", 0)
+    monkeypatch.setattr(folder_files, "MAX_PACKAGE_TIME", 0)
+    server = machine.server(**entry)
+    assert "what lies in lib/, which takes too long to read" in server.unwatched
+    assert changed() == []
 
 
 def test_programs_in_the_home_are_the_users_own(machine: Machine) -> None:

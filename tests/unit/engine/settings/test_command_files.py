@@ -51,6 +51,8 @@ FILES = {
     "node_modules/my-bin/cli.js": "",
     "part/package.json": "{}",
     "part/server.js": "",
+    "ws/a/package.json": '{"scripts": {"start": "node run"}}',
+    "ws/a/run.js": "console.log(__filename)",
 }
 
 
@@ -209,6 +211,12 @@ def test_a_module_is_also_sought_where_a_variable_says(folder: Path) -> None:
         (f"{sys.executable} -c pass", {"PYTHONPATH": "loaded"}),
         (f"{NODE} .", {}),
         (f"{NODE} lib/main", {}),
+        (f"{NODE} --conditions development .", {}),
+        (f"{NODE} -C development lib/main", {}),
+        (f"{NODE} --input-type module --title it dist", {}),
+        (f"{NODE} --run start", {}),
+        (f"{NODE} {NPM} --silent --prefix=ws/a start", {}),
+        (f"{sys.executable} --check-hash-based-pycs always -m pkg", {}),
         (f"{NODE} dist", {}),
         (f"{NODE} -e 1", {"NODE_OPTIONS": "--require ./hook"}),
         (f"{NODE} {NPM} --silent start", {}),

@@ -53,6 +53,29 @@ def test_an_entry_is_added_at_the_end_and_all_else_stays(file: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("text", ["// see {docs}\n", "{ // my notes\n}", "// see {docs}\n{}"])
+def test_comments_of_an_empty_file_stay(file: Path, text: str) -> None:
+    comment = text.partition("//")[2].partition("\n")[0]
+    add_server(written(file, text), "new", ENTRY)
+    assert comment in file.read_text("utf-8")
+
+
+def test_line_ends_stay_those_of_the_file(file: Path) -> None:
+    text = '{\r\n  "mcpServers": {\r\n    "a": {}\r\n  }\r\n}\r\n'
+    file.parent.mkdir()
+    file.write_bytes(text.encode())
+    add_server(file, "new", ENTRY)
+    assert b"\n" not in file.read_bytes().replace(b"\r\n", b"")
+    remove_server(file, "new")
+    assert file.read_bytes() == text.encode()
+
+
+def test_nothing_is_made_where_there_is_nothing_to_remove(file: Path) -> None:
+    with pytest.raises(EditError):
+        remove_server(file, "new")
+    assert not file.parent.exists()
+
+
 def test_an_entry_that_is_removed_takes_its_line_along(file: Path) -> None:
     remove_server(written(file, COMMENTED), "a")
     assert file.read_text("utf-8") == COMMENTED.replace(

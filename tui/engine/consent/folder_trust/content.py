@@ -152,6 +152,7 @@ def _server(
         "variables": used,
         "own": sorted(preview.own) if (preview := server.preview) is not None else [],
         "files": [[file.path, file.content] for file in server.files],
+        "unwatched": sorted(server.unwatched),
     }
     if added := inherited_names(server):
         content["inherits"] = added
@@ -189,6 +190,7 @@ def _lines(
     for name in shown.inherited:
         yield f"inherits your variable {_short(name)}"
     yield from _file_lines(server, salt, folder)
+    yield from (f"not watched: {words}" for words in server.unwatched)
     rest = {key: entry[key] for key in entry if key not in _SPELLED_OUT}
     yield from (f"{key} = {_mark(value, salt)}" for key, value in rest.items())
 

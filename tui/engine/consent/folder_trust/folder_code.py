@@ -39,6 +39,14 @@ _QUIET_FLAGS: Final[Mapping[str, str]] = {
 }
 """Per interpreter, flags that load no code. After any other one we do not know what runs."""
 
+_OWN_FOLDER: Final = frozenset(
+    {
+        *("python", "pypy", "node", "ruby", "perl", "java"),
+        *("sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh"),
+    }
+)
+"""Interpreters that look for what a script loads beside it, not where they start."""
+
 _ALIASES: Final = {"pythonw": "python", "nodejs": "node", "jruby": "ruby", "luajit": "lua"}
 
 _WRAPPERS: Final = frozenset(
@@ -49,7 +57,7 @@ _WRAPPERS: Final = frozenset(
         *("xvfb-run", "caffeinate", "arch", "command", "exec", "prlimit", "setpriv", "capsh"),
         *("strace", "ltrace", "valgrind", "proot", "fakeroot", "rlwrap", "unbuffer", "winpty"),
         *("wine", "parallel", "entr", "watchexec", "ssh-agent", "setarch", "linux32", "linux64"),
-        *("coreutils", "toybox", "dotenv", "op", "doppler", "infisical"),
+        *("coreutils", "toybox", "op", "doppler", "infisical"),
     }
 )
 """Programs that run another one, which their arguments name."""
@@ -168,6 +176,8 @@ def _names_command(args: Sequence[str], folder: Path, *, is_wrapper: bool) -> bo
 def _has_own_script(interpreter: str, args: Sequence[str], folder: Path) -> bool:
     """Return whether an interpreter runs a script at an absolute path outside the folder."""
     kind = _ALIASES.get(interpreter, interpreter)
+    if kind not in _OWN_FOLDER or (kind == "java" and "-jar" not in args):
+        return False
     takes_value = ("-W", "-X") if kind in {"python", "pypy"} else ()
     words = iter(args)
     for word in words:

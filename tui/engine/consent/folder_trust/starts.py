@@ -85,7 +85,9 @@ class StartFinder:
             if one.transport is not Transport.STDIO or not is_users(one):
                 continue
             for place, leaves in self._places(one, opened, look):
-                entry = server_fingerprint(replace(one, files=()), salt) if leaves else ""
+                entry = (
+                    server_fingerprint(replace(one, files=(), unwatched=()), salt) if leaves else ""
+                )
                 leaving = _content(one, entry) if leaves else None
                 start = Start(look.folder(place), _content(one, one.fingerprint), leaving)
                 asked.setdefault(start.folder, []).append((one, start))
@@ -101,12 +103,14 @@ class StartFinder:
     ) -> Iterator[tuple[Path, bool]]:
         """Return the folders whose code a server would run, and whether it could leave each."""
         start = one.cwd if one.cwd is not None else self.folder
-        if one.extension and is_within(start, extensions_folder(self.home)):
-            return  # what the user installed is the user's own
-        inside = opened is not None and look.is_in(os.path.realpath(start), opened.path, start)
+        real, installed = os.path.realpath(start), os.path.realpath(extensions_folder(self.home))
+        is_own = bool(one.extension) and Path(real).is_relative_to(installed)
+        inside = opened is not None and look.is_in(real, opened.path, start)
         place = opened.path if inside and opened is not None else start
         other = opened.path if opened is not None and not inside else None
         for found in code_folders(one, start, place, other):
+            if is_own and found == place:
+                continue  # what the user installed is the user's own
             yield found, found == place and look.could_leave(one, start, found)
 
     def _judged(

@@ -23,15 +23,20 @@ from tui.engine.settings.servers.command_words import (
     Command,
     flag_values,
     is_path,
+    modules_of_run,
     package_name,
     python_target,
     shell_words,
 )
 from tui.engine.settings.servers.folder_files import FolderFile, FolderFiles
 from tui.engine.settings.servers.known_programs import (
+    BUILD_FILES,
     BUILDS,
+    COMPOSE_FILES,
     CONTAINERS,
     INTERPRETERS,
+    NPM_FILES,
+    PROJECT_FILES,
     RUNNERS,
     is_loader_variable,
     pieces_of,
@@ -48,42 +53,6 @@ MAX_NESTED: Final = 3
 _COMMAND_LOOKS: Final = 32
 _CHARACTERS_A_LOOK: Final = 16
 _REST: Final = "what the rest of its command names"
-
-_NPM_FILES: Final = (".npmrc", ".yarnrc", ".pnpmfile.cjs", "bunfig.toml")
-_PROJECT_FILES: Final = (
-    *("uv.lock", "uv.toml", "setup.py", "setup.cfg", "poetry.lock", "pdm.lock", "Pipfile"),
-    *("hatch.toml", ".python-version"),
-    *("poetry.toml", "pdm.toml", ".pdm-python"),
-)
-_COMPOSE_FILES: Final = (
-    *("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"),
-    *("compose.override.yaml", "compose.override.yml", "docker-compose.override.yml"),
-    *("Dockerfile", "Containerfile", "docker-bake.hcl", ".env"),
-)
-_BUILD_FILES: Final[Mapping[str, tuple[str, ...]]] = {
-    **dict.fromkeys(("make", "gmake", "bmake"), ("GNUmakefile", "makefile", "Makefile")),
-    "just": ("justfile", "Justfile", ".justfile"),
-    "task": ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"),
-    "cargo": ("Cargo.toml", "Cargo.lock", "build.rs", ".cargo/config.toml"),
-    "go": ("go.mod", "go.work", "main.go"),
-    "deno": ("deno.json", "deno.jsonc", "deno.lock"),
-    "rake": ("Rakefile", "rakefile"),
-    "bundle": ("Gemfile", "Gemfile.lock"),
-    "composer": ("composer.json",),
-    "mvn": ("pom.xml",),
-    "gradle": ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
-    "mix": ("mix.exs",),
-    "nox": ("noxfile.py",),
-    "tox": ("tox.ini",),
-    **dict.fromkeys(("invoke", "inv"), ("tasks.py",)),
-    **dict.fromkeys(("mise", "rtx"), ("mise.toml", ".mise.toml", ".tool-versions")),
-    "direnv": (".envrc",),
-    "cmake": ("CMakeLists.txt",),
-    "ninja": ("build.ninja",),
-    "nodemon": ("nodemon.json",),
-    **dict.fromkeys(("tsx", "ts-node"), ("tsconfig.json",)),
-}
-"""The files by whose names build tools find what to do."""
 
 _VARIANT: Final = re.compile(r"[\d.]*-.*$")
 _BLANK: Final = re.compile(r"\s")
@@ -188,37 +157,27 @@ class _Reading:
             self._search.note(f"what {path.name} imports")
         elif not script:
             self._search.note(_GIVEN_CODE)
+        elif not path.exists():
+            self._note_more(command, "runs")
 
     def node(self, command: Command) -> None:
-        self._loads(command.args, command.place)
-        if EVAL_FLAGS.intersection(command.args):
-            self._search.note(_GIVEN_CODE)
-        for place in command.places if command.target else ():
-            self._search.script(place / command.target)
+        if not self._script(command):
+            self._note_more(command, "runs")
 
     def npm(self, command: Command) -> None:
-        """Look at the scripts of a package that npm and its relatives run."""
-        self._packages(command)
-        if command.fetches:
-            self._note_downloads(command)
-        for place in command.places:
-            manifest = self._search.nearest(place, "package.json")
-            if manifest is None:
-                continue
-            scripts = self._search.package_json(manifest).get("scripts")
-            scripts = scripts if isinstance(scripts, Mapping) else {}
-            for name in command.scripts():
-                for text in (scripts.get(f"{prefix}{name}") for prefix in ("pre", "", "post")):
-                    if isinstance(text, str):
-                        self._search.note("what scripts of package.json run")
-                        self._text(text, manifest.parent, command.nested)
-            if "start" in command.args and "start" not in scripts:
-                self._search.script(manifest.with_name("server.js"))
+        if not self._package_scripts(command):
+            self._note_more(command, "runs")
+
+    def bun(self, command: Command) -> None:
+        """Look at what is a script of a package or a file."""
+        is_script = self._package_scripts(command)
+        if not self._script(command) and not is_script:
+            self._note_more(command, "runs")
 
     def npx(self, command: Command) -> None:
         """Look at a program that a package brings: one that is installed, or a folder."""
         if not self._packages(command):
-            self._note_downloads(command)
+            self._note_more(command, "downloads")
 
     def uv(self, command: Command) -> None:
         """Look at a Python project and the scripts that it defines."""
@@ -226,6 +185,10 @@ class _Reading:
             self.uvx(command)
         else:
             self._project(command, (*command.places, *command.sources))
+            places = (command.place, *command.moved)
+            for module in modules_of_run(command.args):
+                inside = [place / "src" for place in places]
+                self._search.module(module, [*places, *inside, *self._python_path])
 
     def uvx(self, command: Command) -> None:
         """Look at what a runner of tools installs, if that is a folder."""
@@ -235,13 +198,13 @@ class _Reading:
     def build(self, command: Command) -> None:
         """Look at the files by whose names a build tool finds what to do."""
         for place in command.places:
-            for name in _BUILD_FILES[command.name]:
+            for name in BUILD_FILES[command.name]:
                 self._search.nearest(place, name)
         self._search.note(f"what {command.name} builds and loads")
 
     def container(self, command: Command) -> None:
         if BUILDS & set(command.args) or command.name.endswith("compose"):
-            for name in _COMPOSE_FILES:
+            for name in COMPOSE_FILES:
                 self._search.nearest(command.place, name)
         self._search.note(f"what {command.name} pulls")
 
@@ -286,7 +249,7 @@ class _Reading:
         found = False
         own = [command.target] if is_path(command.target) else []
         for place in command.places:
-            for name in _NPM_FILES:
+            for name in NPM_FILES:
                 self._search.nearest(place, name)
             if yarn := self._search.nearest(place, ".yarnrc.yml"):
                 self._search.package(yarn.parent / ".yarn" / "releases")
@@ -308,7 +271,7 @@ class _Reading:
             for word in command.plain:
                 if self._search.file(place / word):
                     self._search.note(f"what {Path(word).name} imports")
-            for name in _PROJECT_FILES:
+            for name in PROJECT_FILES:
                 self._search.nearest(place, name)
             manifest = self._search.nearest(place, "pyproject.toml")
             if manifest is None:
@@ -319,10 +282,61 @@ class _Reading:
                     if entry := text_in(content, *keys, word):
                         module = entry.partition(":")[0].strip()
                         self._search.module(module, (home, home / "src"))
-        self._note_downloads(command)
+        self._note_more(command, "downloads")
 
-    def _note_downloads(self, command: Command) -> None:
-        self._search.note(f"what {command.name.removesuffix('-cli')} downloads")
+    def _script(self, command: Command) -> bool:
+        """Look at what node runs; return whether that is known."""
+        self._loads(command.args, command.place)
+        is_known = not command.args
+        if EVAL_FLAGS.intersection(command.args):
+            self._search.note(_GIVEN_CODE)
+            is_known = True
+        for name in flag_values(command.args, frozenset({"--run"})):
+            is_known |= self._scripts(command, command.place, [name])
+        places = dict.fromkeys((command.place, *command.moved))
+        for word in command.entries:
+            paths = [place / word for place in places]
+            watched = [path for path in paths if self._search.script(path)]
+            if watched or any(path.is_file() for path in paths):
+                return True
+        return is_known
+
+    def _package_scripts(self, command: Command) -> bool:
+        """Look at what npm and its relatives run; return whether all of it is known."""
+        is_known = self._packages(command)
+        if command.fetches:
+            self._note_more(command, "downloads")
+        names, workspaces = command.scripts(), command.workspaces()
+        for place in command.places:
+            is_known |= self._scripts(command, place, names)
+        for workspace in workspaces:
+            inside = [place / workspace for place in command.places]
+            inside = [place for place in inside if (place / "package.json").is_file()]
+            found = [self._scripts(command, place, names) for place in inside]
+            is_name = workspace.startswith("@") or "/" not in workspace
+            if is_name or not any(found):  # a name may be that of another folder
+                self._search.note("what workspaces of package.json run")
+        return is_known or bool(workspaces) or command.fetches or not names
+
+    def _scripts(self, command: Command, place: Path, names: Sequence[str]) -> bool:
+        """Look at scripts of the nearest package; return whether there is one of these names."""
+        manifest = self._search.nearest(place, "package.json")
+        if manifest is None:
+            return False
+        scripts = self._search.package_json(manifest).get("scripts")
+        scripts = scripts if isinstance(scripts, Mapping) else {}
+        for name in names:
+            for text in (scripts.get(f"{prefix}{name}") for prefix in ("pre", "", "post")):
+                if isinstance(text, str):
+                    self._search.note("what scripts of package.json run")
+                    self._text(text, manifest.parent, command.nested)
+        is_found = any(isinstance(scripts.get(name), str) for name in names)
+        if "start" in names and "start" not in scripts:
+            is_found |= self._search.script(manifest.with_name("server.js"))
+        return is_found
+
+    def _note_more(self, command: Command, what: str) -> None:
+        self._search.note(f"what {command.name.removesuffix('-cli')} {what}")
 
     def _loads(self, args: Sequence[str], place: Path) -> None:
         """Look at what flags of node load."""
@@ -371,10 +385,10 @@ _RULES: Final[Mapping[str, tuple[Callable[[_Reading, Command], None], ...]]] = {
     **dict.fromkeys(("npm", "npm-cli", "pnpm", "yarn", "yarnpkg"), (_Reading.npm,)),
     **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "rye", "pipenv"), (_Reading.uv,)),
     **dict.fromkeys(("uvx", "pipx"), (_Reading.uvx,)),
-    **dict.fromkeys(_BUILD_FILES, (_Reading.build,)),
+    **dict.fromkeys(BUILD_FILES, (_Reading.build,)),
     **dict.fromkeys(_CONTAINERS, (_Reading.container,)),
     **dict.fromkeys(_SHELLS, (_Reading.shell,)),
-    "bun": (_Reading.npm, _Reading.node),
+    "bun": (_Reading.bun,),
     **dict.fromkeys(("deno", "nodemon", "tsx", "ts-node"), (_Reading.build, _Reading.node)),
 }
 """How programs find what they run. Those in no rule are only named."""

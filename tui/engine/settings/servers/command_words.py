@@ -16,6 +16,31 @@ LOAD_FLAGS: Final = frozenset(
 EVAL_FLAGS: Final = frozenset({"-e", "--eval", "-p", "--print", "-pe"})
 """Flags of node that run what stands behind them."""
 
+_VALUE_FLAGS: Final = LOAD_FLAGS | {
+    *("-C", "--conditions", "--input-type", "--run", "--title", "--env-file-if-exists"),
+    *("--allow-fs-read", "--allow-fs-write", "--build-snapshot-config", "--snapshot-blob"),
+    *("--cpu-prof-dir", "--cpu-prof-interval", "--cpu-prof-name", "--diagnostic-dir"),
+    *("--heap-prof-dir", "--heap-prof-interval", "--heap-prof-name", "--heapsnapshot-signal"),
+    *("--heapsnapshot-near-heap-limit", "--disable-proto", "--disable-warning"),
+    *("--dns-result-order", "--experimental-default-type", "--experimental-sea-config"),
+    *("--es-module-specifier-resolution", "--experimental-specifier-resolution"),
+    *("--experimental-config-file", "--icu-data-dir", "--inspect-port", "--debug-port"),
+    *("--inspect-publish-uid", "--localstorage-file", "--max-http-header-size"),
+    *("--max-old-space-size-percentage", "--openssl-config", "--experimental-policy"),
+    *("--policy-integrity", "--network-family-autoselection-attempt-timeout"),
+    *("--redirect-warnings", "--report-filename", "--report-signal", "--report-dir"),
+    *("--report-directory", "--secure-heap", "--secure-heap-min", "--test-concurrency"),
+    *("--test-coverage-branches", "--test-coverage-exclude", "--test-coverage-functions"),
+    *("--test-coverage-include", "--test-coverage-lines", "--test-global-setup"),
+    *("--test-isolation", "--test-name-pattern", "--test-random-seed", "--test-reporter"),
+    *("--test-reporter-destination", "--test-rerun-failures", "--test-shard"),
+    *("--test-skip-pattern", "--test-timeout", "--tls-cipher-list", "--tls-keylog"),
+    *("--trace-event-categories", "--trace-event-file-pattern", "--trace-require-module"),
+    *("--unhandled-rejections", "--use-largepages", "--v8-pool-size", "--watch-path"),
+    *("--watch-kill-signal", "--experimental-test-tag-filter"),
+}
+"""Flags of node that take the word behind them."""
+
 PLACE_FLAGS: Final = frozenset(
     {"-C", "--directory", "--project", "--prefix", "--dir", "--cwd", "--chdir", "--working-dir"}
 )
@@ -26,10 +51,15 @@ SOURCE_FLAGS: Final = frozenset(
 )
 """Flags that name what a runner installs."""
 
+_WORKSPACE_FLAGS: Final = frozenset({"-w", "--workspace", "-F", "--filter", "workspace"})
+_ALL_WORKSPACES: Final = frozenset({"-ws", "--workspaces", "-r", "--recursive", "workspaces"})
+
 _SUBCOMMANDS: Final = frozenset(
     {"run", "run-script", "exec", "x", "dlx", "tool", "watch", "start", "install"}
 )
 """First words of runners, behind which stands what runs."""
+
+_NODES: Final = frozenset({"node", "nodejs", "electron"})
 
 _MAX_PLAIN: Final = 8
 """Words of a command that could name what runs."""
@@ -78,14 +108,38 @@ class Command:
         return next((word for word in self.plain if word not in _SUBCOMMANDS), "")
 
     @property
+    def entries(self) -> list[str]:
+        """The words that node may run: the first one, and before it those behind other flags."""
+        found: list[str] = []
+        skipped = {"inspect"} if self.name in _NODES else _SUBCOMMANDS
+        before = ""
+        for word in self.args:
+            if before in _VALUE_FLAGS:
+                before = ""
+            elif word.startswith("-"):
+                before = word
+            elif word not in skipped:
+                found.append(word)
+                if not before or "=" in before or before == "--":
+                    break
+                before = ""
+        return found[:_MAX_PLAIN]
+
+    @property
     def fetches(self) -> bool:
         """Whether npm would download something."""
         return bool(_FETCHING.intersection(self.plain))
 
     def scripts(self) -> list[str]:
         """Return the names that scripts of a package could have which npm would run."""
+        words = itertools.islice((w for w in self.args if not w.startswith("-")), _MAX_PLAIN)
         installs = _INSTALL_SCRIPTS if _INSTALLS.intersection(self.plain[:1]) else ()
-        return [*(_SHORT_SCRIPTS.get(word, word) for word in self.plain), *installs]
+        return [*(_SHORT_SCRIPTS.get(word, word) for word in words), *installs]
+
+    def workspaces(self) -> list[str]:
+        """Return the names or folders of the workspaces in which npm would run them."""
+        every = _ALL_WORKSPACES.intersection(self.args)
+        return [*flag_values(self.args, _WORKSPACE_FLAGS), *every][:_MAX_PLAIN]
 
 
 def flag_values(args: Sequence[str], flags: frozenset[str]) -> Iterator[str]:
@@ -104,6 +158,8 @@ def python_target(args: Sequence[str]) -> tuple[str, str]:
     for word in rest:
         if not word.startswith("-"):
             return "", word
+        if word == "--check-hash-based-pycs":
+            next(rest, None)
         for at, letter in enumerate(word[1:], 2) if not word.startswith("--") else ():
             if letter == "m":
                 return word[at:] or next(rest, ""), ""
@@ -114,6 +170,13 @@ def python_target(args: Sequence[str]) -> tuple[str, str]:
                     next(rest, None)
                 break
     return "", ""
+
+
+def modules_of_run(args: Sequence[str]) -> list[str]:
+    """Return the modules that ``uv run`` may be told to run."""
+    behind = list(itertools.dropwhile(lambda word: word != "run", args))[1:]
+    named = (python_target(behind)[0], *flag_values(behind, frozenset({"-m", "--module"})))
+    return list(dict.fromkeys(filter(None, named)))
 
 
 def package_name(word: str) -> str:

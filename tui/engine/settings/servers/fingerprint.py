@@ -90,6 +90,7 @@ def server_fingerprint(
     """
     written = definition.written
     files = [[file.path, file.content] for file in definition.files]
+    code = {"files": files, "unwatched": sorted(definition.unwatched)}
     content: dict[str, object] = {
         "purpose": _PURPOSE,
         "transport": definition.transport.value,
@@ -104,7 +105,7 @@ def server_fingerprint(
             "written": dict(effective_entry(written)),
             "brought": dict(preview.brought) if preview is not None else {},
             "defaults": list(map(list, preview.defaults)) if preview is not None else [],
-            "files": files,
+            **code,
         }
         if added := definition.inheritance.added():
             content["inherits"] = added
@@ -118,8 +119,7 @@ def server_fingerprint(
             "sse": definition.sse_fallback,
             "headers": dict(definition.headers),
         }
-        if files:
-            content["files"] = files
+        content |= {key: found for key, found in code.items() if found}
     return digest(content, salt)
 
 

@@ -10,6 +10,7 @@ RUNNERS: Final = frozenset(
         *("npx", "npx-cli", "npm", "npm-cli", "pnpm", "pnpx", "yarn", "yarnpkg", "bun", "bunx"),
         *("corepack", "deno", "tsx", "ts-node", "nodemon", "electron", "volta", "volta-shim"),
         *("uv", "uvx", "pip", "pipx", "pipenv", "poetry", "pdm", "hatch", "rye", "pixi", "tox"),
+        *("dotenv", "dotenvx", "foreman", "honcho"),
         *("nox", "invoke", "inv", "conda", "mamba", "micromamba", "pytest", "ipython", "jupyter"),
         *("bundle", "bundler", "rake", "gem", "composer", "artisan", "mix", "iex", "rebar3"),
         *("make", "gmake", "just", "task", "ninja", "cmake", "meson", "scons", "bazel", "bazelisk"),
@@ -38,6 +39,41 @@ CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl", "finch"})
 BUILDS: Final = frozenset({"compose", "build", "buildx", "bake"})
 """What makes them read the files of the folder; to run an image they need none."""
 
+NPM_FILES: Final = (".npmrc", ".yarnrc", ".pnpmfile.cjs", "bunfig.toml")
+PROJECT_FILES: Final = (
+    *("uv.lock", "uv.toml", "setup.py", "setup.cfg", "poetry.lock", "pdm.lock", "Pipfile"),
+    *("hatch.toml", ".python-version", "poetry.toml", "pdm.toml", ".pdm-python"),
+)
+COMPOSE_FILES: Final = (
+    *("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"),
+    *("compose.override.yaml", "compose.override.yml", "docker-compose.override.yml"),
+    *("Dockerfile", "Containerfile", "docker-bake.hcl", ".env"),
+)
+BUILD_FILES: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("make", "gmake", "bmake"), ("GNUmakefile", "makefile", "Makefile")),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "task": ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"),
+    "cargo": ("Cargo.toml", "Cargo.lock", "build.rs", ".cargo/config.toml"),
+    "go": ("go.mod", "go.work", "main.go"),
+    "deno": ("deno.json", "deno.jsonc", "deno.lock"),
+    "rake": ("Rakefile", "rakefile"),
+    "bundle": ("Gemfile", "Gemfile.lock"),
+    "composer": ("composer.json",),
+    "mvn": ("pom.xml",),
+    "gradle": ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
+    "mix": ("mix.exs",),
+    "nox": ("noxfile.py",),
+    "tox": ("tox.ini",),
+    **dict.fromkeys(("invoke", "inv"), ("tasks.py",)),
+    **dict.fromkeys(("mise", "rtx"), ("mise.toml", ".mise.toml", ".tool-versions")),
+    "direnv": (".envrc",),
+    "cmake": ("CMakeLists.txt",),
+    "ninja": ("build.ninja",),
+    "nodemon": ("nodemon.json",),
+    **dict.fromkeys(("tsx", "ts-node"), ("tsconfig.json",)),
+}
+"""The files by whose names build tools find what to do."""
+
 _LOADER_NAMES: Final = frozenset(
     {
         *("PATH", "PATHEXT", "NODE_OPTIONS", "NODE_PATH", "NODE_EXTRA_CA_CERTS", "BASH_ENV"),
@@ -63,6 +99,7 @@ _LOADING: Final = frozenset(
     {
         *("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "NODE_PATH", "NODE_OPTIONS", "RUBYLIB"),
         *("RUBYOPT", "PERL5LIB", "PERLLIB", "PERL5OPT", "BASH_ENV", "ENV", "JAVA_TOOL_OPTIONS"),
+        *("PERL_USE_UNSAFE_INC", "LUA_PATH", "LUA_CPATH", "LUA_INIT", "PHPRC", "PHP_INI_SCAN_DIR"),
         *("JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "GCONV_PATH", "LD_PRELOAD", "LD_LIBRARY_PATH"),
         *("LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH"),
     }

@@ -7,7 +7,12 @@ from typing import Final
 
 from tui.engine.settings.servers.command_files import CommandFiles, command_files
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.folder_files import FolderFile, FolderFiles, changed_files
+from tui.engine.settings.servers.folder_files import (
+    FolderFile,
+    FolderFiles,
+    changed_files,
+    file_head,
+)
 from tui.engine.settings.servers.known_programs import loading_variables
 from tui.engine.settings.servers.programs import guarded_folders, is_within, projects_above
 from tui.engine.settings.sources.locations import extensions_folder
@@ -104,6 +109,8 @@ def changed_code(
 ) -> Iterator[str]:
     """Return the files that a server would run and that are not as its fingerprint covers them.
 
+    A package that was too much to watch then is no new one.
+
     Blocks on the file system.
 
     Args:
@@ -117,7 +124,14 @@ def changed_code(
     yield from changed_files(server.files)
     known = {file.path for file in server.files}
     now = ServerCode(environ, folder, home, reads=False).find(server, server.program)
-    yield from (one.path for one in now.files if not one.members and one.path not in known)
+    new = (one for one in now.files if one.path not in known)
+    yield from (one.path for one in new if not (one.members and _was_skipped(one, server)))
+
+
+def _was_skipped(package: FolderFile, server: ServerDefinition) -> bool:
+    """Return whether it was said of a package that it is too much to be watched."""
+    said = f"what lies in {Path(package.path).name}/, which "
+    return any(note.startswith(said) for note in server.unwatched)
 
 
 def _as_developed(found: CommandFiles) -> CommandFiles:
@@ -138,8 +152,4 @@ def _without_databases(found: CommandFiles, server: ServerDefinition) -> Command
 
 def _is_database(file: FolderFile) -> bool:
     path = Path(file.path)
-    try:
-        with path.open("rb") as content:
-            return path.suffix in _DATABASES and content.read(len(_DATABASE)) == _DATABASE
-    except OSError:
-        return False
+    return path.suffix in _DATABASES and file_head(str(path), len(_DATABASE)) == _DATABASE

@@ -5,7 +5,7 @@ It needs no MCP SDK, so that servers start while that is imported.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -27,7 +27,10 @@ from tui.model.servers import Origin, Transport
 
 @asynccontextmanager
 async def running_server(
-    definition: ServerDefinition, log: ServerLog, context: ClientContext
+    definition: ServerDefinition,
+    log: ServerLog,
+    context: ClientContext,
+    must_stop: Callable[[], bool],
 ) -> AsyncIterator[ServerProcess | None]:
     """Run the process of a server within the block; None for a server that has none.
 
@@ -35,15 +38,18 @@ async def running_server(
         definition: Which server.
         log: Takes its standard error.
         context: Has the zygote, and the opened folders, in which no program is looked up by name.
+        must_stop: Whether it was stopped meanwhile; then nothing is started.
 
     Raises:
         ServerError: If it cannot be started.
     """
-    if definition.transport is not Transport.STDIO:
+    if definition.transport is not Transport.STDIO or must_stop():
         yield None
         return
-    await asyncio.to_thread(_prepare, definition, context.workspaces)
-    launch = _launch(definition, context.workspaces)
+    launch = await asyncio.to_thread(_prepare, definition, context.workspaces)
+    if must_stop():
+        yield None
+        return
     process = await ServerProcess.start(launch, log.write_stderr, context.zygote)
     try:
         yield process
@@ -51,14 +57,15 @@ async def running_server(
         await process.close()
 
 
-def _prepare(definition: ServerDefinition, workspaces: Sequence[Path]) -> None:
-    """Empty the folder it starts in, if that is ours, and check the code that it would run."""
+def _prepare(definition: ServerDefinition, workspaces: Sequence[Path]) -> Launch:
+    """Check the code of a server, find what is to be started, and empty a folder of ours. Blocks.
+
+    Raises:
+        ServerError: If it cannot be started.
+    """
     if definition.starts_outside and definition.cwd is not None:
         empty_folder(definition.cwd)
     check_code(definition, os.environ, workspaces)
-
-
-def _launch(definition: ServerDefinition, workspaces: Sequence[Path]) -> Launch:
     avoid = guarded_folders(workspaces, Path.home())
     environment = server_environment(definition, os.environ, avoid)
     folder = resolve_folder(definition.cwd or next(iter(workspaces), None))
