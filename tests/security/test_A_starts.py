@@ -265,3 +265,26 @@ async def test_A07_a_changed_record_allows_nothing(place: Place, world: World) -
     async with opened(place) as deck:
         await deck.question()
         assert deck.statuses() == {"module": S.UNTRUSTED}
+
+
+@pytest.mark.parametrize("way", ["own", "argument", "link", "dots"])
+async def test_A14_an_extension_may_run_its_own_code_and_no_clones(place: Place, way: str) -> None:
+    clone(place)
+    home = place.home / ".gemini" / "extensions" / "sky"
+    home.mkdir(parents=True)
+    shutil.copy(CANARY, home / "server.py")
+    (home / "link").symlink_to(place.folder)
+    cwd = {
+        "own": "${extensionPath}",
+        "argument": "${extensionPath}",
+        "link": "${extensionPath}/link",
+        "dots": f"${{extensionPath}}/../../../{place.folder.name}",
+    }[way]
+    words = ["env", f"PYTHONPATH={place.folder}"] if way == "argument" else []
+    command, *args = [*words, sys.executable, "server.py", str(place.songs_file), "sung"]
+    server = {"command": command, "args": args, "cwd": cwd}
+    manifest = {"name": "sky", "mcpServers": {"sky": server}}
+    (home / "gemini-extension.json").write_text(json.dumps(manifest))
+    async with opened(place) as deck:
+        await deck.reach("sky", S.READY if way == "own" else S.UNTRUSTED)
+    assert place.words() == (["sung"] if way == "own" else [])

@@ -233,8 +233,8 @@ async def test_nothing_of_a_start_looks_at_the_disk_on_the_loop(
         monkeypatch.setattr(launch, name, observed(name, getattr(launch, name)))
     server = ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO, command="no-such-tool")
     context = ClientContext(workspaces=(tmp_path,))
+    log = ServerLog(server.id, context.publish)
     with pytest.raises(ServerError, match="command not found: no-such-tool"):
-        log = ServerLog(server.id, context.publish)
         async with launch.running_server(server, log, context, lambda: False):
             pass
     assert len(threads) == 4
