@@ -53,10 +53,10 @@ COMPILED: Final = "__pycache__"
 LEFT_OUT: Final = {
     "node_modules": "packages in node_modules",
     ".venv": "packages in .venv",
-    COMPILED: "compiled files in __pycache__",
+    COMPILED: "",
     ".git": "",
 }
-"""Folders that are not watched, and in which words they are named."""
+"""Folders that are not watched, and in which words they are named; some come by themselves."""
 
 _OPEN: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _BLOCK: Final = 1024 * 1024
