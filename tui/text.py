@@ -61,6 +61,12 @@ INVISIBLE: Final = frozenset(
 """Unicode's Default_Ignorable_Code_Point, and the blank of Braille, which is a symbol. A test
 compares the ranges with those of `regex`, which is too slow to import here."""
 
+LATIN_ALIKE: Final = str.maketrans(
+    "авсеһіјкмнорԛгѕтхуѵѡԁԍьҽӏαβγεηικνορτυχωɑɡıɩ",
+    "abcehijkmhopqrstxyvwdgbelabyenlkvoptuxwagil",
+)
+"""Cyrillic, Greek and other letters that look like Latin ones, in lower case."""
+
 _HIDDEN: Final = re.compile(
     r"""
     (?P<flag> \U0001f3f4                       # a black flag, the tags of a region in it ...

@@ -1,7 +1,6 @@
 """Servers that are started for one command."""
 
 import asyncio
-import difflib
 import signal
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -18,6 +17,7 @@ from tui.engine.startup import prepare_process
 from tui.engine.threads import in_daemon_thread
 from tui.model.events import Event, NoticeRaised
 from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.model.typed import nearest
 from tui.store import selectors
 from tui.store.store import Store
 from tui.text import sanitize_line
@@ -141,8 +141,8 @@ async def serving(start: Start, names: Sequence[str] | None) -> AsyncIterator[Se
 
 def no_such(kind: str, name: str, known: Iterable[str]) -> CommandError:
     """Say that there is nothing of this name, and what has a similar one."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
+    near = nearest(name, known)
+    hint = f" Did you mean {near}?" if near else ""
     return CommandError(f"There is no {kind} {name}.{hint}", ExitCode.NOT_FOUND)
 
 

@@ -13,6 +13,7 @@ from tui.engine.mcp.manager import ServerManager
 from tui.model.catalog import PromptView
 from tui.model.servers import ServerId
 from tui.model.typed import (
+    MAX_RESOURCES,
     OWN_COMMANDS,
     TypedPrompt,
     command_name,
@@ -27,9 +28,6 @@ from tui.text import clip, for_model, sanitize, sanitize_line
 
 MAX_SHOWN: Final = 100
 """Characters of a name or a description in a notice."""
-
-MAX_RESOURCES: Final = 20
-"""Most resources that one message brings along."""
 
 _Ask = Callable[[ServerId], None]
 _Resources = Sequence[tuple[ServerId, str]]
@@ -128,7 +126,7 @@ class TypedMessages:
             raise MessageError(words, self._advice(name))
         typed = references(text, self._servers.catalogs)
         if len(typed) > MAX_RESOURCES:
-            words = f"A message can bring {MAX_RESOURCES} resources along, not {len(typed)}."
+            words = f"A message can bring {MAX_RESOURCES} resources along, not more."
             raise MessageError(words, "Send several messages.")
         found = list(dict.fromkeys((server, self._uri(server, uri)) for server, uri in typed))
         return found or None

@@ -14,8 +14,14 @@ from tui.model.uri_templates import UriTemplateError, parse_template
 MAX_COMPARED: Final = 2_000
 """Names that `nearest` compares, and templates that `find_resource` does."""
 
-MAX_LIKE: Final = 200
-"""Longest name that `nearest` compares, in characters."""
+MAX_LIKE: Final = 64
+"""Characters of a name that `nearest` compares."""
+
+MAX_CLOSE: Final = 200
+"""Names that `nearest` compares in full: those whose length is most like the wanted one's."""
+
+MAX_RESOURCES: Final = 20
+"""Most resources that one message brings along; `references` looks for one more."""
 
 OWN_COMMANDS: Final[Mapping[str, str]] = {
     "help": "all keys",
@@ -117,8 +123,10 @@ def usage(prompt: PromptView) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the known name that is most like one, or an empty string."""
-    compared = [one for one in islice(known, MAX_COMPARED) if len(one) <= MAX_LIKE]
-    return next(iter(difflib.get_close_matches(name[:MAX_LIKE], compared, n=1)), "")
+    listed = sorted(islice(known, MAX_COMPARED), key=lambda one: abs(len(one) - len(name)))
+    ends = {one[-MAX_LIKE:]: one for one in reversed(listed[:MAX_CLOSE])}
+    close = difflib.get_close_matches(name[-MAX_LIKE:], ends, n=1)
+    return ends[close[0]] if close else ""
 
 
 def references(text: str, catalogs: Mapping[ServerId, Catalog]) -> list[tuple[ServerId, str]]:
@@ -136,6 +144,8 @@ def references(text: str, catalogs: Mapping[ServerId, Catalog]) -> list[tuple[Se
             with_blanks[server] = [uri for uri in uris if " " in uri]
         listed = (uri for uri in with_blanks[server] if text.startswith(uri, match.start(2)))
         found[server, max(listed, key=len, default=match[2])] = None
+        if len(found) > MAX_RESOURCES:
+            break
     return list(found)
 
 

@@ -223,7 +223,7 @@ KEYS: Final = (
         "w",
         "severity",
         "all levels",
-        "Show errors only, or all",
+        "Show all lines, warnings or errors",
         _P.ACTIVITY,
     ),
     Key("activity.pause", "p", "pause", "pause", "Hold new lines back, or show them", _P.ACTIVITY),

@@ -1,5 +1,7 @@
 """The parts of the chat that need no screen: window, history, completion, links."""
 
+from time import thread_time
+
 import pytest
 from textual.geometry import Size
 
@@ -20,7 +22,7 @@ from tui.ui.widgets.chat.window import (
     estimate_rows,
 )
 from tui.ui.widgets.text.folded_text import FoldedText
-from tui.ui.widgets.text.links import examine, is_plain_http
+from tui.ui.widgets.text.links import examine, is_plain_http, target_beside
 
 
 def two_rows(_index: int) -> int:
@@ -169,6 +171,62 @@ def test_D09_only_plain_web_addresses_may_be_opened(url: str, refused: bool) -> 
 def test_D08_a_host_of_other_letters_is_shown_as_the_name_service_sees_it() -> None:
     assert examine("https://\u0430pple.example/").host.startswith("xn--")
     assert examine("https://a.example:8443/").host == "a.example:8443"
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("good.com→", "good.com…", "»good.com«", "good.com|x", "@good.com", "a@good.com"),
+        *("localhost:8080", "see localhost", "[2001:db8::1]", "2001:db8::1", "good\u2024com"),
+        *(
+            "good。com",
+            "\uff47ood.com",
+            "1.2/good.com",
+            "1:2:3/good.com",
+            "good.com/a",
+            "(10.0.0.1)",
+        ),
+        *(
+            "https://good.com→",
+            "http://intranet",
+            "www.good.com",
+            "_good.com_",
+            "x" * 3_000 + " a.de",
+        ),
+    ],
+)
+def test_D08_a_text_that_names_another_address_shows_the_true_one(label: str) -> None:
+    assert target_beside(label, "https://evil.example/") == " (https://evil.example/)"
+
+
+def test_D08_an_address_inside_an_address_is_not_the_target() -> None:
+    assert target_beside("good.com", "https://evil.example/://good.com")
+
+
+@pytest.mark.parametrize(
+    ("label", "url"),
+    [
+        ("the manual, e.g. 1.2.3 at 12:30:45", "https://good.com/"),
+        ("std::vector and a :: b", "https://good.com/"),
+        *((label, "https://good.com/") for label in ("good.com", "»good.com«", "GOOD.com:")),
+        ("https://good.com/a_(b)", "https://good.com/a_(b)"),
+        ("good.com/x.de", "https://good.com/x.de"),
+        ("[2001:db8::1]:8080/x", "http://[2001:db8::1]:8080/x"),
+        ("localhost:8080", "http://localhost:8080/a"),
+        ("a.b@good.com", "mailto:a.b@good.com"),
+    ],
+)
+def test_a_text_that_names_no_other_address_stands_alone(label: str, url: str) -> None:
+    assert target_beside(label, url) == ""
+
+
+@pytest.mark.parametrize(
+    "part", ["a", "a.", "1.2/", "a@", "1:", ":", "://", "good.com ", "_", "[::1]"]
+)
+def test_a_hostile_text_of_a_link_costs_no_more_than_its_length(part: str) -> None:
+    began = thread_time()
+    target_beside(part * 50_000, "https://evil.example/" + "x" * 50_000)
+    assert thread_time() - began < 2
 
 
 def test_an_unencrypted_address_is_told_unless_it_is_this_machine() -> None:

@@ -17,10 +17,10 @@ from tests.fakes.gemini_script import Action, Say, Stall
 from tests.support.waiting import PATIENCE, eventually
 from tui.engine.chat.conversation import MAX_QUEUED
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.typed_messages import MAX_RESOURCES
 from tui.model.chat import ChatNotice, TurnPhase, UserMessage
 from tui.model.events import Event, MessageReturned, NoticeRaised, TurnFinished
 from tui.model.servers import ServerId, ServerStatus
+from tui.model.typed import MAX_RESOURCES
 from tui.store.selectors import entries
 from tui.store.state import ConversationState
 from tui.store.store import Store
@@ -306,7 +306,7 @@ async def test_what_is_no_resource_gives_the_message_back(
             ("@lib:memo://tody", "no resource memo://tody. Did you mean @lib:memo://today?"),
             ("@lib:zzzz", "lib has no resource zzzz. F5 shows its resources."),
             ("@off:x", "cannot be asked: it is disabled. Send the message once it is ready."),
-            (many, "A message can bring 20 resources along, not 21. Send several messages."),
+            (many, "A message can bring 20 resources along, not more. Send several messages."),
         ):
             await at.say(text)
             assert at.notice.endswith(words)

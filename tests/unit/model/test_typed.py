@@ -15,6 +15,7 @@ from tui.model.catalog import (
 )
 from tui.model.servers import ServerId
 from tui.model.typed import (
+    MAX_RESOURCES,
     TypedPrompt,
     command_name,
     find_prompt,
@@ -214,3 +215,15 @@ def test_the_nearest_name_is_one_that_is_like_it() -> None:
     assert nearest("peom", ["poem", "other"]) == "poem"
     assert nearest("zzz", ["poem", "other"]) == ""
     assert nearest("peom", ["x" * 5_000, "poem"]) == "poem"
+
+
+def test_many_long_names_are_compared_in_little_time() -> None:
+    known = [f"file:///{'similar/' * 24}{number:05}" for number in range(2_000)]
+    began = time.process_time()
+    assert nearest(known[7] + "x", known) in known
+    assert time.process_time() - began < 2
+
+
+def test_no_more_references_are_looked_for_than_a_message_may_have() -> None:
+    text = " ".join(f"@notes:{number}" for number in range(1_000))
+    assert len(references(text, {NOTES: library("file:///a b")})) == MAX_RESOURCES + 1

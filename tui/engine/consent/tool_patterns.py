@@ -15,7 +15,7 @@ from typing import Final
 from tui.engine.mcp.catalog.tool_names import sanitize_name
 from tui.model.servers import ServerId
 from tui.model.settings import ToolPattern
-from tui.text import INVISIBLE, sanitize_line
+from tui.text import INVISIBLE, LATIN_ALIKE, sanitize_line
 
 ANY: Final = "*"
 """Stands for any characters, also none."""
@@ -26,11 +26,6 @@ _REMEMBERED: Final = 65_536
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """The names that the protocol allows for tools."""
 
-_ALIKE: Final = str.maketrans(
-    # Cyrillic, Greek and other letters that look like Latin ones, in lower case
-    "авсеһіјкмнорԛгѕтхуѵѡԁԍьҽӏαβγεηικνορτυχωɑɡıɩ",
-    "abcehijkmhopqrstxyvwdgbelabyenlkvoptuxwagil",
-)
 _ALIKE_IN_ASCII: Final = str.maketrans("i1|0", "lllo")
 """Characters that many fonts draw alike; capitals are folded before."""
 
@@ -121,7 +116,7 @@ def likeness(name: str) -> str:
         folded = unicodedata.normalize("NFKC", name).casefold()
         plain = unicodedata.normalize("NFKD", folded)
         kept = (c for c in plain if unicodedata.category(c) not in _UNSEEN_CATEGORIES)
-        name = "".join(kept).translate(_ALIKE)
+        name = "".join(kept).translate(LATIN_ALIKE)
     return name.translate(_UNSEEN).casefold().translate(_ALIKE_IN_ASCII)
 
 

@@ -86,6 +86,8 @@ def test_a_field_that_may_be_null_is_not_required() -> None:
             "código de seguridad",
         ),
         *("pa\u200bssword", "ＰＩＮ"),  # noqa: RUF001 - hidden and wide letters
+        *("s\u0435\u0435d phrase", "p\u0430ssword", "P\u0410SSW\u041eRD", "\u03a1IN"),
+        *("passw0rd", "p@$$w0rd", "p1n", "cr3dit card", "\u0455ecr3t"),
     ],
 )
 def test_C08_a_field_that_seems_to_want_a_secret_is_marked(name: str) -> None:
@@ -100,6 +102,7 @@ def test_C08_a_field_that_seems_to_want_a_secret_is_marked(name: str) -> None:
     [
         *("name", "maxTokens", "pinned", "compass", "secretary_of", "seed", "cardinal", "account"),
         *("passenger", "zip code", "country_code", "key", "Branch", "passage", "Pinnwand", "cle"),
+        *("\u043a\u043b\u044e\u0447", "\u0438\u043c\u044f", "2 of 5 at 10:45", "3d model"),
     ],
 )
 def test_a_harmless_field_is_not_marked(name: str) -> None:

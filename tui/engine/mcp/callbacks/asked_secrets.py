@@ -4,7 +4,7 @@ import re
 import unicodedata
 from typing import Final
 
-from tui.text import INVISIBLE
+from tui.text import INVISIBLE, LATIN_ALIKE
 
 MAX_READ: Final = 4_000
 """Characters of a text that are looked through; no more are shown."""
@@ -47,15 +47,21 @@ def _pattern(word: str) -> str:
 _SECRET: Final = re.compile("|".join(_pattern(word.strip()) for word in _WORDS.split(",")))
 _WORD_BREAK: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\s_.\-]+")
 _UNSEEN: Final = dict.fromkeys(map(ord, INVISIBLE))
+_DIGITS: Final = str.maketrans("013457$@", "oieastsa")
+"""Signs that stand for letters, as in ``passw0rd``."""
 
 
 def asks_for_secret(*texts: str) -> bool:
     """Return whether a name, a title or a description asks for a secret."""
-    return any(_SECRET.search(_plain(text[:MAX_READ])) for text in texts)
+    plain = [_plain(text[:MAX_READ]) for text in texts]
+    return any(_SECRET.search(one) or _SECRET.search(one.translate(_DIGITS)) for one in plain)
 
 
 def _plain(text: str) -> str:
-    """Split a name into words, in lower case and without accents or what cannot be seen."""
-    words = _WORD_BREAK.sub(" ", text.translate(_UNSEEN))
+    """Split a name into words in lower case, without accents or what cannot be seen.
+
+    Letters of other alphabets that look like Latin ones are folded.
+    """
+    words = _WORD_BREAK.sub(" ", unicodedata.normalize("NFKC", text.translate(_UNSEEN)))
     letters = unicodedata.normalize("NFKD", words.casefold())
-    return "".join(c for c in letters if not unicodedata.combining(c))
+    return "".join(c for c in letters if not unicodedata.combining(c)).translate(LATIN_ALIKE)

@@ -10,13 +10,14 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from tui.engine.files.state_file import StateFile
 from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.settings.servers.folder_files import LEFT_OUT
 from tui.engine.settings.servers.programs import find_program, guarded_folders, search_path
 from tui.engine.settings.servers.server_code import ServerCode
 from tui.model.servers import Origin
@@ -90,7 +91,7 @@ def server_fingerprint(
     """
     written = definition.written
     files = [[file.path, file.content] for file in definition.files]
-    code = {"files": files, "unwatched": sorted(definition.unwatched)}
+    code = {"files": files, "unwatched": lasting(definition.unwatched)}
     content: dict[str, object] = {
         "purpose": _PURPOSE,
         "transport": definition.transport.value,
@@ -121,6 +122,11 @@ def server_fingerprint(
         }
         content |= {key: found for key, found in code.items() if found}
     return digest(content, salt)
+
+
+def lasting(unwatched: Iterable[str]) -> list[str]:
+    """Return what is not watched, without what comes by itself as a server runs."""
+    return sorted(set(unwatched).difference(LEFT_OUT.values()))
 
 
 def effective_entry(written: Mapping[str, object]) -> Mapping[str, object]:

@@ -11,7 +11,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -381,18 +381,3 @@ def _status(entry: "os.DirEntry[str]") -> os.stat_result | None:
 
 def _leads_out(entry: "os.DirEntry[str]", folder: Path) -> bool:
     return entry.is_symlink() and _real(folder) not in _real(Path(entry.path)).parents
-
-
-def changed_files(known: Sequence[FolderFile]) -> Iterator[str]:
-    """Return the paths of files that are not as they were, or are new in a package. Blocks."""
-    files = FolderFiles(reads=False)
-    for one in known:
-        if one.members:
-            folder = Path(one.path)
-            package = files.package(folder).file
-            now = {member.path: member.state for member in package.members} if package else {}
-            before = {member.path: member.state for member in one.members}
-            both = sorted(now.keys() | before.keys())
-            yield from (path for path in both if now.get(path) != before.get(path))
-        elif one.state is not None and file_state(one.path) != one.state:
-            yield one.path

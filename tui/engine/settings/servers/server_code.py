@@ -1,6 +1,6 @@
 """What servers run of the guarded folders: where they start, and the opened folder."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -10,8 +10,8 @@ from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.folder_files import (
     FolderFile,
     FolderFiles,
-    changed_files,
     file_head,
+    file_state,
 )
 from tui.engine.settings.servers.known_programs import loading_variables
 from tui.engine.settings.servers.programs import guarded_folders, is_within, projects_above
@@ -153,3 +153,18 @@ def _without_databases(found: CommandFiles, server: ServerDefinition) -> Command
 def _is_database(file: FolderFile) -> bool:
     path = Path(file.path)
     return path.suffix in _DATABASES and file_head(str(path), len(_DATABASE)) == _DATABASE
+
+
+def changed_files(known: Sequence[FolderFile]) -> Iterator[str]:
+    """Return the paths of files that are not as they were, or are new in a package. Blocks."""
+    files = FolderFiles(reads=False)
+    for one in known:
+        if one.members:
+            folder = Path(one.path)
+            package = files.package(folder).file
+            now = {member.path: member.state for member in package.members} if package else {}
+            before = {member.path: member.state for member in one.members}
+            both = sorted(now.keys() | before.keys())
+            yield from (path for path in both if now.get(path) != before.get(path))
+        elif one.state is not None and file_state(one.path) != one.state:
+            yield one.path

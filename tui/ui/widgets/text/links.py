@@ -1,6 +1,9 @@
 """Check whether an address may be opened, find its host, and see where a text names another."""
 
+import ipaddress
 import re
+import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -14,8 +17,26 @@ MAX_URL: Final = 2_000
 MAX_SHOWN: Final = 100
 """Characters of a target beside the text of its link."""
 
-_AROUND: Final = "()[]{}<>.,;:!?\"'“”"
-_HOST_LIKE: Final = re.compile(r"(?:[\w-]+\.)+[^\W\d_]{2,}(?::\d+)?|\d+(?:\.\d+){3}(?::\d+)?")
+_NAMED: Final = re.compile(
+    r"""
+    ://
+    | (?<![\w-]) (?P<host>
+        localhost (?![\w-]|\.\w)
+        | [\w-]++ (?:\.[\w-]++)++ )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Where a text may name an address; linear, as nothing is tried twice."""
+
+_TOP_LEVEL: Final = re.compile(r"xn--\w|[^\W\d_]{2,}(?![^\W_])")
+_IPV4: Final = re.compile(r"\d+(?:\.\d+){3}")
+_IPV6_LIKE: Final = re.compile(r"(?<![\w:.])[\da-fA-F:.]++(?!\w)")
+_USER: Final = re.compile(r"(?<![\w.+%-])[\w.+%-]++@")
+_REST: Final = re.compile(r"(?<=://)\S*|\]?(?::\d+)?(?:[/?#]\S*)?")
+_SCHEME: Final = re.compile(r"\A(?:[a-z0-9+.-]*://|mailto:)")
+_AFTER: Final = "/()[]{}<>.,;:!?\"'“”»→"
+_FORMS: Final = str.maketrans("。", ".", "[]")
+"""A full stop that counts in a host as well, and the brackets around an IPv6 address."""
 
 _HOST: Final = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
 """A host name or an IPv6 address. Browsers may take other characters, such as a backslash, for the
@@ -72,12 +93,11 @@ def target_beside(label: str, url: str) -> str:
     It is shown where the text names an address or a host that is not the target: a reader would
     take that for where the link leads.
     """
-    words = (word.strip(_AROUND) for word in label[:MAX_URL].split())
-    named = [_bare(word) for word in words if _is_address(word)]
+    named = [_bare(address) for address in _addresses(label)]
     if not named:
         return ""
     link = examine(url)
-    if all(name in {_bare(url), _bare(link.host)} for name in named):
+    if {_bare(url), _bare(link.host)}.issuperset(named):
         return ""
     is_clear = link.host and not link.refusal
     return f" ({clip(url if is_clear or not link.host else link.host, MAX_SHOWN)})"
@@ -90,15 +110,42 @@ def is_plain_http(link: Link) -> bool:
     return not is_loopback(urlsplit(link.url).hostname or "")
 
 
-def _is_address(word: str) -> bool:
-    if "://" in word or word.casefold().startswith("www."):
-        return True
-    return _HOST_LIKE.fullmatch(re.split("[/?#]", word, maxsplit=1)[0]) is not None
+def _addresses(label: str) -> Iterator[str]:
+    """Find what a reader takes for addresses, each as far as it goes; mail addresses, too."""
+    text = unicodedata.normalize("NFKC", label).replace("。", ".")
+    users = {user.end(): user[0] for user in _USER.finditer(text)}
+    end = 0
+    for named in _NAMED.finditer(text):
+        if named.start() >= end and (named["host"] is None or _is_host(named["host"])):
+            end = _end(text, named.end())
+            yield users.get(named.start(), "") + text[named.start() : end]
+    for named in _IPV6_LIKE.finditer(text):
+        if _is_ipv6(named[0]):
+            yield text[named.start() : _end(text, named.end())]
+
+
+def _end(text: str, place: int) -> int:
+    """Return where an address ends whose host ends at a place."""
+    rest = _REST.match(text, place)
+    return rest.end() if rest is not None else place
+
+
+def _is_host(words: str) -> bool:
+    last = words.strip("_-").rpartition(".")[2]
+    return "." not in words or bool(_TOP_LEVEL.match(last) or _IPV4.fullmatch(words))
+
+
+def _is_ipv6(digits: str) -> bool:
+    try:
+        return digits != "::" and bool(ipaddress.IPv6Address(digits))
+    except ValueError:
+        return False
 
 
 def _bare(address: str) -> str:
     """Return an address without its scheme, to compare it with what a reader sees."""
-    return unquote(address).casefold().rpartition("://")[2].rstrip("/")
+    bare = unquote(_SCHEME.sub("", address.casefold(), count=1))
+    return unicodedata.normalize("NFKC", bare).translate(_FORMS).rstrip(_AFTER)
 
 
 def _ascii(host: str) -> str | None:
