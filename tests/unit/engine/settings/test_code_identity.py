@@ -11,7 +11,7 @@ from tests.unit.engine.settings.conftest import Machine
 from tui.engine.settings.servers import folder_files
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.fingerprint import server_fingerprint
-from tui.engine.settings.servers.folder_files import begins_with
+from tui.engine.settings.servers.folder_files import file_head
 from tui.engine.settings.servers.server_code import changed_code
 from tui.model.servers import Origin, ServerId, Transport
 
@@ -93,11 +93,10 @@ def test_a_database_that_a_server_of_the_user_writes_asks_nothing(machine: Machi
 def test_A17_a_pipe_in_the_place_of_a_database_is_not_waited_for(tmp_path: Path) -> None:
     database, pipe = tmp_path / "notes.db", tmp_path / "pipe.db"
     database.write_bytes(b"SQLite format 3\0...")
-    assert begins_with(database, b"SQLite")
-    assert not begins_with(database, b"SQLITE")
+    assert file_head(str(database), 6) == b"SQLite"
     os.mkfifo(pipe)
-    assert not begins_with(pipe, b"SQLite")
-    assert not begins_with(tmp_path, b"SQLite")
+    assert file_head(str(pipe), 6) == b""
+    assert file_head(str(tmp_path), 6) == b""
 
 
 def test_a_new_package_is_a_change_and_one_that_was_too_much_to_watch_is_not(

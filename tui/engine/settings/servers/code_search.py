@@ -84,7 +84,7 @@ class CodeSearch:
         if not folder.is_dir() or not self._look.contains(folder):
             return False
         if folder.name in LEFT_OUT:
-            self.note(LEFT_OUT[folder.name])
+            self.note(LEFT_OUT[folder.name] or f"what lies in {folder.name}/")
             return True
         package = self._look.package(folder)
         self.unwatched |= dict.fromkeys(package.unwatched)

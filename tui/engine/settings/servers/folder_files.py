@@ -49,15 +49,14 @@ MAX_ENTRIES: Final = 10_000
 """Entries of a folder that are listed, and those of all folders in a package."""
 
 COMPILED: Final = "__pycache__"
-"""Folder of the compiled files of Python."""
 
 LEFT_OUT: Final = {
     "node_modules": "packages in node_modules",
     ".venv": "packages in .venv",
-    COMPILED: "compiled files in __pycache__",
+    COMPILED: "",
     ".git": "",
 }
-"""Folders that are not watched, and in which words they are named."""
+"""Folders that are not watched, and in which words they are named; some come by themselves."""
 
 _OPEN: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _BLOCK: Final = 1024 * 1024
@@ -294,17 +293,16 @@ def _real(path: Path) -> Path:
         return path
 
 
-def begins_with(path: Path, head: bytes) -> bool:
-    """Return whether a file begins with these bytes; a pipe does not. Never blocks."""
+def file_head(path: str, size: int) -> bytes:
+    """Return the first bytes of a file; of a pipe and what cannot be read, none. Never blocks."""
     try:
         descriptor = os.open(path, _OPEN)
     except (OSError, ValueError):
-        return False
+        return b""
     try:
-        is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        return is_regular and os.read(descriptor, len(head)) == head
+        return os.read(descriptor, size) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
     except OSError:
-        return False
+        return b""
     finally:
         os.close(descriptor)
 
@@ -352,26 +350,15 @@ def _listed(folder: Path, check: Callable[[], None]) -> _Listing:
 
 
 def bound_files(place: str, module: str = "") -> list[tuple[str, os.stat_result]]:
-    """List the compiled files that Python runs without regard to when their source was written.
+    """List the compiled files, of one module or all, that no change of their source outdates.
 
-    They are bound to the hash of a source, if at all (PEP 552), so that anybody can prepare them.
-    The others, which Python writes itself, are bound to the time of a source. If a module is
-    named, only its files are listed. Blocks.
+    Python binds those that it writes to the time of a source. Others are bound to its hash or to
+    nothing (PEP 552), so that anybody can prepare them. Blocks.
     """
     ours = (one for one in _entries(place) if one.name.startswith(f"{module}." if module else ""))
     files = ((one, _status(one)) for one in ours if one.name.endswith(".pyc"))
-    return [(one.path, found) for one, found in files if found and _is_bound(one)]
-
-
-def _is_bound(entry: "os.DirEntry[str]") -> bool:
-    """Return whether a compiled file is one of these by its flags; in doubt it is."""
-    if entry.is_symlink():
-        return True
-    try:
-        with open(os.open(entry.path, _OPEN), "rb") as file:  # noqa: PTH123  (no path)
-            return bool(int.from_bytes(file.read(8)[4:], "little") & 1)
-    except OSError:
-        return True
+    heads = ((one, found, file_head(one.path, 8)) for one, found in files if found)
+    return [(o.path, found) for o, found, head in heads if o.is_symlink() or any(head[4:])]
 
 
 def _entries(place: str) -> list["os.DirEntry[str]"]:

@@ -10,7 +10,7 @@ from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.folder_files import (
     FolderFile,
     FolderFiles,
-    begins_with,
+    file_head,
     file_state,
 )
 from tui.engine.settings.servers.known_programs import loading_variables
@@ -152,7 +152,7 @@ def _without_databases(found: CommandFiles, server: ServerDefinition) -> Command
 
 def _is_database(file: FolderFile) -> bool:
     path = Path(file.path)
-    return path.suffix in _DATABASES and begins_with(path, _DATABASE)
+    return path.suffix in _DATABASES and file_head(str(path), len(_DATABASE)) == _DATABASE
 
 
 def changed_files(known: Sequence[FolderFile]) -> Iterator[str]:
