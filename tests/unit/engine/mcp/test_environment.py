@@ -1,3 +1,4 @@
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -5,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tui.engine.demo.demo_servers import demo_definitions
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio import launch
 from tui.engine.mcp.transports.stdio.environment import (
+    check_code,
     empty_folder,
     environment_names,
     own_program,
@@ -239,3 +242,10 @@ async def test_nothing_of_a_start_looks_at_the_disk_on_the_loop(
             pass
     assert len(threads) == 4
     assert threading.current_thread() not in threads.values()
+
+
+@pytest.mark.parametrize("server", demo_definitions(), ids=lambda server: str(server.id))
+def test_the_bundled_servers_start_in_the_folder_of_their_own_code(
+    server: ServerDefinition,
+) -> None:
+    check_code(server, os.environ, (Path(__file__).parents[4],))

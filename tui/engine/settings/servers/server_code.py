@@ -1,5 +1,6 @@
 """What servers run of the guarded folders: where they start, and the opened folder."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from tui.engine.settings.servers.folder_files import (
     file_state,
 )
 from tui.engine.settings.servers.known_programs import loading_variables
-from tui.engine.settings.servers.programs import guarded_folders, is_within, projects_above
+from tui.engine.settings.servers.programs import guarded_folders, projects_above
 from tui.engine.settings.sources.locations import extensions_folder
 from tui.model.servers import Origin
 
@@ -101,7 +102,8 @@ class ServerCode:
 
     def _is_installed(self, server: ServerDefinition, start: Path) -> bool:
         """Return whether a server starts among the extensions, which the user installed."""
-        return bool(server.extension) and is_within(start, extensions_folder(self._home))
+        installed = os.path.realpath(extensions_folder(self._home))
+        return bool(server.extension) and Path(os.path.realpath(start)).is_relative_to(installed)
 
 
 def changed_code(
@@ -119,8 +121,8 @@ def changed_code(
         folder: The opened folder.
         home: The user's home.
     """
-    if server.developed or not server.fingerprint:
-        return
+    if server.origin is Origin.DEMO or server.developed or not server.fingerprint:
+        return  # the bundled servers are gemdeck's own code, wherever that lies
     yield from changed_files(server.files)
     known = {file.path for file in server.files}
     now = ServerCode(environ, folder, home, reads=False).find(server, server.program)
