@@ -74,7 +74,7 @@ def test_the_first_frame_comes_soon(tmp_path: Path, measure: Measure) -> None:
 @pytest.mark.timeout(120)
 def test_idling_costs_next_to_nothing(measure: Measure) -> None:
     with Terminal(DECK, cwd=ROOT) as terminal:
-        terminal.wait_for(lambda screen: screen.count(" ready") >= 2)
+        terminal.wait_for("2 ready")
         app = psutil.Process(terminal.pid)
         memory = app.memory_info().rss / 1e6
         servers = sum(child.memory_info().rss for child in terminal.descendants()) / 1e6
