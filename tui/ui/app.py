@@ -26,6 +26,7 @@ from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui import keymap, themes
 from tui.ui.bridge import StoreBridge
+from tui.ui.panes.deck import Deck
 from tui.ui.questions.arming import Keyboard
 from tui.ui.screens.main import MainScreen
 from tui.ui.themes import UiPreferences
@@ -169,9 +170,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
         return screen
 
     def get_default_screen(self) -> Screen[Any]:
-        return MainScreen(
-            self.bridge, self.commands, self._history, self.keyboard, self._preferences
-        )
+        deck = Deck(self.bridge, self.commands, self._history, self.keyboard, self._preferences)
+        return MainScreen(self.bridge, self.commands, deck)
 
     def on_resize(self) -> None:
         """Redraw everything once the size no longer changes.

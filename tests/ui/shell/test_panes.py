@@ -7,10 +7,11 @@ import pytest
 from textual.widget import Widget
 from textual.widgets import TextArea
 
+from tests.support.samples import confirmation
 from tests.ui.harness import NARROW, running
 from tests.ui.requests.samples import FORM_ID, form
 from tests.ui.shell import decks
-from tui.model.chat import BackendKind, Usage
+from tui.model.chat import BackendKind, TurnPhase, Usage
 from tui.model.events import RequestRaised, RequestSettled, ServerStatusChanged
 from tui.model.servers import ServerStatus
 from tui.model.trust import BranchRead, FolderTrust
@@ -256,3 +257,14 @@ async def test_remapped_keys_work_and_are_shown() -> None:
                 await deck.press("pagedown")
                 await deck.settle()
         assert "F12" in deck.text
+
+
+async def test_a_call_that_is_asked_about_waits_for_the_user() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        decks.start_turn(store)
+        decks.change_phase(store, TurnPhase.TOOLS)
+        await deck.until(lambda: "Esc stops" in deck.text)
+        store.dispatch(RequestRaised(confirmation()))
+        await deck.until(lambda: "waiting for your answer" in deck.text)
+        assert "Esc stops" not in deck.text

@@ -3,17 +3,13 @@
 from dataclasses import replace
 from time import monotonic
 
-from tests.support.samples import confirmation
 from tests.ui.harness import Running, running
 from tests.ui.shell import decks
 from tui.model.catalog import Catalog
-from tui.model.chat import Severity, TurnPhase
+from tui.model.chat import Severity
 from tui.model.events import (
     CatalogChanged,
     LogLine,
-    Notice,
-    NoticeRaised,
-    RequestRaised,
     ServerLogged,
     ServerStatusChanged,
 )
@@ -351,18 +347,6 @@ async def test_enter_on_a_number_lists_what_is_counted() -> None:
         assert len(deck.one(ToolsPane).entries.shown) == len(decks.EVERYTHING_TOOLS)
 
 
-async def test_before_and_without_servers_the_pane_says_what_happens_and_what_to_do() -> None:
-    store = decks.new_store()
-    async with running(store) as deck:
-        assert "Reading the settings" in deck.text
-        decks.configure(store)
-        await deck.settle()
-        assert "No servers yet." in deck.text
-        assert "~/.gemini/settings.json" in deck.text
-        await deck.press("f2", "d")
-        assert deck.commands.calls == [("start_demo_servers", ())]
-
-
 async def test_a_scrollbar_covers_no_status() -> None:
     async with running(decks.full_store(), (40, 12)) as deck:
         await deck.press("f2", "end")
@@ -379,24 +363,3 @@ async def test_many_servers_are_drawn_and_scroll_with_the_cursor() -> None:
         store.dispatch(ServerStatusChanged(changed.id, changed.status))
         await deck.settle()
         assert "s199" in deck.text
-
-
-async def test_without_servers_the_last_error_stays_in_sight() -> None:
-    store = decks.new_store()
-    async with running(store) as deck:
-        decks.configure(store)
-        words = "~/.gemini/settings.json:3: not valid JSON"
-        store.dispatch(NoticeRaised(Notice(Severity.ERROR, words)))
-        await deck.until(lambda: "not valid JSON" in deck.text)
-        assert "No servers yet." in deck.text
-
-
-async def test_a_call_that_is_asked_about_waits_for_the_user() -> None:
-    store = decks.full_store()
-    async with running(store) as deck:
-        decks.start_turn(store)
-        decks.change_phase(store, TurnPhase.TOOLS)
-        await deck.until(lambda: "Esc stops" in deck.text)
-        store.dispatch(RequestRaised(confirmation()))
-        await deck.until(lambda: "waiting for your answer" in deck.text)
-        assert "Esc stops" not in deck.text

@@ -7,7 +7,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from tui.engine.settings.prohibitions import policy_places, read_enablement, read_policies
+from tui.engine.settings.prohibitions import (
+    named_policies,
+    policy_places,
+    read_enablement,
+    read_policies,
+)
 from tui.engine.settings.project import (
     ProjectGate,
     ProjectOffer,
@@ -97,7 +102,8 @@ def load_settings(
     sources = list(filter(None, found))
     variables = read_variables(user_variables(home), home, problems) or {}
     environ = {**variables, **environ}
-    denied = read_policies(policy_places(home, own, sources, environ, problems), home, problems)
+    named = named_policies(home, sources, environ, problems)
+    denied = read_policies([*policy_places(home, own), *named], home, problems)
     gemdeck = read_gemdeck(sources, environ, model, denied, problems)
     reader = _reader(gemdeck, environ, folder, home, project)
     mcp = read_mcp(sources, environ, read_enablement(home, problems), problems)

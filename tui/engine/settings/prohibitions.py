@@ -6,11 +6,11 @@ at, so such a rule denies more here than there. What it allows gives no permissi
 file of rules that cannot be read forbids everything, since it was meant to forbid.
 """
 
+import itertools
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from tui.engine.files.atomic import UnfitFileError, read_regular
@@ -128,35 +128,40 @@ def excluded_tools(
     return tuple(Denial(server=server, tool=tool, source=where) for server, tool in pairs)
 
 
-def policy_places(
-    home: Path,
-    layers: Iterable[LayerFile],
-    sources: Iterable[Source] = (),
-    environ: Mapping[str, str] = MappingProxyType({}),
-    problems: list[SettingsProblem] | None = None,
-) -> list[Path]:
-    """List the folders and files of policies: the user's, the system's, and those that are named.
+def policy_places(home: Path, layers: Iterable[LayerFile]) -> list[Path]:
+    """List the folders of policies: the user's and the system's.
 
     Args:
         home: The user's home.
         layers: The settings files; the system's policies are in its own folder, which no variable
             moves, and beside its settings.
-        sources: The settings of the user and the system, which may name more.
+    """
+    system = (layer.path.parent for layer in layers if layer.origin is Origin.SYSTEM)
+    return [folder / _POLICIES for folder in (home / FOLDER_NAME, system_folder(), *system)]
+
+
+def named_policies(
+    home: Path,
+    sources: Iterable[Source],
+    environ: Mapping[str, str],
+    problems: list[SettingsProblem],
+) -> Iterator[Path]:
+    """List the folders and files of policies that settings of the user or the system name.
+
+    Args:
+        home: The user's home.
+        sources: The settings.
         environ: Variables for expansion.
         problems: Takes what is named and not there.
     """
-    system = (layer.path.parent for layer in layers if layer.origin is Origin.SYSTEM)
-    places = [folder / _POLICIES for folder in (home / FOLDER_NAME, system_folder(), *system)]
-    for source in sources:
-        for key in ("policyPaths", "adminPolicyPaths"):
-            problems = problems if problems is not None else []
-            named = names_in(source.document.content.get(key), source, (key,), problems)
-            for text in map(Expansion(environ).text, named[:MAX_POLICIES]):
-                places.append(home / text.removeprefix("~/"))
-                if not places[-1].exists():
-                    shown = sanitize_line(text, MAX_NAME)
-                    problems.append(source.problem((key,), f"{shown} does not exist"))
-    return list(dict.fromkeys(places))
+    for source, key in itertools.product(sources, ("policyPaths", "adminPolicyPaths")):
+        named = names_in(source.document.content.get(key), source, (key,), problems)
+        for text in map(Expansion(environ).text, named[:MAX_POLICIES]):
+            place = home / text.removeprefix("~/")
+            if not place.exists():
+                shown = sanitize_line(text, MAX_NAME)
+                problems.append(source.problem((key,), f"{shown} does not exist"))
+            yield place
 
 
 def read_policies(
@@ -164,7 +169,7 @@ def read_policies(
 ) -> tuple[Denial, ...]:
     """Read the rules of policies that deny tools of servers. Blocks."""
     denials: list[Denial] = []
-    for place in places:
+    for place in dict.fromkeys(places):
         files: Sequence[Path] = ()
         with _denying_if_unread(place, home, denials, problems):
             files = _policy_files(place)

@@ -28,9 +28,6 @@ from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.deck import Deck
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.side import SidePane
-from tui.ui.questions.arming import Keyboard
-from tui.ui.themes import UiPreferences
-from tui.ui.widgets.chat.history import HistoryStorage
 from tui.ui.widgets.header import DeckHeader
 from tui.ui.widgets.key_bar import Hint, KeyBar, hint_line, hints
 
@@ -50,18 +47,11 @@ class MainScreen(Screen[None]):
     side = query_one(SidePane)
     keys = query_one(KeyBar)
 
-    def __init__(
-        self,
-        bridge: StoreBridge,
-        commands: Commands,
-        history: HistoryStorage | None,
-        keyboard: Keyboard,
-        preferences: UiPreferences,
-    ) -> None:
+    def __init__(self, bridge: StoreBridge, commands: Commands, deck: Deck) -> None:
         super().__init__()
         self._bridge = bridge
         self._commands = commands
-        self._deck = Deck(bridge, commands, history, keyboard, preferences)
+        self._deck = deck
 
     def compose(self) -> ComposeResult:
         yield DeckHeader(self._bridge)

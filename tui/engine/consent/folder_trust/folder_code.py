@@ -15,8 +15,8 @@ from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.known_programs import (
     BUILDS,
     CONTAINERS,
-    INTERPRETERS,
     RUNNERS,
+    interpreters_in,
     is_loader_variable,
     loading_variables,
     pieces_of,
@@ -85,9 +85,6 @@ _ADDRESS_VARIABLES: Final = frozenset(
 """Variables that change whom a program talks to, not what it loads from a folder."""
 
 _BLANKS: Final = re.compile(r"\s")
-_VARIANT: Final = re.compile(r"[\d.]*-.*$")
-"""What follows the name of an interpreter in ``python3-dbg`` and ``perl5.36-x86_64-linux-gnu``."""
-
 _SEPARATORS: Final = re.compile(r"[\s=:,;]+")
 
 
@@ -152,7 +149,7 @@ def _runs(names: Iterable[str], program: str, args: Sequence[str], folder: Path)
     known = set(names)
     if known & RUNNERS or _lies_in(program, folder):
         return True
-    interpreters = (known | {_VARIANT.sub("", name) for name in known}) & INTERPRETERS
+    interpreters = interpreters_in(known)
     return bool(interpreters) and not any(_has_own_script(i, args, folder) for i in interpreters)
 
 

@@ -26,7 +26,8 @@ from tui.engine.settings.servers.fingerprint import server_fingerprint
 from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.servers.known_programs import is_loader_variable
 from tui.engine.settings.servers.programs import is_within
-from tui.engine.settings.sources.locations import extensions_folder, shown_path
+from tui.engine.settings.servers.server_code import starts_installed
+from tui.engine.settings.sources.locations import shown_path
 from tui.model.servers import ServerId, Transport
 from tui.model.trust import TrustAnswer
 
@@ -103,9 +104,8 @@ class StartFinder:
     ) -> Iterator[tuple[Path, bool]]:
         """Return the folders whose code a server would run, and whether it could leave each."""
         start = one.cwd if one.cwd is not None else self.folder
-        real, installed = os.path.realpath(start), os.path.realpath(extensions_folder(self.home))
-        is_own = bool(one.extension) and Path(real).is_relative_to(installed)
-        inside = opened is not None and look.is_in(real, opened.path, start)
+        is_own = starts_installed(one, start, self.home)
+        inside = opened is not None and look.is_in(os.path.realpath(start), opened.path, start)
         place = opened.path if inside and opened is not None else start
         other = opened.path if opened is not None and not inside else None
         for found in code_folders(one, start, place, other):

@@ -38,6 +38,7 @@ from tui.engine.settings.servers.known_programs import (
     NPM_FILES,
     PROJECT_FILES,
     RUNNERS,
+    interpreters_in,
     is_loader_variable,
     pieces_of,
     program_names,
@@ -54,7 +55,6 @@ _COMMAND_LOOKS: Final = 32
 _CHARACTERS_A_LOOK: Final = 16
 _REST: Final = "what the rest of its command names"
 
-_VARIANT: Final = re.compile(r"[\d.]*-.*$")
 _BLANK: Final = re.compile(r"\s")
 _SCRIPT_ENDINGS: Final = ("", ".js", ".cjs", ".mjs", ".rb", ".pm", ".so")
 _CONTAINERS: Final = CONTAINERS | {"docker-compose", "podman-compose"}
@@ -228,7 +228,7 @@ class _Reading:
 
     def _run(self, names: AbstractSet[str], args: Sequence[str], place: Path, nested: int) -> None:
         """Look at a command by the rules of its program."""
-        names = names | ({_VARIANT.sub("", name) for name in names} & INTERPRETERS)
+        names = names | interpreters_in(names)
         rules = {rule: name for name in sorted(names) for rule in _RULES.get(name, ())}
         known = sorted(names & (RUNNERS | INTERPRETERS | _MOVING))
         if not rules and not known:

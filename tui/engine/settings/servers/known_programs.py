@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -109,6 +110,9 @@ _LOADING: Final = frozenset(
 _ENDINGS: Final = (".exe", ".cmd", ".bat", ".com", ".ps1", ".js", ".cjs", ".mjs")
 _VERSION: Final = re.compile(r"-?\d[\d.]*[a-z]{0,2}$")
 
+_VARIANT: Final = re.compile(r"[\d.]*-.*$")
+"""What follows the name of an interpreter in ``python3-dbg`` and ``perl5.36-x86_64-linux-gnu``."""
+
 _PIECE_ENDS: Final = re.compile(r"[\s=:,;@!]+")
 
 
@@ -121,6 +125,11 @@ def program_names(*paths: str) -> set[str]:
             name = name.removesuffix(ending)
         names |= {name, _VERSION.sub("", name)}
     return names - {""}
+
+
+def interpreters_in(names: AbstractSet[str]) -> AbstractSet[str]:
+    """Return the interpreters among the names of programs, whatever follows their own."""
+    return (names | {_VARIANT.sub("", name) for name in names}) & INTERPRETERS
 
 
 def pieces_of(word: str) -> list[str]:

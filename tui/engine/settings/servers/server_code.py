@@ -70,7 +70,7 @@ class ServerCode:
             return CommandFiles()
         start = server.cwd if server.cwd is not None else self._folder
         is_projects = server.origin is Origin.PROJECT
-        guard = self._guard(self._folder if self._is_installed(server, start) else start)
+        guard = self._guard(self._folder if starts_installed(server, start, self._home) else start)
         env = loading_variables(
             server.inheritance.of(self._environ, is_small=is_projects), server.env
         )
@@ -100,10 +100,11 @@ class ServerCode:
             )
         return self._guards[start]
 
-    def _is_installed(self, server: ServerDefinition, start: Path) -> bool:
-        """Return whether a server starts among the extensions, which the user installed."""
-        installed = os.path.realpath(extensions_folder(self._home))
-        return bool(server.extension) and Path(os.path.realpath(start)).is_relative_to(installed)
+
+def starts_installed(server: ServerDefinition, start: Path, home: Path) -> bool:
+    """Return whether a server starts among the extensions, which the user installed. Blocks."""
+    installed = os.path.realpath(extensions_folder(home))
+    return bool(server.extension) and Path(os.path.realpath(start)).is_relative_to(installed)
 
 
 def changed_code(
