@@ -98,8 +98,7 @@ def load_settings(
     problems: list[SettingsProblem] = []
     layers = layer_files(folder, environ=environ, home=home)
     own = [layer for layer in layers if layer.origin is not Origin.PROJECT]
-    found = (read_source(layer.origin, layer.path, home, problems) for layer in own)
-    sources = list(filter(None, found))
+    sources = [one for at in own if (one := read_source(at.origin, at.path, home, problems))]
     variables = read_variables(user_variables(home), home, problems) or {}
     environ = {**variables, **environ}
     named = named_policies(home, sources, environ, problems)
