@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from tests.support.measures import Measure
-from tests.unit.engine.mcp.processes import host, marked, reapers, started
+from tests.unit.engine.mcp.processes import host, marked, reapers, started, zygotes
 from tests.unit.engine.mcp.support import (
     FOLDER,
     call,
@@ -302,3 +302,20 @@ async def test_a_server_for_which_there_is_no_descriptor_left_is_tried_again(
     with pytest.raises(ServerError, match="could not be started: Too many open files") as caught:
         await started(zygote, "-c", "pass")
     assert not caught.value.permanent
+
+
+async def test_nothing_stays_open_when_the_start_of_a_server_is_given_up(zygote: Zygote) -> None:
+    process = await started(zygote, "-c", "input()")  # the zygote runs now
+    await process.close()
+    [parent] = zygotes()
+    parent.suspend()
+    try:
+        before = psutil.Process().num_fds()
+        start = asyncio.create_task(started(zygote, "-c", "input()"))
+        await eventually(lambda: psutil.Process().num_fds() > before)
+        start.cancel()
+        await asyncio.wait({start})
+        await eventually(lambda: psutil.Process().num_fds() == before)
+    finally:
+        parent.resume()
+    await eventually(lambda: reapers() == [])

@@ -129,8 +129,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         try:
             await server.start(zygote, launch.arguments, launch.environment, launch.folder)
         except BaseException:
-            server.close()
-            await _wait_within(process._closed, KILL_GRACE)
+            await process._drop()
             raise
         return process
 
@@ -282,8 +281,16 @@ class ServerProcess(asyncio.SubprocessProtocol):
         await _wait_within(self.errors_ended, EXIT_DRAIN)
         if pipe is not None and pipe.get_write_buffer_size() > 0:
             pipe.abort()
+        await self._drop()
+
+    async def _drop(self) -> None:
+        """Close the pipes, and the socket to a reaper that does not answer."""
         self._process().close()
-        await _wait_within(self._closed, KILL_GRACE)
+        try:
+            await _wait_within(self._closed, KILL_GRACE)
+        finally:
+            if isinstance(self._transport, ReaperClient):
+                self._transport.abandon()
 
     def _discard_output(self) -> None:
         """Drop output, so that a server that is busy writing can exit."""

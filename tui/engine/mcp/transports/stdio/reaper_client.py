@@ -99,6 +99,11 @@ class ReaperClient(asyncio.SubprocessTransport):
         if not self._pipes:
             self.protocol.connection_lost(None)
 
+    def abandon(self) -> None:
+        """Close the socket to a reaper that does not answer; alone, it ends the server."""
+        if (reaper := self._pipes.get(_REAPER)) is not None:
+            cast("asyncio.WriteTransport", reaper).abort()
+
     def add_pipe(self, number: int, pipe: asyncio.BaseTransport) -> None:
         self._pipes[number] = pipe
 
