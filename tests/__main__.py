@@ -1,8 +1,9 @@
 """``python3 -m tests``: prepares what the tests need, then runs them all.
 
-Arguments go to pytest, and then it is one plain run of what they select. Without any, the
-benchmarks run first and alone, so that nothing disturbs what they measure, and then everything
-else on a few workers. Both print what they measured.
+Arguments go to pytest, and then it is one run of what they select. Without any, the benchmarks
+run first and alone, so that nothing disturbs what they measure, and then everything else on a few
+workers. Both print what they measured. What fails runs a second time by itself: on a machine that
+others use as well, a wait may run out beside other tests. Both results stay in sight.
 """
 
 import os
@@ -44,9 +45,16 @@ def main(arguments: list[str]) -> int:
 
 
 def run(arguments: list[str]) -> int:
-    """Run pytest in a process of its own, as it was never meant to run twice in one."""
+    """Run pytest, and again what failed; give the exit code of the last run.
+
+    Each has a process of its own, as pytest was never meant to run twice in one.
+    """
     command = [sys.executable, "-m", "pytest", *arguments]
-    return subprocess.call(command)
+    code = subprocess.call(command)
+    if code == pytest.ExitCode.TESTS_FAILED:
+        print("\nRunning again, alone, what failed…", flush=True)
+        code = subprocess.call([*command, "-n", "0", "--last-failed", "--last-failed-no-failures=none"])
+    return code
 
 
 if __name__ == "__main__":
