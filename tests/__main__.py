@@ -53,7 +53,9 @@ def run(arguments: list[str]) -> int:
     code = subprocess.call(command)
     if code == pytest.ExitCode.TESTS_FAILED:
         print("\nRunning again, alone, what failed…", flush=True)
-        code = subprocess.call([*command, "-n", "0", "--last-failed", "--last-failed-no-failures=none"])
+        code = subprocess.call(
+            [*command, "-n", "0", "--last-failed", "--last-failed-no-failures=none"]
+        )
     return code
 
 

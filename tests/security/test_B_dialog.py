@@ -10,8 +10,8 @@ from textual import events
 from tests.ui.consent.samples import asked
 from tests.ui.hands import Confirming, confirming
 from tui.model import events as e
-from tui.model.arguments import canonical_json
 from tui.model.consent import Choice, Decision
+from tui.model.input.arguments import canonical_json
 from tui.model.servers import ServerId
 from tui.text import sanitize
 from tui.ui.questions.call_view import coloured_arguments

@@ -10,7 +10,7 @@ from tests.ui.chat.samples import rows_of
 from tests.ui.harness import ChatApp, until
 from tests.unit.engine.mcp.asking import Stage
 from tests.unit.engine.mcp.support import eventually, running, script
-from tui.engine.feature_commands import FeatureCommands
+from tui.engine.commands.feature_commands import FeatureCommands
 from tui.model import events as e
 from tui.model.chat import EntryId
 from tui.model.events import ResourceRead

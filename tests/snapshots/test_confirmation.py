@@ -13,7 +13,7 @@ from tests.snapshots.decks import HISTORIES, SHORT_ARMING, SIZES, pressing, wait
 from tests.support.samples import confirmation
 from tests.ui.consent.samples import FIELDS, VALUES
 from tui.model import events as e
-from tui.model.arguments import canonical_json
+from tui.model.input.arguments import canonical_json
 from tui.model.requests import ConfirmationRequest
 from tui.store.reducer import reduce
 from tui.store.state import AppState

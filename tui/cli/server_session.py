@@ -16,8 +16,8 @@ from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.startup import prepare_process
 from tui.engine.threads import in_daemon_thread
 from tui.model.events import Event, NoticeRaised
+from tui.model.input.typed import nearest
 from tui.model.servers import ServerId, ServerStatus, ServerView
-from tui.model.typed import nearest
 from tui.store import selectors
 from tui.store.store import Store
 from tui.text import sanitize_line

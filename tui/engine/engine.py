@@ -19,6 +19,8 @@ from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import History
 from tui.engine.chat.message import Message, MessageError, give_back
 from tui.engine.chat.turn import TurnContext
+from tui.engine.commands.feature_commands import FeatureCommands
+from tui.engine.commands.typed_messages import TypedMessages
 from tui.engine.consent.consent import TurnRecord
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.consent.folder_trust.trust_questions import (
@@ -28,7 +30,6 @@ from tui.engine.consent.folder_trust.trust_questions import (
 )
 from tui.engine.consent.tool_access import ToolAccess
 from tui.engine.desk import Desk
-from tui.engine.feature_commands import FeatureCommands
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
@@ -48,7 +49,6 @@ from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.servers.definitions import secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
-from tui.engine.typed_messages import TypedMessages
 from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
 from tui.model.consent import GrantId, GrantView
 from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained

@@ -9,6 +9,7 @@ from tests.ui.harness import ChatApp, screen_lines, until
 from tui.model import events as e
 from tui.model.catalog import Catalog, PromptArgument, PromptView, ResourceView
 from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase
+from tui.model.input.typed import OWN_COMMANDS, find_prompt
 from tui.model.servers import (
     Origin,
     ServerId,
@@ -17,7 +18,6 @@ from tui.model.servers import (
     ServerView,
     Transport,
 )
-from tui.model.typed import OWN_COMMANDS, find_prompt
 from tui.ui.widgets.chat.completion import complete, value_query
 from tui.ui.widgets.chat.composer import MAX_MESSAGE
 from tui.ui.widgets.chat.history import HistoryStorage

@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.ui.chat.samples import request
 from tests.ui.requests.samples import COLOURS
-from tui.model.arguments import canonical_json
 from tui.model.consent import RequestId
+from tui.model.input.arguments import canonical_json
 from tui.model.requests import ConfirmationRequest, FieldKind, FormField
 from tui.model.servers import ServerId
 from tui.model.trust import (

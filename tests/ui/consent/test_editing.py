@@ -12,8 +12,8 @@ from tests.ui.consent.samples import VALUES, asked
 from tests.ui.hands import confirming
 from tests.ui.harness import until
 from tui.model import events as e
-from tui.model.arguments import canonical_json
 from tui.model.consent import Choice, Decision, GrantScope
+from tui.model.input.arguments import canonical_json
 from tui.ui.questions.confirmation import REFUSAL_SECONDS, ConfirmationQuestion
 from tui.ui.questions.edit_arguments import EditArgumentsScreen
 from tui.ui.screens.help import HelpScreen

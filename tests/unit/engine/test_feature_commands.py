@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.engine.mcp.asking import ERAS, Stage, asking
 from tests.unit.engine.mcp.support import call, eventually
-from tui.engine import feature_commands as module
-from tui.engine.feature_commands import FeatureCommands
+from tui.engine.commands import feature_commands as module
+from tui.engine.commands.feature_commands import FeatureCommands
 from tui.model.catalog import ResourceContent
 from tui.model.events import (
     ArgumentCompleted,

@@ -19,8 +19,8 @@ from tui.engine.chat.conversation import MAX_QUEUED
 from tui.engine.engine import Engine, EngineOptions
 from tui.model.chat import ChatNotice, TurnPhase, UserMessage
 from tui.model.events import Event, MessageReturned, NoticeRaised, TurnFinished
+from tui.model.input.typed import MAX_RESOURCES
 from tui.model.servers import ServerId, ServerStatus
-from tui.model.typed import MAX_RESOURCES
 from tui.store.selectors import entries
 from tui.store.state import ConversationState
 from tui.store.store import Store

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.model.arguments import ArgumentsError, canonical_json, read_arguments, reveal
+from tui.model.input.arguments import ArgumentsError, canonical_json, read_arguments, reveal
 from tui.text import sanitize
 
 JSON = st.recursive(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.model.arguments import MAX_ARGUMENTS, canonical_json
+from tui.model.input.arguments import MAX_ARGUMENTS, canonical_json
 from tui.text import sanitize
 
 JSON = st.recursive(

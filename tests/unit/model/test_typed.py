@@ -13,8 +13,7 @@ from tui.model.catalog import (
     ResourceTemplateView,
     ResourceView,
 )
-from tui.model.servers import ServerId
-from tui.model.typed import (
+from tui.model.input.typed import (
     MAX_RESOURCES,
     TypedPrompt,
     command_name,
@@ -24,6 +23,7 @@ from tui.model.typed import (
     references,
     typed_command,
 )
+from tui.model.servers import ServerId
 
 NOTES = ServerId("notes")
 POEM = PromptView("poem", arguments=(PromptArgument("title", True), PromptArgument("mood", False)))

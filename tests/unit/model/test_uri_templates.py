@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mcp import InvalidUriTemplate
 from mcp import UriTemplate as SdkTemplate
 
-from tui.model.uri_templates import (
+from tui.model.input.uri_templates import (
     MAX_TEMPLATE,
     MAX_URI,
     MAX_VARIABLES,

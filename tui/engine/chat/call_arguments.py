@@ -7,7 +7,7 @@ from typing import Final
 
 from tui.engine.consent.consent import Edit, UnusableEditError
 from tui.engine.mcp.catalog.offered_tool import JsonObject
-from tui.model.arguments import canonical_json, read_arguments
+from tui.model.input.arguments import canonical_json, read_arguments
 from tui.text import clip, sanitize_line
 
 MAX_EDIT: Final = 1_000_000

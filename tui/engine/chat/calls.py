@@ -25,9 +25,9 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.catalog.tool_names import without_model_prefix
 from tui.engine.mcp.manager import ServerManager
-from tui.model.arguments import canonical_json
 from tui.model.chat import EntryId, Progress, ToolCall, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
+from tui.model.input.arguments import canonical_json
 from tui.model.servers import ServerId
 from tui.text import clip, sanitize, sanitize_line
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tui.model.arguments import reveal
+from tui.model.input.arguments import reveal
 from tui.model.trust import DifferenceLine
 from tui.text import sanitize
 

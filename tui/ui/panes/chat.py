@@ -12,8 +12,8 @@ from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
 from tui.model.chat import TurnPhase, TurnState
+from tui.model.input.typed import find_prompt
 from tui.model.servers import ServerId
-from tui.model.typed import find_prompt
 from tui.store.commands import Commands
 from tui.store.selectors import waiting_text
 from tui.store.state import AppState, Unsent

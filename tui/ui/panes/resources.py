@@ -9,8 +9,8 @@ from textual.content import Content
 
 from tui.model.catalog import Catalog, PromptArgument, ResourceTemplateView, ResourceView
 from tui.model.events import ResourceRead
+from tui.model.input.uri_templates import UriTemplate, UriTemplateError, parse_template
 from tui.model.servers import ServerId
-from tui.model.uri_templates import UriTemplate, UriTemplateError, parse_template
 from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
 from tui.ui import keymap

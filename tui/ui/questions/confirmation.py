@@ -7,8 +7,8 @@ from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
 
-from tui.model.arguments import ArgumentsError
 from tui.model.consent import Choice, Decision, GrantScope
+from tui.model.input.arguments import ArgumentsError
 from tui.model.requests import ConfirmationRequest
 from tui.store.commands import Commands
 from tui.ui.questions.answers import Answer

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.getters import query_one
 from textual.widgets import Button, ContentSwitcher, Input
 
-from tui.model.arguments import ArgumentsError, canonical_json, read_arguments
+from tui.model.input.arguments import ArgumentsError, canonical_json, read_arguments
 from tui.model.requests import ConfirmationRequest
 from tui.ui import keymap
 from tui.ui.questions.arming import Arming, Keyboard, SecondPress

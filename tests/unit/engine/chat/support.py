@@ -38,11 +38,11 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolResult,
 )
 from tui.engine.mcp.manager import ServerManager
-from tui.model.arguments import canonical_json, read_arguments
 from tui.model.catalog import ToolId, ToolView
 from tui.model.chat import BackendKind, ChatNotice, Entry, EntryId, ModelText, Progress, ToolCall
 from tui.model.consent import Choice, Decision
 from tui.model.events import Event, RequestRaised, TurnFinished
+from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.servers import ServerId
 from tui.model.settings import ToolPattern
 from tui.model.settings_rules import DEFAULT_RESULT_SIZE

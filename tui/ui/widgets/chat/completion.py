@@ -11,8 +11,8 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from tui.model.input.typed import OWN_COMMANDS, TypedPrompt, find_prompt, typed_argument, usage
 from tui.model.servers import ServerId, ServerStatus, ServerView
-from tui.model.typed import OWN_COMMANDS, TypedPrompt, find_prompt, typed_argument, usage
 from tui.text import clip
 from tui.ui.widgets.text.plain import one_line
 

@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
-from tui.model.arguments import reveal
+from tui.model.input.arguments import reveal
 
 MAX_EDITABLE: Final = 20_000
 """Characters that can be edited; every key lays all lines out again."""

@@ -8,8 +8,8 @@ from itertools import islice
 from typing import Final
 
 from tui.model.catalog import Catalog, PromptArgument, PromptView
+from tui.model.input.uri_templates import UriTemplateError, parse_template
 from tui.model.servers import ServerId
-from tui.model.uri_templates import UriTemplateError, parse_template
 
 MAX_COMPARED: Final = 2_000
 """Names that `nearest` compares, and templates that `find_resource` does."""

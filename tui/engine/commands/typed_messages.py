@@ -11,8 +11,7 @@ from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.model.catalog import PromptView
-from tui.model.servers import ServerId
-from tui.model.typed import (
+from tui.model.input.typed import (
     MAX_RESOURCES,
     OWN_COMMANDS,
     TypedPrompt,
@@ -24,6 +23,7 @@ from tui.model.typed import (
     typed_command,
     usage,
 )
+from tui.model.servers import ServerId
 from tui.text import clip, for_model, sanitize, sanitize_line
 
 MAX_SHOWN: Final = 100

@@ -1,0 +1,1 @@
+"""What the user asks of servers: typed messages, resources, completions, log levels."""

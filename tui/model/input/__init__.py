@@ -1,0 +1,1 @@
+"""What a user fills in: typed lines, arguments as text, URI templates."""
