@@ -173,9 +173,10 @@ class ThoughtStreamed(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class EntryCompleted(ConversationEvent):
-    """A text or thought is complete."""
+    """A text or thought is complete, after so many seconds."""
 
     entry: EntryId
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,11 +243,15 @@ class ChatNoticeAdded(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished(ConversationEvent):
-    """The turn ended. `unsent` is the user's text that the model never answered."""
+    """The turn ended, after so many seconds.
+
+    `unsent` is the user's text that the model never answered.
+    """
 
     turn: TurnId
     outcome: TurnOutcome
     unsent: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
