@@ -21,7 +21,7 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
-from tui.model.consent import GrantView, RequestId, ToolStanding
+from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStanding
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
 from tui.model.trust import BranchRead, FolderTrust
@@ -336,22 +336,6 @@ class GrantsChanged:
     """The rules on tools changed; newest first."""
 
     grants: tuple[GrantView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ToolRuleChanged:
-    """The user revoked a rule, or accepted or refused a changed tool.
-
-    `server` and `tool` are names as shown, ``*`` all tools of the server; `definition` is the hash
-    of the tool's definition, if any. `decision` is ``revoke``, ``accept change`` or
-    ``refuse change``.
-    """
-
-    server: str
-    fingerprint: str
-    tool: str
-    definition: str
-    decision: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from tui.model.chat import (
     TurnState,
     UserMessage,
 )
+from tui.model.consent import ToolRuleChanged
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
 from tui.model.trust import BranchRead
@@ -99,7 +100,7 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, grants=grants)
         case e.ToolExplained(standing):
             return replace(state, standing=standing)
-        case e.ToolCallDecided() | e.ToolRuleChanged():
+        case e.ToolCallDecided() | ToolRuleChanged():
             return state  # for the audit log
         case e.ConversationEvent(conversation=key):
             before = state.conversations.get(key, ConversationState())
