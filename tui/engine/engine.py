@@ -18,7 +18,6 @@ from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.conversations import Conversations
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import History
-from tui.engine.chat.retry import RetryWait
 from tui.engine.chat.turn import TurnContext
 from tui.engine.commands.feature_commands import FeatureCommands
 from tui.engine.commands.typed_messages import TypedMessages
@@ -111,8 +110,7 @@ class Engine:
             self.desk, self._opened, self._access.audit, problems, self._tasks, self._take_answer
         )
         self._enablement = Enablement(state and state / enablement.FILE_NAME, problems)
-        retry = RetryWait.watched() if options.attended else RetryWait()
-        self.conversations = Conversations(publish, retry)
+        self.conversations = Conversations(publish, attended=options.attended)
         self._context = self._make_context(open_url, state)
         self.servers = ServerManager(
             publish,

@@ -13,13 +13,16 @@ class Conversations:
 
     Args:
         publish: Takes messages that come back for want of a model.
-        retry: The wait that their turns share.
+        attended: Whether a user sees a wait for another try, and can end it.
+
+    Attributes:
+        retry: That wait, which their turns share.
     """
 
-    def __init__(self, publish: Publish, retry: RetryWait) -> None:
+    def __init__(self, publish: Publish, *, attended: bool) -> None:
         self._publish = publish
         self._all: dict[ConversationId, Conversation] = {}
-        self.retry = retry
+        self.retry = RetryWait.watched() if attended else RetryWait()
 
     def __bool__(self) -> bool:
         return bool(self._all)
