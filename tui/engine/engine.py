@@ -13,15 +13,14 @@ from tui import __version__
 from tui.engine import late
 from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chat.backends.backend import ModelBackend
-from tui.engine.chat.calls import CallRunner
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import History
 from tui.engine.chat.message import Message, MessageError, give_back
 from tui.engine.chat.turn import TurnContext
+from tui.engine.commands.direct_calls import DirectCaller
 from tui.engine.commands.feature_commands import FeatureCommands
 from tui.engine.commands.typed_messages import TypedMessages
-from tui.engine.consent.consent import TurnRecord
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.consent.folder_trust.trust_questions import (
     FolderQuestion,
@@ -35,7 +34,7 @@ from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
 from tui.engine.logs.secret_names import environment_secrets
 from tui.engine.mcp import enablement
-from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.first_starts import FirstStarts
@@ -49,6 +48,7 @@ from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.servers.definitions import secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
+from tui.engine.workspace.workspace import Workspace
 from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
 from tui.model.consent import GrantId, GrantView
 from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
@@ -117,9 +117,10 @@ class Engine:
             enablement=self._enablement,
         )
         self._first_starts = FirstStarts(self.servers)
+        workspace = Workspace(lambda: self._context.workspaces)
         self.features = FeatureCommands(self.servers, self._context, publish)
         self._first: Reading | None = None
-        self.messages = TypedMessages(self.servers, self._send, publish)
+        self.messages = TypedMessages(self.servers, workspace, self._send, publish)
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
         self._answers = Answers()
@@ -322,18 +323,9 @@ class Engine:
         Raises:
             ToolCallError: If it did not run; the text says why.
         """
-        if not isinstance(arguments, dict):
-            raise ToolCallError("The arguments must be an object.")
-        offered = self.servers.offered_tools()
-        found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
-        confirm, entry = self._access.approval.confirm, EntryId(f"c{next(self._numbers)}")
-        runner = CallRunner(self.servers, confirm, self._publish, TurnRecord())
-        if found is None:
-            _, held = self.servers.look_up(server, tool) or (None, None)
-            if held is not None:
-                runner.record_withheld(entry, held.id, arguments)
-            raise ToolCallError(self._access.standing(self.servers, server, tool).words)
-        return await runner.run_alone(found, arguments, entry, by_user=by_user)
+        entry = EntryId(f"c{next(self._numbers)}")
+        caller = DirectCaller(self.servers, self._access, self._publish)
+        return await caller.call(server, tool, arguments, entry, by_user=by_user)
 
     def send(self, text: str, *, data: str = "") -> None:
         """Send what the user typed; it waits while a turn runs, and comes back without a model.
