@@ -48,7 +48,6 @@ from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.servers.definitions import secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
-from tui.engine.workspace.workspace import Workspace
 from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
 from tui.model.consent import GrantId, GrantView
 from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
@@ -117,10 +116,9 @@ class Engine:
             enablement=self._enablement,
         )
         self._first_starts = FirstStarts(self.servers)
-        workspace = Workspace(lambda: self._context.workspaces)
         self.features = FeatureCommands(self.servers, self._context, publish)
         self._first: Reading | None = None
-        self.messages = TypedMessages(self.servers, workspace, self._send, publish)
+        self.messages = TypedMessages(self.servers, self.features.workspace, self._send, publish)
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
         self._answers = Answers()

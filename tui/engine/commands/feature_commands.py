@@ -46,6 +46,9 @@ class FeatureCommands:
         servers: The servers.
         context: Stores subscriptions and opens addresses.
         publish: Publishes events.
+
+    Attributes:
+        workspace: The opened folders.
     """
 
     def __init__(
@@ -55,7 +58,7 @@ class FeatureCommands:
         publish: Publish,
     ) -> None:
         self._servers = servers
-        self._workspace = Workspace(lambda: context.workspaces)
+        self.workspace = Workspace(lambda: context.workspaces)
         self._context = context
         self._publish = publish
         self._tasks = TaskSet("a request to a server failed", self._failed)
@@ -159,7 +162,7 @@ class FeatureCommands:
         self._publish(ArgumentCompleted(token, completion.values, completion.has_more))
 
     async def _complete_path(self, token: str, typed: str) -> None:
-        found = await asyncio.to_thread(self._workspace.complete, typed, MAX_PATHS)
+        found = await asyncio.to_thread(self.workspace.complete, typed, MAX_PATHS)
         self._publish(ArgumentCompleted(token, tuple(found)))
 
     async def _set_log_level(self, server: ServerId, level: str) -> None:
