@@ -105,7 +105,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.ServerLogged(SERVER, (log_line(),)),
         e.ModelSelected(ModelView("gemini", BackendKind.GEMINI)),
         e.NoticeRaised(e.Notice(Severity.WARNING, "settings")),
-        e.QueueChanged(2),
+        e.QueueChanged(("and this",)),
         e.TurnStarted(TurnId("turn-2"), UserMessage(EntryId("user-2"), "again"), 20.0),
         e.TurnPhaseChanged(TURN, TurnPhase.STREAMING),
         e.MessageExpanded(EntryId("user-1"), "add a note: buy milk and more"),

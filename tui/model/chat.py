@@ -44,6 +44,7 @@ class TurnPhase(StrEnum):
     SERVERS = "waiting for servers to start"
     ASKING = "asking"
     WAITING = "waiting for the model"
+    RETRYING = "trying again"
     STREAMING = "answering"
     TOOLS = "running tools"
 
@@ -154,15 +155,16 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
-    """The running turn; its start is in seconds of `time.monotonic`.
+    """The running turn; its times are in seconds of `time.monotonic`.
 
-    `server` is asked for a part of the user's message.
+    `server` is asked for a part of the user's message; `until` is when the service is asked again.
     """
 
     id: TurnId
     phase: TurnPhase
     started_at: float
     server: ServerId | None = None
+    until: float | None = None
 
 
 class TurnOutcome(StrEnum):

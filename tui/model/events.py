@@ -47,10 +47,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A message for the user outside any turn, such as a settings problem.
-
-    `time` is when it was raised, in seconds since the epoch.
-    """
+    """A message for the user outside any turn; `time` in seconds since the epoch."""
 
     severity: Severity
     text: str
@@ -124,9 +121,9 @@ class ConversationEvent:
 
 @dataclass(frozen=True, slots=True)
 class QueueChanged(ConversationEvent):
-    """The number of messages waiting for the end of the running turn."""
+    """The messages that wait for the end of the running turn, in their order."""
 
-    length: int
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +137,12 @@ class TurnStarted(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class TurnPhaseChanged(ConversationEvent):
-    """The phase of the running turn changed; `server` is asked for a part of the message."""
+    """The phase of the running turn changed; the others are as in `TurnState`."""
 
     turn: TurnId
     phase: TurnPhase
     server: ServerId | None = None
+    until: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,8 +196,8 @@ def _reduce_conversation(
     conversation: ConversationState, event: e.ConversationEvents
 ) -> ConversationState:
     match event:
-        case e.QueueChanged(length):
-            return replace(conversation, queued=length)
+        case e.QueueChanged(texts):
+            return replace(conversation, queued=texts)
         case e.UsageReported(usage):
             return replace(conversation, usage=conversation.usage.plus(usage))
         case e.MessageReturned(text):
@@ -222,12 +222,11 @@ def _reduce_turn(
                 usage=conversation.usage.cleared(),
                 transcript=replace(settled, live=(*settled.live, message)),
             )
-        case e.TurnPhaseChanged(turn, phase, server):
+        case e.TurnPhaseChanged(turn, phase, server, until):
             if conversation.turn is None or conversation.turn.id != turn:
                 return conversation
-            return replace(
-                conversation, turn=replace(conversation.turn, phase=phase, server=server)
-            )
+            now = replace(conversation.turn, phase=phase, server=server, until=until)
+            return replace(conversation, turn=now)
         case e.TurnFinished(turn, _, text):
             after = _with_unsent(conversation, text) if text else conversation
             if conversation.turn is None or conversation.turn.id != turn:

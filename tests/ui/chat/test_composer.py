@@ -134,10 +134,10 @@ async def test_what_is_sent_while_a_turn_runs_is_said_to_be_queued() -> None:
         await pilot.press(*"next", "enter")
         assert app.commands.calls == [("send", ("next",))]
         assert "queued" not in str(app.chat.working.render())  # the engine may refuse it
-        app.store.dispatch(e.QueueChanged(1))
+        app.store.dispatch(e.QueueChanged(("next",)))
         await until(pilot, lambda: "1 queued" in str(app.chat.working.render()))
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
-        app.store.dispatch(e.QueueChanged(0))
+        app.store.dispatch(e.QueueChanged(()))
         app.start_turn("next", "t2")
         await until(pilot, lambda: "queued" not in str(app.chat.working.render()))
 

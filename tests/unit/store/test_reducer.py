@@ -184,11 +184,11 @@ def test_conversations_do_not_touch_each_other() -> None:
         before,
         e.TurnStarted(TURN, message, 1.0, conversation=other),
         e.TextStreamed(TEXT, "hi", conversation=other),
-        e.QueueChanged(1, conversation=other),
+        e.QueueChanged(("a",), conversation=other),
     )
     assert state.conversation is before.conversation
     assert state.conversations[other].transcript.live == (message, ModelText(TEXT, "hi"))
-    assert state.conversations[other].queued == 1
+    assert state.conversations[other].queued == ("a",)
     assert replace(state, current=other).conversation is state.conversations[other]
 
 
