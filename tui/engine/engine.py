@@ -13,15 +13,14 @@ from tui import __version__
 from tui.engine import late
 from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chat.backends.backend import ModelBackend
-from tui.engine.chat.calls import CallRunner
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.conversations import Conversations
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import History
 from tui.engine.chat.turn import TurnContext
+from tui.engine.commands.direct_calls import DirectCaller
 from tui.engine.commands.feature_commands import FeatureCommands
 from tui.engine.commands.typed_messages import TypedMessages
-from tui.engine.consent.consent import TurnRecord
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.consent.folder_trust.trust_questions import (
     FolderQuestion,
@@ -35,7 +34,7 @@ from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
 from tui.engine.logs.secret_names import environment_secrets
 from tui.engine.mcp import enablement
-from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.first_starts import FirstStarts
@@ -100,10 +99,7 @@ class Engine:
         self._access = ToolAccess(
             bus, self.desk, options, state, problems=problems, redactor=self._redactor
         )
-        folder, trusted = options.folder, options.trusted_folders
-        self._opened = OpenedFolder(
-            folder, Path.home(), state, trusted, problems, attended=options.attended
-        )
+        self._opened = self._open_folder(state)
         self._read = partial(read_settings, self._opened, options.model)
         self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
         self._trust = TrustQuestions(
@@ -121,7 +117,9 @@ class Engine:
         self._first_starts = FirstStarts(self.servers)
         self.features = FeatureCommands(self.servers, self._context, publish)
         self._first: Reading | None = None
-        self.messages = TypedMessages(self.servers, self.conversations.send, publish)
+        self.messages = TypedMessages(
+            self.servers, self.features.workspace, self.conversations.send, publish
+        )
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
         self._answers = Answers()
@@ -130,6 +128,13 @@ class Engine:
         self._numbers = itertools.count(1)
         self.models = ModelChoice(publish, self._redactor, self._tasks, self._answer_with, options)
         self._stack = contextlib.AsyncExitStack()
+
+    def _open_folder(self, state: Path | None) -> OpenedFolder:
+        options = self._options
+        folder, trusted = options.folder, options.trusted_folders
+        return OpenedFolder(
+            folder, Path.home(), state, trusted, self._problems, attended=options.attended
+        )
 
     def _make_context(self, open_url: OpenUrl, state: Path | None) -> ClientContext:
         """Say what servers may use of us; without a user nothing that has to be asked for."""
@@ -323,18 +328,9 @@ class Engine:
         Raises:
             ToolCallError: If it did not run; the text says why.
         """
-        if not isinstance(arguments, dict):
-            raise ToolCallError("The arguments must be an object.")
-        offered = self.servers.offered_tools()
-        found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
-        confirm, entry = self._access.approval.confirm, EntryId(f"c{next(self._numbers)}")
-        runner = CallRunner(self.servers, confirm, self._publish, TurnRecord())
-        if found is None:
-            _, held = self.servers.look_up(server, tool) or (None, None)
-            if held is not None:
-                runner.record_withheld(entry, held.id, arguments)
-            raise ToolCallError(self._access.standing(self.servers, server, tool).words)
-        return await runner.run_alone(found, arguments, entry, by_user=by_user)
+        entry = EntryId(f"c{next(self._numbers)}")
+        caller = DirectCaller(self.servers, self._access, self._publish)
+        return await caller.call(server, tool, arguments, entry, by_user=by_user)
 
     def send(self, text: str, *, data: str = "") -> None:
         """Send what the user typed; it waits while a turn runs, and comes back without a model.

@@ -140,6 +140,10 @@ class Commands:
             lambda engine: engine.features.complete(token, server, target, argument, value, context)
         )
 
+    def complete_path(self, token: str, typed: str) -> None:
+        """Complete a path of the opened folders; it arrives as `ArgumentCompleted`."""
+        self._do(lambda engine: engine.features.complete_path(token, typed))
+
     def open_link(self, url: str) -> None:
         self._do(lambda engine: engine.features.open_link(url))
 

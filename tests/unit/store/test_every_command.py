@@ -20,6 +20,7 @@ from tests.support import warm
 from tests.unit.engine.mcp.support import eventually
 from tui.model.chat import BackendKind, ModelText, TurnPhase, UserMessage
 from tui.model.consent import Choice, Decision, GrantScope
+from tui.model.events import ArgumentCompleted
 from tui.model.requests import ConfirmationRequest, FormRequest, Reply, ReplyAction
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.trust import (
@@ -40,7 +41,7 @@ CASES: Final = {
     "tools": "review_tools answer restart_server",
     "folder": "review_folder forget_folder answer",
     "features": "read_resource subscribe_resource complete_argument set_log_level send_prompt "
-    "send_resource open_link answer",
+    "complete_path send_resource open_link answer",
     "servers": "restart_server restart_all_servers start_server stop_server set_server_enabled "
     "start_demo_servers",
     "models": "use_api_key use_vertex use_demo forget_key",
@@ -205,6 +206,8 @@ async def test_features(monkeypatch: pytest.MonkeyPatch) -> None:
         await eventually(lambda: (ASKING, "counter://now") in store.state.subscriptions)
         commands.complete_argument("t", ASKING, "greet", "name", "A", {})
         await eventually(lambda: store.state.completion)
+        commands.complete_path("p", "nothing like it")
+        await eventually(lambda: store.state.completion == ArgumentCompleted("p", ()))
         commands.set_log_level(ASKING, "error")
         await eventually(lambda: store.state.log_levels.get(ASKING) == "error")
         commands.send_prompt(ASKING, "greet", {"name": "Ada"})

@@ -26,8 +26,10 @@ from tui.ui.widgets.chat.completion import (
     COMPLETE_AFTER,
     CompletionList,
     CompletionPopup,
+    PathQuery,
     ValueQuery,
     complete,
+    path_query,
     value_query,
 )
 from tui.ui.widgets.chat.composer import Composer
@@ -102,7 +104,7 @@ class ChatPane(Vertical):
         self._commands = commands
         self._history = MessageHistory(history)
         self._returned = 0
-        self._query: ValueQuery | None = None
+        self._query: ValueQuery | PathQuery | None = None
         self._asked = 0
         self._asking: Timer | None = None
 
@@ -271,22 +273,21 @@ class ChatPane(Vertical):
         if state is not None and self.composer.has_focus:
             before = self.composer.before_cursor
             offered = complete(before, state.servers)
-            self._query = value_query(before, state.servers)
+            self._query = value_query(before, state.servers) or path_query(before, offered)
         if self._query is not None:
             self._asking = self.set_timer(COMPLETE_AFTER, self._ask_for_values)
         self._open_popup(offered)
 
     def _ask_for_values(self) -> None:
         self._asked += 1
-        if (query := self._query) is not None:
-            self._commands.complete_argument(
-                f"composer-{self._asked}",
-                query.server,
-                query.prompt,
-                query.argument,
-                query.value,
-                query.context,
-            )
+        token = f"composer-{self._asked}"
+        match self._query:
+            case PathQuery(typed):
+                self._commands.complete_path(token, typed)
+            case ValueQuery() as query:
+                self._commands.complete_argument(
+                    token, query.server, query.prompt, query.argument, query.value, query.context
+                )
 
     def _show_values(self, completed: "ArgumentCompleted | None") -> None:
         is_awaited = completed is not None and completed.token == f"composer-{self._asked}"
