@@ -22,9 +22,10 @@ from tui.model.chat import (
 from tui.text import counted, sanitize_line
 from tui.ui.bridge import MIN_WAIT
 from tui.ui.widgets.chat.streaming import GrowingMarkdown
-from tui.ui.widgets.chat.window import shown_part
+from tui.ui.widgets.chat.window import markdown_part, shown_part
 from tui.ui.widgets.text.block_view import BlockView
 from tui.ui.widgets.text.blocks import (
+    COPY,
     LINK,
     Block,
     IndentBlock,
@@ -49,6 +50,9 @@ MAX_TITLED: Final = 2_000
 
 MAX_TITLE: Final = 80
 """Characters of a thought's title."""
+
+_CODE_SIGNS: Final = ("```", "~~~", "\n    ", "\n\t")
+"""One of these is in each text with a block of code, but for one that begins with it."""
 
 _TITLE: Final = re.compile(r"^(?:\*\*|#{1,6} )(\S[^\n*#]*)", re.MULTILINE)
 
@@ -104,11 +108,25 @@ class EntryView(BlockView):
     def links(self) -> list[str]:
         return []
 
+    @property
+    def may_hold_code(self) -> bool:
+        """Whether it may hold blocks of code, as far as can be seen at once."""
+        return False
+
+    def codes(self) -> list[str]:
+        """Return its blocks of code."""
+        return []
+
     def on_click(self, event: events.Click) -> None:
-        href = event.style.meta.get(LINK)
+        """Follow a link, copy code, or open the entry."""
+        href, code = event.style.meta.get(LINK), event.style.meta.get(COPY)
         if isinstance(href, str):
             event.stop()
             self.post_message(self.LinksRequested([href]))
+        elif isinstance(code, str):
+            event.stop()
+            self.app.copy_to_clipboard(code)
+            self.notify("Copied.", timeout=2)
         elif self.expandable and event.y == self.gutter.top:
             event.stop()
             self.post_message(self.Toggled(self))
@@ -195,6 +213,15 @@ class ModelEntry(TextEntry):
 
     def links(self) -> list[str]:
         return links_in(self.lines(self.size.width))
+
+    @property
+    def may_hold_code(self) -> bool:
+        return any(sign in self.entry.text for sign in _CODE_SIGNS)
+
+    def codes(self) -> list[str]:
+        from tui.ui.widgets.text.markdown import code_in  # noqa: PLC0415 - takes 50 ms
+
+        return code_in(markdown_part(self.entry.text)) if self.may_hold_code else []
 
 
 class ThoughtEntry(TextEntry):

@@ -1,5 +1,6 @@
 """`BlockView`: a widget that lays blocks out and draws the visible lines."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -35,6 +36,7 @@ TEXT_STYLES: Final = frozenset(
         "entry-error",
         "entry-running",
         "entry-strong",
+        "entry-match",
     }
 )
 """Component classes of the blocks. The container of the views declares them, not each view:
@@ -56,6 +58,20 @@ class BlockView(Widget):
         self._laid_out: tuple[int, list[Content]] | None = None
         self._strips: dict[int, tuple[Content, Style, Strip]] = {}
         self._styles_by_name: dict[str, Style] = {}
+        self._marked: re.Pattern[str] | None = None
+
+    @property
+    def marked_row(self) -> int | None:
+        """The first row with a mark."""
+        rows = enumerate(self.lines(self.size.width)) if self._marked else ()
+        return next((row for row, line in rows if self._matches(line)), None)
+
+    def mark(self, pattern: re.Pattern[str] | None) -> None:
+        """Mark what matches in each line."""
+        if pattern != self._marked:
+            self._marked = pattern
+            self._strips.clear()
+            self.refresh()
 
     def blocks(self) -> Sequence[Block]:
         return ()
@@ -111,8 +127,13 @@ class BlockView(Widget):
         selection = self.text_selection
         return None if selection is None else selection.get_span(y)
 
+    def _matches(self, line: Content) -> Sequence[re.Match[str]]:
+        return list(self._marked.finditer(line.plain)) if self._marked else ()
+
     def _draw(self, line: Content, y: int, base: Style) -> Strip:
         """Convert a line to segments that carry their offset in the text, for selections."""
+        for match in self._matches(line):
+            line = line.stylize(".entry-match", *match.span())
         segments: list[Segment] = []
         x = 0
         for text, style in line.render(base, end="", parse_style=self._style):
