@@ -232,6 +232,27 @@ def test_settings_are_edited_in_the_users_editor_and_count_at_once(
         assert terminal.wait_for_exit() == 0
 
 
+def test_a_draft_is_written_in_the_users_editor(
+    deck: Deck, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text(
+        f'#!/bin/sh\ncat "$1" >{tmp_path}/read; printf "one\\nwritten elsewhere\\n" >"$1"\n'
+    )
+    editor.chmod(0o700)
+    monkeypatch.setenv("EDITOR", str(editor))
+    with deck() as terminal:
+        wait_until_ready(terminal)
+        terminal.type("a draft")
+        terminal.press("ctrl+g")
+        terminal.wait_for("written elsewhere")
+        assert (tmp_path / "read").read_text() == "a draft"
+        terminal.press("ctrl+c", "ctrl+c")
+        terminal.wait_for("Press ^C again to quit")
+        terminal.press("ctrl+c")
+        assert terminal.wait_for_exit() == 0
+
+
 def test_bytes_that_are_no_text_do_not_end_the_app(deck: Deck) -> None:
     with deck() as terminal:
         wait_until_ready(terminal)
@@ -336,3 +357,11 @@ def test_quitting_in_the_middle_of_a_question_leaves_no_server(deck: Deck) -> No
         assert terminal.wait_for_exit() == 0
         assert_gone(servers)
         assert_restored(terminal)
+
+
+def test_a_first_message_is_sent_and_the_screen_stays(tmp_path: Path) -> None:
+    command = warm.deck("--demo", "-i", "list my notes")
+    with Terminal(command, columns=120, rows=36, cwd=tmp_path) as terminal:
+        assert "list_notes" in wait_for_question(terminal)
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_exit() == 0

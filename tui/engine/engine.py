@@ -13,15 +13,14 @@ from tui import __version__
 from tui.engine import late
 from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chat.backends.backend import ModelBackend
-from tui.engine.chat.calls import CallRunner
 from tui.engine.chat.conversation import Conversation
+from tui.engine.chat.conversations import Conversations
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import History
-from tui.engine.chat.message import Message, MessageError, give_back
 from tui.engine.chat.turn import TurnContext
+from tui.engine.commands.direct_calls import DirectCaller
 from tui.engine.commands.feature_commands import FeatureCommands
 from tui.engine.commands.typed_messages import TypedMessages
-from tui.engine.consent.consent import TurnRecord
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.consent.folder_trust.trust_questions import (
     FolderQuestion,
@@ -35,7 +34,7 @@ from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
 from tui.engine.logs.secret_names import environment_secrets
 from tui.engine.mcp import enablement
-from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.first_starts import FirstStarts
@@ -75,6 +74,7 @@ class Engine:
         servers: The servers; theirs are the commands to start and stop them.
         features: The commands on what servers offer beside tools.
         messages: Takes what the user sends, prompts and resources of servers included.
+        conversations: What is said with the model.
         desk: Takes the user's answers.
         models: Takes the user's choice of a model.
     """
@@ -99,16 +99,14 @@ class Engine:
         self._access = ToolAccess(
             bus, self.desk, options, state, problems=problems, redactor=self._redactor
         )
-        folder, trusted = options.folder, options.trusted_folders
-        self._opened = OpenedFolder(
-            folder, Path.home(), state, trusted, problems, attended=options.attended
-        )
+        self._opened = self._open_folder(state)
         self._read = partial(read_settings, self._opened, options.model)
         self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
         self._trust = TrustQuestions(
             self.desk, self._opened, self._access.audit, problems, self._tasks, self._take_answer
         )
         self._enablement = Enablement(state and state / enablement.FILE_NAME, problems)
+        self.conversations = Conversations(publish, attended=options.attended)
         self._context = self._make_context(open_url, state)
         self.servers = ServerManager(
             publish,
@@ -119,26 +117,34 @@ class Engine:
         self._first_starts = FirstStarts(self.servers)
         self.features = FeatureCommands(self.servers, self._context, publish)
         self._first: Reading | None = None
-        self.messages = TypedMessages(self.servers, self._send, publish)
+        self.messages = TypedMessages(
+            self.servers, self.features.workspace, self.conversations.send, publish
+        )
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
         self._answers = Answers()
         self._written = frozenset[str]()  # contents with an answer that no reading goes by yet
         self._plan: Plan | None = None
-        self._conversations: dict[ConversationId, Conversation] = {}
         self._numbers = itertools.count(1)
         self.models = ModelChoice(publish, self._redactor, self._tasks, self._answer_with, options)
         self._stack = contextlib.AsyncExitStack()
 
+    def _open_folder(self, state: Path | None) -> OpenedFolder:
+        options = self._options
+        folder, trusted = options.folder, options.trusted_folders
+        return OpenedFolder(
+            folder, Path.home(), state, trusted, self._problems, attended=options.attended
+        )
+
     def _make_context(self, open_url: OpenUrl, state: Path | None) -> ClientContext:
         """Say what servers may use of us; without a user nothing that has to be asked for."""
-        generator = backend_generator(self._backend, self._publish)
+        generator = backend_generator(lambda: self.conversations.backend, self._publish)
         return ClientContext(
             self._publish,
             self.desk,
             generator=generator if self.desk.attended else None,
             open_url=open_url,
-            workspaces=(self._options.folder,),
+            workspaces=(self._options.folder, *self._options.more_folders),
             client_version=__version__,
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
             visibility=self._access.review,
@@ -322,18 +328,9 @@ class Engine:
         Raises:
             ToolCallError: If it did not run; the text says why.
         """
-        if not isinstance(arguments, dict):
-            raise ToolCallError("The arguments must be an object.")
-        offered = self.servers.offered_tools()
-        found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
-        confirm, entry = self._access.approval.confirm, EntryId(f"c{next(self._numbers)}")
-        runner = CallRunner(self.servers, confirm, self._publish, TurnRecord())
-        if found is None:
-            _, held = self.servers.look_up(server, tool) or (None, None)
-            if held is not None:
-                runner.record_withheld(entry, held.id, arguments)
-            raise ToolCallError(self._access.standing(self.servers, server, tool).words)
-        return await runner.run_alone(found, arguments, entry, by_user=by_user)
+        entry = EntryId(f"c{next(self._numbers)}")
+        caller = DirectCaller(self.servers, self._access, self._publish)
+        return await caller.call(server, tool, arguments, entry, by_user=by_user)
 
     def send(self, text: str, *, data: str = "") -> None:
         """Send what the user typed; it waits while a turn runs, and comes back without a model.
@@ -342,42 +339,27 @@ class Engine:
         """
         self.messages.send(text, data)
 
-    def _send(self, message: Message) -> None:
-        if (found := self._conversations.get(MAIN)) is not None:
-            found.send(message)
-        else:
-            error = MessageError("Not sent, because there is no model.", "Choose a model first.")
-            give_back(self._publish, message.text, error)
-
     def cancel_turn(self, conversation: ConversationId = MAIN) -> None:
         """Stop the running turn, down to the wire."""
-        if (found := self._conversations.get(conversation)) is not None:
-            found.cancel()
+        self.conversations.cancel(conversation)
 
     def clear_conversation(self, conversation: ConversationId = MAIN) -> None:
         """Begin a new conversation."""
-        if (found := self._conversations.get(conversation)) is not None:
-            found.clear()
+        self.conversations.clear(conversation)
 
     async def wait_idle(self, conversation: ConversationId = MAIN) -> None:
         """Wait until every message sent has been answered."""
-        if (found := self._conversations.get(conversation)) is not None:
-            await found.wait_idle()
+        await self.conversations.wait_idle(conversation)
 
     def send_without_waiting(self) -> None:
-        """Let the message that waits for starting servers go out without them."""
+        """Let the message that waits for starting servers, or to go out again, go out now."""
         self._first_starts.skip()
-
-    def _backend(self) -> ModelBackend | None:
-        """Give the model that answers now."""
-        main = self._conversations.get(MAIN)
-        return main.backend if main is not None else None
+        self.conversations.retry.end(again=True)
 
     def _answer_with(self, backend: ModelBackend) -> None:
         """Let a model answer from now on; the demo brings its servers along."""
-        for conversation in self._conversations.values():
-            conversation.use_backend(backend)
-        if not self._conversations and self._first is not None:
+        self.conversations.use_backend(backend)
+        if not self.conversations and self._first is not None:
             settings = self._first.settings.gemdeck
             context = TurnContext(
                 backend,
@@ -388,8 +370,10 @@ class Engine:
                 settings.system_instruction,
                 prepare=self._first_starts.wait,
                 history=History(settings.max_result_size),
+                retry=self.conversations.retry,
+                max_steps=self._options.max_steps,
             )
-            self._conversations[MAIN] = conversation = Conversation(context)
+            self.conversations.add(conversation := Conversation(context))
             self._tasks.start(conversation.run())
         self._plan_again(replace(self._answers, demo=backend.kind is BackendKind.DEMO))
 

@@ -63,14 +63,14 @@ class ConversationState:
     Attributes:
         transcript: Its entries.
         turn: The running turn, or None.
-        queued: Number of messages waiting for its end.
+        queued: The messages that wait for its end.
         usage: Tokens of all requests since the last turn began.
         unsent: Messages to return to the composer.
     """
 
     transcript: Transcript = Transcript()
     turn: TurnState | None = None
-    queued: int = 0
+    queued: tuple[str, ...] = ()
     usage: Usage = Usage()
     unsent: Unsent = Unsent()
 

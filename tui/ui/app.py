@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from rich.console import RenderableType
 from rich.segment import Segment
 from rich.text import Text
-from textual import events
+from textual import events, on
 from textual.app import App
 from textual.binding import Binding, BindingType, Keymap
 from textual.color import Color
@@ -25,9 +25,10 @@ from tui.store.store import Store
 from tui.ui import keymap, themes
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes.deck import Deck
-from tui.ui.questions.arming import Keyboard
+from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
 from tui.ui.screens.main import MainScreen
 from tui.ui.themes import UiPreferences
+from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.chat.history import HistoryStorage
 from tui.ui.widgets.header import NAME
 
@@ -112,6 +113,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self.commands = commands
         self.bridge = StoreBridge(self, store)
         self.keyboard = Keyboard()
+        self._quitting: SecondPress[str] = SecondPress()
         self._preferences = preferences
         self._on_first_paint = on_first_paint
         self._crash_dir = crash_dir
@@ -272,6 +274,24 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     async def action_quit(self) -> None:
         self.exit(0)
+
+    def action_interrupt(self) -> None:
+        """Stop the turn, else clear the message, else quit at the second press."""
+        if len(self.screen_stack) == 1 and self.deck.chat.interrupt():
+            self._quitting.forget()
+        else:
+            self._quit_at_second("^C")
+
+    @on(Composer.EndPressed)
+    def _end_pressed(self) -> None:
+        self._quit_at_second("^D")
+
+    def _quit_at_second(self, key: str) -> None:
+        if self._quitting.take(key):
+            self.exit(0)
+        else:
+            self._quitting.expect(key)
+            self.notify(f"Press {key} again to quit.", timeout=REPEAT_SECONDS, markup=False)
 
     def action_command_palette(self) -> None:
         from tui.ui.palette import DeckPalette, palette_actions  # noqa: PLC0415 - on first use

@@ -17,6 +17,7 @@ from tui.engine.chat.finish import Finish, malformed_call
 from tui.engine.chat.history import FunctionResponse, History
 from tui.engine.chat.message import Message, MessageContent, MessageError
 from tui.engine.chat.refused_media import drop_refused
+from tui.engine.chat.retry import RetryWait
 from tui.engine.chat.step import ModelStep
 from tui.engine.chat.system_instruction import Instructions, bounded, compose
 from tui.engine.consent.consent import Confirm, TurnRecord
@@ -54,9 +55,6 @@ A step that has shown text is not repeated: the user would read it twice.
 MAX_REFUSED_TOOLS: Final = 8
 """Tools dropped from one step because the service refused them."""
 
-MAX_RETRY_WAIT: Final = 10.0
-"""Longest wait, in seconds, before a refused step is retried automatically."""
-
 _log: Final = logging.getLogger(__name__)
 
 RefusedTool = tuple[str, str]
@@ -73,6 +71,7 @@ class TurnContext:
         confirm: Decides on each call before it runs.
         publish: Publishes events.
         max_tool_calls: Most tool calls in one turn.
+        max_steps: Most answers of the model in one turn; None for any number.
         system_instruction: The system instruction, or an empty string.
         prepare: Awaited at the start of each turn, so that servers can finish starting; returns
             those to go without.
@@ -80,6 +79,7 @@ class TurnContext:
         refused: Tools this model refused.
         numbers: Source of turn and entry numbers.
         instructions: What servers say about themselves, as it was sent last.
+        retry: The wait before a request that was refused for now goes out again.
     """
 
     backend: ModelBackend
@@ -93,6 +93,8 @@ class TurnContext:
     refused: set[RefusedTool] = field(default_factory=set)
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
     instructions: Instructions = ()
+    retry: RetryWait = field(default_factory=RetryWait)
+    max_steps: int | None = None
 
     def new_entry(self) -> EntryId:
         return EntryId(f"e{next(self.numbers)}")
@@ -129,6 +131,7 @@ class Turn:
         self._start = len(self._history.contents)
         self._accepted = self._start
         self._returned: list[str] = []
+        self._began = time.monotonic()
         self.id = TurnId(f"t{next(context.numbers)}")
         self.has_ended = False
 
@@ -138,7 +141,8 @@ class Turn:
     def begin(self) -> None:
         """Start the turn. `run` or `abandon` must follow."""
         entry = UserMessage(self._entry, sanitize(self._message.text))
-        self._publish(TurnStarted(self.id, entry, time.monotonic()))
+        self._began = time.monotonic()
+        self._publish(TurnStarted(self.id, entry, self._began))
 
     def abandon(self) -> None:
         """End a cancelled turn. A second call does nothing."""
@@ -191,7 +195,9 @@ class Turn:
         self._history.add_user(content.parts, content.before)
 
     async def _run_steps(self) -> TurnOutcome:
-        while True:
+        for step in itertools.count():
+            if step == self._context.max_steps:
+                break
             offered = self._offered()
             await self._run_step(offered)
             self._has_answer = True
@@ -208,6 +214,10 @@ class Turn:
             if was_reported:
                 self._interrupt("The turn ended here: too many tool calls.")
                 return TurnOutcome.LIMITED
+        self._interrupt("The turn ended here: too many requests.")
+        words = f"A turn is limited to {self._context.max_steps} requests to the model."
+        self._notify(Severity.WARNING, words, "Send another message to let the model continue.")
+        return TurnOutcome.OUT_OF_REQUESTS
 
     def _name_missing(self, servers: Sequence[ServerId]) -> None:
         """Say which servers are not there yet."""
@@ -226,8 +236,8 @@ class Turn:
 
     async def _run_step(self, offered: dict[str, OfferedTool]) -> None:
         """Complete one step in `_step`; refused tools are removed from `offered`."""
-        malformed = refused = 0
-        has_waited = has_dropped = False
+        malformed = refused = waits = 0
+        has_dropped = False
         while True:
             self._step = self._new_step()
             self._set_phase(TurnPhase.WAITING)
@@ -237,16 +247,13 @@ class Turn:
                 ):
                     return
             except ModelError as error:
-                wait = error.retry_after
                 if error.refused_tool in offered and refused < MAX_REFUSED_TOOLS:
                     refused += 1
                     self._exclude_tool(offered.pop(error.refused_tool), error)
                 elif not has_dropped and self._drop_refused(error):
                     has_dropped = True
-                elif self._may_retry(error) and not has_waited and wait is not None:
-                    has_waited = True
-                    self._notify(Severity.WARNING, str(error), f"Trying again in {wait:.0f} s.")
-                    await asyncio.sleep(wait)
+                elif await self._wait_to_retry(error, waits):
+                    waits += 1
                 else:
                     raise
                 continue
@@ -256,13 +263,17 @@ class Turn:
             text = "The model sent a malformed tool call; retrying."
             self._notify(Severity.WARNING, text)
 
-    def _may_retry(self, error: ModelError) -> bool:
-        return (
-            error.retryable
-            and not self._step.any_chunk
-            and error.retry_after is not None
-            and error.retry_after <= MAX_RETRY_WAIT
-        )
+    async def _wait_to_retry(self, error: ModelError, waits: int) -> bool:
+        """Wait until the service may be asked again, after so many waits; return whether to ask."""
+        retry, seconds = self._context.retry, error.retry_after
+        if seconds is None or not error.retryable or self._step.any_chunk:
+            return False
+        if waits >= retry.attempts or seconds > retry.patience:
+            return False
+        if not waits:
+            self._notify(Severity.WARNING, str(error), f"Trying again in {seconds:.0f} s.")
+        self._set_phase(TurnPhase.RETRYING, until=time.monotonic() + seconds)
+        return await retry.wait(seconds)
 
     def _exclude_tool(self, tool: OfferedTool, error: ModelError) -> None:
         self._context.refused.add((tool.id, tool.definition_hash))
@@ -342,14 +353,17 @@ class Turn:
     def _finish(self, outcome: TurnOutcome) -> None:
         self.has_ended = True
         unsent = [*([] if self._has_answer else [self._message.text]), *self._returned]
-        self._publish(TurnFinished(self.id, outcome, "\n\n".join(unsent)))
+        seconds = time.monotonic() - self._began
+        self._publish(TurnFinished(self.id, outcome, "\n\n".join(unsent), seconds))
 
     def _notify(self, severity: Severity, text: str, advice: str = "") -> None:
         notice = ChatNotice(self._context.new_entry(), severity, text, advice)
         self._publish(ChatNoticeAdded(notice))
 
-    def _set_phase(self, phase: TurnPhase, server: ServerId | None = None) -> None:
-        self._publish(TurnPhaseChanged(self.id, phase, server))
+    def _set_phase(
+        self, phase: TurnPhase, server: ServerId | None = None, *, until: float | None = None
+    ) -> None:
+        self._publish(TurnPhaseChanged(self.id, phase, server, until))
 
     def _new_step(self) -> ModelStep:
         return ModelStep(
