@@ -12,6 +12,7 @@ from typing import Final
 import httpx2
 from mcp_types import JSONRPCError
 
+from tui.engine.auth.oauth.records import AuthError
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
 
 CONNECT_TIMEOUT: Final = 10.0
@@ -20,9 +21,10 @@ CONNECT_TIMEOUT: Final = 10.0
 MAX_RETRY_AFTER: Final = 86_400
 """Longest ``Retry-After`` that is shown, in seconds."""
 
+_SIGN_IN: Final = "Press a to sign in, or put a token into `headers` in the settings."
 _USE_HEADERS: Final = (
-    "Signing in is not supported by this version yet; until then put a token into `headers` in "
-    'the settings, such as "Authorization": "Bearer …".'
+    "Sign in as someone who may use it, or put a token into `headers` in the settings, such as "
+    '"Authorization": "Bearer …".'
 )
 CERTIFICATE_ADVICE: Final = (
     "Connections are never made without a valid certificate. One of a private authority is "
@@ -128,6 +130,13 @@ def status_error(response: httpx2.Response, reply: JSONRPCError | None = None) -
     return ExchangeError(_refused(response), outcome, status=status, reply=reply)
 
 
+def auth_error(problem: AuthError, status: int = 0) -> ExchangeError:
+    """Return the error of a request for which there were no usable credentials."""
+    kind = ServerError if problem.is_transient else SignInError
+    error = kind(problem.reason, problem.advice or ("" if problem.is_transient else _SIGN_IN))
+    return ExchangeError(error, Outcome.NOT_EXECUTED, status=status)
+
+
 def session_error(status: int) -> ExchangeError:
     """Return the error of a lost session."""
     error = SessionLostError("no longer knows this session: it was restarted or let it expire")
@@ -224,7 +233,7 @@ def _refused(response: httpx2.Response) -> ServerError:
     status = response.status_code
     match status:
         case 401:
-            return SignInError("requires sign-in (HTTP 401)", _USE_HEADERS)
+            return SignInError("requires sign-in (HTTP 401)", _SIGN_IN)
         case 403:
             return ServerError("refused access (HTTP 403)", _USE_HEADERS)
         case 404 | 410:
