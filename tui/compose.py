@@ -48,20 +48,31 @@ SIGNAL_EXIT_BASE: Final = 128
 """Added to a signal's number for the exit code, as shells do."""
 
 
-def run_deck(options: EngineOptions, *, debug: bool = False) -> int:
-    """Run the deck until the user quits; give the exit code."""
+def run_deck(options: EngineOptions, *, first_message: str = "", debug: bool = False) -> int:
+    """Run the deck until the user quits; give the exit code.
+
+    Args:
+        options: What the command line says.
+        first_message: What to send first, or an empty string.
+        debug: Whether to write verbose logs.
+    """
     logging.getLogger().addHandler(logging.NullHandler())  # nothing may be written on the screen
     writer = OrderedWorker()
     try:
-        return asyncio.run(_run(replace(options, attended=True), writer, debug=debug))
+        deck = _run(replace(options, attended=True), writer, first_message, debug=debug)
+        return asyncio.run(deck)
     finally:
         writer.close(WRITE_PATIENCE)
         write_now()
 
 
-async def _run(options: EngineOptions, writer: OrderedWorker, *, debug: bool) -> int:
+async def _run(
+    options: EngineOptions, writer: OrderedWorker, first_message: str, *, debug: bool
+) -> int:
     store = Store(AppState(workspace=shown_folder(options.folder)))
     commands = Commands(store.dispatch)
+    if first_message:
+        commands.send(first_message)
     painted, closing = asyncio.Event(), asyncio.Event()
     folder, tell = state_dir(), _telling(store)
     keep_layout = _writing(writer, save_layout, folder, tell)

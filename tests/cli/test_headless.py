@@ -357,13 +357,15 @@ async def test_a_prompt_waits_no_longer_for_its_server_than_it_is_told(
 
     assert result.code == ExitCode.ERROR
     assert result.json["error"] == {
+        "type": "Error",
         "message": "There is no command /review.",
         "advice": "Prompts of lib come once it is ready.",
+        "code": ExitCode.ERROR,
     }
     assert gemini.requests == []
 
 
-def library(**more: str) -> dict[str, Any]:
+def library(**more: str | list[str]) -> dict[str, Any]:
     """Make the entry of a server with a prompt."""
     says = Path.home() / "library.json"
     says.write_text(json.dumps({"prompts": {"a/b": []}, **more}), encoding="utf-8")

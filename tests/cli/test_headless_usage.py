@@ -18,7 +18,7 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually
 from tui import __version__
 from tui.cli.exit_codes import ExitCode
-from tui.cli.headless import json_arguments
+from tui.cli.results import json_arguments
 
 
 async def test_the_version_is_told() -> None:

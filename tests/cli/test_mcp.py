@@ -13,7 +13,7 @@ import pytest
 from tests.cli.running import finish, notes_server, run, write_settings
 from tests.support.waiting import PATIENCE, eventually
 from tui.cli.exit_codes import ExitCode
-from tui.cli.server_commands import typed_value
+from tui.cli.servers.server_commands import typed_value
 
 HANGING: Final = {"command": "sleep", "args": ["600"]}
 

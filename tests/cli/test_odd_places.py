@@ -131,7 +131,7 @@ async def test_an_output_that_is_closed_meanwhile(
     result = await run(stdout=writing)
     os.close(writing)
     assert result.returncode == ExitCode.ERROR
-    assert "the answer could not be written: Broken pipe" in said(result)
+    assert "could not be written" not in said(result)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])

@@ -336,3 +336,11 @@ def test_quitting_in_the_middle_of_a_question_leaves_no_server(deck: Deck) -> No
         assert terminal.wait_for_exit() == 0
         assert_gone(servers)
         assert_restored(terminal)
+
+
+def test_a_first_message_is_sent_and_the_screen_stays(tmp_path: Path) -> None:
+    command = warm.deck("--demo", "-i", "list my notes")
+    with Terminal(command, columns=120, rows=36, cwd=tmp_path) as terminal:
+        assert "list_notes" in wait_for_question(terminal)
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_exit() == 0

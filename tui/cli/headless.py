@@ -5,23 +5,27 @@ Only the result goes to stdout; all messages go to stderr.
 
 import asyncio
 import json
-import os
-import select
+import shlex
 import signal
 import sys
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from enum import StrEnum
+from typing import Final
 
 from tui.cli.exit_codes import ExitCode
-from tui.cli.output import prepare_output, say, write_out
+from tui.cli.output import PATIENCE, prepare_output, say, write_out
+from tui.cli.piped_input import read_piped_input
+from tui.cli.results import Ending, JsonLines, Statistics, answer_text, whole_result
+from tui.engine.consent.tool_approval import NOBODY_TO_ASK
 from tui.engine.consent.tool_patterns import Meaning, meanings
 from tui.engine.demo.demo_servers import demo_definitions
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
 from tui.engine.startup import prepare_process
-from tui.model.chat import ChatNotice, ModelText, Severity, ToolCall, TurnOutcome, TurnPhase
+from tui.model.chat import ChatNotice, Severity, TurnOutcome, TurnPhase
 from tui.model.events import (
     ChatNoticeAdded,
     Event,
@@ -29,6 +33,7 @@ from tui.model.events import (
     Notice,
     NoticeRaised,
     ServerStatusChanged,
+    ToolCallDecided,
     TurnFinished,
     TurnPhaseChanged,
 )
@@ -40,27 +45,44 @@ from tui.text import sanitize_line
 _E: Final = Severity.ERROR
 READY: Final = ServerStatus.READY
 
-PATIENCE: Final = 0.5
-"""Seconds before a message on standard error says what the command is waiting for."""
+_LIMITS: Final = {
+    TurnOutcome.LIMITED: Notice(
+        _E,
+        "The turn reached its limit of tool calls.",
+        "Ask for less, or increase gemdeck.maxToolCalls in the settings.",
+    ),
+    TurnOutcome.OUT_OF_REQUESTS: Notice(
+        _E,
+        "The turn reached its limit of requests to the model.",
+        "Ask for less, or increase --max-turns.",
+    ),
+}
 
-MAX_INPUT: Final = 8 * 1024 * 1024
-"""Most bytes read; the rest is ignored."""
 
-_PIECE: Final = 64 * 1024
+class OutputFormat(StrEnum):
+    """What is printed: the answer, one object at the end, or one a line as things happen."""
+
+    TEXT = "text"
+    JSON = "json"
+    STREAM_JSON = "stream-json"
 
 
 def run_headless(
-    options: EngineOptions, prompt: str, *, as_json: bool = False, debug: bool = False
+    options: EngineOptions,
+    prompt: str,
+    *,
+    output: OutputFormat = OutputFormat.TEXT,
+    debug: bool = False,
 ) -> int:
     """Run one turn, print its result, and return the exit code.
 
     Args:
         options: What the command line says.
         prompt: The user's message; standard input goes along as data.
-        as_json: Whether to print one JSON object instead of the answer's text.
+        output: What to print.
         debug: Whether to write verbose logs.
     """
-    session = _Session(options, prepare_process(verbose=debug), as_json)
+    session = _Session(options, prepare_process(verbose=debug), output)
     if warning := prepare_output():
         session.warn(warning)
     try:
@@ -72,6 +94,8 @@ def run_headless(
         advice = "Give a file or a pipe, or </dev/null."
         return session.refuse("Standard input is a folder.", advice, ExitCode.NO_INPUT)
     except (KeyboardInterrupt, asyncio.CancelledError):
+        if session.is_unread:
+            return ExitCode.ERROR
         session.outcome = TurnOutcome.CANCELLED
         return session.refuse("Cancelled before the turn started.", "", ExitCode.CANCELLED)
 
@@ -82,20 +106,23 @@ class _Session:
 
     options: EngineOptions
     redactor: Redactor
-    as_json: bool
+    output: OutputFormat
     store: Store = field(default_factory=Store)
     warnings: list[str] = field(default_factory=list)
     outcome: TurnOutcome | None = None
     error: Notice | None = None
     is_out: bool = False
+    is_unread: bool = False
     allowed: list[Meaning] = field(default_factory=list)
+    statistics: Statistics = field(default_factory=lambda: Statistics(str(uuid.uuid4())))
+
+    def __post_init__(self) -> None:
+        streams = self.output is OutputFormat.STREAM_JSON
+        self.lines = JsonLines(self._write, self.statistics.session) if streams else None
+        self._stop: Callable[[], None] | None = None
 
     async def answer(self, prompt: str, data: str) -> int:
-        options = replace(
-            self.options,
-            demo_without_key=False,
-            follow_settings=False,
-        )
+        options = replace(self.options, demo_without_key=False, follow_settings=False)
         async with Engine(options, self._watch, redactor=self.redactor) as engine:
             self._stop_on_signals(engine)
             settings = await engine.load()
@@ -115,8 +142,7 @@ class _Session:
             engine.send(prompt, data=data)
             await engine.wait_idle()
             self._name_missing_tools(engine)
-        self._print_result()
-        return self._exit_code()
+        return self._print_result()
 
     def _without_model(self) -> int:
         if self.error is not None:
@@ -126,14 +152,17 @@ class _Session:
 
     def _read_allowed(self, servers: Sequence[ServerId]) -> str:
         """Go by what --allowed-tools means; return why it cannot be told, or nothing."""
+        known = ", ".join(dict.fromkeys(servers)) or "none"
+        for word in sorted((self.options.only_servers or frozenset()) - set(servers)):
+            words = f"--allowed-mcp-server-names: there is no server {word}; configured are"
+            self.warn(sanitize_line(f"{words}: {known}"))
         for word in self.options.allowed_tools:
             meant = meanings(word, servers)
             if len(meant) > 1:
                 first, second = map(_meaning_words, meant[:2])
                 return sanitize_line(f"--allowed-tools: {word} could be {first} or {second}")
             self.allowed += meant
-            if not meant:
-                known = ", ".join(dict.fromkeys(servers)) or "none"
+            if not meant and word not in (self.options.only_servers or ()):
                 words = f"--allowed-tools: {word} names no server; configured are: {known}"
                 self.warn(sanitize_line(words))
         return ""
@@ -157,18 +186,28 @@ class _Session:
                 is_leaving = True  # let the servers close undisturbed
                 main.cancel()
 
+        self._stop = stop
         for number in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)):
             loop.add_signal_handler(number, stop)
 
     def _watch(self, event: Event) -> None:
         """Collect an event, and report a notice on stderr."""
         self.store.dispatch(event)
+        self.statistics.take(event)
+        if self.lines is not None:
+            self.lines.take(event)
         match event:
             case NoticeRaised(notice):
                 self.error = notice if notice.severity is _E else self.error
-                self.warn(_words(notice))
+                self.warn(_words(notice), notice.severity)
             case ChatNoticeAdded(notice) if notice.severity is Severity.WARNING:
                 self.warn(_words(notice))
+            case ChatNoticeAdded(notice) if notice.severity is _E and self.lines is not None:
+                self.lines.problem(_E, _words(notice))
+            case ToolCallDecided(server=server, tool=tool, source=source) if (
+                source == NOBODY_TO_ASK
+            ):
+                self._name_denied(server, tool)
             case ServerStatusChanged(server, ServerStatus.FAILED, failure) if self.is_out:
                 self.warn(f"server {server} failed: {failure.reason if failure else 'unknown'}")
             case TurnPhaseChanged(phase=TurnPhase.SERVERS) if (
@@ -195,10 +234,19 @@ class _Session:
         if turn is not None and turn.phase is TurnPhase.SERVERS:
             say(f"{waiting_text(self.store.state)}; --wait sets for how long")
 
-    def warn(self, text: str) -> None:
+    def _name_denied(self, server: ServerId, tool: str) -> None:
+        """Say once of each tool that it did not run for want of consent."""
+        words = f"{server}.{tool} was denied: it needs consent, and nobody can be asked."
+        advice = f"To allow it in this run, add --allowed-tools {shlex.quote(f'{server}.{tool}')}"
+        if (warning := sanitize_line(f"{words} {advice}")) not in self.warnings:
+            self.warn(warning)
+
+    def warn(self, text: str, severity: Severity = Severity.WARNING) -> None:
         """Write a warning to standard error, and keep it for the result."""
         self.warnings.append(text)
         say(text)
+        if self.lines is not None:
+            self.lines.problem(max(severity, Severity.WARNING, key=list(Severity).index), text)
 
     def refuse(self, text: str, advice: str, code: ExitCode) -> ExitCode:
         """Report why no turn is run, and return the exit code."""
@@ -208,140 +256,62 @@ class _Session:
 
     def _end_early(self, error: Notice, code: ExitCode) -> ExitCode:
         """Print the result of a run without a turn."""
-        if self.as_json:
-            self._write(self._json("", error, []))
-        return code
+        return self._end(Ending(code, self._outcome(), error, self.warnings))
 
-    def _print_result(self) -> None:
-        transcript = entries(self.store.state)
-        answer = "\n\n".join(e.text.strip() for e in transcript if isinstance(e, ModelText))
-        errors = [e for e in transcript if isinstance(e, ChatNotice) and e.severity is _E]
-        if self.as_json:
-            calls = [e for e in transcript if isinstance(e, ToolCall)]
-            self._write(self._json(answer, self._error(errors), calls))
-            return
-        for notice in errors:
-            self.warn(_words(notice))
-        if answer:
-            self._write(answer)
+    def _print_result(self) -> ExitCode:
+        errors = [
+            one
+            for one in entries(self.store.state)
+            if isinstance(one, ChatNotice) and one.severity is _E
+        ]
+        if self.output is OutputFormat.TEXT:
+            for notice in errors:
+                self.warn(_words(notice))
+            if answer := answer_text(self.store.state):
+                self._write(answer)
+        error = self._error(errors)
+        return self._end(Ending(self._exit_code(), self._outcome(), error, self.warnings))
+
+    def _end(self, ending: Ending) -> ExitCode:
+        """Write the result as JSON, if that was asked for, and return the exit code."""
+        if self.lines is not None:
+            self.lines.end(self.store.state, self.statistics, ending)
+        elif self.output is OutputFormat.JSON:
+            # in ASCII, it cannot control a terminal
+            result = whole_result(self.store.state, self.statistics, ending)
+            self._write(json.dumps(result, ensure_ascii=True, indent=2))
+        return ExitCode.ERROR if self.is_unread else ending.code
 
     def _write(self, text: str) -> None:
-        """Write the result, or say that it is lost."""
-        if problem := write_out(text):
-            self.outcome = TurnOutcome.FAILED
-            say(problem)
+        """Write to standard output; when that is impossible, the run ends."""
+        if not self.is_unread and not write_out(text):
+            self.is_unread = True
+            if self._stop is not None:
+                self._stop()
 
-    def _json(self, answer: str, error: ChatNotice | Notice | None, calls: list[ToolCall]) -> str:
-        """Return the result in ASCII, so that it cannot control a terminal."""
-        return json.dumps(self._result(answer, error, calls), ensure_ascii=True, indent=2)
+    def _outcome(self) -> str | None:
+        return self.outcome.value if self.outcome is not None else None
 
     def _error(self, errors: list[ChatNotice]) -> ChatNotice | Notice | None:
         """Return why the turn was not completed."""
-        if self.outcome is TurnOutcome.LIMITED:
-            advice = "Ask for less, or increase gemdeck.maxToolCalls in the settings."
-            return Notice(_E, "The turn reached its limit of tool calls.", advice)
         if self.outcome is TurnOutcome.COMPLETED:
             return None
+        if self.outcome in _LIMITS:
+            return _LIMITS[self.outcome]
+        if self.outcome is TurnOutcome.CANCELLED:
+            return Notice(_E, "The turn was cancelled.")
         return errors[-1] if errors else self.error
 
-    def _result(
-        self, answer: str, error: ChatNotice | Notice | None, calls: list[ToolCall]
-    ) -> dict[str, Any]:
-        usage = self.store.state.conversation.usage
-        return {
-            "response": answer,
-            "model": self.store.state.model.name,
-            "outcome": self.outcome.value if self.outcome else None,
-            "tool_calls": [
-                {
-                    "server": call.server,
-                    "tool": call.tool,
-                    "arguments": json_arguments(call.arguments),
-                    "status": call.status.value,
-                    "seconds": call.seconds,
-                    "result": call.result,
-                }
-                for call in calls
-            ],
-            "usage": {
-                "prompt_tokens": usage.prompt,
-                "output_tokens": usage.output,
-                "thought_tokens": usage.thoughts,
-                "cached_tokens": usage.cached,
-            },
-            "warnings": self.warnings,
-            "error": {"message": error.text, "advice": error.advice} if error else None,
-        }
-
-    def _exit_code(self) -> int:
+    def _exit_code(self) -> ExitCode:
         match self.outcome:
             case TurnOutcome.COMPLETED:
                 return ExitCode.OK
             case TurnOutcome.CANCELLED:
                 return ExitCode.CANCELLED
-            case TurnOutcome.LIMITED:
+            case TurnOutcome.LIMITED | TurnOutcome.OUT_OF_REQUESTS:
                 return ExitCode.TURN_LIMIT
             case _:
                 return ExitCode.ERROR
-
-
-def json_arguments(text: str) -> object:
-    """Return arguments as JSON, or as text if they were cut."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
-def read_piped_input(warn: Callable[[str], None]) -> str:
-    """Read standard input to its end if it is a pipe or a file.
-
-    There is no timeout, since the writer may be slow; after a while a message on standard error
-    says that the command is waiting.
-
-    Args:
-        warn: Called if the input was cut.
-
-    Raises:
-        IsADirectoryError: If it is a folder.
-    """
-    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
-        return ""
-    try:
-        data = _read(sys.stdin.fileno())
-    except IsADirectoryError:
-        raise
-    except (OSError, ValueError):  # a closed descriptor
-        return ""
-    if len(data) > MAX_INPUT:
-        warn(f"standard input was cut off at {MAX_INPUT // 1024 // 1024} MiB")
-    return data[:MAX_INPUT].decode("utf-8", errors="replace").strip()
-
-
-def _read(descriptor: int) -> bytes:
-    """Read to the end, or until `MAX_INPUT` is exceeded."""
-    data = bytearray()
-    deadline = time.monotonic() + PATIENCE
-    is_told = False
-    while len(data) <= MAX_INPUT:
-        left = None if is_told else max(0.0, deadline - time.monotonic())
-        if not _is_ready(descriptor, left):
-            is_told = True
-            say("reading standard input; press Ctrl+C to stop")
-            continue
-        piece = os.read(descriptor, _PIECE)
-        if not piece:
-            break
-        data += piece
-    return bytes(data)
-
-
-def _is_ready(descriptor: int, seconds: float | None) -> bool:
-    """Wait until there is data or the end; None waits forever."""
-    if sys.platform == "win32":  # select supports only sockets there
-        return True
-    readable, _, _ = select.select([descriptor], [], [], seconds)
-    return bool(readable)
 
 
 def _why_missing(view: ServerView) -> str:

@@ -2,10 +2,13 @@
 
 import gc
 import os
+import stat
 import sys
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import click
 from click.core import ParameterSource
@@ -22,9 +25,15 @@ ESCAPE_DELAY = "40"
 """Milliseconds after which an escape byte counts as the Esc key."""
 
 EPILOG = """\b
+Example: gemdeck -p "how many open branches?" --allowed-tools git.git_branch -o json
+
+\b
 Exit codes: 0 done, 1 the turn failed, 2 wrong usage, 41 no key, 42 no prompt,
-52 unusable settings, 53 too many tool calls, 130 cancelled.
+52 unusable settings, 53 too many tool calls or requests, 130 cancelled.
 """
+
+_COMMANDS: Final[Mapping[str, str]] = MappingProxyType({"mcp": "tui.cli.servers.mcp"})
+"""The module of each command."""
 
 
 def _checked_model(
@@ -37,6 +46,24 @@ def _checked_model(
         return check_model_name(name.strip())
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
+
+
+def _words(
+    _context: click.Context, _parameter: click.Parameter, given: Iterable[str]
+) -> tuple[str, ...]:
+    """Split lists with commas."""
+    return tuple(word.strip() for one in given for word in one.split(",") if word.strip())
+
+
+def _folders(
+    context: click.Context, parameter: click.Parameter, given: Iterable[str]
+) -> tuple[Path, ...]:
+    """Return the real paths of folders."""
+    folders = tuple(Path(word).resolve() for word in _words(context, parameter, given))
+    for folder in folders:
+        if not folder.is_dir():
+            raise click.BadParameter(f"there is no folder {sanitize_line(str(folder))}.")
+    return folders
 
 
 def _check_state_folder() -> None:
@@ -55,14 +82,13 @@ class _Group(click.Group):
     """Does nothing where nothing could be read of it, and loads a command when it is used."""
 
     def list_commands(self, _context: click.Context) -> list[str]:
-        return ["mcp"]
+        return list(_COMMANDS)
 
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
-        if name != "mcp":
+        if name not in _COMMANDS:
             return None
-        from tui.cli.mcp import mcp  # noqa: PLC0415
-
-        return mcp
+        command: click.Command = getattr(import_module(_COMMANDS[name]), name)
+        return command
 
     def main(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - as the library's
         if problem := output_problem():
@@ -90,6 +116,15 @@ def _opened_folder() -> Path:
         sys.exit(ExitCode.ERROR)
 
 
+def _is_fed() -> bool:
+    """Return whether standard input is a pipe or a file, as in ``git diff | gemdeck``."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode if sys.stdin is not None else 0
+    except (OSError, ValueError):  # it is closed
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
+
+
 def _prepare_terminal() -> None:
     """Prepare for the screen; exit with an error message if there is no terminal."""
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
@@ -109,18 +144,30 @@ def _prepare_terminal() -> None:
     "-p", "--prompt", metavar="TEXT", help="Run one turn without a screen and print the answer."
 )
 @click.option(
+    "-i", "--prompt-interactive", metavar="TEXT", help="Send this first, and stay on the screen."
+)
+@click.option(
     "-o",
     "--output-format",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json", "stream-json"]),
     default="text",
     show_default=True,
-    help="Output format of -p.",
+    help="Output format of -p; stream-json prints one object a line as things happen.",
 )
 @click.option(
     "--allowed-tools",
     metavar="SERVER.TOOL,…",
-    default="",
+    multiple=True,
+    callback=_words,
     help="Tools that -p may run; SERVER alone allows all its tools. Others are denied.",
+)
+@click.option(
+    "--allowed-mcp-server-names",
+    "allowed_servers",
+    metavar="SERVER,…",
+    multiple=True,
+    callback=_words,
+    help="Start only these servers; -p may run all their tools.",
 )
 @click.option(
     "--trust-folder",
@@ -129,6 +176,19 @@ def _prepare_terminal() -> None:
     multiple=True,
     type=click.Path(path_type=Path),
     help="Apply the settings of this folder in this run; DIR is its real path.",
+)
+@click.option(
+    "--include-directories",
+    "more_folders",
+    metavar="DIR,…",
+    multiple=True,
+    callback=_folders,
+    help="Further folders that servers are told to work in.",
+)
+@click.option(
+    "--approval-mode",
+    type=click.Choice(["default", "yolo"]),
+    help="Which tools run without asking: those you allowed, or with yolo all.",
 )
 @click.option(
     "--yolo",
@@ -141,23 +201,26 @@ def _prepare_terminal() -> None:
     type=click.FloatRange(0, MAX_WAIT),
     help="Most seconds that -p waits for starting servers; 30 unless the settings say otherwise.",
 )
+@click.option(
+    "--max-turns",
+    metavar="NUMBER",
+    type=click.IntRange(min=1),
+    help="Most requests to the model for one message; then the turn ends.",
+)
 @click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to use.")
 @click.option("--demo", is_flag=True, help="Use the offline demo model and the bundled servers.")
 @click.option("--debug", is_flag=True, help="Log handshakes and servers' output, and say where.")
-@click.version_option(__version__, prog_name="gemdeck")
+@click.version_option(__version__, prog_name="gemdeck", help="Print the version.")
 @click.pass_context
-def main(  # noqa: PLR0913 - one for each option
+def main(
     context: click.Context,
+    /,
     prompt: str | None,
+    prompt_interactive: str | None,
     output_format: str,
-    allowed_tools: str,
-    model: str | None,
-    trusted_folders: tuple[Path, ...],
-    wait: float | None,
     *,
-    yolo: bool,
-    demo: bool,
     debug: bool,
+    **given: Any,  # noqa: ANN401 - as declared above
 ) -> None:
     """Chat with Gemini and the tools of your MCP servers, in the terminal.
 
@@ -165,32 +228,57 @@ def main(  # noqa: PLR0913 - one for each option
     other files that the README lists. Without a Gemini key the screen starts in an offline
     demo; -p ends with 41 unless --demo is given.
     """
+    if prompt is None and prompt_interactive is None and _is_fed():
+        prompt = ""
     folder = _opened_folder()
     _check_state_folder()
     if context.invoked_subcommand is not None:
         _refuse_options(context)
         return
-    options = EngineOptions(
-        folder,
-        demo=demo,
-        model=model,
-        server_patience=wait,
-        trusted_folders=trusted_folders,
-        allows_all=yolo,
-    )
+    if prompt is not None and prompt_interactive is not None:
+        raise click.UsageError("-p runs without a screen and -i with one; give one of them.")
+    options = _options(folder, **given)
     if debug:
         say(f"the log is {sanitize_line(str(log_dir() / LOG_NAME))}")
     gc.disable()  # what is imported lives as long as the process: looking for garbage only delays
     # each branch imports what it needs: a headless run must not load Textual
     if prompt is not None:
-        from tui.cli.headless import run_headless  # noqa: PLC0415
+        from tui.cli.headless import OutputFormat, run_headless  # noqa: PLC0415
 
         gc.enable()
-        allowed = tuple(name.strip() for name in allowed_tools.split(",") if name.strip())
-        options = replace(options, allowed_tools=allowed)
-        as_json = output_format == "json"
-        sys.exit(run_headless(options, prompt, as_json=as_json, debug=debug))
+        sys.exit(run_headless(options, prompt, output=OutputFormat(output_format), debug=debug))
     _prepare_terminal()
     from tui.compose import run_deck  # noqa: PLC0415
 
-    sys.exit(run_deck(options, debug=debug))
+    sys.exit(run_deck(options, first_message=prompt_interactive or "", debug=debug))
+
+
+def _options(  # noqa: PLR0913 - one for each option
+    folder: Path,
+    *,
+    model: str | None,
+    demo: bool,
+    wait: float | None,
+    max_turns: int | None,
+    yolo: bool,
+    approval_mode: str | None,
+    allowed_tools: tuple[str, ...],
+    allowed_servers: tuple[str, ...],
+    trusted_folders: tuple[Path, ...],
+    more_folders: tuple[Path, ...],
+) -> EngineOptions:
+    """Say to the engine what the command line says."""
+    if yolo and approval_mode == "default":
+        raise click.UsageError("--yolo and --approval-mode default contradict each other.")
+    return EngineOptions(
+        folder,
+        demo=demo,
+        model=model,
+        server_patience=wait,
+        trusted_folders=trusted_folders,
+        allowed_tools=(*allowed_tools, *allowed_servers),
+        allows_all=yolo or approval_mode == "yolo",
+        only_servers=frozenset(allowed_servers) or None,
+        more_folders=more_folders,
+        max_steps=max_turns,
+    )

@@ -7,6 +7,9 @@ import sys
 from contextlib import suppress
 from typing import Final
 
+PATIENCE: Final = 0.5
+"""Seconds before a message on standard error says what the command is waiting for."""
+
 FULL: Final = (1, 7)
 """The device numbers of ``/dev/full``."""
 
@@ -47,16 +50,21 @@ def prepare_output() -> str:
     return ""
 
 
-def write_out(text: str) -> str:
-    """Write a text to standard output; return why it could not be written."""
+def write_out(text: str) -> bool:
+    """Write a line to standard output, and return whether that was possible.
+
+    If it was not, standard error says why, unless the reader has simply gone.
+    """
     try:
         print(text, flush=True)  # noqa: T201 - the command's own output
     except OSError as error:
         # what is left in the buffer would fail once more when the process ends
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return f"the answer could not be written: {error.strerror}"
-    return ""
+        if not isinstance(error, BrokenPipeError):
+            say(f"the answer could not be written: {error.strerror}")
+        return False
+    return True
 
 
 def say(text: str) -> None:

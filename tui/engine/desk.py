@@ -187,6 +187,7 @@ class Desk:
         if remark := self.remarks.get(request.server):
             remark(f"a request was declined unasked: {reason}")
         if not self.attended:
+            self._say_declined(request.server)
             return Reply(ReplyAction.DECLINE)
         self._declined += 1
         self._tell_queued()
@@ -195,6 +196,14 @@ class Desk:
             text = f"{request.server} asks for too much at once; further requests are declined."
             self._publish(NoticeRaised(Notice(Severity.WARNING, text, reason)))
         return Reply(ReplyAction.DECLINE)
+
+    def _say_declined(self, server: ServerId) -> None:
+        """Say once of each server that it asked although nobody is there."""
+        if server not in self._overrun:
+            self._overrun.add(server)
+            text = f"{server} asked for what only a user can give, so it was declined."
+            advice = "To answer it, run gemdeck in a terminal."
+            self._publish(NoticeRaised(Notice(Severity.WARNING, text, advice)))
 
     def _queue(self, request: PendingRequest) -> deque[_Question]:
         """Return the queue for a request: its server's, or a new one."""

@@ -138,7 +138,7 @@ class Engine:
             self.desk,
             generator=generator if self.desk.attended else None,
             open_url=open_url,
-            workspaces=(self._options.folder,),
+            workspaces=(self._options.folder, *self._options.more_folders),
             client_version=__version__,
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
             visibility=self._access.review,
@@ -388,6 +388,7 @@ class Engine:
                 settings.system_instruction,
                 prepare=self._first_starts.wait,
                 history=History(settings.max_result_size),
+                max_steps=self._options.max_steps,
             )
             self._conversations[MAIN] = conversation = Conversation(context)
             self._tasks.start(conversation.run())

@@ -26,6 +26,8 @@ class EngineOptions:
         allows_all: Whether all tools run unasked that no rule denies.
         needs_model: Whether a model is to answer.
         only_servers: The names of the servers that count; None for all.
+        more_folders: Further folders that servers are told of as roots; absolute.
+        max_steps: Most answers of the model in one turn; None for any number.
     """
 
     folder: Path
@@ -40,3 +42,5 @@ class EngineOptions:
     allows_all: bool = False
     needs_model: bool = True
     only_servers: frozenset[str] | None = None
+    more_folders: tuple[Path, ...] = ()
+    max_steps: int | None = None

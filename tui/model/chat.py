@@ -172,6 +172,7 @@ class TurnOutcome(StrEnum):
     CANCELLED = "cancelled"
     FAILED = "failed"
     LIMITED = "too many tool calls"
+    OUT_OF_REQUESTS = "too many requests"
 
 
 class BackendKind(StrEnum):

@@ -40,14 +40,23 @@ TICKS = FormField(
     default=(END,),
     options=tuple(FieldOption(row, row) for row in (*ROWS, END)),
 )
+WIDE = f"{'wide ' * 170}{END}"
+NUMBER = "12345678901234567890" * 20 + "987654321"
+WIDE_OPTIONS = (FieldOption("a", ROWS[0]), FieldOption(END, WIDE))
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of question whose text ends with `END`, and the key that allows."""
+    """A kind of question, the end of its text, and the key that allows."""
 
     request: PendingRequest | str
     key: str
+    end: str = END
+
+
+def ends_with(field: FormField, end: str = END) -> Kind:
+    """Make a form whose last field holds the end."""
+    return Kind(form((*OPTIONAL[:9], field)), "ctrl+s", end)
 
 
 KINDS = {
@@ -75,6 +84,18 @@ KINDS = {
     "form of many fields": Kind(form((*OPTIONAL, LAST)), "ctrl+s"),
     "form of many words": Kind(form((), message=TEXT), "ctrl+s"),
     "form with a long choice": Kind(form((TICKS,)), "ctrl+s"),
+    "form with wide choices": ends_with(
+        FormField("ticks", FieldKind.CHOICES, "Ticks", options=WIDE_OPTIONS, default=(END,))
+    ),
+    "form with a wide choice": ends_with(
+        FormField("choice", FieldKind.CHOICE, "Choice", options=WIDE_OPTIONS, default=END)
+    ),
+    "form with a long number": ends_with(
+        FormField("number", FieldKind.INTEGER, "Number", default=int(NUMBER)), NUMBER[-14:]
+    ),
+    "form with a wide text": ends_with(
+        FormField("text", FieldKind.TEXT, "Text", default="漢" * 12 + END)
+    ),
     "address": Kind(address(message=TEXT), "o"),
     "link": Kind(f"http://example.org/{'x/' * 950}{END}", "o"),
 }
@@ -99,9 +120,9 @@ async def showing(kind: str, size: tuple[int, int]) -> AsyncIterator[Asking]:
         yield hands
 
 
-def in_sight(hands: Asking) -> bool:
+def in_sight(hands: Asking, end: str = END) -> bool:
     """Tell whether the end can be read, also where it is folded."""
-    return END in "".join("".join(c for c in hands.text if c not in " \n│┃▎█▇▆▅▄▃▂▁▊▐▌"))
+    return end in "".join("".join(c for c in hands.text if c not in " \n│┃▎█▇▆▅▄▃▂▁▊▐▌"))
 
 
 async def allow(hands: Asking, kind: str) -> None:
@@ -116,13 +137,13 @@ async def test_nothing_is_allowed_before_the_end_was_in_sight(
 ) -> None:
     async with showing(kind, size) as hands:
         await hands.arm()
-        if in_sight(hands):
+        if in_sight(hands, KINDS[kind].end):
             pytest.skip("all of it is in sight at this size")
         await allow(hands, kind)
         assert hands.calls == []
         assert "Read to the end" in hands.text
         await hands.press("end")
-        await until(hands.pilot, lambda: in_sight(hands))
+        await until(hands.pilot, lambda: in_sight(hands, KINDS[kind].end))
         await hands.press("end")
         assert "Read to the end" not in hands.text
         await allow(hands, kind)

@@ -12,7 +12,14 @@ from tests.ui.harness import click, holds, until
 from tests.ui.requests.samples import COLOURS, FIELDS, FORM_ID, form
 from tui.model import events as e
 from tui.model.consent import RequestId
-from tui.model.requests import FieldKind, FormField, FormValue, Reply, ReplyAction
+from tui.model.requests import (
+    FieldKind,
+    FieldOption,
+    FormField,
+    FormValue,
+    Reply,
+    ReplyAction,
+)
 from tui.ui.questions.arming import ARMING_SECONDS
 from tui.ui.questions.form import INCOMPLETE, FormQuestion, WholeText
 from tui.ui.screens.dialog import ViewerScreen
@@ -327,6 +334,40 @@ async def test_a_default_that_its_line_cannot_show_stands_above_it(default: str)
     async with asking(form((field,)), (40, 24)) as hands:
         shown = hands.one(WholeText, ".default")
         assert "".join(rows_of(shown)) == "Already filled in below:" + default.replace("\n", "")
+
+
+WIDE = FieldOption("wide", f"{'wide ' * 40}end")
+
+
+async def test_an_option_of_several_rows_has_one_box() -> None:
+    field = FormField("t", FieldKind.CHOICES, "T", options=(WIDE, *COLOURS))
+    async with asking(form((field,)), (60, 24)) as hands:
+        await hands.arm()
+        ticks = row(hands, "t").query_one(SelectionList)
+        rows = [ticks.render_line(y).text for y in range(ticks.size.height)]
+        boxes = [y for y, text in enumerate(rows) if text.startswith("▐")]
+        assert len(rows) > 6
+        assert boxes == [0, *range(len(rows) - 3, len(rows))]
+        assert "".join("".join(rows).split()).startswith("▐X▌" + WIDE.label.replace(" ", ""))
+        ticks.focus()
+        await hands.press("space", "down", "space", "ctrl+s")
+        assert hands.replies[0].content == {"t": ("wide", "r")}
+
+
+async def test_a_wide_option_is_read_once_it_is_chosen() -> None:
+    fields = (FormField("c", FieldKind.CHOICE, "C", options=(*COLOURS, WIDE)), *FIELDS[1:])
+    async with asking(form(fields)) as hands:
+        await hands.arm()
+        await hands.press("end")
+        assert "Read to the end" not in hands.text
+        choice = row(hands, "c").query_one(Select)
+        choice.focus()
+        await hands.press("enter", "end", "enter", "ctrl+s")
+        assert choice.value == len(COLOURS)
+        assert hands.replies == []
+        await hands.press("pagedown", "pagedown", "pagedown", "ctrl+s")
+        assert hands.replies[0].content is not None
+        assert hands.replies[0].content["c"] == "wide"
 
 
 async def test_what_cannot_be_in_sight_with_the_words_above_it_gets_no_keys() -> None:

@@ -73,6 +73,7 @@ class TurnContext:
         confirm: Decides on each call before it runs.
         publish: Publishes events.
         max_tool_calls: Most tool calls in one turn.
+        max_steps: Most answers of the model in one turn; None for any number.
         system_instruction: The system instruction, or an empty string.
         prepare: Awaited at the start of each turn, so that servers can finish starting; returns
             those to go without.
@@ -93,6 +94,7 @@ class TurnContext:
     refused: set[RefusedTool] = field(default_factory=set)
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
     instructions: Instructions = ()
+    max_steps: int | None = None
 
     def new_entry(self) -> EntryId:
         return EntryId(f"e{next(self.numbers)}")
@@ -191,7 +193,9 @@ class Turn:
         self._history.add_user(content.parts, content.before)
 
     async def _run_steps(self) -> TurnOutcome:
-        while True:
+        for step in itertools.count():
+            if step == self._context.max_steps:
+                break
             offered = self._offered()
             await self._run_step(offered)
             self._has_answer = True
@@ -208,6 +212,10 @@ class Turn:
             if was_reported:
                 self._interrupt("The turn ended here: too many tool calls.")
                 return TurnOutcome.LIMITED
+        self._interrupt("The turn ended here: too many requests.")
+        words = f"A turn is limited to {self._context.max_steps} requests to the model."
+        self._notify(Severity.WARNING, words, "Send another message to let the model continue.")
+        return TurnOutcome.OUT_OF_REQUESTS
 
     def _name_missing(self, servers: Sequence[ServerId]) -> None:
         """Say which servers are not there yet."""

@@ -41,9 +41,12 @@ _DENIED_REST: Final = Answer(
     source="you: deny this and all further calls of this turn",
     note="The user denied all further calls of this turn. Answer with what you have.",
 )
+NOBODY_TO_ASK: Final = "nobody to ask"
+"""The source of a denial for want of a user."""
+
 _NOBODY: Final = Answer(
     allows=False,
-    source="nobody to ask",
+    source=NOBODY_TO_ASK,
     note="This run has no user to ask, and the tool is not on the list of allowed tools.",
 )
 

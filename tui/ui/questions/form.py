@@ -29,9 +29,6 @@ MAX_NAME: Final = 100
 LABEL_WIDTH: Final = 10
 """Cells for gemdeck's own labels."""
 
-MAX_SEEN: Final = 24
-"""Characters of a default that the line of a field shows whole at every size."""
-
 INCOMPLETE: Final = "Not sent yet: look at the fields marked below or above."
 """Stands over the answers while a field does not hold what it has to."""
 
@@ -139,9 +136,8 @@ class FormQuestion(ServerQuestion[FormRequest]):
         yield WholeText(message, wrap=True, classes="server-words")
         self._rows = [make_row(field) for field in self._request.fields]
         for row in self._rows:
-            begun_with = row.field.default
-            if isinstance(begun_with, str) and (len(begun_with) > MAX_SEEN or "\n" in begun_with):
-                words = f"Already filled in below:\n{begun_with}"
+            if row.hides_default:
+                words = f"Already filled in below:\n{row.field.default}"
                 yield WholeText(words, wrap=True, classes="server-words default")
             yield row
 
@@ -198,9 +194,17 @@ class FormQuestion(ServerQuestion[FormRequest]):
     ) -> None:
         """Take a complaint back once what it was about is mended."""
         event.stop()
+        if isinstance(event, Select.Changed):
+            self.call_after_refresh(self._read_choice, event.control)
         rows = [row for row in self._rows if row.has_class("-wrong")]
         if any(row.control is event.control and not row.check() for row in rows) and len(rows) == 1:
             self.complain("")
+
+    def _read_choice(self, select: Select[int]) -> None:
+        """Let a choice of several rows be read: the list that it was made in may have cut it."""
+        if select.size.height > 1:
+            self.reading.begin_anew()
+            self._look()
 
     @on(Input.Submitted)
     def _next_field(self, event: Input.Submitted) -> None:

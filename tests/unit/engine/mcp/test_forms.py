@@ -138,6 +138,7 @@ def test_names_and_options_go_back_as_the_server_spells_them() -> None:
         {"properties": {"x": {"type": "string", "enum": []}}},
         {"properties": {"x": {"type": "string", "enum": [str(n) for n in range(500)]}}},
         {"properties": {str(n): {"type": "string"} for n in range(MAX_FIELDS + 1)}},
+        {"properties": {"x": {"type": "string", "enum": ["a", "b" * 1_001]}}},
     ],
 )
 def test_what_no_form_can_be_made_of_is_refused(schema: dict[str, Any]) -> None:

@@ -171,11 +171,13 @@ async def test_without_a_user_servers_are_declined_and_nothing_else_is_asked() -
     desk = Desk(events.append, attended=False)
     form, trust = FormRequest(desk.new_id(), ServerId("a"), "?", ()), trust_request(desk)
     assert form.id != trust.id
-    assert await desk.ask(form) == DECLINE
+    assert await desk.ask(form) == await desk.ask(form) == DECLINE
     with pytest.raises(WithdrawnError):
         await desk.ask(trust)
     desk.answer(form.id, ACCEPT)
-    assert events == []
+    [told] = events
+    assert isinstance(told, NoticeRaised)
+    assert told.notice.text == "a asked for what only a user can give, so it was declined."
 
 
 def trust_request(desk: Desk) -> TrustRequest:

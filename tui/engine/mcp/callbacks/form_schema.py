@@ -19,6 +19,9 @@ MAX_FIELDS: Final = 50
 MAX_OPTIONS: Final = 200
 """Options of one field; a longer choice is refused."""
 
+MAX_OPTION: Final = 1_000
+"""Characters of an option; a choice with a longer one is refused, as none is shown in part."""
+
 MAX_TITLE: Final = 120
 """Characters of a field's label that are shown."""
 
@@ -160,9 +163,11 @@ def _options(kind: FieldKind, definition: _Json) -> tuple[dict[str, str], tuple[
     options: list[FieldOption] = []
     taken: set[str] = set()
     for value, label in pairs:
-        shown = _unique(sanitize_line(value, MAX_TITLE), taken)
+        if max(len(value), len(label)) > MAX_OPTION:
+            raise UnusableFormError(f"one of its options has more than {MAX_OPTION:,} characters")
+        shown = _unique(sanitize_line(value), taken)
         values[shown] = value
-        options.append(FieldOption(shown, sanitize_line(label, MAX_TITLE) or shown))
+        options.append(FieldOption(shown, sanitize_line(label) or shown))
     return values, tuple(options)
 
 

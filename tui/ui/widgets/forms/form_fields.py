@@ -5,6 +5,9 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, Literal
 
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.actions import SkipAction
@@ -12,9 +15,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.geometry import Region
+from textual.geometry import Region, Size
+from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Select, SelectionList
+from textual.widgets._toggle_button import ToggleButton
 from textual.widgets.selection_list import Selection
 
 from tui.model.requests import FieldKind, FormField, FormValue
@@ -24,11 +29,14 @@ from tui.ui.widgets.text.plain import PlainText, block, one_line
 MAX_TYPED: Final = 10_000
 """Characters of a field's input."""
 
-MAX_LABEL: Final = 200
-"""Characters shown of a title or an option."""
+MAX_LABEL: Final = 2_000
+"""Characters shown of a title or an option; the engine gives no longer ones."""
 
 MAX_DESCRIPTION: Final = 1_000
 """Characters shown of a field's description."""
+
+MAX_SEEN: Final = 24
+"""Cells of a text that an input shows whole at every size."""
 
 PRIVATE_WARNING: Final = (
     "This looks like a secret. Servers must not ask for one: leave it out unless you are sure."
@@ -68,7 +76,7 @@ class TypedLine(Input):
 
 
 class TickList(SelectionList[int], inherit_bindings=False):
-    """A list as high as all its options; what it stands in scrolls."""
+    """A list as high as all its options, whose words wrap; what it stands in scrolls."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         binding
@@ -76,11 +84,42 @@ class TickList(SelectionList[int], inherit_bindings=False):
         if isinstance(binding, Binding) and binding.key not in {"home", "end", "pageup", "pagedown"}
     ]
 
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Count the rows of options that wrap beside their boxes."""
+        return super().get_content_height(
+            container, viewport, width - self._get_left_gutter_width()
+        )
+
+    def render_line(self, y: int) -> Strip:
+        """Draw a row; Textual would give each row of a wrapped option a box of its own."""
+        line = OptionList.render_line(self, y)
+        if not 0 <= y < len(self._lines):
+            return line
+        index, row = self._lines[y]
+        around = next((segment.style for segment in line if segment.style), self.rich_style)
+        if row:
+            return Strip([Segment(" " * self._get_left_gutter_width(), around), *line])
+        style = "selection-list--button"
+        if self.get_option_at_index(index).value in self._selected:
+            style += "-selected"
+        if self.highlighted == index:
+            style += "-highlighted"
+        clicked = Style(meta={"option": index})
+        box = self.get_component_rich_style(style) + clicked
+        edge = Style(color=box.bgcolor, bgcolor=around.bgcolor) + clicked
+        left, right = (
+            Segment(ToggleButton.BUTTON_LEFT, edge),
+            Segment(ToggleButton.BUTTON_RIGHT, edge),
+        )
+        inner = Segment(ToggleButton.BUTTON_INNER, box)
+        return Strip([left, inner, right, Segment(" ", around), *line])
+
     def scroll_to_highlight(self, top: bool = False) -> None:
         """Keep the highlighted option in sight."""
         super().scroll_to_highlight(top)
         if self.highlighted is not None:
-            show_row(self, self._index_to_line.get(self.highlighted, 0))
+            row = self._index_to_line.get(self.highlighted, 0)
+            show_row(self, row, self._heights.get(self.highlighted, 1))
 
 
 class FieldRow(Vertical):
@@ -102,6 +141,11 @@ class FieldRow(Vertical):
         Raises:
             ValueError: If it has the wrong type; the message is for the user.
         """
+
+    @property
+    def hides_default(self) -> bool:
+        """Whether the control may show less of the default than is sent."""
+        return False
 
     def compose(self) -> ComposeResult:
         field = self.field
@@ -168,6 +212,11 @@ class TypedField(FieldRow):
             case _:
                 return control.value or None
 
+    @property
+    def hides_default(self) -> bool:
+        text, shown = str(self.field.default), self._initial_text()
+        return bool(shown) and (text != shown or cell_len(shown) > MAX_SEEN)
+
     def _initial_text(self) -> str:
         default = self.field.default
         return "" if default is None else one_line(str(default))[:MAX_TYPED]
@@ -223,13 +272,13 @@ class ChoicesField(FieldRow):
         return tuple(self.field.options[index].value for index in chosen) or None
 
 
-def show_row(widget: Widget, row: int) -> None:
-    """Scroll what a widget with the focus stands in, so that one of its rows is in sight."""
+def show_row(widget: Widget, row: int, height: int = 1) -> None:
+    """Scroll what a widget with the focus stands in, so that some of its rows are in sight."""
     if not widget.has_focus:
         return
     body = next(one for one in widget.ancestors if isinstance(one, VerticalScroll))
     y = widget.region.y + row - body.region.y + body.scroll_offset.y
-    body.scroll_to_region(Region(0, y, 1, 1), animate=False)
+    body.scroll_to_region(Region(0, y, 1, height), animate=False)
 
 
 def make_row(field: FormField) -> FieldRow:
@@ -313,4 +362,4 @@ def _bound(number: float, unit: str) -> str:
 
 def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:
     """Return options for a `Select`, which parses bare strings as markup, with their indexes."""
-    return [(Text(label, no_wrap=True), index) for index, label in enumerate(labels)]
+    return [(Text(label), index) for index, label in enumerate(labels)]

@@ -9,12 +9,12 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from tui.cli import server_commands, server_edits
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import prepare_output, say, write_out
-from tui.cli.server_commands import Answer
-from tui.cli.server_edits import server_entry
-from tui.cli.server_session import CommandError, Start, interruptible
+from tui.cli.servers import server_commands, server_edits
+from tui.cli.servers.server_commands import Answer
+from tui.cli.servers.server_edits import server_entry
+from tui.cli.servers.server_session import CommandError, Start, interruptible
 from tui.model.settings_rules import MAX_WAIT
 
 DEFAULT_TIMEOUT: Final = 10.0
@@ -221,8 +221,7 @@ def _print(command: Coroutine[Any, Any, Answer], *, as_json: bool) -> None:
         sys.exit(ExitCode.CANCELLED)
     # in ASCII, JSON cannot control a terminal
     text = json.dumps(answer.value, ensure_ascii=True, indent=2) if as_json else answer.text
-    if text and (problem := write_out(text)):
-        say(problem)
+    if text and not write_out(text):
         sys.exit(ExitCode.ERROR)
     sys.exit(answer.code)
 

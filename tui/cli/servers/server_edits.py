@@ -8,8 +8,8 @@ import click
 from pydantic import ValidationError
 
 from tui.cli.exit_codes import ExitCode
-from tui.cli.server_commands import Answer, show
-from tui.cli.server_session import CommandError, Start, no_such
+from tui.cli.servers.server_commands import Answer, show
+from tui.cli.servers.server_session import CommandError, Start, no_such
 from tui.engine.settings.edits import EditError, NoSuchServerError, add_server, remove_server
 from tui.engine.settings.servers.raw_entries import MAX_NAME, server_id
 from tui.engine.settings.sources.dotenv import leads_out

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tui.cli.exit_codes import ExitCode
-from tui.cli.server_session import CommandError, ServerSession, Start, no_such, serving
+from tui.cli.servers.server_session import CommandError, ServerSession, Start, no_such, serving
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.mcp import enablement
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallError

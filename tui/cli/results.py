@@ -1,0 +1,313 @@
+"""What a run without a screen gives as JSON: one object, or one object a line as it goes.
+
+Both hold what gemini-cli's do, in its shapes, and more beside it.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from tui.cli.exit_codes import ExitCode
+from tui.model.chat import (
+    ChatNotice,
+    ModelText,
+    Severity,
+    ToolCall,
+    ToolCallStatus,
+    TurnPhase,
+    Usage,
+)
+from tui.model.events import (
+    Event,
+    ModelSelected,
+    Notice,
+    TextStreamed,
+    ToolCallChanged,
+    ToolCallDecided,
+    ToolCallRequested,
+    TurnPhaseChanged,
+    TurnStarted,
+    UsageReported,
+)
+from tui.store import selectors
+from tui.store.state import AppState
+
+_ERROR_TYPES: Final[Mapping[ExitCode, str]] = MappingProxyType(
+    {
+        ExitCode.NO_KEY: "FatalAuthenticationError",
+        ExitCode.NO_INPUT: "FatalInputError",
+        ExitCode.BAD_SETTINGS: "FatalConfigError",
+        ExitCode.TURN_LIMIT: "FatalTurnLimitedError",
+        ExitCode.CANCELLED: "FatalCancellationError",
+    }
+)
+"""What gemini-cli calls the errors that end with these codes."""
+
+_ENDED: Final = frozenset(
+    {
+        ToolCallStatus.OK,
+        ToolCallStatus.ERROR,
+        ToolCallStatus.DENIED,
+        ToolCallStatus.CANCELLED,
+    }
+)
+
+_NO_DECISIONS: Final = ("accept", "reject", "modify", "auto_accept")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run ended.
+
+    Attributes:
+        code: The exit code.
+        outcome: How the turn ended, or None if there was none.
+        error: Why it did not complete, or None.
+        warnings: What was written to standard error.
+    """
+
+    code: ExitCode
+    outcome: str | None
+    error: Notice | ChatNotice | None
+    warnings: list[str]
+
+
+@dataclass
+class Statistics:
+    """Counts requests to the model and decisions on calls.
+
+    Attributes:
+        session: Identifies the run.
+        started: When it began, in seconds of `time.monotonic`.
+    """
+
+    session: str
+    started: float = field(default_factory=time.monotonic)
+    _requests: int = 0
+    _answered: int = 0
+    _asked_at: float = 0.0
+    _latency: float = 0.0
+    _denied: set[str] = field(default_factory=set)
+    _allowed: set[str] = field(default_factory=set)
+
+    def take(self, event: Event) -> None:
+        match event:
+            case TurnPhaseChanged(phase=TurnPhase.WAITING):
+                self._requests += 1
+                self._asked_at = time.monotonic()
+            case UsageReported():
+                self._answered += 1
+                self._latency += time.monotonic() - self._asked_at
+            case ToolCallDecided(call=call, decision=decision):
+                (self._allowed if decision == "allow" else self._denied).add(call)
+
+    def by_model(self, state: AppState) -> dict[str, Any]:
+        """Return requests and tokens by model; none if nothing was asked."""
+        if not self._requests:
+            return {}
+        requests = {
+            "totalRequests": self._requests,
+            "totalErrors": self._requests - self._answered,
+            "totalLatencyMs": _milliseconds(self._latency),
+        }
+        return {state.model.name: {"api": requests, "tokens": _tokens(state.conversation.usage)}}
+
+    def by_tool(self, calls: Iterable[ToolCall]) -> dict[str, Any]:
+        """Return how calls went, in total and by the tool's name."""
+        total, by_name = self._no_calls(), dict[str, dict[str, Any]]()
+        for call in calls:
+            for counts in (total, by_name.setdefault(call.tool, self._no_calls())):
+                self._count(call, counts)
+        renamed = {
+            "count": "totalCalls",
+            "success": "totalSuccess",
+            "fail": "totalFail",
+            "durationMs": "totalDurationMs",
+            "decisions": "totalDecisions",
+        }
+        return {renamed[key]: value for key, value in total.items()} | {"byName": by_name}
+
+    @staticmethod
+    def _no_calls() -> dict[str, Any]:
+        decisions = dict.fromkeys(_NO_DECISIONS, 0)
+        return {"count": 0, "success": 0, "fail": 0, "durationMs": 0, "decisions": decisions}
+
+    def _count(self, call: ToolCall, counts: dict[str, Any]) -> None:
+        counts["count"] += 1
+        counts["success" if call.status is ToolCallStatus.OK else "fail"] += 1
+        counts["durationMs"] += _milliseconds(call.seconds or 0.0)
+        counts["decisions"]["auto_accept"] += call.id in self._allowed
+        counts["decisions"]["reject"] += call.id in self._denied
+
+    def flat(self, state: AppState) -> dict[str, Any]:
+        """Return the counts as the last line of a stream has them."""
+        models = self.by_model(state)
+        totals = {name: _flat_tokens(model["tokens"]) for name, model in models.items()}
+        return {
+            **_flat_tokens(_tokens(state.conversation.usage)),
+            "duration_ms": _milliseconds(time.monotonic() - self.started),
+            "tool_calls": len(_calls(state)),
+            "models": totals,
+        }
+
+
+def answer_text(state: AppState) -> str:
+    """Return what the model said."""
+    texts = (one.text.strip() for one in selectors.entries(state) if isinstance(one, ModelText))
+    return "\n\n".join(texts)
+
+
+def whole_result(state: AppState, statistics: Statistics, ending: Ending) -> dict[str, Any]:
+    """Return the one object of ``-o json``."""
+    usage, calls = state.conversation.usage, _calls(state)
+    return {
+        "session_id": statistics.session,
+        "response": answer_text(state),
+        "model": state.model.name,
+        "outcome": ending.outcome,
+        "tool_calls": [
+            {
+                "server": call.server,
+                "tool": call.tool,
+                "arguments": json_arguments(call.arguments),
+                "status": call.status.value,
+                "seconds": call.seconds,
+                "result": call.result,
+            }
+            for call in calls
+        ],
+        "usage": {
+            "prompt_tokens": usage.prompt,
+            "output_tokens": usage.output,
+            "thought_tokens": usage.thoughts,
+            "cached_tokens": usage.cached,
+        },
+        "stats": {"models": statistics.by_model(state), "tools": statistics.by_tool(calls)},
+        "warnings": ending.warnings,
+        "error": error_object(ending),
+    }
+
+
+def error_object(ending: Ending) -> dict[str, Any] | None:
+    """Return why a run did not complete, with the exit code and gemini-cli's name for it."""
+    if ending.error is None:
+        return None
+    return {
+        "type": _ERROR_TYPES.get(ending.code, "Error"),
+        "message": ending.error.text,
+        "advice": ending.error.advice,
+        "code": int(ending.code),
+    }
+
+
+def json_arguments(text: str) -> object:
+    """Return arguments as JSON, or as text if they were cut."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+class JsonLines:
+    """Writes ``-o stream-json``: a line for each thing that happens.
+
+    Args:
+        write: Writes one line.
+        session: Identifies the run.
+    """
+
+    def __init__(self, write: Callable[[str], None], session: str) -> None:
+        self._write = write
+        self._session = session
+        self._has_begun = False
+        self._held = list[str]()
+
+    def take(self, event: Event) -> None:
+        match event:
+            case ModelSelected(model):
+                self._begin(model.name)
+            case TurnStarted(message=message):
+                self._line("message", role="user", content=message.text)
+            case TextStreamed(delta=delta):
+                self._line("message", role="assistant", content=delta, delta=True)
+            case ToolCallRequested(call=call):
+                self._line(
+                    "tool_use",
+                    tool_name=call.tool,
+                    tool_id=call.id,
+                    parameters=json_arguments(call.arguments),
+                    server=call.server,
+                )
+            case ToolCallChanged(call=entry, status=status, result=result) if status in _ENDED:
+                said = (
+                    {"status": "success", "output": result}
+                    if status is ToolCallStatus.OK
+                    else {"status": "error", "error": {"type": status.value, "message": result}}
+                )
+                self._line("tool_result", tool_id=entry, **said)
+
+    def problem(self, severity: Severity, text: str) -> None:
+        self._line("error", severity=severity.value, message=text)
+
+    def end(self, state: AppState, statistics: Statistics, ending: Ending) -> None:
+        """Write the last line."""
+        self._begin(state.model.name)
+        error = error_object(ending)
+        self._line(
+            "result",
+            status="success" if ending.code is ExitCode.OK else "error",
+            outcome=ending.outcome,
+            **({"error": error} if error is not None else {}),
+            stats=statistics.flat(state),
+        )
+
+    def _begin(self, model: str) -> None:
+        """Write the first line, which names the model, and what was held back for it."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._line("init", session_id=self._session, model=model)
+            for line in self._held:
+                self._write(line)
+
+    def _line(self, kind: str, **more: object) -> None:
+        """Write an object in ASCII, so that it cannot control a terminal."""
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        line = json.dumps({"type": kind, "timestamp": moment, **more})
+        if self._has_begun:
+            self._write(line)
+        else:
+            self._held.append(line)
+
+
+def _calls(state: AppState) -> list[ToolCall]:
+    return [one for one in selectors.entries(state) if isinstance(one, ToolCall)]
+
+
+def _tokens(usage: Usage) -> dict[str, int]:
+    return {
+        "input": max(0, usage.prompt - usage.cached),
+        "prompt": usage.prompt,
+        "candidates": usage.output,
+        "total": usage.prompt + usage.output + usage.thoughts,
+        "cached": usage.cached,
+        "thoughts": usage.thoughts,
+        "tool": 0,
+    }
+
+
+def _flat_tokens(tokens: Mapping[str, int]) -> dict[str, int]:
+    return {
+        "total_tokens": tokens["total"],
+        "input_tokens": tokens["prompt"],
+        "output_tokens": tokens["candidates"],
+        "cached": tokens["cached"],
+        "input": tokens["input"],
+    }
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
