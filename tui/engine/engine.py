@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import itertools
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -13,15 +12,15 @@ from tui import __version__
 from tui.engine import late
 from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chat.backends.backend import ModelBackend
-from tui.engine.chat.calls import CallRunner
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import History
 from tui.engine.chat.message import Message, MessageError, give_back
 from tui.engine.chat.turn import TurnContext
+from tui.engine.commands.direct_calls import DirectCalls
 from tui.engine.commands.feature_commands import FeatureCommands
+from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.commands.typed_messages import TypedMessages
-from tui.engine.consent.consent import TurnRecord
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.consent.folder_trust.trust_questions import (
     FolderQuestion,
@@ -35,7 +34,7 @@ from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
 from tui.engine.logs.secret_names import environment_secrets
 from tui.engine.mcp import enablement
-from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.first_starts import FirstStarts
@@ -46,10 +45,10 @@ from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.servers.definitions import secrets_of
+from tui.engine.settings.servers.definitions import ServerDefinition, secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
-from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
+from tui.model.chat import MAIN, BackendKind, ConversationId, Severity
 from tui.model.consent import GrantId, GrantView
 from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
 from tui.model.requests import BellSet
@@ -118,6 +117,9 @@ class Engine:
         )
         self._first_starts = FirstStarts(self.servers)
         self.features = FeatureCommands(self.servers, self._context, publish)
+        self.sign_ins = SignInCommands(
+            self.servers, self._context, state, self._definitions, publish
+        )
         self._first: Reading | None = None
         self.messages = TypedMessages(self.servers, self._send, publish)
         self._reader: SettingsReader | None = None
@@ -126,7 +128,7 @@ class Engine:
         self._written = frozenset[str]()  # contents with an answer that no reading goes by yet
         self._plan: Plan | None = None
         self._conversations: dict[ConversationId, Conversation] = {}
-        self._numbers = itertools.count(1)
+        self._calls = DirectCalls(self.servers, self._access, publish)
         self.models = ModelChoice(publish, self._redactor, self._tasks, self._answer_with, options)
         self._stack = contextlib.AsyncExitStack()
 
@@ -151,6 +153,7 @@ class Engine:
         self._problems.attach()
         for part in (self.models, self._access, self._trust):
             self._stack.push_async_callback(part.aclose)
+        await self._stack.enter_async_context(self.sign_ins)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
         return self
@@ -322,18 +325,7 @@ class Engine:
         Raises:
             ToolCallError: If it did not run; the text says why.
         """
-        if not isinstance(arguments, dict):
-            raise ToolCallError("The arguments must be an object.")
-        offered = self.servers.offered_tools()
-        found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
-        confirm, entry = self._access.approval.confirm, EntryId(f"c{next(self._numbers)}")
-        runner = CallRunner(self.servers, confirm, self._publish, TurnRecord())
-        if found is None:
-            _, held = self.servers.look_up(server, tool) or (None, None)
-            if held is not None:
-                runner.record_withheld(entry, held.id, arguments)
-            raise ToolCallError(self._access.standing(self.servers, server, tool).words)
-        return await runner.run_alone(found, arguments, entry, by_user=by_user)
+        return await self._calls.call(server, tool, arguments, by_user=by_user)
 
     def send(self, text: str, *, data: str = "") -> None:
         """Send what the user typed; it waits while a turn runs, and comes back without a model.
@@ -367,6 +359,9 @@ class Engine:
     def send_without_waiting(self) -> None:
         """Let the message that waits for starting servers go out without them."""
         self._first_starts.skip()
+
+    def _definitions(self) -> tuple[ServerDefinition, ...]:
+        return self._plan.definitions if self._plan is not None else ()
 
     def _backend(self) -> ModelBackend | None:
         """Give the model that answers now."""

@@ -111,16 +111,21 @@ class Connection:
         self._log = log
         self._context = context
         self._stack = AsyncExitStack()
+        self._call_timeout = CallTimeout(definition.timeout)
         self._transport = transport = (
-            HttpTransport(definition, log) if process is None else StdioTransport(process, log)
+            self._http_transport() if process is None else StdioTransport(process, log)
         )
         self.ended = transport.ended
         self._client: Client | None = None
         self._list_changes = ListChanges(definition, log)
         self._era = EraChoice(definition, context.eras)
         self.outdated = self._era.outdated
-        self._call_timeout = CallTimeout(definition.timeout)
         self._handler = RequestHandler(definition, context, log, self._call_timeout)
+
+    def _http_transport(self) -> HttpTransport:
+        sign_ins, definition = self._context.sign_ins, self._definition
+        credentials = sign_ins.credentials(definition) if sign_ins is not None else None
+        return HttpTransport(definition, self._log, credentials, self._call_timeout.pause)
 
     async def __aenter__(self) -> "Connection":
         sdk_patches.silence()

@@ -59,6 +59,7 @@ _PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _UNPACK_GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 
 Headers = Mapping[str, str]
+Pausing = Callable[[], AbstractContextManager[None]]
 
 
 class HttpClient:
@@ -83,7 +84,7 @@ class HttpClient:
     def __init__(self, url: httpx2.URL, headers: Headers, proxy: str | None) -> None:
         self.url = url
         self.credentials: ServerCredentials | None = None
-        self.pausing: Callable[[], AbstractContextManager[None]] = nullcontext
+        self.pausing: Pausing = nullcontext
         self.proxy = ""
         via = httpx2.URL(proxy) if proxy is not None else None
         if via is not None:
