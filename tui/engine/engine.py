@@ -98,9 +98,9 @@ class Engine:
         self._access = ToolAccess(
             bus, self.desk, options, state, problems=problems, redactor=self._redactor
         )
-        folder, trusted = options.folder, options.trusted_folders
+        folder, trusted, attended = options.folder, options.trusted_folders, options.attended
         self._opened = OpenedFolder(
-            folder, Path.home(), state, trusted, problems, attended=options.attended
+            folder, Path.home(), state, trusted, problems, attended=attended
         )
         self._read = partial(read_settings, self._opened, options.model)
         self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
@@ -117,9 +117,7 @@ class Engine:
         )
         self._first_starts = FirstStarts(self.servers)
         self.features = FeatureCommands(self.servers, self._context, publish)
-        self.sign_ins = SignInCommands(
-            self.servers, self._context, state, self._definitions, publish
-        )
+        self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
         self._first: Reading | None = None
         self.messages = TypedMessages(self.servers, self._send, publish)
         self._reader: SettingsReader | None = None

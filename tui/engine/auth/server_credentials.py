@@ -21,8 +21,8 @@ class Signature:
     """
 
     token: str = field(default="", repr=False)
-    headers: Mapping[str, str] = field(default=_NONE, repr=False)
-    query: Mapping[str, str] = field(default=_NONE, repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: _NONE, repr=False)
+    query: Mapping[str, str] = field(default_factory=lambda: _NONE, repr=False)
 
 
 class ServerCredentials(Protocol):

@@ -6,7 +6,6 @@ from pathlib import Path
 from tui.engine import late
 from tui.engine.auth.oauth.records import AuthError
 from tui.engine.auth.sign_ins import SignIns
-from tui.engine.bus import Publish
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.settings.servers.definitions import ServerDefinition
@@ -30,7 +29,6 @@ class SignInCommands:
         context: What their connections share; gets the sign-ins.
         folder: The state folder, or None.
         definitions: Returns the servers as configured.
-        publish: Takes what came of each command.
     """
 
     def __init__(
@@ -39,11 +37,10 @@ class SignInCommands:
         context: ClientContext,
         folder: Path | None,
         definitions: Callable[[], Sequence[ServerDefinition]],
-        publish: Publish,
     ) -> None:
         self._servers = servers
         self._definitions = definitions
-        self._publish = publish
+        self._publish = context.publish
         self._tasks = TaskSet("a sign-in broke down")
         self._running: set[ServerId] = set()
         self._sign_ins = context.sign_ins = SignIns(
@@ -51,7 +48,7 @@ class SignInCommands:
             context.desk,
             context.open_url,
             late.import_auth_requests,
-            publish,
+            context.publish,
             context.redactor,
         )
 

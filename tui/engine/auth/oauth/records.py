@@ -20,13 +20,22 @@ class AuthError(Exception):
         reason: One line that continues "The server"; it may hold text of the server.
         advice: One line that says what to do, or empty.
         is_transient: Whether a later attempt may well work with the same credentials.
+        is_permanent: Whether another sign-in would not help either.
     """
 
-    def __init__(self, reason: str, advice: str = "", *, is_transient: bool = False) -> None:
+    def __init__(
+        self,
+        reason: str,
+        advice: str = "",
+        *,
+        is_transient: bool = False,
+        is_permanent: bool = False,
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.advice = advice
         self.is_transient = is_transient
+        self.is_permanent = is_permanent
 
 
 class SignInRecord(BaseModel):

@@ -199,6 +199,7 @@ class TokenSession:
                 raise AuthError(
                     "still refuses this for lack of scopes after signing in for them",
                     "Ask whoever runs the server which scopes it needs.",
+                    is_permanent=True,
                 )
             self._step_ups[challenge.scope] = tries + 1
             await self._sign_in(self, challenge)

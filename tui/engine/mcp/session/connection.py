@@ -24,7 +24,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.catalog.results import convert_result, text_size
 from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.errors import ServerError, internal_error, leaves
+from tui.engine.mcp.errors import ServerError, SignInError, internal_error, leaves
 from tui.engine.mcp.server_log import ServerLog, json_text
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, ProgressReporter
@@ -319,11 +319,13 @@ class Connection:
 
     async def _explain(self, error: Exception) -> ServerError:
         """Return the reason why connecting failed."""
-        causes = leaves(error)
+        causes, problem = leaves(error), self.problem()
+        if isinstance(problem, SignInError):
+            return problem  # whatever could not be done for want of it
         for cause in causes:
             if isinstance(cause, ServerError):
                 return cause
-        if (problem := self.problem()) is not None:
+        if problem is not None:
             return problem
         for cause in causes:
             if isinstance(cause, MCPError) and cause.code == types.CONNECTION_CLOSED:

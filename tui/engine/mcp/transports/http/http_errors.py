@@ -132,8 +132,10 @@ def status_error(response: httpx2.Response, reply: JSONRPCError | None = None) -
 
 def auth_error(problem: AuthError, status: int = 0) -> ExchangeError:
     """Return the error of a request for which there were no usable credentials."""
-    kind = ServerError if problem.is_transient else SignInError
-    error = kind(problem.reason, problem.advice or ("" if problem.is_transient else _SIGN_IN))
+    is_final = status == HTTPStatus.UNAUTHORIZED and not problem.is_transient
+    kind = SignInError if is_final else ServerError
+    advice = problem.advice or (_SIGN_IN if is_final else "")
+    error = kind(problem.reason, advice, permanent=problem.is_permanent)
     return ExchangeError(error, Outcome.NOT_EXECUTED, status=status)
 
 

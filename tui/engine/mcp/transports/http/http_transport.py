@@ -60,12 +60,12 @@ class HttpTransport:
         definition = self._definition
         self._http = http = await HttpClient.make(definition.url, definition.headers)
         http.credentials, http.pausing = self._credentials, self._pausing
-        await self._log_route(http)
         streams, to_session, from_session = open_streams()
         self._dispatcher = dispatcher = Dispatcher(
             http, to_session, self._log, self.ended, tries_sse=definition.sse_fallback
         )
         try:
+            await self._log_route(http)
             if definition.transport is Transport.SSE:
                 await dispatcher.open_sse()
         except BaseException as error:
