@@ -21,11 +21,11 @@ CONNECT_TIMEOUT: Final = 10.0
 MAX_RETRY_AFTER: Final = 86_400
 """Longest ``Retry-After`` that is shown, in seconds."""
 
-_SIGN_IN: Final = "Press a to sign in, or put a token into `headers` in the settings."
-_USE_HEADERS: Final = (
-    "Sign in as someone who may use it, or put a token into `headers` in the settings, such as "
-    '"Authorization": "Bearer …".'
+_HEADERS: Final = (
+    'or put a token into `headers` in the settings, such as "Authorization": "Bearer …".'
 )
+_SIGN_IN: Final = f"Press a to sign in, {_HEADERS}"
+_USE_HEADERS: Final = f"Sign in as someone who may use it, {_HEADERS}"
 CERTIFICATE_ADVICE: Final = (
     "Connections are never made without a valid certificate. One of a private authority is "
     "accepted if SSL_CERT_FILE names that authority."
