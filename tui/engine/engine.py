@@ -17,6 +17,7 @@ from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.conversations import Conversations
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import History
+from tui.engine.chat.instructions.context_files import ContextFiles
 from tui.engine.chat.turn import TurnContext
 from tui.engine.commands.direct_calls import DirectCaller
 from tui.engine.commands.feature_commands import FeatureCommands
@@ -107,6 +108,7 @@ class Engine:
         )
         self._enablement = Enablement(state and state / enablement.FILE_NAME, problems)
         self.conversations = Conversations(publish, attended=options.attended)
+        self._context_files = ContextFiles(publish, Path.home())
         self._context = self._make_context(open_url, state)
         self.servers = ServerManager(
             publish,
@@ -235,6 +237,9 @@ class Engine:
         if now.trust is not (before.trust if before is not None else FolderTrust.UNKNOWN):
             self._publish(FolderTrustChanged(now.trust))
         self._trust.ask_all(now.questions)
+        if self._reading is not None:
+            self._context_files.configure(self._reading.settings.context.own, now.context)
+            self.read_context()
 
     async def _follow(self, reader: SettingsReader) -> None:
         while True:
@@ -351,6 +356,10 @@ class Engine:
         """Wait until every message sent has been answered."""
         await self.conversations.wait_idle(conversation)
 
+    def read_context(self) -> None:
+        """Read the files of context for the screen; each turn does so for itself."""
+        self._tasks.start(self._context_files.refresh())
+
     def send_without_waiting(self) -> None:
         """Let the message that waits for starting servers, or to go out again, go out now."""
         self._first_starts.skip()
@@ -369,6 +378,7 @@ class Engine:
                 settings.max_tool_calls,
                 settings.system_instruction,
                 prepare=self._first_starts.wait,
+                context_files=self._context_files.read,
                 history=History(settings.max_result_size),
                 retry=self.conversations.retry,
                 max_steps=self._options.max_steps,
