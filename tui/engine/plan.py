@@ -213,8 +213,7 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
         notices.append(Notice(Severity.WARNING, sanitize_line(words)))
     if set(answers.deny) - set(_own_denials(sources)):
         notices.append(Notice(Severity.INFO, _STILL_DENIED))
-    offer = verdict.offer if folder is FolderTrust.TRUSTED else None
-    context = offer.context if offer is not None else ()
+    context = verdict.offer.context if folder is FolderTrust.TRUSTED and verdict.offer else ()
     return Plan(definitions, rules, questions, tuple(notices), folder, asks, context)
 
 

@@ -114,13 +114,9 @@ def load_settings(
     reader = _reader(gemdeck, environ, folder, home, project)
     mcp = read_mcp(sources, environ, read_enablement(home, problems), problems)
     manifests = list(read_extensions(home, folder, problems))
-    extensions = _extension_entries(manifests, problems)
     context = find_context(sources, manifests, folder, home, problems)
-    servers = _own_servers(sources, mcp, extensions, reader, problems)
-    taken = frozenset(definition.id for _, definition in servers)
-    entries, offer = _project_offer(project, layers, reader, taken, problems)
-    if offer is not None:
-        offer = replace(offer, context=project_context(context, folder, home, problems))
+    servers = _own_servers(sources, mcp, manifests, reader, problems)
+    entries, offer = _project_offer(project, layers, reader, servers, context, problems)
     verdict = project.judge(offer)
     if offer is not None:
         trusting = reader.fork(offer.variables, verdict.servers)
@@ -150,7 +146,8 @@ def _project_offer(
     gate: ProjectGate,
     layers: Iterable[LayerFile],
     reader: ServerReader,
-    taken: frozenset[ServerId],
+    own: Iterable[tuple[Entry, ServerDefinition]],
+    context: ContextPlaces,
     problems: list[SettingsProblem],
 ) -> tuple[Sequence[Entry], ProjectOffer | None]:
     """Read what the folder brings, unexpanded; None where its files may not even be read."""
@@ -158,18 +155,20 @@ def _project_offer(
         return (), None
     files = [layer for layer in layers if layer.origin is Origin.PROJECT]
     sources, variables = read_project(files, reader.folder, reader.home, problems)
+    taken = frozenset(definition.id for _, definition in own)
     entries = tuple(_not_taken(project_entries(sources, problems), taken, problems))
     sketching = reader.fork(variables)
     servers = tuple(map(sketching.read, entries))
     used = used_variables(servers, variables)
     rules = project_rules(sources, problems)
-    return entries, ProjectOffer(servers, rules, used, taken)
+    said = project_context(context, reader.folder, reader.home, problems)
+    return entries, ProjectOffer(servers, rules, used, taken, said)
 
 
 def _own_servers(
     sources: Sequence[Source],
     mcp: McpRules,
-    extensions: dict[ServerId, Entry],
+    manifests: Iterable[Source],
     reader: ServerReader,
     problems: list[SettingsProblem],
 ) -> list[tuple[Entry, ServerDefinition]]:
@@ -177,6 +176,7 @@ def _own_servers(
 
     An entry that says nothing of how to reach its server changes that of an extension.
     """
+    extensions = _extension_entries(manifests, problems)
     entries = list(server_entries(sources, problems))
     if mcp.command_source:
         entries.append(command_entry(mcp.command, mcp.command_source))
