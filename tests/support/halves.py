@@ -46,6 +46,7 @@ SLOW: Final = tuple(
         "unit/engine/mcp/test_call_timeout.py",
         "unit/engine/settings/test_reload.py",
         "unit/engine/test_browser.py",
+        "unit/engine/test_context_files.py",
         "unit/engine/test_engine.py",
         "unit/engine/test_engine_tasks.py",
         "unit/engine/test_faults.py",

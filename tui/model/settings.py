@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 from tui.model.servers import ProtocolEra
 from tui.model.settings_rules import DEFAULT_MAX_TOOLS, DEFAULT_RESULT_SIZE, MAX_WAIT
 from tui.model.settings_types import (
+    ContextName,
     Flag,
     Headers,
     ModelName,
@@ -58,6 +59,9 @@ MAX_PATTERNS: Final = 1_000
 
 MAX_INSTRUCTION: Final = 100_000
 """Longest system instruction, in characters."""
+
+MAX_CONTEXT_NAMES: Final = 20
+"""Most names in `context.fileName`."""
 
 _EMPTY_IS_ABSENT: Final = ("command", "url", "httpUrl", "tcp")
 
@@ -258,6 +262,26 @@ class ModelSettings(_Section):
     """gemini-cli's ``model``."""
 
     name: ModelName | None = Field(None, description="Model to use, unless `gemdeck.model` is set.")
+
+
+class ContextSettings(_Section):
+    """gemini-cli's ``context``."""
+
+    file_name: tuple[ContextName, ...] | None = Field(
+        None,
+        max_length=MAX_CONTEXT_NAMES,
+        description="Names of the files whose text goes to the model in every turn, in `~/.gemini` "
+        "and in trusted projects. If not set, GEMINI.md.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_list(cls, data: Any) -> Any:  # noqa: ANN401  (pydantic: anything can come)
+        """Accept one name as a list with one item."""
+        match data:
+            case {"fileName": str(name)}:
+                return {**data, "fileName": [name]}
+        return data
 
 
 class ToolPattern(_Section):

@@ -15,6 +15,7 @@ from tui.model.chat import (
     Usage,
 )
 from tui.model.consent import GrantView, ToolStanding
+from tui.model.context import ContextFile
 from tui.model.servers import ServerId, ServerView
 from tui.model.trust import FolderTrust
 
@@ -63,14 +64,14 @@ class ConversationState:
     Attributes:
         transcript: Its entries.
         turn: The running turn, or None.
-        queued: Number of messages waiting for its end.
+        queued: The messages that wait for its end.
         usage: Tokens of all requests since the last turn began.
         unsent: Messages to return to the composer.
     """
 
     transcript: Transcript = Transcript()
     turn: TurnState | None = None
-    queued: int = 0
+    queued: tuple[str, ...] = ()
     usage: Usage = Usage()
     unsent: Unsent = Unsent()
 
@@ -97,6 +98,7 @@ class AppState:
         completion: The last completion of an argument, or None.
         log_levels: The log level set for each server.
         instructions: The instructions of servers that the model got with the last request.
+        context: The files of context that the model gets, or would but for a problem.
         folder_trust: The trust of the workspace folder.
         bell: Whether a question rings while the user looks elsewhere.
         branch: The git branch that the folder is on, or an empty string.
@@ -125,6 +127,7 @@ class AppState:
     completion: "ArgumentCompleted | None" = None
     log_levels: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
     instructions: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
+    context: tuple[ContextFile, ...] = ()
     folder_trust: FolderTrust = FolderTrust.UNKNOWN
     bell: bool = True
     branch: str = ""

@@ -1,6 +1,6 @@
-"""Tool calls that are no part of a turn: those of the user, and of gemdeck as a library."""
+"""Calls of tools outside the conversation, by the user or a program."""
 
-import itertools
+from dataclasses import dataclass
 
 from tui.engine.bus import Publish
 from tui.engine.chat.calls import CallRunner
@@ -12,34 +12,33 @@ from tui.model.chat import EntryId
 from tui.model.servers import ServerId
 
 
-class DirectCalls:
-    """Runs tools with the same consent as a call of the model.
+@dataclass(frozen=True, slots=True)
+class DirectCaller:
+    """Runs single calls with the consent that calls of the model need."""
 
-    Args:
-        servers: The servers.
-        access: Decides which calls run.
-        publish: Takes the entries of the calls.
-    """
-
-    def __init__(self, servers: ServerManager, access: ToolAccess, publish: Publish) -> None:
-        self._servers = servers
-        self._access = access
-        self._publish = publish
-        self._numbers = itertools.count(1)
+    servers: ServerManager
+    access: ToolAccess
+    publish: Publish
 
     async def call(
-        self, server: ServerId, tool: str, arguments: JsonObject, *, by_user: bool
+        self,
+        server: ServerId,
+        tool: str,
+        arguments: JsonObject,
+        entry: EntryId,
+        *,
+        by_user: bool,
     ) -> ToolResult:
-        """Run a tool; see `Engine.call_tool`."""
+        """Run a tool, by its name as shown; see `Engine.call_tool`."""
         if not isinstance(arguments, dict):
             raise ToolCallError("The arguments must be an object.")
-        offered = self._servers.offered_tools()
+        offered = self.servers.offered_tools()
         found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
-        confirm, entry = self._access.approval.confirm, EntryId(f"c{next(self._numbers)}")
-        runner = CallRunner(self._servers, confirm, self._publish, TurnRecord())
+        confirm = self.access.approval.confirm
+        runner = CallRunner(self.servers, confirm, self.publish, TurnRecord())
         if found is None:
-            _, held = self._servers.look_up(server, tool) or (None, None)
+            _, held = self.servers.look_up(server, tool) or (None, None)
             if held is not None:
                 runner.record_withheld(entry, held.id, arguments)
-            raise ToolCallError(self._access.standing(self._servers, server, tool).words)
+            raise ToolCallError(self.access.standing(self.servers, server, tool).words)
         return await runner.run_alone(found, arguments, entry, by_user=by_user)

@@ -12,6 +12,7 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.tasks import TaskSet
+from tui.engine.workspace.workspace import Workspace
 from tui.model.chat import Severity
 from tui.model.events import (
     ArgumentCompleted,
@@ -25,6 +26,9 @@ from tui.text import sanitize_line
 
 MAX_RUNNING: Final = 20
 """Most requests at once; further ones are refused."""
+
+MAX_PATHS: Final = 10
+"""Paths offered at once."""
 
 REREAD_INTERVAL: Final = 0.5
 """Minimum seconds between two reads of a changing resource."""
@@ -42,6 +46,9 @@ class FeatureCommands:
         servers: The servers.
         context: Stores subscriptions and opens addresses.
         publish: Publishes events.
+
+    Attributes:
+        workspace: The opened folders.
     """
 
     def __init__(
@@ -51,6 +58,7 @@ class FeatureCommands:
         publish: Publish,
     ) -> None:
         self._servers = servers
+        self.workspace = Workspace(lambda: context.workspaces)
         self._context = context
         self._publish = publish
         self._tasks = TaskSet("a request to a server failed", self._failed)
@@ -93,6 +101,11 @@ class FeatureCommands:
         _cancel(self._completing)
         work = self._complete(token, server, target, argument, value, dict(context))
         self._completing = self._start(work)
+
+    def complete_path(self, token: str, typed: str) -> None:
+        """Complete a path of the workspace; an earlier completion is cancelled."""
+        _cancel(self._completing)
+        self._completing = self._start(self._complete_path(token, typed))
 
     def set_log_level(self, server: ServerId, level: str) -> None:
         self._start(self._set_log_level(server, level))
@@ -147,6 +160,10 @@ class FeatureCommands:
             logger.debug("a completion failed: %s", error)
             completion = Completion()
         self._publish(ArgumentCompleted(token, completion.values, completion.has_more))
+
+    async def _complete_path(self, token: str, typed: str) -> None:
+        found = await asyncio.to_thread(self.workspace.complete, typed, MAX_PATHS)
+        self._publish(ArgumentCompleted(token, tuple(found)))
 
     async def _set_log_level(self, server: ServerId, level: str) -> None:
         try:

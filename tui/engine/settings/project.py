@@ -21,6 +21,7 @@ from tui.engine.settings.sources.dotenv import leads_out, read_dotenv
 from tui.engine.settings.sources.expansion import references_in
 from tui.engine.settings.sources.locations import LayerFile
 from tui.engine.settings.sources.source import Source, known_keys, read_source, salvage
+from tui.model.context import ContextFile
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.settings import (
     MAX_PATTERNS,
@@ -31,7 +32,7 @@ from tui.model.settings import (
     ToolPattern,
 )
 from tui.model.trust import FolderTrust, TrustRequest
-from tui.text import sanitize_line
+from tui.text import counted, sanitize_line
 
 DENY_KEY: Final = "alwaysDeny"
 """The key under ``gemdeck`` that forbids tools."""
@@ -81,6 +82,7 @@ PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
     **_say(ProjectSay.LOWERS, "", "gemdeck"),
     **_say(ProjectSay.LOWERS, "gemdeck.", "maxToolCalls", "maxResultSize", "idleTimeout"),
     **_say(ProjectSay.NOTHING, "", "model", "model.name", "mcp.serverCommand"),
+    **_say(ProjectSay.NOTHING, "", "context", "context.fileName"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "model", "apiVersion", "thoughts", "maxTools"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "serverInstructions", "waitForServers", "bell"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "systemInstruction", "protocols", "alwaysAllow"),
@@ -169,18 +171,27 @@ class ProjectOffer:
         rules: Its restrictions.
         variables: Those variables of its ``.env`` that its servers refer to.
         taken: The names of the user's servers and the system's.
+        context: What it tells the model.
     """
 
     servers: tuple[ServerDefinition, ...] = ()
     rules: ProjectRules = ProjectRules()
     variables: Mapping[str, str] = field(default_factory=lambda: _NONE, repr=False)
     taken: frozenset[ServerId] = frozenset()
+    context: tuple[ContextFile, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to agree to: no rule, and no server that could run."""
+        """Whether there is nothing to agree to: no rule, no server that could run, no context."""
         runs = any(server.withheld is not ServerStatus.INVALID for server in self.servers)
-        return not runs and self.rules == ProjectRules(source=self.rules.source)
+        has_rules = self.rules != ProjectRules(source=self.rules.source)
+        return not (runs or has_rules or self.context)
+
+    def context_words(self) -> tuple[str, ...]:
+        """Name the files that the model would get, with their sizes."""
+        return tuple(
+            f"{one.place}, {counted(len(one.text.splitlines()), 'line')}" for one in self.context
+        )
 
 
 @dataclass(frozen=True, slots=True)

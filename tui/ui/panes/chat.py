@@ -26,13 +26,16 @@ from tui.ui.widgets.chat.completion import (
     COMPLETE_AFTER,
     CompletionList,
     CompletionPopup,
+    PathQuery,
     ValueQuery,
     complete,
+    path_query,
     value_query,
 )
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.chat.entries import EntryView
 from tui.ui.widgets.chat.history import HistoryStorage, MessageHistory
+from tui.ui.widgets.chat.queued import QueuedMessages
 from tui.ui.widgets.chat.transcript import Transcript
 from tui.ui.widgets.chat.welcome import Welcome, WorkingLine
 
@@ -41,6 +44,8 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 
 ABOUT_RESOURCE: Final = "What is in this resource?"
 """Sent with a resource if the composer is empty."""
+
+RETURNED: Final = "Your message is back: Enter sends it again, typing replaces it."
 
 _ACTIONS: Final = {
     "/help": "app.help",
@@ -61,7 +66,7 @@ def _work(state: AppState) -> tuple[TurnState | None, int, str, bool]:
     turn = state.conversation.turn
     is_held = turn is not None and turn.phase is TurnPhase.SERVERS
     is_asking = bool(state.pending) and turn is not None and turn.phase is TurnPhase.TOOLS
-    return turn, state.conversation.queued, waiting_text(state) if is_held else "", is_asking
+    return turn, len(state.conversation.queued), waiting_text(state) if is_held else "", is_asking
 
 
 class ChatPane(Vertical):
@@ -83,6 +88,7 @@ class ChatPane(Vertical):
     composer = query_one(Composer)
     popup = query_one(CompletionPopup)
     working = query_one(WorkingLine)
+    queued = query_one(QueuedMessages)
     welcome = query_one(Welcome)
 
     def __init__(
@@ -98,7 +104,7 @@ class ChatPane(Vertical):
         self._commands = commands
         self._history = MessageHistory(history)
         self._returned = 0
-        self._query: ValueQuery | None = None
+        self._query: ValueQuery | PathQuery | None = None
         self._asked = 0
         self._asking: Timer | None = None
 
@@ -106,6 +112,7 @@ class ChatPane(Vertical):
         yield Welcome()
         yield Transcript()
         yield WorkingLine()
+        yield QueuedMessages()
         with Horizontal(id="composer-row"):
             yield Static(">", markup=False, id="composer-prompt")
             yield Composer(self._history)
@@ -119,6 +126,7 @@ class ChatPane(Vertical):
         )
         self._bridge.watch(self, lambda state: state.conversation.transcript, self._show_transcript)
         self._bridge.watch(self, _work, lambda work: self.working.show(*work))
+        self._bridge.watch(self, lambda state: state.conversation.queued, self.queued.show)
         self._bridge.watch(self, lambda state: state.conversation.unsent, self._show_unsent)
         self._bridge.watch(self, lambda state: state.completion, self._show_values)
 
@@ -131,8 +139,36 @@ class ChatPane(Vertical):
         else:
             self.composer.focus()
 
+    def interrupt(self) -> bool:
+        """Stop the running turn, else clear the message; return whether there was one of them."""
+        if self._bridge.state.conversation.turn is None:
+            return self.composer.clear_draft()
+        self._commands.cancel_turn()
+        return True
+
     def action_send_now(self) -> None:
         self._commands.send_without_waiting()
+
+    def action_give_up(self) -> None:
+        self._commands.give_up_retry()
+
+    def action_take_back(self) -> None:
+        """Take the last message that waits back into the composer; Up brings back the draft."""
+        if queued := self._bridge.state.conversation.queued:
+            self._take_back(QueuedMessages.Taken(queued[-1], give_back=True))
+
+    @on(QueuedMessages.Taken)
+    def _take_back(self, event: QueuedMessages.Taken) -> None:
+        event.stop()
+        if event.give_back:
+            self.composer.clear_draft()
+            self.composer.focus()
+        self._commands.unqueue(event.text, give_back=event.give_back)
+
+    @on(QueuedMessages.Closed)
+    def _leave_queue(self, event: QueuedMessages.Closed) -> None:
+        event.stop()
+        self.composer.focus()
 
     def action_scroll(self, direction: int) -> None:
         if direction < 0:
@@ -187,6 +223,7 @@ class ChatPane(Vertical):
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)
     def _complete(self) -> None:
+        self.working.say_hint(RETURNED if self.composer.holds_returned else "")
         self._offer_completions(self._bridge.state)
 
     @on(events.DescendantBlur)
@@ -197,6 +234,8 @@ class ChatPane(Vertical):
     def _use_popup(self, event: Composer.CompletionKey) -> None:
         event.stop()
         match event.key:
+            case "tab" if not self.popup.is_open:
+                self._offer_completions(self._bridge.state)
             case "tab":
                 self.popup.choose(self.popup.highlighted or 0)
             case "up":
@@ -234,22 +273,21 @@ class ChatPane(Vertical):
         if state is not None and self.composer.has_focus:
             before = self.composer.before_cursor
             offered = complete(before, state.servers)
-            self._query = value_query(before, state.servers)
+            self._query = value_query(before, state.servers) or path_query(before, offered)
         if self._query is not None:
             self._asking = self.set_timer(COMPLETE_AFTER, self._ask_for_values)
         self._open_popup(offered)
 
     def _ask_for_values(self) -> None:
         self._asked += 1
-        if (query := self._query) is not None:
-            self._commands.complete_argument(
-                f"composer-{self._asked}",
-                query.server,
-                query.prompt,
-                query.argument,
-                query.value,
-                query.context,
-            )
+        token = f"composer-{self._asked}"
+        match self._query:
+            case PathQuery(typed):
+                self._commands.complete_path(token, typed)
+            case ValueQuery() as query:
+                self._commands.complete_argument(
+                    token, query.server, query.prompt, query.argument, query.value, query.context
+                )
 
     def _show_values(self, completed: "ArgumentCompleted | None") -> None:
         is_awaited = completed is not None and completed.token == f"composer-{self._asked}"
@@ -274,7 +312,7 @@ class ChatPane(Vertical):
         if not new:
             return
         if not self.composer.text.strip():
-            self.composer.replace_all("\n\n".join(new))
+            self.composer.put_back("\n\n".join(new))
             return
         for text in new:
             self._history.add(text)

@@ -11,6 +11,7 @@ from tests.unit.engine.settings.conftest import Machine, messages
 from tui.engine.settings.sources.document import parse_document
 from tui.model.servers import ServerStatus, Transport
 from tui.model.settings import (
+    ContextSettings,
     GemdeckSettings,
     McpSettings,
     ModelSettings,
@@ -22,14 +23,14 @@ from tui.model.settings import (
 SAMPLE = Path(__file__).parents[4] / "settings.sample.json"
 SECTIONS = (
     *(ServerSettings, OAuthSettings, McpSettings, ModelSettings, GemdeckSettings),
-    ToolPattern,
+    *(ToolPattern, ContextSettings),
 )
 NOT_SUPPORTED = {"tcp"}
 
 
 def schema_keys() -> set[str]:
     keys = {field.alias or name for model in SECTIONS for name, field in model.model_fields.items()}
-    return keys | {"mcpServers", "mcp", "gemdeck", "model"}
+    return keys | {"mcpServers", "mcp", "gemdeck", "model", "context"}
 
 
 def keys_in(value: object) -> Iterator[str]:
