@@ -24,7 +24,7 @@ from typing import Any, Final
 import httpx2
 
 from tests.conformance.stubs import STUB, fill_in, stub_arguments
-from tui.engine.auth.oauth.records import AuthError
+from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.engine.auth.sign_ins import SignIns
 from tui.engine.desk import Desk
 from tui.engine.late import import_auth_requests, import_connection

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui.engine.auth.key_store import CredentialError
 from tui.engine.auth.oauth.challenges import Challenge
-from tui.engine.auth.oauth.records import AuthError, SignInRecord
 from tui.engine.auth.oauth.session import TokenSession
+from tui.engine.auth.oauth.sign_in_record import AuthError, SignInRecord
 from tui.engine.auth.oauth.token_endpoint import Send
 from tui.engine.auth.oauth.token_store import TokenStore
 from tui.engine.auth.server_credentials import ServerCredentials

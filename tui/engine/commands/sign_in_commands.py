@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from tui.engine import late
-from tui.engine.auth.oauth.records import AuthError
+from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.engine.auth.sign_ins import SignIns
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager

@@ -12,7 +12,7 @@ from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.auth.support import Person, deck, guarded, oauth
 from tests.unit.engine.mcp.network.support import WEB
 from tests.unit.engine.mcp.support import call, eventually
-from tui.engine.auth.oauth.records import AuthError
+from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.model.requests import Reply, ReplyAction
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S

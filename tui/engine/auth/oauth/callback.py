@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
-from tui.engine.auth.oauth.records import AuthError
+from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.model.hosts import is_loopback
 
 MAX_HEAD: Final = 8_192

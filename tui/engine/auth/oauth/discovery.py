@@ -21,7 +21,7 @@ from pydantic import AnyHttpUrl, ValidationError
 
 from tui.engine.auth.oauth.challenges import Challenge
 from tui.engine.auth.oauth.endpoints import checked_endpoint
-from tui.engine.auth.oauth.records import AuthError, canonical_address, same_issuer
+from tui.engine.auth.oauth.sign_in_record import AuthError, canonical_address, same_issuer
 from tui.engine.auth.oauth.token_endpoint import Answer, Send
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.settings import OAuthSettings

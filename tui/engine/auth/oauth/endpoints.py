@@ -9,7 +9,7 @@ import re
 from typing import Final
 from urllib.parse import urlsplit
 
-from tui.engine.auth.oauth.records import AuthError
+from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.model.hosts import is_loopback
 from tui.text import sanitize_line
 

@@ -21,7 +21,7 @@ from tui.engine.auth.oauth.callback import CallbackListener, Redirect
 from tui.engine.auth.oauth.challenges import Challenge
 from tui.engine.auth.oauth.discovery import PKCE_METHOD, Discovery, Place
 from tui.engine.auth.oauth.endpoints import MAX_ENDPOINT
-from tui.engine.auth.oauth.records import (
+from tui.engine.auth.oauth.sign_in_record import (
     AuthError,
     SignInRecord,
     canonical_address,

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from tui.engine.auth.oauth.callback import Redirect
 from tui.engine.auth.oauth.flow import Consent
-from tui.engine.auth.oauth.records import AuthError
+from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.logs.secret_names import masked_address
 from tui.engine.settings.servers.definitions import ServerDefinition

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from tui.engine.auth.key_store import CredentialError
 from tui.engine.auth.oauth.challenges import Challenge
-from tui.engine.auth.oauth.records import AuthError, SignInRecord
+from tui.engine.auth.oauth.sign_in_record import AuthError, SignInRecord
 from tui.engine.auth.oauth.token_endpoint import RejectedError, Send, refresh, revoke
 from tui.engine.auth.oauth.token_store import TokenStore
 from tui.engine.auth.server_credentials import Signature

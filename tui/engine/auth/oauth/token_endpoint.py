@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from tui.engine.auth.oauth.records import AuthError, SignInRecord
+from tui.engine.auth.oauth.sign_in_record import AuthError, SignInRecord
 from tui.model.bounded_json import JsonError, read_object
 from tui.text import sanitize_line
 

@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from tui.engine.auth.key_store import CredentialError, FilePlace, KeyringPlace, uses_keyring
-from tui.engine.auth.oauth.records import SignInRecord, canonical_address, digest
+from tui.engine.auth.oauth.sign_in_record import SignInRecord, canonical_address, digest
 from tui.engine.files.atomic import locked
 from tui.engine.settings.servers.definitions import ServerDefinition
 

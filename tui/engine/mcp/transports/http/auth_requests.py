@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from tui.engine.auth.oauth.endpoints import may_reach
-from tui.engine.auth.oauth.records import AuthError
+from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.engine.auth.oauth.token_endpoint import Answer, Send
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.http.http_client import HttpClient, find_proxy, read_body

@@ -13,7 +13,7 @@ from typing import Final
 import httpx2
 
 from tui.engine.auth.oauth.challenges import read_challenge
-from tui.engine.auth.oauth.records import AuthError
+from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.engine.auth.server_credentials import ServerCredentials, Signature
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.http.http_errors import (

@@ -12,7 +12,7 @@ from typing import Final
 import httpx2
 from mcp_types import JSONRPCError
 
-from tui.engine.auth.oauth.records import AuthError
+from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
 
 CONNECT_TIMEOUT: Final = 10.0

@@ -11,7 +11,7 @@ from typing import Final
 
 import anyio
 
-from tui.engine.auth.oauth.records import AuthError
+from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.engine.auth.server_credentials import ServerCredentials
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
