@@ -18,8 +18,8 @@ from tui.engine.reload import read_settings
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.origins import Layers, Setting, merged, problem_object
 from tui.engine.settings.servers.definitions import shown_target
+from tui.engine.settings.settings_schema import settings_schema
 from tui.engine.settings.starter import begin_settings
-from tui.model.settings_schema import settings_schema
 from tui.text import sanitize_line
 
 

@@ -269,8 +269,6 @@ class Supervisor:
             running_server(self.definition, self._log, self._context, self._must_stop) as process,
         ):
             self.is_launching = False
-            if process is not None:
-                logger.debug("%s: its process runs", self.id)
             self._grant(None)
             connect = await self._load_connect()  # the process gets ready meanwhile
             if self._must_stop():
