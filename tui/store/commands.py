@@ -144,6 +144,10 @@ class Commands:
         """Complete a path of the opened folders; it arrives as `ArgumentCompleted`."""
         self._do(lambda engine: engine.features.complete_path(token, typed))
 
+    def read_context(self) -> None:
+        """Read the files of context again; changes arrive as `ContextRead`."""
+        self._do(lambda engine: engine.read_context())
+
     def open_link(self, url: str) -> None:
         self._do(lambda engine: engine.features.open_link(url))
 

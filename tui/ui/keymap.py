@@ -190,6 +190,9 @@ KEYS: Final = (
     Key("servers.unfold", "right", "unfold", "", "Unfold the server", _P.SERVERS),
     Key("list.filter", "slash", "filter", "filter", "Filter the list", _P.LIST),
     Key("list.clear", "escape", "clear_filter", "clear", "Clear the filter", _P.LIST),
+    Key("list.toggle", "space", "toggle_fold", "", "Fold or unfold the group", _P.LIST),
+    Key("list.fold", "left", "fold", "", "Fold the group", _P.LIST),
+    Key("list.unfold", "right", "unfold", "", "Unfold the group", _P.LIST),
     Key("list.up", "up", "move(-1)", "", "One row up", _P.LIST),
     Key("list.down", "down", "move(1)", "", "One row down", _P.LIST),
     Key("list.page-up", "pageup", "page(-1)", "", "One page up", _P.LIST),
@@ -225,7 +228,7 @@ KEYS: Final = (
     Key("insert.insert", "i", "insert", "insert", "Insert it into the message", _P.INSERT),
     Key("resources.send", "g", "send", "send", "Send it to the model now", _P.RESOURCES),
     Key("resources.watch", "w", "watch", "watch", "Watch for changes, or stop", _P.RESOURCES),
-    Key("resources.view", "v", "view", "view", "Show the whole content", _P.RESOURCES),
+    Key("resources.view", "v", "choose", "", "Read the resource", _P.RESOURCES),
     Key("activity.search", "slash", "search", "search", "Search the lines", _P.ACTIVITY),
     Key("activity.clear", "escape", "clear_search", "clear", "Clear the search", _P.ACTIVITY),
     Key(
