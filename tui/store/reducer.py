@@ -22,7 +22,7 @@ from tui.model.chat import (
 from tui.model.consent import ToolRuleChanged
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
-from tui.model.trust import BranchRead
+from tui.model.trust import BranchRead, FoldersOpened
 from tui.store.state import (
     MAX_LOG_LINES,
     MAX_NOTICES,
@@ -92,7 +92,7 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, subscriptions=changed)
         case e.LogLevelChanged(server, level):
             return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
-        case e.FolderTrustChanged() | BranchRead():
+        case e.FolderTrustChanged() | BranchRead() | FoldersOpened():
             return _reduce_folder(state, event)
         case BellSet(rings):
             return replace(state, bell=rings)
@@ -108,12 +108,16 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, conversations=MappingProxyType(conversations))
 
 
-def _reduce_folder(state: AppState, event: e.FolderTrustChanged | BranchRead) -> AppState:
+def _reduce_folder(
+    state: AppState, event: e.FolderTrustChanged | BranchRead | FoldersOpened
+) -> AppState:
     match event:
         case e.FolderTrustChanged(trust):
             return replace(state, folder_trust=trust)
         case BranchRead(branch):
             return replace(state, branch=branch)
+        case FoldersOpened(folders):
+            return replace(state, folders=folders)
 
 
 def _reduce_requests(
@@ -201,7 +205,8 @@ def _reduce_conversation(
         case e.QueueChanged(texts):
             return replace(conversation, queued=texts)
         case e.UsageReported(usage):
-            return replace(conversation, usage=conversation.usage.plus(usage))
+            spent = conversation.spent.plus(usage)
+            return replace(conversation, usage=conversation.usage.plus(usage), spent=spent)
         case e.MessageReturned(text):
             return _with_unsent(conversation, text)
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():

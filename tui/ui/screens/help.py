@@ -10,6 +10,7 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 
+from tui.model.input.own_commands import OWN_COMMANDS
 from tui.ui import keymap
 from tui.ui.screens.dialog import Dialog
 from tui.ui.widgets.key_bar import key_hints
@@ -96,10 +97,15 @@ class HelpScreen(Dialog):
 
     def _sections(self) -> Iterable[tuple[str, tuple[HelpLine, ...]]]:
         yield HERE, self._here
-        for place in (*keymap.GENERAL, *keymap.LOCAL):
-            lines = (
-                HelpLine(keymap.displayed(self.app, key, self._overrides), key.description)
-                for key in keymap.KEYS
-                if key.place is place and key.description
-            )
-            yield place.value, tuple(lines)
+        yield from map(self._keys_of, keymap.GENERAL)
+        commands = (HelpLine((f"/{one.name}",), one.does) for one in OWN_COMMANDS.values())
+        yield "Commands", tuple(commands)
+        yield from map(self._keys_of, keymap.LOCAL)
+
+    def _keys_of(self, place: keymap.Place) -> tuple[str, tuple[HelpLine, ...]]:
+        lines = (
+            HelpLine(keymap.displayed(self.app, key, self._overrides), key.description)
+            for key in keymap.KEYS
+            if key.place is place and key.description
+        )
+        return place.value, tuple(lines)

@@ -1,0 +1,36 @@
+"""What the parts of the commands share."""
+
+from typing import TYPE_CHECKING
+
+from tui.store.commands import Commands
+from tui.ui.bridge import StoreBridge
+
+if TYPE_CHECKING:
+    from tui.ui.screens.main import MainScreen
+
+
+class UsageError(Exception):
+    """A command cannot be carried out as it was typed; `advice` says what to type."""
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.advice = advice
+
+
+class CommandGroup:
+    """Commands that belong together.
+
+    Args:
+        deck: The main screen.
+        bridge: Provides the state.
+        commands: Executes what the engine does.
+    """
+
+    def __init__(self, deck: "MainScreen", bridge: StoreBridge, commands: Commands) -> None:
+        self._deck = deck
+        self._bridge = bridge
+        self._commands = commands
+
+    def say(self, words: str) -> None:
+        """Say what was done where the screen does not show it by itself."""
+        self._deck.notify(words, markup=False)
