@@ -17,9 +17,11 @@ from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.conversations import Conversations
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import History
+from tui.engine.chat.instructions.context_files import ContextFiles
 from tui.engine.chat.turn import TurnContext
 from tui.engine.commands.direct_calls import DirectCaller
 from tui.engine.commands.feature_commands import FeatureCommands
+from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.commands.typed_messages import TypedMessages
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.consent.folder_trust.trust_questions import (
@@ -45,7 +47,7 @@ from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.servers.definitions import secrets_of
+from tui.engine.settings.servers.definitions import ServerDefinition, secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
 from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
@@ -107,15 +109,14 @@ class Engine:
         )
         self._enablement = Enablement(state and state / enablement.FILE_NAME, problems)
         self.conversations = Conversations(publish, attended=options.attended)
+        self._context_files = ContextFiles(publish, Path.home())
         self._context = self._make_context(open_url, state)
         self.servers = ServerManager(
-            publish,
-            self._context,
-            import_connect=late.import_connection,
-            enablement=self._enablement,
+            publish, self._context, late.import_connection, enablement=self._enablement
         )
         self._first_starts = FirstStarts(self.servers)
         self.features = FeatureCommands(self.servers, self._context, publish)
+        self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
         self._first: Reading | None = None
         self.messages = TypedMessages(
             self.servers, self.features.workspace, self.conversations.send, publish
@@ -157,6 +158,7 @@ class Engine:
         self._problems.attach()
         for part in (self.models, self._access, self._trust):
             self._stack.push_async_callback(part.aclose)
+        await self._stack.enter_async_context(self.sign_ins)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
         return self
@@ -235,6 +237,9 @@ class Engine:
         if now.trust is not (before.trust if before is not None else FolderTrust.UNKNOWN):
             self._publish(FolderTrustChanged(now.trust))
         self._trust.ask_all(now.questions)
+        if self._reading is not None:
+            self._context_files.configure(self._reading.settings.context.own, now.context)
+            self.read_context()
 
     async def _follow(self, reader: SettingsReader) -> None:
         while True:
@@ -351,10 +356,17 @@ class Engine:
         """Wait until every message sent has been answered."""
         await self.conversations.wait_idle(conversation)
 
+    def read_context(self) -> None:
+        """Read the files of context for the screen; each turn does so for itself."""
+        self._tasks.start(self._context_files.refresh())
+
     def send_without_waiting(self) -> None:
         """Let the message that waits for starting servers, or to go out again, go out now."""
         self._first_starts.skip()
         self.conversations.retry.end(again=True)
+
+    def _definitions(self) -> tuple[ServerDefinition, ...]:
+        return self._plan.definitions if self._plan is not None else ()
 
     def _answer_with(self, backend: ModelBackend) -> None:
         """Let a model answer from now on; the demo brings its servers along."""
@@ -369,6 +381,7 @@ class Engine:
                 settings.max_tool_calls,
                 settings.system_instruction,
                 prepare=self._first_starts.wait,
+                context_files=self._context_files.read,
                 history=History(settings.max_result_size),
                 retry=self.conversations.retry,
                 max_steps=self._options.max_steps,

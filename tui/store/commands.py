@@ -148,6 +148,10 @@ class Commands:
         """Open one more folder, and tell the servers."""
         self._do(lambda engine: engine.features.add_folder(folder))
 
+    def read_context(self) -> None:
+        """Read the files of context again; changes arrive as `ContextRead`."""
+        self._do(lambda engine: engine.read_context())
+
     def open_link(self, url: str) -> None:
         self._do(lambda engine: engine.features.open_link(url))
 

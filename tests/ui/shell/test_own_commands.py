@@ -18,6 +18,7 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
+from tui.model.context import ContextFile, ContextRead
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.servers import DISCOVERY, ServerStatus
 from tui.model.trust import FoldersOpened
@@ -227,6 +228,28 @@ async def test_figures_of_the_run_and_of_this_conversation() -> None:
             "             git: 2",
         ):
             assert row in stats.splitlines(), row
+
+
+async def test_the_context_files_are_shown_whole() -> None:
+    store = Store()
+    files = (ContextFile("~/.gemini/GEMINI.md", "Be [b]brief[/b].\n\nEnd."),)
+    bad = ContextFile("GEMINI.md", "", "its folder is not trusted")
+    async with running(store) as deck:
+        await typed(deck, "/memory")
+        await deck.until(lambda: deck.on_top(DetailsScreen))
+        assert deck.commands.calls == [("read_context", ())]
+        await deck.until(lambda: "There are no context files." in shown(deck))
+        store.dispatch(ContextRead((*files, bad)))
+        await deck.until(lambda: "GEMINI.md" in shown(deck))
+        assert shown(deck).splitlines() == [
+            "~/.gemini/GEMINI.md",
+            "Be [b]brief[/b].",
+            "",
+            "End.",
+            "",
+            "GEMINI.md",
+            "✕ not used: its folder is not trusted",
+        ]
 
 
 async def test_the_folders_are_listed() -> None:

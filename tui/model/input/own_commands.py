@@ -80,6 +80,7 @@ OWN_COMMANDS: Final = _table(
             _C("add", "add one", Takes.FOLDER),
         ),
     ),
+    _C("memory", "the context files that the model gets, such as GEMINI.md"),
     _C("quit", "leave gemdeck"),
 )
 """All of them, in the order in which they are listed. No prompt can take the name of one."""

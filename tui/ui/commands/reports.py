@@ -8,9 +8,9 @@ from textual.content import Content
 
 from tui.model.catalog import ToolView
 from tui.model.chat import ModelText, ToolCall, ToolCallStatus, UserMessage
+from tui.model.context import ContextFile
 from tui.model.servers import DISCOVERY, ServerView
-from tui.store.selectors import entries
-from tui.store.state import AppState
+from tui.store.state import ConversationState
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, status_word
 from tui.ui.widgets.text.describe import field, muted, setup_lines
@@ -34,6 +34,8 @@ def describe_servers(
         descriptions: Whether to say what their tools do.
         schemas: Whether to add the schemas of these.
     """
+    if not views:
+        return Content("There are no servers.")
     parts: list[Content] = []
     for view in views:
         parts += [Content()] if parts else []
@@ -84,10 +86,10 @@ def _tool(tool: ToolView, *, schemas: bool) -> Iterable[Content]:
         yield muted(block(tool.schema))
 
 
-def describe_stats(state: AppState) -> Content:
+def describe_stats(conversation: ConversationState) -> Content:
     """Describe what the run has cost so far, and what this conversation holds."""
-    said = list(entries(state))
-    spent, usage = state.conversation.spent, state.conversation.usage
+    said = [*conversation.transcript.settled, *conversation.transcript.live]
+    spent, usage = conversation.spent, conversation.usage
     calls = [entry for entry in said if isinstance(entry, ToolCall)]
     by_server = Counter(call.server or "no server" for call in calls)
     failed = sum(call.status is ToolCallStatus.ERROR for call in calls)
@@ -110,6 +112,22 @@ def describe_stats(state: AppState) -> Content:
         field("tool calls", f"{len(calls):,}, {failed:,} failed, {seconds:.1f} s in all"),
     ]
     parts += [field("", f"{one_line(name)}: {count:,}") for name, count in by_server.most_common()]
+    return Content("\n").join(parts)
+
+
+def describe_context(files: Sequence[ContextFile]) -> Content:
+    """Describe the files that say something to the model in every turn, with all they say."""
+    if not files:
+        advice = muted("~/.gemini/GEMINI.md is read, and GEMINI.md of a trusted folder.")
+        return Content("\n").join([Content("There are no context files."), advice])
+    parts: list[Content] = []
+    for file in files:
+        parts += [Content()] if parts else []
+        parts.append(Content.styled(one_line(file.place), "bold"))
+        if file.problem:
+            parts.append(Content.styled(f"✕ not used: {one_line(file.problem)}", "$text-error"))
+        if file.text:
+            parts.append(Content(file.text))
     return Content("\n").join(parts)
 
 

@@ -6,6 +6,7 @@ from tui.model.chat import ModelText
 from tui.model.input.own_commands import Takes, TypedCommand
 from tui.model.input.typed import nearest
 from tui.store.selectors import entries
+from tui.ui.commands.reports import describe_context, describe_folders, describe_stats
 from tui.ui.commands.server_commands import ServerCommands
 from tui.ui.commands.usage import UsageError
 from tui.ui.panes import PaneName
@@ -49,10 +50,12 @@ class CommandRunner(ServerCommands):
         self.say("The last answer was copied.")
 
     async def run_stats(self, _: str) -> None:
-        from tui.ui.commands.reports import describe_stats  # noqa: PLC0415 - on first use
-        from tui.ui.screens.details import DetailsScreen  # noqa: PLC0415 - ditto
+        self.show("Stats", lambda state: state.conversation, describe_stats)
 
-        self._deck.app.push_screen(DetailsScreen("Stats", describe_stats(self._bridge.state)))
+    async def run_memory(self, _: str) -> None:
+        """Show the files of context, read anew."""
+        self._commands.read_context()
+        self.show("Context files", lambda state: state.context, describe_context)
 
     async def run_theme(self, name: str) -> None:
         """Choose a theme, or show all."""
@@ -70,11 +73,7 @@ class CommandRunner(ServerCommands):
 
     async def run_directory_show(self, _: str) -> None:
         """List the folders that servers are told of."""
-        from tui.ui.commands.reports import describe_folders  # noqa: PLC0415 - on first use
-        from tui.ui.screens.details import DetailsScreen  # noqa: PLC0415 - ditto
-
-        content = describe_folders(self._bridge.state.folders)
-        self._deck.app.push_screen(DetailsScreen("Folders", content))
+        self.show("Folders", lambda state: state.folders, describe_folders)
 
     async def run_directory_add(self, folder: str) -> None:
         self._commands.add_folder(folder)

@@ -1,10 +1,13 @@
 """The commands on servers: ``/mcp``."""
 
 from collections.abc import Sequence
+from time import monotonic
 
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.input.typed import nearest
 from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.store.state import AppState
+from tui.ui.commands.reports import describe_servers
 from tui.ui.commands.usage import CommandGroup, UsageError
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
 
@@ -66,20 +69,25 @@ class ServerCommands(CommandGroup):
 
     def _report(self, wanted: str, *, descriptions: bool = False, schemas: bool = False) -> None:
         """Show the servers with a word in their names, or all."""
-        from tui.ui.screens.server_report import ServerReportScreen  # noqa: PLC0415 - on first use
 
-        ids = [view.id for view in self._servers if wanted.casefold() in view.id.casefold()]
-        if not ids and wanted:
+        def those(state: AppState) -> tuple[ServerView, ...]:
+            word = wanted.casefold()
+            return tuple(view for view in state.servers if word in view.id.casefold())
+
+        if wanted and not those(self._bridge.state):
             parts = [part.name for part in OWN_COMMANDS["mcp"].parts]
             word, *after = wanted.split(maxsplit=1)
             if like := nearest(word, parts):
                 command = " ".join(("/mcp", like, *after))
                 raise UsageError(f"/mcp has no {word}.", f"Did you mean {command}?")
             self._named(wanted)
-        screen = ServerReportScreen(
-            self._bridge, wanted, descriptions=descriptions, schemas=schemas
+        self.show(
+            "Servers",
+            those,
+            lambda views: describe_servers(
+                views, monotonic(), descriptions=descriptions, schemas=schemas
+            ),
         )
-        self._deck.app.push_screen(screen)
 
     @property
     def _servers(self) -> Sequence[ServerView]:
