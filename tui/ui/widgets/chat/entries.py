@@ -25,7 +25,6 @@ from tui.ui.widgets.chat.streaming import GrowingMarkdown
 from tui.ui.widgets.chat.window import markdown_part, shown_part
 from tui.ui.widgets.text.block_view import BlockView
 from tui.ui.widgets.text.blocks import (
-    COPY,
     LINK,
     Block,
     IndentBlock,
@@ -118,15 +117,11 @@ class EntryView(BlockView):
         return []
 
     def on_click(self, event: events.Click) -> None:
-        """Follow a link, copy code, or open the entry."""
-        href, code = event.style.meta.get(LINK), event.style.meta.get(COPY)
+        """Follow a link, or open the entry."""
+        href = event.style.meta.get(LINK)
         if isinstance(href, str):
             event.stop()
             self.post_message(self.LinksRequested([href]))
-        elif isinstance(code, str):
-            event.stop()
-            self.app.copy_to_clipboard(code)
-            self.notify("Copied.", timeout=2)
         elif self.expandable and event.y == self.gutter.top:
             event.stop()
             self.post_message(self.Toggled(self))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rich.segment import Segment
+from textual import events
 from textual.content import Content
 from textual.geometry import Size
 from textual.selection import Selection
@@ -12,7 +13,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
-from tui.ui.widgets.text.blocks import Block, stack
+from tui.ui.widgets.text.blocks import COPY, Block, stack
 
 TEXT_STYLES: Final = frozenset(
     {
@@ -116,6 +117,14 @@ class BlockView(Widget):
 
     def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002
         self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """Copy the block of code whose word for it was clicked."""
+        code = event.style.meta.get(COPY)
+        if isinstance(code, str):
+            event.stop()
+            self.app.copy_to_clipboard(code)
+            self.notify("Copied.", timeout=2)
 
     def notify_style_update(self) -> None:
         """Drop cached strips and the old theme's styles."""

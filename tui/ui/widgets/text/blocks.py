@@ -115,17 +115,17 @@ class CodeBlock(Block):
 
     Args:
         content: The code.
-        label: Its language, which stands above it beside a word to click on, which copies it.
+        language: Its language, which stands above it beside a word to click on, which copies it.
     """
 
-    def __init__(self, content: Content, label: str = "") -> None:
+    def __init__(self, content: Content, language: str = "") -> None:
         super().__init__()
         self.content = content
-        self.label = label
+        self._language = language
 
     def layout(self, width: int) -> list[Content]:
         room = max(MIN_CODE, width - 2)
-        rows = [self._heading(width - 2)] if self.label else []
+        rows = [self._heading(width - 2)] if self._language else []
         for line in self.content.split("\n", allow_blank=True):
             rows += _wrapped_code(line.expand_tabs(4), room)
         return [
@@ -138,7 +138,7 @@ class CodeBlock(Block):
     def _heading(self, width: int) -> Content:
         copy = Style.from_meta({COPY: self.content.plain})
         button = Content("copy").stylize(".md-quote").stylize(copy)
-        label = styled(self.label, ".md-quote").truncate(max(1, width - 6), ellipsis=True)
+        label = styled(self._language, ".md-quote").truncate(max(1, width - 6), ellipsis=True)
         return label.pad_right(max(1, width - label.cell_length - len(button))) + button
 
 

@@ -169,10 +169,10 @@ def code_block(code: str, language: str = "", *, labelled: bool = False) -> Code
     """Return a block of code, highlighted if its language is given and it is short enough."""
     code = code.rstrip("\n")
     words = language.split(maxsplit=1)
-    label = (words[0] if words else "code") if labelled else ""
+    name = (words[0] if words else "code") if labelled else ""
     if words and len(code) <= MAX_HIGHLIGHTED:
-        return CodeBlock(highlight(code, language=words[0]), label)
-    return CodeBlock(Content(code), label)
+        return CodeBlock(highlight(code, language=words[0]), name)
+    return CodeBlock(Content(code), name)
 
 
 def code_in(text: str) -> list[str]:
