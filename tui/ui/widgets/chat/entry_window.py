@@ -162,6 +162,7 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
     def mark(self, pattern: re.Pattern[str] | None) -> None:
         """Mark what matches in all entries."""
         self._marked = pattern
+        self.set_class(pattern is not None, "-searching")
         for view in self._views:
             view.mark(pattern)
 
