@@ -232,6 +232,27 @@ def test_settings_are_edited_in_the_users_editor_and_count_at_once(
         assert terminal.wait_for_exit() == 0
 
 
+def test_a_draft_is_written_in_the_users_editor(
+    deck: Deck, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text(
+        f'#!/bin/sh\ncat "$1" >{tmp_path}/read; printf "one\\nwritten elsewhere\\n" >"$1"\n'
+    )
+    editor.chmod(0o700)
+    monkeypatch.setenv("EDITOR", str(editor))
+    with deck() as terminal:
+        wait_until_ready(terminal)
+        terminal.type("a draft")
+        terminal.press("ctrl+g")
+        terminal.wait_for("written elsewhere")
+        assert (tmp_path / "read").read_text() == "a draft"
+        terminal.press("ctrl+c", "ctrl+c")
+        terminal.wait_for("Press ^C again to quit")
+        terminal.press("ctrl+c")
+        assert terminal.wait_for_exit() == 0
+
+
 def test_bytes_that_are_no_text_do_not_end_the_app(deck: Deck) -> None:
     with deck() as terminal:
         wait_until_ready(terminal)

@@ -19,7 +19,8 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
-from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolStanding
+from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolRuleChanged, ToolStanding
+from tui.model.context import ContextFile, ContextRead
 from tui.model.requests import BellSet, ConfirmationRequest
 from tui.model.servers import (
     Failure,
@@ -30,7 +31,7 @@ from tui.model.servers import (
     ServerView,
     Transport,
 )
-from tui.model.trust import BranchRead, FolderTrust
+from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
 from tui.store.reducer import reduce
 from tui.store.state import AppState
 
@@ -44,7 +45,7 @@ REQUEST: Final = RequestId("request-1")
 EVENT_TYPES: Final[tuple[type, ...]] = get_args(e.Event)
 """Every kind of event."""
 
-RECORDED: Final[tuple[type, ...]] = (e.ToolCallDecided, e.ToolRuleChanged)
+RECORDED: Final[tuple[type, ...]] = (e.ToolCallDecided, ToolRuleChanged)
 """The kinds of events that are for the audit log and leave the state alone."""
 
 
@@ -105,7 +106,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.ServerLogged(SERVER, (log_line(),)),
         e.ModelSelected(ModelView("gemini", BackendKind.GEMINI)),
         e.NoticeRaised(e.Notice(Severity.WARNING, "settings")),
-        e.QueueChanged(2),
+        e.QueueChanged(("and this",)),
         e.TurnStarted(TurnId("turn-2"), UserMessage(EntryId("user-2"), "again"), 20.0),
         e.TurnPhaseChanged(TURN, TurnPhase.STREAMING),
         e.MessageExpanded(EntryId("user-1"), "add a note: buy milk and more"),
@@ -128,12 +129,14 @@ def one_of_each() -> dict[type, e.Event]:
         e.SubscriptionChanged(SERVER, "notes://all", subscribed=True),
         e.ArgumentCompleted("token-1", ("home", "hello")),
         e.LogLevelChanged(SERVER, "warning"),
+        ContextRead((ContextFile("~/.gemini/GEMINI.md", "Be brief."),)),
         e.InstructionsSent(((SERVER, "Ask before you write."),)),
         e.FolderTrustChanged(FolderTrust.TRUSTED),
         BellSet(False),
         BranchRead("main"),
+        FoldersOpened(("~/shop", "~/more")),
         e.GrantsChanged((grant,)),
-        e.ToolRuleChanged(SERVER, "ab", "add_note", "cd", "revoke"),
+        ToolRuleChanged(SERVER, "ab", "add_note", "cd", "revoke"),
         e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),
     )
     return {type(event): event for event in made}

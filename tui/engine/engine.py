@@ -13,15 +13,16 @@ from tui import __version__
 from tui.engine import late
 from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chat.backends.backend import ModelBackend
-from tui.engine.chat.calls import CallRunner
 from tui.engine.chat.conversation import Conversation
+from tui.engine.chat.conversations import Conversations
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import History
-from tui.engine.chat.message import Message, MessageError, give_back
+from tui.engine.chat.instructions.context_files import ContextFiles
 from tui.engine.chat.turn import TurnContext
+from tui.engine.commands.direct_calls import DirectCaller
 from tui.engine.commands.feature_commands import FeatureCommands
+from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.commands.typed_messages import TypedMessages
-from tui.engine.consent.consent import TurnRecord
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.consent.folder_trust.trust_questions import (
     FolderQuestion,
@@ -35,7 +36,7 @@ from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
 from tui.engine.logs.secret_names import environment_secrets
 from tui.engine.mcp import enablement
-from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.first_starts import FirstStarts
@@ -46,7 +47,7 @@ from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.servers.definitions import secrets_of
+from tui.engine.settings.servers.definitions import ServerDefinition, secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
 from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
@@ -75,6 +76,7 @@ class Engine:
         servers: The servers; theirs are the commands to start and stop them.
         features: The commands on what servers offer beside tools.
         messages: Takes what the user sends, prompts and resources of servers included.
+        conversations: What is said with the model.
         desk: Takes the user's answers.
         models: Takes the user's choice of a model.
     """
@@ -99,40 +101,45 @@ class Engine:
         self._access = ToolAccess(
             bus, self.desk, options, state, problems=problems, redactor=self._redactor
         )
-        folder, trusted = options.folder, options.trusted_folders
-        self._opened = OpenedFolder(
-            folder, Path.home(), state, trusted, problems, attended=options.attended
-        )
+        self._opened = self._open_folder(state)
         self._read = partial(read_settings, self._opened, options.model)
         self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
         self._trust = TrustQuestions(
             self.desk, self._opened, self._access.audit, problems, self._tasks, self._take_answer
         )
         self._enablement = Enablement(state and state / enablement.FILE_NAME, problems)
+        self.conversations = Conversations(publish, attended=options.attended)
+        self._context_files = ContextFiles(publish, Path.home())
         self._context = self._make_context(open_url, state)
         self.servers = ServerManager(
-            publish,
-            self._context,
-            import_connect=late.import_connection,
-            enablement=self._enablement,
+            publish, self._context, late.import_connection, enablement=self._enablement
         )
         self._first_starts = FirstStarts(self.servers)
         self.features = FeatureCommands(self.servers, self._context, publish)
+        self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
         self._first: Reading | None = None
-        self.messages = TypedMessages(self.servers, self._send, publish)
+        self.messages = TypedMessages(
+            self.servers, self.features.workspace, self.conversations.send, publish
+        )
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
         self._answers = Answers()
         self._written = frozenset[str]()  # contents with an answer that no reading goes by yet
         self._plan: Plan | None = None
-        self._conversations: dict[ConversationId, Conversation] = {}
         self._numbers = itertools.count(1)
         self.models = ModelChoice(publish, self._redactor, self._tasks, self._answer_with, options)
         self._stack = contextlib.AsyncExitStack()
 
+    def _open_folder(self, state: Path | None) -> OpenedFolder:
+        options = self._options
+        folder, trusted = options.folder, options.trusted_folders
+        return OpenedFolder(
+            folder, Path.home(), state, trusted, self._problems, attended=options.attended
+        )
+
     def _make_context(self, open_url: OpenUrl, state: Path | None) -> ClientContext:
         """Say what servers may use of us; without a user nothing that has to be asked for."""
-        generator = backend_generator(self._backend, self._publish)
+        generator = backend_generator(lambda: self.conversations.backend, self._publish)
         return ClientContext(
             self._publish,
             self.desk,
@@ -151,6 +158,7 @@ class Engine:
         self._problems.attach()
         for part in (self.models, self._access, self._trust):
             self._stack.push_async_callback(part.aclose)
+        await self._stack.enter_async_context(self.sign_ins)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
         return self
@@ -229,6 +237,9 @@ class Engine:
         if now.trust is not (before.trust if before is not None else FolderTrust.UNKNOWN):
             self._publish(FolderTrustChanged(now.trust))
         self._trust.ask_all(now.questions)
+        if self._reading is not None:
+            self._context_files.configure(self._reading.settings.context.own, now.context)
+            self.read_context()
 
     async def _follow(self, reader: SettingsReader) -> None:
         while True:
@@ -322,18 +333,9 @@ class Engine:
         Raises:
             ToolCallError: If it did not run; the text says why.
         """
-        if not isinstance(arguments, dict):
-            raise ToolCallError("The arguments must be an object.")
-        offered = self.servers.offered_tools()
-        found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
-        confirm, entry = self._access.approval.confirm, EntryId(f"c{next(self._numbers)}")
-        runner = CallRunner(self.servers, confirm, self._publish, TurnRecord())
-        if found is None:
-            _, held = self.servers.look_up(server, tool) or (None, None)
-            if held is not None:
-                runner.record_withheld(entry, held.id, arguments)
-            raise ToolCallError(self._access.standing(self.servers, server, tool).words)
-        return await runner.run_alone(found, arguments, entry, by_user=by_user)
+        entry = EntryId(f"c{next(self._numbers)}")
+        caller = DirectCaller(self.servers, self._access, self._publish)
+        return await caller.call(server, tool, arguments, entry, by_user=by_user)
 
     def send(self, text: str, *, data: str = "") -> None:
         """Send what the user typed; it waits while a turn runs, and comes back without a model.
@@ -342,42 +344,34 @@ class Engine:
         """
         self.messages.send(text, data)
 
-    def _send(self, message: Message) -> None:
-        if (found := self._conversations.get(MAIN)) is not None:
-            found.send(message)
-        else:
-            error = MessageError("Not sent, because there is no model.", "Choose a model first.")
-            give_back(self._publish, message.text, error)
-
     def cancel_turn(self, conversation: ConversationId = MAIN) -> None:
         """Stop the running turn, down to the wire."""
-        if (found := self._conversations.get(conversation)) is not None:
-            found.cancel()
+        self.conversations.cancel(conversation)
 
     def clear_conversation(self, conversation: ConversationId = MAIN) -> None:
         """Begin a new conversation."""
-        if (found := self._conversations.get(conversation)) is not None:
-            found.clear()
+        self.conversations.clear(conversation)
 
     async def wait_idle(self, conversation: ConversationId = MAIN) -> None:
         """Wait until every message sent has been answered."""
-        if (found := self._conversations.get(conversation)) is not None:
-            await found.wait_idle()
+        await self.conversations.wait_idle(conversation)
+
+    def read_context(self) -> None:
+        """Read the files of context for the screen; each turn does so for itself."""
+        self._tasks.start(self._context_files.refresh())
 
     def send_without_waiting(self) -> None:
-        """Let the message that waits for starting servers go out without them."""
+        """Let the message that waits for starting servers, or to go out again, go out now."""
         self._first_starts.skip()
+        self.conversations.retry.end(again=True)
 
-    def _backend(self) -> ModelBackend | None:
-        """Give the model that answers now."""
-        main = self._conversations.get(MAIN)
-        return main.backend if main is not None else None
+    def _definitions(self) -> tuple[ServerDefinition, ...]:
+        return self._plan.definitions if self._plan is not None else ()
 
     def _answer_with(self, backend: ModelBackend) -> None:
         """Let a model answer from now on; the demo brings its servers along."""
-        for conversation in self._conversations.values():
-            conversation.use_backend(backend)
-        if not self._conversations and self._first is not None:
+        self.conversations.use_backend(backend)
+        if not self.conversations and self._first is not None:
             settings = self._first.settings.gemdeck
             context = TurnContext(
                 backend,
@@ -387,10 +381,12 @@ class Engine:
                 settings.max_tool_calls,
                 settings.system_instruction,
                 prepare=self._first_starts.wait,
+                context_files=self._context_files.read,
                 history=History(settings.max_result_size),
+                retry=self.conversations.retry,
                 max_steps=self._options.max_steps,
             )
-            self._conversations[MAIN] = conversation = Conversation(context)
+            self.conversations.add(conversation := Conversation(context))
             self._tasks.start(conversation.run())
         self._plan_again(replace(self._answers, demo=backend.kind is BackendKind.DEMO))
 

@@ -44,6 +44,7 @@ class TurnPhase(StrEnum):
     SERVERS = "waiting for servers to start"
     ASKING = "asking"
     WAITING = "waiting for the model"
+    RETRYING = "trying again"
     STREAMING = "answering"
     TOOLS = "running tools"
 
@@ -67,11 +68,12 @@ class ModelText:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """A thought summary; `complete` when it will not grow."""
+    """A thought summary; `complete` when it will not grow, with the seconds that it took."""
 
     id: EntryId
     text: str
     complete: bool = False
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,17 @@ class ChatNotice:
     advice: str = ""
 
 
-Entry = UserMessage | ModelText | Thought | ToolCall | ChatNotice
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """The end of a turn: its tool calls, its seconds and the tokens of all its requests."""
+
+    id: EntryId
+    calls: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+
+
+Entry = UserMessage | ModelText | Thought | ToolCall | ChatNotice | TurnEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +147,10 @@ class Usage:
     cached: int = 0
     context: int = 0
     context_limit: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.prompt + self.output + self.thoughts
 
     def plus(self, other: "Usage") -> "Usage":
         """Add the counts of a later request."""
@@ -154,15 +170,16 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
-    """The running turn; its start is in seconds of `time.monotonic`.
+    """The running turn; its times are in seconds of `time.monotonic`.
 
-    `server` is asked for a part of the user's message.
+    `server` is asked for a part of the user's message; `until` is when the service is asked again.
     """
 
     id: TurnId
     phase: TurnPhase
     started_at: float
     server: ServerId | None = None
+    until: float | None = None
 
 
 class TurnOutcome(StrEnum):

@@ -21,10 +21,11 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
-from tui.model.consent import GrantView, RequestId, ToolStanding
+from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStanding
+from tui.model.context import ContextRead
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
-from tui.model.trust import BranchRead, FolderTrust
+from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
 
 OWN_SOURCE: Final = "gemdeck"
 """The source of a log line that is our own remark."""
@@ -47,10 +48,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A message for the user outside any turn, such as a settings problem.
-
-    `time` is when it was raised, in seconds since the epoch.
-    """
+    """A message for the user outside any turn; `time` in seconds since the epoch."""
 
     severity: Severity
     text: str
@@ -124,9 +122,9 @@ class ConversationEvent:
 
 @dataclass(frozen=True, slots=True)
 class QueueChanged(ConversationEvent):
-    """The number of messages waiting for the end of the running turn."""
+    """The messages that wait for the end of the running turn, in their order."""
 
-    length: int
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +138,12 @@ class TurnStarted(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class TurnPhaseChanged(ConversationEvent):
-    """The phase of the running turn changed; `server` is asked for a part of the message."""
+    """The phase of the running turn changed; the others are as in `TurnState`."""
 
     turn: TurnId
     phase: TurnPhase
     server: ServerId | None = None
+    until: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +172,10 @@ class ThoughtStreamed(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class EntryCompleted(ConversationEvent):
-    """A text or thought is complete."""
+    """A text or thought is complete, after so many seconds."""
 
     entry: EntryId
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,11 +242,15 @@ class ChatNoticeAdded(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished(ConversationEvent):
-    """The turn ended. `unsent` is the user's text that the model never answered."""
+    """The turn ended, after so many seconds.
+
+    `unsent` is the user's text that the model never answered.
+    """
 
     turn: TurnId
     outcome: TurnOutcome
     unsent: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,22 +338,6 @@ class GrantsChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolRuleChanged:
-    """The user revoked a rule, or accepted or refused a changed tool.
-
-    `server` and `tool` are names as shown, ``*`` all tools of the server; `definition` is the hash
-    of the tool's definition, if any. `decision` is ``revoke``, ``accept change`` or
-    ``refuse change``.
-    """
-
-    server: str
-    fingerprint: str
-    tool: str
-    definition: str
-    decision: str
-
-
-@dataclass(frozen=True, slots=True)
 class ToolExplained:
     """The requested explanation of a tool's permission."""
 
@@ -389,11 +377,13 @@ Event = (
     | ResourceRead
     | SubscriptionChanged
     | ArgumentCompleted
+    | ContextRead
     | LogLevelChanged
     | InstructionsSent
     | FolderTrustChanged
     | BellSet
     | BranchRead
+    | FoldersOpened
     | GrantsChanged
     | ToolRuleChanged
     | ToolExplained

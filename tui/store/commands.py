@@ -58,8 +58,16 @@ class Commands:
         self._do(lambda engine: engine.cancel_turn())
 
     def send_without_waiting(self) -> None:
-        """Send the message that waits for starting servers without them."""
+        """Send the message that waits for starting servers, or to go out again, at once."""
         self._do(lambda engine: engine.send_without_waiting())
+
+    def give_up_retry(self) -> None:
+        """Send the message that waits to go out again no more; it comes back."""
+        self._do(lambda engine: engine.conversations.retry.end(again=False))
+
+    def unqueue(self, text: str, *, give_back: bool) -> None:
+        """Take a message that waits behind the running turn back, or drop it."""
+        self._do(lambda engine: engine.conversations.unqueue(text, give_back=give_back))
 
     def clear_conversation(self) -> None:
         """Start a new conversation."""
@@ -131,6 +139,18 @@ class Commands:
         self._do(
             lambda engine: engine.features.complete(token, server, target, argument, value, context)
         )
+
+    def complete_path(self, token: str, typed: str) -> None:
+        """Complete a path of the opened folders; it arrives as `ArgumentCompleted`."""
+        self._do(lambda engine: engine.features.complete_path(token, typed))
+
+    def add_folder(self, folder: str) -> None:
+        """Open one more folder, and tell the servers."""
+        self._do(lambda engine: engine.features.add_folder(folder))
+
+    def read_context(self) -> None:
+        """Read the files of context again; changes arrive as `ContextRead`."""
+        self._do(lambda engine: engine.read_context())
 
     def open_link(self, url: str) -> None:
         self._do(lambda engine: engine.features.open_link(url))

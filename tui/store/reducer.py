@@ -14,13 +14,16 @@ from tui.model.chat import (
     Thought,
     ToolCall,
     ToolCallStatus,
+    TurnEnd,
     TurnPhase,
     TurnState,
     UserMessage,
 )
+from tui.model.consent import ToolRuleChanged
+from tui.model.context import ContextRead
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
-from tui.model.trust import BranchRead
+from tui.model.trust import BranchRead, FoldersOpened
 from tui.store.state import (
     MAX_LOG_LINES,
     MAX_NOTICES,
@@ -37,6 +40,7 @@ MAX_RESULTS: Final = 16 * 1024 * 1024
 MAX_OLD_RESULT: Final = 2_000
 """Characters kept of an older result."""
 
+_FolderEvent = e.FolderTrustChanged | BranchRead | ContextRead | FoldersOpened
 _RUNNING: Final = frozenset({ToolCallStatus.WAITING, ToolCallStatus.ASKING, ToolCallStatus.RUNNING})
 
 _NOTICE: Final = 100
@@ -90,7 +94,7 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, subscriptions=changed)
         case e.LogLevelChanged(server, level):
             return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
-        case e.FolderTrustChanged() | BranchRead():
+        case e.FolderTrustChanged() | BranchRead() | ContextRead() | FoldersOpened():
             return _reduce_folder(state, event)
         case BellSet(rings):
             return replace(state, bell=rings)
@@ -98,7 +102,7 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, grants=grants)
         case e.ToolExplained(standing):
             return replace(state, standing=standing)
-        case e.ToolCallDecided() | e.ToolRuleChanged():
+        case e.ToolCallDecided() | ToolRuleChanged():
             return state  # for the audit log
         case e.ConversationEvent(conversation=key):
             before = state.conversations.get(key, ConversationState())
@@ -106,12 +110,16 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, conversations=MappingProxyType(conversations))
 
 
-def _reduce_folder(state: AppState, event: e.FolderTrustChanged | BranchRead) -> AppState:
+def _reduce_folder(state: AppState, event: _FolderEvent) -> AppState:
     match event:
         case e.FolderTrustChanged(trust):
             return replace(state, folder_trust=trust)
         case BranchRead(branch):
             return replace(state, branch=branch)
+        case FoldersOpened(folders):
+            return replace(state, folders=folders)
+        case ContextRead(files):
+            return replace(state, context=files)
 
 
 def _reduce_requests(
@@ -196,10 +204,11 @@ def _reduce_conversation(
     conversation: ConversationState, event: e.ConversationEvents
 ) -> ConversationState:
     match event:
-        case e.QueueChanged(length):
-            return replace(conversation, queued=length)
+        case e.QueueChanged(texts):
+            return replace(conversation, queued=texts)
         case e.UsageReported(usage):
-            return replace(conversation, usage=conversation.usage.plus(usage))
+            spent = conversation.spent.plus(usage)
+            return replace(conversation, usage=conversation.usage.plus(usage), spent=spent)
         case e.MessageReturned(text):
             return _with_unsent(conversation, text)
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
@@ -222,22 +231,28 @@ def _reduce_turn(
                 usage=conversation.usage.cleared(),
                 transcript=replace(settled, live=(*settled.live, message)),
             )
-        case e.TurnPhaseChanged(turn, phase, server):
+        case e.TurnPhaseChanged(turn, phase, server, until):
             if conversation.turn is None or conversation.turn.id != turn:
                 return conversation
-            return replace(
-                conversation, turn=replace(conversation.turn, phase=phase, server=server)
-            )
-        case e.TurnFinished(turn, _, text):
+            now = replace(conversation.turn, phase=phase, server=server, until=until)
+            return replace(conversation, turn=now)
+        case e.TurnFinished(turn, _, text, seconds):
             after = _with_unsent(conversation, text) if text else conversation
             if conversation.turn is None or conversation.turn.id != turn:
                 return after
-            return replace(after, turn=None, transcript=_settled(transcript))
+            end = _turn_end(conversation, EntryId(f"{turn}-end"), seconds)
+            ended = replace(transcript, live=(*transcript.live, end))
+            return replace(after, turn=None, transcript=_settled(ended))
         case e.ConversationCleared():
             cleared = replace(transcript, settled=(), live=(), epoch=transcript.epoch + 1)
             usage = replace(conversation.usage.cleared(), context=0)
             unsent = replace(conversation.unsent, texts=())
             return replace(conversation, transcript=cleared, turn=None, unsent=unsent, usage=usage)
+
+
+def _turn_end(conversation: ConversationState, entry_id: EntryId, seconds: float) -> TurnEnd:
+    calls = sum(isinstance(entry, ToolCall) for entry in conversation.transcript.live)
+    return TurnEnd(entry_id, calls, seconds, conversation.usage.total)
 
 
 def _with_unsent(conversation: ConversationState, text: str) -> ConversationState:
@@ -258,10 +273,14 @@ def _is_running(entry: Entry) -> bool:
     return isinstance(entry, ToolCall) and entry.status in _RUNNING
 
 
-def _completed(entry: Entry) -> Entry:
-    if isinstance(entry, ModelText | Thought) and not entry.complete:
-        return replace(entry, complete=True)
-    return entry
+def _completed(entry: Entry, seconds: float | None = None) -> Entry:
+    match entry:
+        case ModelText(complete=False):
+            return replace(entry, complete=True)
+        case Thought(complete=False):
+            return replace(entry, complete=True, seconds=seconds)
+        case _:
+            return entry
 
 
 def _reduce_entry(
@@ -282,8 +301,8 @@ def _reduce_entry(
             return _streamed(conversation, ModelText(entry_id, delta))
         case e.ThoughtStreamed(entry_id, delta):
             return _streamed(conversation, Thought(entry_id, delta))
-        case e.EntryCompleted(entry_id):
-            return _with_entry(conversation, entry_id, _completed)
+        case e.EntryCompleted(entry_id, seconds):
+            return _with_entry(conversation, entry_id, lambda entry: _completed(entry, seconds))
         case e.ToolCallRequested(call):
             return _appended(conversation, call)
         case e.ChatNoticeAdded(notice):

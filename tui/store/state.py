@@ -15,6 +15,7 @@ from tui.model.chat import (
     Usage,
 )
 from tui.model.consent import GrantView, ToolStanding
+from tui.model.context import ContextFile
 from tui.model.servers import ServerId, ServerView
 from tui.model.trust import FolderTrust
 
@@ -63,15 +64,17 @@ class ConversationState:
     Attributes:
         transcript: Its entries.
         turn: The running turn, or None.
-        queued: Number of messages waiting for its end.
+        queued: The messages that wait for its end.
         usage: Tokens of all requests since the last turn began.
+        spent: Tokens of all requests.
         unsent: Messages to return to the composer.
     """
 
     transcript: Transcript = Transcript()
     turn: TurnState | None = None
-    queued: int = 0
+    queued: tuple[str, ...] = ()
     usage: Usage = Usage()
+    spent: Usage = Usage()
     unsent: Unsent = Unsent()
 
 
@@ -97,8 +100,10 @@ class AppState:
         completion: The last completion of an argument, or None.
         log_levels: The log level set for each server.
         instructions: The instructions of servers that the model got with the last request.
+        context: The files of context that the model gets, or would but for a problem.
         folder_trust: The trust of the workspace folder.
         bell: Whether a question rings while the user looks elsewhere.
+        folders: The opened folders, as shown, the workspace first.
         branch: The git branch that the folder is on, or an empty string.
         grants: The rules on tools, newest first.
         standing: The last requested explanation of a tool's permission, or None.
@@ -125,9 +130,11 @@ class AppState:
     completion: "ArgumentCompleted | None" = None
     log_levels: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
     instructions: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
+    context: tuple[ContextFile, ...] = ()
     folder_trust: FolderTrust = FolderTrust.UNKNOWN
     bell: bool = True
     branch: str = ""
+    folders: tuple[str, ...] = ()
     grants: tuple[GrantView, ...] = ()
     standing: ToolStanding | None = None
 

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from rich.console import RenderableType
 from rich.segment import Segment
 from rich.text import Text
-from textual import events
+from textual import events, on
 from textual.app import App
 from textual.binding import Binding, BindingType, Keymap
 from textual.color import Color
-from textual.command import CommandPalette, Provider
 from textual.driver import Driver
-from textual.filter import LineFilter
+from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import Screen
-from textual.theme import Theme
 from textual.timer import Timer
 
 from tui.store.commands import Commands
@@ -27,9 +25,10 @@ from tui.store.store import Store
 from tui.ui import keymap, themes
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes.deck import Deck
-from tui.ui.questions.arming import Keyboard
+from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
 from tui.ui.screens.main import MainScreen
 from tui.ui.themes import UiPreferences
+from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.chat.history import HistoryStorage
 from tui.ui.widgets.header import NAME
 
@@ -41,6 +40,8 @@ SETTLE_SECONDS: Final = 0.1
 
 STYLES: Final = Path(__file__).parent / "styles"
 """Where the style sheets are; absolute, so that a subclass in another folder finds them."""
+
+_NO_COLOR: Final = NoColor()
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
@@ -77,13 +78,6 @@ class ControlCharacterFilter(LineFilter):
         ]
 
 
-def _deck_commands() -> type[Provider]:
-    """Import the palette's entries on first use."""
-    from tui.ui.palette import DeckCommands  # noqa: PLC0415
-
-    return DeckCommands
-
-
 class GemdeckApp(App[int], inherit_bindings=False):
     """The deck.
 
@@ -98,7 +92,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
     """
 
     TITLE = NAME
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_deck_commands}
+    ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.EVERYWHERE)
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         STYLES / name for name in ("deck.tcss", "panes.tcss", "chat.tcss")
@@ -119,6 +113,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self.commands = commands
         self.bridge = StoreBridge(self, store)
         self.keyboard = Keyboard()
+        self._quitting: SecondPress[str] = SecondPress()
         self._preferences = preferences
         self._on_first_paint = on_first_paint
         self._crash_dir = crash_dir
@@ -131,18 +126,20 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._settling: Timer | None = None
         self._failed = False
         self._pending: PendingController | None = None
-        self.register_theme(themes.DARK)
-        self.register_theme(themes.LIGHT)
+        for theme in themes.OWN:
+            self.register_theme(theme)
         known = preferences.theme in self.available_themes
         self._start_with_theme(preferences.theme if known else themes.DEFAULT)
 
     def _start_with_theme(self, theme: str) -> None:
         """Set the theme before any style is parsed.
 
-        Assigning it makes Textual parse all styles twice before the first frame. A light theme
-        is assigned all the same: Textual's default for terminal colors only fits dark themes.
+        Assigning it makes Textual parse all styles twice before the first frame. A light theme,
+        or one of the terminal's own colors, is assigned all the same: what Textual does with
+        terminal colors by default only fits dark themes.
         """
-        if not self.available_themes[theme].dark:
+        chosen = self.available_themes[theme]
+        if chosen.ansi or not chosen.dark:
             self.theme = theme
             return
         self.set_reactive(GemdeckApp.theme, theme)
@@ -192,7 +189,6 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self.bridge.start()
-        self.theme_changed_signal.subscribe(self, self._remember_theme)
         self.call_after_refresh(self._painted)
 
     def on_unmount(self) -> None:
@@ -220,8 +216,15 @@ class GemdeckApp(App[int], inherit_bindings=False):
         for event in early:
             self.post_message(event)
 
-    def _remember_theme(self, theme: Theme) -> None:
-        self._preferences.save(theme.name)
+    def choose_theme(self, theme: str) -> None:
+        """Change the theme, and keep it for later runs."""
+        self.theme = theme
+        self._preferences.save(theme)
+
+    def action_change_theme(self) -> None:
+        from tui.ui.screens.theme_choice import ThemeScreen  # noqa: PLC0415 - on first use
+
+        self.push_screen(ThemeScreen())
 
     def set_keymap(self, keymap: Keymap) -> None:
         """Set the user's keys by binding id; all others keep their defaults."""
@@ -229,13 +232,17 @@ class GemdeckApp(App[int], inherit_bindings=False):
         super().set_keymap(keymap)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        return [*super().get_line_filters(), self._control_filter]
+        """Add ours; without colors, the terminal's own are left out instead of turned gray."""
+        filters = super().get_line_filters()
+        if self.no_color and self.native_ansi_color:
+            filters = [_NO_COLOR if isinstance(one, Monochrome) else one for one in filters]
+        return [*filters, self._control_filter]
 
     def get_key_display(self, binding: Binding) -> str:
-        """Return a key as shown on a keyboard: ``F1``, ``^P``."""
-        display = super().get_key_display(binding)
-        is_named = len(display) > 1 and (display[0] == "^" or display[1:].isdigit())
-        return display.upper() if is_named else display
+        """Return a key as shown on the screen: ``F1``, ``^P``, ``pgup``, ``shift+↵``."""
+        display = super().get_key_display(binding).replace("⏎", "↵")
+        is_letter = display[0] == "^" and len(display) == 2
+        return display.upper() if is_letter or display[1:].isdigit() else display
 
     async def on_event(self, event: events.Event) -> None:
         """Let the questions know of each key, whatever takes it; keep those that come early."""
@@ -268,16 +275,34 @@ class GemdeckApp(App[int], inherit_bindings=False):
     async def action_quit(self) -> None:
         self.exit(0)
 
-    def action_command_palette(self) -> None:
-        from tui.ui.palette import DeckPalette  # noqa: PLC0415 - on first use
+    def action_interrupt(self) -> None:
+        """Stop the turn, else clear the message, else quit at the second press."""
+        if len(self.screen_stack) == 1 and self.deck.chat.interrupt():
+            self._quitting.forget()
+        else:
+            self._quit_at_second("^C")
 
-        if not isinstance(self.screen, CommandPalette):
-            self.push_screen(DeckPalette(id="--command-palette"))
+    @on(Composer.EndPressed)
+    def _end_pressed(self) -> None:
+        self._quit_at_second("^D")
+
+    def _quit_at_second(self, key: str) -> None:
+        if self._quitting.take(key):
+            self.exit(0)
+        else:
+            self._quitting.expect(key)
+            self.notify(f"Press {key} again to quit.", timeout=REPEAT_SECONDS, markup=False)
+
+    def action_command_palette(self) -> None:
+        from tui.ui.palette import DeckPalette, palette_actions  # noqa: PLC0415 - on first use
+
+        if not isinstance(self.screen, DeckPalette):
+            self.push_screen(DeckPalette(palette_actions(self)))
 
     def action_help(self) -> None:
         from tui.ui.screens.help import HelpScreen, lines_here  # noqa: PLC0415 - on first use
 
-        here = lines_here(self, self.screen.active_bindings)
+        here = lines_here(self, self.screen.active_bindings, self.focused)
         self.push_screen(HelpScreen(here, self._own_keys))
 
     def _fatal_error(self) -> None:

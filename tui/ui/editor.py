@@ -5,6 +5,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +29,20 @@ def editor_command(path: Path, line: int) -> list[str]:
         raise ValueError("EDITOR names no program, and there is no nano or vi.")
     place = [f"+{line}"] if Path(command[0]).name in _TAKE_A_LINE else []
     return [*command, *place, str(path)]
+
+
+async def edit_text(app: App[Any], text: str) -> str:
+    """Let the user edit a text in a file of its own, and return it as it was saved.
+
+    Raises:
+        ValueError: If there is no editor that can be run here, or what it saved is no text.
+        OSError: If the file cannot be written or read.
+    """
+    with tempfile.TemporaryDirectory(prefix="gemdeck-") as folder:
+        path = Path(folder, "message.md")
+        await asyncio.to_thread(path.write_text, text, "utf-8")
+        await edit(app, path, text.count("\n") + 1)
+        return (await asyncio.to_thread(path.read_text, "utf-8")).removesuffix("\n")
 
 
 async def edit(app: App[Any], path: Path, line: int) -> None:

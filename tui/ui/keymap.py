@@ -29,6 +29,7 @@ class Place(StrEnum):
     LOG = "Log"
     CHAT = "Chat"
     MESSAGE = "Message"
+    QUEUE = "Queued messages"
     CONVERSATION = "Conversation"
     SIDE = "Side panes"
     DIALOG = "Dialogs"
@@ -132,7 +133,14 @@ KEYS: Final = (
     ),
     Key("deck.model", "f9", "model", "", "Choose the model, enter or forget a key", _P.DECK),
     Key("app.quit", "ctrl+q", "quit", "quit", "Quit at once", _P.EVERYWHERE, priority=True),
-    Key("app.copy-hint", "ctrl+c", "help_quit", "", "", _P.EVERYWHERE),
+    Key(
+        "app.copy-hint",
+        "ctrl+c",
+        "interrupt",
+        "",
+        "Copy, stop the turn, clear the message, or quit",
+        _P.EVERYWHERE,
+    ),
     Key("servers.restart", "r", "restart", "restart", "Restart the server", _P.SERVERS),
     Key(
         "servers.start-stop",
@@ -180,6 +188,9 @@ KEYS: Final = (
     Key("servers.unfold", "right", "unfold", "", "Unfold the server", _P.SERVERS),
     Key("list.filter", "slash", "filter", "filter", "Filter the list", _P.LIST),
     Key("list.clear", "escape", "clear_filter", "clear", "Clear the filter", _P.LIST),
+    Key("list.toggle", "space", "toggle_fold", "", "Fold or unfold the group", _P.LIST),
+    Key("list.fold", "left", "fold", "", "Fold the group", _P.LIST),
+    Key("list.unfold", "right", "unfold", "", "Unfold the group", _P.LIST),
     Key("list.up", "up", "move(-1)", "", "One row up", _P.LIST),
     Key("list.down", "down", "move(1)", "", "One row down", _P.LIST),
     Key("list.page-up", "pageup", "page(-1)", "", "One page up", _P.LIST),
@@ -215,7 +226,7 @@ KEYS: Final = (
     Key("insert.insert", "i", "insert", "insert", "Insert it into the message", _P.INSERT),
     Key("resources.send", "g", "send", "send", "Send it to the model now", _P.RESOURCES),
     Key("resources.watch", "w", "watch", "watch", "Watch for changes, or stop", _P.RESOURCES),
-    Key("resources.view", "v", "view", "view", "Show the whole content", _P.RESOURCES),
+    Key("resources.view", "v", "choose", "", "Read the resource", _P.RESOURCES),
     Key("activity.search", "slash", "search", "search", "Search the lines", _P.ACTIVITY),
     Key("activity.clear", "escape", "clear_search", "clear", "Clear the search", _P.ACTIVITY),
     Key(
@@ -242,9 +253,10 @@ KEYS: Final = (
         "ctrl+s",
         "send_now",
         "",
-        "Send without waiting for starting servers",
+        "Send at once, without waiting for servers",
         _P.CHAT,
     ),
+    Key("chat.give-up", "ctrl+n", "give_up", "", "Do not send it again after a refusal", _P.CHAT),
     Key("chat.page-up", "pageup", "scroll(-1)", "", "Earlier", _P.CHAT),
     Key("chat.page-down", "pagedown", "scroll(1)", "", "Later", _P.CHAT),
     Key("chat.end", "ctrl+end", "to_end", "", "Go to the end", _P.CHAT),
@@ -266,8 +278,38 @@ KEYS: Final = (
         "Go to the conversation: ↑ ↓ select, v shows all of it",
         _P.MESSAGE,
     ),
+    Key(
+        "composer.take-back",
+        "alt+up",
+        "take_back",
+        "",
+        "Take the last queued message back",
+        _P.CHAT,
+    ),
+    Key("composer.editor", "ctrl+g", "editor", "", "Write the message in your editor", _P.MESSAGE),
+    Key(
+        "composer.end",
+        "ctrl+d",
+        "end",
+        "",
+        "Delete to the right; quit if the message is empty",
+        _P.MESSAGE,
+    ),
     Key("composer.up", "up", "up", "", "Previous line or message", _P.MESSAGE),
     Key("composer.down", "down", "down", "", "Next line or message", _P.MESSAGE),
+    Key(
+        "queue.take-back",
+        "enter",
+        "take_back",
+        "edit",
+        "Take the message back",
+        _P.QUEUE,
+        display="↵",
+    ),
+    Key("queue.drop", "delete,d", "drop", "drop", "Drop the message", _P.QUEUE),
+    Key(
+        "queue.close", "escape", "close", "message", "Back to your message", _P.QUEUE, display="esc"
+    ),
     Key("transcript.up", "up", "move(-1)", "", "Previous entry", _P.CONVERSATION),
     Key("transcript.down", "down", "move(1)", "", "Next entry", _P.CONVERSATION),
     Key("transcript.page-up", "pageup", "page_up", "", "One page up", _P.CONVERSATION),

@@ -7,9 +7,16 @@ from textual import events
 
 from tests.ui.harness import ChatApp, screen_lines, until
 from tui.model import events as e
-from tui.model.catalog import Catalog, PromptArgument, PromptView, ResourceView
+from tui.model.catalog import (
+    Catalog,
+    PromptArgument,
+    PromptView,
+    ResourceTemplateView,
+    ResourceView,
+)
 from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase
-from tui.model.input.typed import OWN_COMMANDS, find_prompt
+from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.input.typed import find_prompt
 from tui.model.servers import (
     Origin,
     ServerId,
@@ -18,7 +25,7 @@ from tui.model.servers import (
     ServerView,
     Transport,
 )
-from tui.ui.widgets.chat.completion import complete, value_query
+from tui.ui.widgets.chat.completion import CompletionList, complete, value_query
 from tui.ui.widgets.chat.composer import MAX_MESSAGE
 from tui.ui.widgets.chat.history import HistoryStorage
 
@@ -128,10 +135,10 @@ async def test_what_is_sent_while_a_turn_runs_is_said_to_be_queued() -> None:
         await pilot.press(*"next", "enter")
         assert app.commands.calls == [("send", ("next",))]
         assert "queued" not in str(app.chat.working.render())  # the engine may refuse it
-        app.store.dispatch(e.QueueChanged(1))
+        app.store.dispatch(e.QueueChanged(("next",)))
         await until(pilot, lambda: "1 queued" in str(app.chat.working.render()))
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
-        app.store.dispatch(e.QueueChanged(0))
+        app.store.dispatch(e.QueueChanged(()))
         app.start_turn("next", "t2")
         await until(pilot, lambda: "queued" not in str(app.chat.working.render()))
 
@@ -284,6 +291,54 @@ async def test_names_and_values_of_arguments_are_completed() -> None:
         text = '/poem --title="x y" --mood="so \\"sad\\" now" '
         await until(pilot, lambda: app.chat.composer.text == text)
         assert not app.chat.popup.display
+
+
+async def test_paths_are_completed_beside_resources() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.store.dispatch(servers())
+        await pilot.pause(0.05)
+        await pilot.press(*"see @no")
+        asked = app.commands.calls
+        await until(pilot, lambda: asked and asked[-1][0] == "complete_path")
+        token, typed = asked[-1][1]
+        assert typed == "no"
+        paths = ("nodes/", "my notes.md")
+        app.store.dispatch(e.ArgumentCompleted("of another", ("wrong",)))
+        app.store.dispatch(e.ArgumentCompleted(str(token), paths))
+        await until(pilot, lambda: app.chat.popup.option_count == 3)
+        assert "@notes:notes://all" in "\n".join(screen_lines(app))
+        await pilot.press("down", "down", "tab")
+        await until(pilot, lambda: app.chat.composer.text == 'see @"my notes.md" ')
+        await pilot.press(*"@nodes")
+        await until(pilot, lambda: asked[-1][1][1] == "nodes")
+        app.store.dispatch(e.ArgumentCompleted(str(asked[-1][1][0]), ("nodes/",)))
+        await until(pilot, lambda: app.chat.popup.display)
+        await pilot.press("tab")
+        await until(pilot, lambda: app.chat.composer.text.endswith("@nodes/"))
+
+
+def test_templates_begin_with_what_is_fixed_and_their_values_come_from_the_server() -> None:
+    template = ResourceTemplateView("memo://{day}/at/{hour}", "a memo")
+    spaced = ResourceView("x://a b", "blank")
+    info = ServerInfo("notes", "1", "2025-06-18", completions=True)
+    catalog = Catalog(resources=(spaced,), templates=(template,))
+    view = replace(servers().servers[0], catalog=catalog, info=info)
+    offered = complete("@me", (view,))
+    assert offered is not None
+    assert [one.text for one in offered.completions] == ["@notes:memo://"]
+    [blank] = (complete("@x:/", (view,)) or CompletionList(0, ())).completions
+    assert blank.text == '@notes:"x://a b" '
+    query = value_query("see @notes:memo://mon", (view,))
+    assert query is not None
+    assert (query.prompt, query.argument, query.value) == ("memo://{day}/at/{hour}", "day", "mon")
+    assert query.start == 4
+    assert query.write("monday") == "@notes:memo://monday/at/"
+    query = value_query("@notes:memo://monday/at/1", (view,))
+    assert query is not None
+    assert (query.argument, query.value, dict(query.context)) == ("hour", "1", {"day": "monday"})
+    assert query.write("1 2") == "@notes:memo://monday/at/1%202 "
+    assert value_query("@notes:other://x", (view,)) is None
 
 
 @pytest.mark.parametrize(

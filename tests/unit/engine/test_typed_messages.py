@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from tests.support.waiting import PATIENCE, eventually
 from tui.engine.chat.conversation import MAX_QUEUED
 from tui.engine.engine import Engine, EngineOptions
 from tui.model.chat import ChatNotice, TurnPhase, UserMessage
-from tui.model.events import Event, MessageReturned, NoticeRaised, TurnFinished
-from tui.model.input.typed import MAX_RESOURCES
+from tui.model.events import ArgumentCompleted, Event, MessageReturned, NoticeRaised, TurnFinished
+from tui.model.input.mentions import MAX_MENTIONED
 from tui.model.servers import ServerId, ServerStatus
 from tui.store.selectors import entries
 from tui.store.state import ConversationState
@@ -35,8 +36,16 @@ OFFER: dict[str, Any] = {
         "io.github.x/y": [],
         "slow": [],
         "clear": [],
+        "poem-writer": ["title!", "mood"],
     },
-    "resources": ["memo://today", "memo://monday", "page://Foo_(bar)", "memo://slow"],
+    "resources": [
+        "memo://today",
+        "memo://two words?at=1",
+        "doc://resource/path",
+        "memo://monday",
+        "page://Foo_(bar)",
+        "memo://slow",
+    ],
     "templates": ["memo://{day}/{hour}"],
     "silent": ["slow", "memo://slow"],
 }
@@ -134,6 +143,7 @@ async def deck(
     *,
     ready: bool = True,
     wait: float = PATIENCE,
+    name: str = "lib",
     **more: Any,  # noqa: ANN401 - what else the server does
 ) -> AsyncIterator[Deck]:
     says = home / "library.json"
@@ -141,7 +151,7 @@ async def deck(
     off = {"command": "/nonexistent", "disabled": True}
     entry = {"command": sys.executable, "args": [str(LIBRARY), str(says)]}
     (home / ".gemini").mkdir()
-    settings = {"mcpServers": {"lib": entry, "off": off}}
+    settings = {"mcpServers": {name: entry, "off": off}}
     (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
     async with FakeGemini(steps) as fake:
         monkeypatch.setenv("GEMINI_API_KEY", KEY)
@@ -168,6 +178,8 @@ async def deck(
         ("/review only\nthis file", ["review {}", "only\nthis file"]),
         ("/etc/hosts is a file", ["/etc/hosts is a file"]),
         ("/* a comment */", ["/* a comment */"]),
+        ("/gret Ada\nand more", ["/gret Ada\nand more"]),
+        ("/50% of it", ["/50% of it"]),
     ],
 )
 async def test_a_prompt_is_rendered_with_its_typed_arguments(
@@ -184,11 +196,11 @@ async def test_what_is_no_command_never_reaches_the_model(
 ) -> None:
     async with deck(home, monkeypatch) as at:
         for text, words in (
-            ("/gret Ada\nand more", "There is no command /gret. Did you mean /greet?"),
+            ("/gret Ada and more", "There is no command /gret. Did you mean /greet?"),
             ("/hlep", "There is no command /hlep. Did you mean /help?"),
-            ("/clear all", "/clear stands alone and works on the screen only."),
+            ("/clear all", "/clear works on the screen only."),
             ("/greet help", "This is a prompt of lib. Type /greet --name [--mood]"),
-            ("/zzzzz! x", "There is no command /zzzzz!. F4 shows the prompts of your servers."),
+            ("/zzzzz:1 x", "There is no command /zzzzz:1. F4 shows the prompts of your servers."),
             ("/föö", "There is no command /föö. F4 shows the prompts of your servers."),
             ("/greet", 'name="…"'),
         ):
@@ -198,6 +210,31 @@ async def test_what_is_no_command_never_reaches_the_model(
         assert at.fake.requests == []
         assert at.turn is None
         assert at.chat.unsent.count == 7
+
+
+async def test_a_folder_that_is_added_is_open_and_servers_are_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def says(words: str) -> bool:
+        return at.notice == words
+
+    (home / "more").mkdir()
+    async with deck(home, monkeypatch) as at:
+        assert [*at.store.state.folders] == ["~/work"]
+        at.engine.features.add_folder("~/more")
+        await eventually(lambda: at.store.state.folders == ("~/work", "~/more"))
+        changed = "notifications/roots/list_changed"
+        await eventually(lambda: changed in at.record.read_text())
+        assert at.notice == "~/more was added; the servers are told."
+        for typed, words in (
+            ("../more", "~/more is open already."),
+            ("nowhere", "There is no folder nowhere."),
+            ("a\0b", "There is no folder a␀b."),
+        ):
+            at.engine.features.add_folder(typed)
+            await eventually(partial(says, words))
+        assert len(at.store.state.folders) == 2
+        assert at.record.read_text().count(changed) == 1
 
 
 async def test_a_message_that_comes_back_leaves_the_running_turn_alone(
@@ -227,12 +264,13 @@ async def test_a_server_that_does_not_answer_is_named_and_stopped_on_the_wire(
         at.engine.send("/review")
         await at.asking()
         assert at.turn.server == LIB
-        assert at.chat.queued == 2
+        assert at.chat.queued[0] == "behind"
         await eventually(lambda: len(at.asked()) == 1)
         at.engine.cancel_turn()
         await at.idle()
         assert at.unsent == f"{text}\n\nbehind\n\n/review"
-        assert (at.turn, at.chat.queued) == (None, 0)
+        assert at.turn is None
+        assert not at.chat.queued
         await eventually(lambda: "notifications/cancelled" in at.record.read_text())
         await at.say("again")
         assert at.sent == ["again"]
@@ -297,16 +335,81 @@ async def test_resources_go_along_with_the_words_that_name_them(
         assert [one["uri"] for one in at.asked()][3:] == ["memo://may/5"]
 
 
+async def test_the_documented_examples_work_word_for_word(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rendered = 'poem-writer {"mood": "reverent", "title": "Gemini CLI"}'
+    steps = [(Say(f"{number}"),) for number in range(5)]
+    async with deck(home, monkeypatch, steps, name="server") as at:
+        await at.say('/poem-writer --title="Gemini CLI" --mood="reverent"')
+        assert at.sent == [rendered]
+        await at.say('/poem-writer "Gemini CLI" reverent')
+        assert at.sent == [rendered]
+        await at.say("@server://resource/path what is it?")
+        assert at.sent[0] == "@server://resource/path what is it?"
+        assert "content of doc://resource/path" in at.sent
+        for text in ('@server:"memo://two words?at=1"', "see @server:memo://two words?at=1 now"):
+            await at.say(text)
+            assert "content of memo://two words?at=1" in at.sent
+
+
+async def test_files_and_resources_go_along_and_other_words_stay_text(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = [(Say(f"{number}"),) for number in range(3)]
+    async with deck(home, monkeypatch, steps) as at:
+        work = home / "work"
+        (work / "src").mkdir()
+        (work / "src" / "a.py").write_text("print(1)")
+        (work / "my notes.md").write_text("a note")
+        (work / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+        text = 'compare @src/a.py, @"my notes.md" and @lib:memo://today, me@src/a.py @todo!'
+        await at.say(text)
+        assert at.sent[:4] == [text, "[File src/a.py]", "print(1)", "[End of src/a.py]"]
+        assert {"a note", "content of memo://today"} <= set(at.sent)
+        assert len(at.sent) == 10
+        assert "[src/a.py: 8 characters]\n\n[my notes.md: 6 characters]" in at.shown[0]
+        await at.say("what is on @dot.png?")
+        media = at.fake.requests[-1].contents[-1]["parts"][-1]
+        assert media == {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+        await at.say("write to @nobody or me@example.com")
+        assert at.sent == ["write to @nobody or me@example.com"]
+
+
+async def test_a_file_that_cannot_go_gives_the_message_back(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with deck(home, monkeypatch) as at:
+        work = home / "work"
+        (work / ".gitignore").write_text("*.key")
+        (work / "own.key").write_text("hush")
+        (work / "big.txt").write_text("x" * 1_000_001)
+        (work / "data.bin").write_bytes(b"\0")
+        for text, words in (
+            ("see @own.key", "@own.key is left out by .gitignore. Write \\@ for an @ that is"),
+            ("see @/etc/passwd", "@/etc/passwd lies outside the opened folders."),
+            ("see @big.txt", "@big.txt was not sent: 1,000,001 bytes"),
+            ("see @data.bin", "@data.bin was not sent: it is no text, image or PDF."),
+        ):
+            await at.say(text)
+            assert at.error.startswith(words)
+            assert at.unsent == text
+        assert at.fake.requests == []
+        at.engine.features.complete_path("1", "dt")
+        await eventually(lambda: at.store.state.completion is not None)
+        assert at.store.state.completion == ArgumentCompleted("1", ("data.bin",))
+
+
 async def test_what_is_no_resource_gives_the_message_back(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    many = " ".join(f"@lib:memo://may/{number}" for number in range(MAX_RESOURCES + 1))
+    many = " ".join(f"@lib:memo://may/{number}" for number in range(MAX_MENTIONED + 1))
     async with deck(home, monkeypatch) as at:
         for text, words in (
             ("@lib:memo://tody", "no resource memo://tody. Did you mean @lib:memo://today?"),
             ("@lib:zzzz", "lib has no resource zzzz. F5 shows its resources."),
             ("@off:x", "cannot be asked: it is disabled. Send the message once it is ready."),
-            (many, "A message can bring 20 resources along, not more. Send several messages."),
+            (many, "can bring 20 resources and files along, not more. Send several messages."),
         ):
             await at.say(text)
             assert at.notice.endswith(words)

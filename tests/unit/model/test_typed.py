@@ -1,4 +1,4 @@
-"""Commands and references in what the user types."""
+"""Prompts and commands in what the user types."""
 
 import time
 
@@ -10,17 +10,11 @@ from tui.model.catalog import (
     Catalog,
     PromptArgument,
     PromptView,
-    ResourceTemplateView,
-    ResourceView,
 )
 from tui.model.input.typed import (
-    MAX_RESOURCES,
     TypedPrompt,
-    command_name,
     find_prompt,
-    find_resource,
     nearest,
-    references,
     typed_command,
 )
 from tui.model.servers import ServerId
@@ -40,40 +34,6 @@ def named(text: str, *names: str) -> str | None:
     catalog = Catalog(prompts=tuple(PromptView(name) for name in names))
     found = find_prompt(text, [(NOTES, catalog)])
     return found.prompt.name if found else None
-
-
-def library(*uris: str, templates: tuple[str, ...] = ()) -> Catalog:
-    return Catalog(
-        resources=tuple(ResourceView(uri, uri) for uri in uris),
-        templates=tuple(ResourceTemplateView(template, template) for template in templates),
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("/poem", "poem"),
-        ('  /poem --title="Gemini CLI"', "poem"),
-        ("/srv.poem:2-b_c one", "srv.poem:2-b_c"),
-        ("/poem\nof two lines", "poem"),
-        ("/slow! x", "slow!"),
-        ("/foo, x", "foo,"),
-        ("/föö", "föö"),
-        ("/詩", "詩"),
-        ("/?", "?"),
-        ("/etc/hosts is a file", ""),
-        ("/usr/ is a folder", ""),
-        ("// a comment", ""),
-        ("//review", ""),
-        ("/* a comment */", ""),
-        ("/", ""),
-        ("/ poem", ""),
-        ("", ""),
-        ("see /poem", ""),
-    ],
-)
-def test_a_command_is_a_first_word_with_one_slash_before_it(text: str, name: str) -> None:
-    assert command_name(text) == name
 
 
 @pytest.mark.parametrize(
@@ -157,60 +117,6 @@ def test_a_long_text_after_a_prompt_is_read_in_linear_time(piece: str) -> None:
     assert time.process_time() - began < 5
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("@notes:memo://today", [("notes", "memo://today")]),
-        ("@notes:x://1?b=2&c=(d), @other:y.", [("notes", "x://1?b=2&c=(d),"), ("other", "y.")]),
-        ("(@notes:y) and @notes:y)", [("notes", "y)")]),
-        ("@my server:1:x", [("my server:1", "x")]),
-        ("open @notes:file:///my list.txt now", [("notes", "file:///my list.txt")]),
-        ("mail me@notes:now", []),
-        ("@nobody:else", []),
-        ("@notes", []),
-        ("@notes: that", []),
-    ],
-)  # fmt: skip
-def test_references_name_a_server_and_a_uri(text: str, found: list[tuple[str, str]]) -> None:
-    catalogs = {
-        NOTES: library("file:///my list.txt"),
-        ServerId("other"): Catalog(),
-        ServerId("my server:1"): Catalog(),
-    }
-    assert references(text, catalogs) == found
-
-
-@pytest.mark.slow
-def test_many_references_in_a_long_text_are_found_in_linear_time() -> None:
-    catalogs = {NOTES: library(*(f"file:///{number} x" for number in range(1_000)))}
-    began = time.process_time()
-    assert len(references("@notes:a @notes:b " * 5_000 + "x" * 4_000_000, catalogs)) == 2
-    assert time.process_time() - began < 5
-
-
-@pytest.mark.parametrize(
-    ("typed_uri", "uri"),
-    [
-        ("memo://today", "memo://today"),
-        ("memo://today,", "memo://today"),
-        ("memo://what?", "memo://what?"),
-        ("page://Foo_(bar)", "page://Foo_(bar)"),
-        ("page://Foo_(bar)).", "page://Foo_(bar)"),
-        ("page://other)", "page://other"),
-        ("//today", "memo://today"),
-        ("//today.", "memo://today"),
-        ("memo://tomorrow", ""),
-        ("page://a/b", ""),
-        ("//nothing", ""),
-    ],
-)
-def test_a_resource_is_found_with_and_without_the_punctuation_after_it(
-    typed_uri: str, uri: str
-) -> None:
-    catalog = library("memo://today", "memo://what?", templates=("page://{name}", "{broken"))
-    assert find_resource(typed_uri, catalog) == uri
-
-
 def test_the_nearest_name_is_one_that_is_like_it() -> None:
     assert nearest("peom", ["poem", "other"]) == "poem"
     assert nearest("zzz", ["poem", "other"]) == ""
@@ -222,8 +128,3 @@ def test_many_long_names_are_compared_in_little_time() -> None:
     began = time.process_time()
     assert nearest(known[7] + "x", known) in known
     assert time.process_time() - began < 2
-
-
-def test_no_more_references_are_looked_for_than_a_message_may_have() -> None:
-    text = " ".join(f"@notes:{number}" for number in range(1_000))
-    assert len(references(text, {NOTES: library("file:///a b")})) == MAX_RESOURCES + 1

@@ -14,12 +14,13 @@ import pytest
 from tests import servers
 from tests.fakes.commands import COMMAND_NAMES
 from tests.fakes.gemini import KEY, FakeGemini
-from tests.fakes.gemini_script import Say
+from tests.fakes.gemini_script import Fail, Say
 from tests.security.decks import Deck, Script, Turncoat, calling, deck, tool
 from tests.support import warm
 from tests.unit.engine.mcp.support import eventually
-from tui.model.chat import BackendKind, ModelText, UserMessage
+from tui.model.chat import BackendKind, ModelText, TurnPhase, UserMessage
 from tui.model.consent import Choice, Decision, GrantScope
+from tui.model.events import ArgumentCompleted
 from tui.model.requests import ConfirmationRequest, FormRequest, Reply, ReplyAction
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.trust import (
@@ -31,14 +32,16 @@ from tui.model.trust import (
 )
 from tui.store.commands import Commands
 from tui.store.selectors import entries
+from tui.store.state import ConversationState
 
 CASES: Final = {
     "conversation": "send answer explain_tool revoke_grant cancel_turn clear_conversation "
     "send_without_waiting",
+    "waiting": "send unqueue give_up_retry",
     "tools": "review_tools answer restart_server",
     "folder": "review_folder forget_folder answer",
     "features": "read_resource subscribe_resource complete_argument set_log_level send_prompt "
-    "send_resource open_link answer",
+    "complete_path read_context send_resource open_link answer add_folder",
     "servers": "restart_server restart_all_servers start_server stop_server set_server_enabled "
     "start_demo_servers",
     "models": "use_api_key use_vertex use_demo forget_key",
@@ -142,6 +145,23 @@ async def test_conversation(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> 
         await eventually(lambda: not list(entries(store.state)))
 
 
+async def test_waiting(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
+    script: Script = [[Fail(503, "busy", retry_delay="60s")]]
+    async with running("waiting", monkeypatch, script, [shop]) as it:
+
+        def chat() -> ConversationState:
+            return it.deck.store.state.conversation
+
+        it.commands.send("hello")
+        await eventually(lambda: (turn := chat().turn) and turn.phase is TurnPhase.RETRYING)
+        it.commands.send("and this")
+        await eventually(lambda: chat().queued == ("and this",))
+        it.commands.unqueue("and this", give_back=True)
+        await eventually(lambda: chat().unsent.texts == ("and this",))
+        it.commands.give_up_retry()
+        await eventually(lambda: chat().unsent.texts == ("and this", "hello"))
+
+
 async def test_changed_tools(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running("tools", monkeypatch, turncoats=[shop]) as it:
         shop.offer(tool("look", "Looks elsewhere."), tool("turn"))
@@ -186,6 +206,12 @@ async def test_features(monkeypatch: pytest.MonkeyPatch) -> None:
         await eventually(lambda: (ASKING, "counter://now") in store.state.subscriptions)
         commands.complete_argument("t", ASKING, "greet", "name", "A", {})
         await eventually(lambda: store.state.completion)
+        commands.complete_path("p", "nothing like it")
+        await eventually(lambda: store.state.completion == ArgumentCompleted("p", ()))
+        own = Path.home() / ".gemini" / "GEMINI.md"
+        own.write_text("Be brief.")
+        commands.read_context()
+        await eventually(lambda: [one.text for one in store.state.context] == ["Be brief."])
         commands.set_log_level(ASKING, "error")
         await eventually(lambda: store.state.log_levels.get(ASKING) == "error")
         commands.send_prompt(ASKING, "greet", {"name": "Ada"})
@@ -198,6 +224,8 @@ async def test_features(monkeypatch: pytest.MonkeyPatch) -> None:
         commands.open_link("https://example.com/")
         await eventually(lambda: store.state.notices)
         assert store.state.notices[-1].text == "No program to open links was found."
+        commands.add_folder("/")
+        await eventually(lambda: store.state.folders[1:] == ("/",))
 
 
 def messages(it: Running) -> list[str]:

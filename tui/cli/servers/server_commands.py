@@ -1,13 +1,16 @@
 """The commands of ``gemdeck mcp``: what each gives as text and as JSON."""
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from tui.cli.command import Answer, CommandError, no_such
 from tui.cli.exit_codes import ExitCode
-from tui.cli.servers.server_session import CommandError, ServerSession, Start, no_such, serving
+from tui.cli.output import write_out
+from tui.cli.servers.server_session import ServerSession, Start, log_text, serving
+from tui.cli.tables import fields, table
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.mcp import enablement
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallError
@@ -16,24 +19,6 @@ from tui.engine.mcp.errors import ServerCallError
 from tui.model.catalog import PromptView, ToolView
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.text import sanitize
-
-GAP: Final = "  "
-"""Between the columns of a table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a command gives.
-
-    Attributes:
-        value: As JSON.
-        text: As text.
-        code: The exit code.
-    """
-
-    value: dict[str, Any]
-    text: str
-    code: ExitCode = ExitCode.OK
 
 
 async def list_servers(start: Start) -> Answer:
@@ -47,7 +32,7 @@ async def list_servers(start: Start) -> Answer:
         off = (ServerStatus.READY, ServerStatus.DISABLED)
         code = ExitCode.OK if all(v.status in off for v in session.views) else ExitCode.ERROR
         value = {"servers": found, "warnings": session.warnings}
-        return Answer(value, _table(rows) or "No servers are configured.", code)
+        return Answer(value, table(rows) or "No servers are configured.", code)
 
 
 async def show(server: str, start: Start) -> Answer:
@@ -56,7 +41,7 @@ async def show(server: str, start: Start) -> Answer:
         view = next(view for view in session.views if view.id == server)
         value = _server(view, session) | _details(view)
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
-        return Answer(value, _fields(value), code)
+        return Answer(value, fields(value), code)
 
 
 async def tools(server: str | None, start: Start) -> Answer:
@@ -68,7 +53,7 @@ async def tools(server: str | None, start: Start) -> Answer:
             (one["server"], one["name"], one["problem"] or _first_line(one["description"]))
             for one in found
         ]
-        return Answer({"tools": found, "warnings": session.warnings}, _table(rows))
+        return Answer({"tools": found, "warnings": session.warnings}, table(rows))
 
 
 async def call(
@@ -135,6 +120,39 @@ async def prompt(server: str, name: str, arguments: Mapping[str, str], start: St
         messages = [{"role": role, "content": _content(parts)} for role, parts in turns]
         value = {"server": server, "name": name, "messages": messages}
         return Answer(value, _plain([part for _, parts in turns for part in parts], found.shown))
+
+
+async def complete(
+    server: str, target: str, argument: str, value: str, others: Mapping[str, str], start: Start
+) -> Answer:
+    """Let a server complete an argument of a prompt or of a resource template."""
+    async with serving(start, [server]) as session:
+        catalog, servers = session.ready(server).catalog, session.engine.servers
+        prompts = [one.name for one in catalog.prompts]
+        known = [*prompts, *(one.uri_template for one in catalog.templates)]
+        if target not in known:
+            raise no_such("prompt or template", target, known)
+        name = servers.own_prompt_name(ServerId(server), target) if target in prompts else target
+        try:
+            features = servers.features(ServerId(server))
+            found = await features.complete(name, argument, value, others)
+        except ServerCallError as error:
+            raise CommandError(str(error)) from error
+        listed = {"values": list(found.values), "has_more": found.has_more}
+        return Answer(listed, "\n".join(found.values))
+
+
+async def logs(server: str, start: Start, *, follow: bool) -> Answer:
+    """Print what a server writes while it starts, and on until it is interrupted."""
+    async with serving(start, [server], follow=write_out if follow else None) as session:
+        if follow:
+            await asyncio.Event().wait()
+        lines = session.log(server)
+    value = [
+        {"time": one.time, "source": one.source, "severity": one.severity.value, "text": one.text}
+        for one in lines
+    ]
+    return Answer({"server": server, "lines": value}, "\n".join(map(log_text, lines)))
 
 
 async def set_enabled(server: str, *, enabled: bool) -> Answer:
@@ -270,24 +288,3 @@ def _plain(parts: Sequence[object], display: str) -> str:
 
 def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0]
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Align columns; the last is as long as it is."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "\n".join(lines)
-
-
-def _fields(fields: Mapping[str, Any]) -> str:
-    """Write each name that has a value, and its further lines below one another."""
-    shown = {
-        name.replace("_", " "): value if isinstance(value, list) else str(value).splitlines()
-        for name, value in fields.items()
-    }
-    width = max(map(len, shown))
-    return "\n".join(
-        f"{'' if number else name:<{width}}{GAP}{line}"
-        for name, lines in shown.items()
-        for number, line in enumerate(lines)
-    )

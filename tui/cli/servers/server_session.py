@@ -1,41 +1,24 @@
 """Servers that are started for one command."""
 
-import asyncio
-import signal
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
+from tui.cli.command import CommandError, no_such
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import say
 from tui.engine import late
 from tui.engine.engine import Engine, EngineOptions
+from tui.engine.mcp.context import OpenUrl, open_nothing
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.startup import prepare_process
 from tui.engine.threads import in_daemon_thread
-from tui.model.events import Event, NoticeRaised
-from tui.model.input.typed import nearest
+from tui.model.events import Event, LogLine, NoticeRaised, ServerLogged
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.store import selectors
 from tui.store.store import Store
-from tui.text import sanitize_line
-
-T = TypeVar("T")
-
-
-class CommandError(Exception):
-    """A command cannot do what it was asked; the text says why.
-
-    Args:
-        text: For the user, one line.
-        code: The exit code.
-    """
-
-    def __init__(self, text: str, code: ExitCode = ExitCode.ERROR) -> None:
-        super().__init__(sanitize_line(text))
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +37,29 @@ class Start:
 class ServerSession:
     """An engine without a model, and what it says.
 
+    Args:
+        start: How servers are started.
+        names: The servers that count; None for all.
+        follow: Takes each line that a server logs, at once.
+        open_url: Opens the browser for the person at the terminal; None where there is none.
+
     Attributes:
         engine: The engine.
+        redactor: Masks secrets.
         warnings: What was written to standard error.
     """
 
-    def __init__(self, start: Start, names: Sequence[str] | None) -> None:
+    def __init__(
+        self,
+        start: Start,
+        names: Sequence[str] | None,
+        follow: Callable[[str], object] | None = None,
+        *,
+        open_url: OpenUrl | None = None,
+    ) -> None:
         self.warnings = list[str]()
         self._start = start
+        self._follow = follow
         self._store = Store()
         options = EngineOptions(
             Path.cwd(),
@@ -69,8 +67,12 @@ class ServerSession:
             needs_model=False,
             only_servers=None if names is None else frozenset(names),
             trusted_folders=start.trusted,
+            attended=open_url is not None,
         )
-        self.engine = Engine(options, self._watch, redactor=prepare_process())
+        self.redactor = prepare_process()
+        self.engine = Engine(
+            options, self._watch, open_url=open_url or open_nothing, redactor=self.redactor
+        )
 
     @property
     def views(self) -> tuple[ServerView, ...]:
@@ -104,30 +106,50 @@ class ServerSession:
     def why_not_ready(self, view: ServerView) -> tuple[str, str]:
         """Return why a server is not ready, and what to do about it."""
         failure = view.failure or view.last_failure
-        if view.status is ServerStatus.STARTING:
+        if view.status is ServerStatus.STARTING and failure is None:
             words = f"no answer within {self._start.timeout:g} s"
             return words, view.last_words or "Give it more time with --timeout."
         return (failure.reason, failure.advice) if failure is not None else ("", "")
 
+    def log(self, name: str) -> tuple[LogLine, ...]:
+        return self._store.state.logs.get(ServerId(name), ())
+
     def _watch(self, event: Event) -> None:
         self._store.dispatch(event)
+        if isinstance(event, ServerLogged) and self._follow is not None:
+            for line in event.lines:
+                self._follow(log_text(line))
         if isinstance(event, NoticeRaised):
             self.warnings.append(" ".join(filter(None, (event.notice.text, event.notice.advice))))
             say(self.warnings[-1])
 
 
+def log_text(line: LogLine) -> str:
+    """Write a line of a server's log, with its time and its source."""
+    moment = time.strftime("%H:%M:%S", time.localtime(line.time))
+    return f"{moment}  {line.source:<7}  {line.text}"
+
+
 @asynccontextmanager
-async def serving(start: Start, names: Sequence[str] | None) -> AsyncIterator[ServerSession]:
+async def serving(
+    start: Start,
+    names: Sequence[str] | None,
+    *,
+    follow: Callable[[str], object] | None = None,
+    open_url: OpenUrl | None = None,
+) -> AsyncIterator[ServerSession]:
     """Start servers, and wait until each is ready, has failed or has had its time.
 
     Args:
         start: How to start them.
         names: Their names; None for all.
+        follow: Takes each line that a server logs, at once.
+        open_url: As `ServerSession` takes it.
 
     Raises:
         CommandError: If settings cannot be used, or there is no server of a name.
     """
-    session = ServerSession(start, names)
+    session = ServerSession(start, names, follow, open_url=open_url)
     async with session.engine as engine:
         known = [one.id for one in await session.definitions()]
         for name in names or ():
@@ -137,19 +159,3 @@ async def serving(start: Start, names: Sequence[str] | None) -> AsyncIterator[Se
         await in_daemon_thread(late.import_connection)  # which is not the servers' time
         await engine.wait_ready(start.timeout)
         yield session
-
-
-def no_such(kind: str, name: str, known: Iterable[str]) -> CommandError:
-    """Say that there is nothing of this name, and what has a similar one."""
-    near = nearest(name, known)
-    hint = f" Did you mean {near}?" if near else ""
-    return CommandError(f"There is no {kind} {name}.{hint}", ExitCode.NOT_FOUND)
-
-
-async def interruptible(command: Coroutine[Any, Any, T]) -> T:
-    """Run a command; a signal that ends the process closes its servers first."""
-    task = asyncio.ensure_future(command)
-    for name in ("SIGTERM", "SIGHUP"):
-        if (number := getattr(signal, name, None)) is not None:
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    return await task

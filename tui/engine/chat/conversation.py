@@ -113,6 +113,16 @@ class Conversation:
             self._is_cancelled = True
             self._turn_task.cancel()
 
+    def unqueue(self, text: str, *, give_back: bool) -> None:
+        """Take the last waiting message with this text out, and perhaps give it back."""
+        waiting = [index for index, message in enumerate(self._queue) if message.text == text]
+        if not waiting:
+            return
+        del self._queue[waiting[-1]]
+        self._publish_queue()
+        if give_back:
+            self._publish(MessageReturned(text))
+
     def clear(self) -> None:
         """Start a new conversation; a running turn is cancelled first."""
         self._queue.clear()
@@ -160,7 +170,7 @@ class Conversation:
         self._turn_task = self._turn = None
 
     def _publish_queue(self) -> None:
-        self._publish(QueueChanged(len(self._queue)))
+        self._publish(QueueChanged(tuple(message.text for message in self._queue)))
 
     def _clear_now(self) -> None:
         self._is_clear_due = False

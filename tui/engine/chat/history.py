@@ -183,7 +183,7 @@ def wire_parts(parts: Iterable[TextPart | MediaPart | WirePart]) -> list[_Wire]:
         match part:
             case TextPart(text):
                 wire.append({"text": without_surrogates(text)})
-            case MediaPart() if problem := _media_problem(part, media_left):
+            case MediaPart() if problem := media_problem(part, media_left):
                 wire.append({"text": problem})
             case MediaPart(mime_type, data):
                 media_left -= len(data)
@@ -193,8 +193,13 @@ def wire_parts(parts: Iterable[TextPart | MediaPart | WirePart]) -> list[_Wire]:
     return wire
 
 
-def _media_problem(part: MediaPart, media_left: int) -> str:
-    """Return why the media part cannot be sent to the model, or an empty string."""
+def media_problem(part: MediaPart, media_left: int) -> str:
+    """Return why a media part cannot be sent to the model, or an empty string.
+
+    Args:
+        part: The part.
+        media_left: Characters of base64 that still fit.
+    """
     if len(part.data) > media_left:
         return f"[The {part.mime_type} is left out: it is too large.]"
     if not _READABLE.fullmatch(part.mime_type):
@@ -222,7 +227,7 @@ def _wire_response(
         match part:
             case TextPart(text):
                 texts.append(text)
-            case MediaPart() if problem := _media_problem(part, media_left):
+            case MediaPart() if problem := media_problem(part, media_left):
                 texts.append(problem)
             case MediaPart(mime_type, data):
                 media_left -= len(data)

@@ -15,10 +15,11 @@ from tui.engine.chat.backends.known_models import signs_calls, takes_media_in_re
 from tui.engine.chat.calls import CallRunner, StepCall
 from tui.engine.chat.finish import Finish, malformed_call
 from tui.engine.chat.history import FunctionResponse, History
+from tui.engine.chat.instructions.system_instruction import Instructions, bounded, compose
 from tui.engine.chat.message import Message, MessageContent, MessageError
 from tui.engine.chat.refused_media import drop_refused
+from tui.engine.chat.retry import RetryWait
 from tui.engine.chat.step import ModelStep
-from tui.engine.chat.system_instruction import Instructions, bounded, compose
 from tui.engine.consent.consent import Confirm, TurnRecord
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
@@ -34,6 +35,7 @@ from tui.model.chat import (
     TurnPhase,
     UserMessage,
 )
+from tui.model.context import ContextFile
 from tui.model.events import (
     ChatNoticeAdded,
     InstructionsSent,
@@ -53,9 +55,6 @@ A step that has shown text is not repeated: the user would read it twice.
 
 MAX_REFUSED_TOOLS: Final = 8
 """Tools dropped from one step because the service refused them."""
-
-MAX_RETRY_WAIT: Final = 10.0
-"""Longest wait, in seconds, before a refused step is retried automatically."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -77,10 +76,12 @@ class TurnContext:
         system_instruction: The system instruction, or an empty string.
         prepare: Awaited at the start of each turn, so that servers can finish starting; returns
             those to go without.
+        context_files: Reads the files of context, at the start of each turn.
         history: The conversation so far.
         refused: Tools this model refused.
         numbers: Source of turn and entry numbers.
         instructions: What servers say about themselves, as it was sent last.
+        retry: The wait before a request that was refused for now goes out again.
     """
 
     backend: ModelBackend
@@ -90,10 +91,12 @@ class TurnContext:
     max_tool_calls: int
     system_instruction: str = ""
     prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None
+    context_files: Callable[[], Awaitable[Sequence[ContextFile]]] | None = None
     history: History = field(default_factory=History)
     refused: set[RefusedTool] = field(default_factory=set)
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
     instructions: Instructions = ()
+    retry: RetryWait = field(default_factory=RetryWait)
     max_steps: int | None = None
 
     def new_entry(self) -> EntryId:
@@ -131,6 +134,8 @@ class Turn:
         self._start = len(self._history.contents)
         self._accepted = self._start
         self._returned: list[str] = []
+        self._files: Sequence[ContextFile] = ()
+        self._began = time.monotonic()
         self.id = TurnId(f"t{next(context.numbers)}")
         self.has_ended = False
 
@@ -140,7 +145,8 @@ class Turn:
     def begin(self) -> None:
         """Start the turn. `run` or `abandon` must follow."""
         entry = UserMessage(self._entry, sanitize(self._message.text))
-        self._publish(TurnStarted(self.id, entry, time.monotonic()))
+        self._began = time.monotonic()
+        self._publish(TurnStarted(self.id, entry, self._began))
 
     def abandon(self) -> None:
         """End a cancelled turn. A second call does nothing."""
@@ -159,6 +165,8 @@ class Turn:
             if self._context.prepare is not None:
                 self._set_phase(TurnPhase.SERVERS)
                 self._name_missing(await self._context.prepare())
+            if self._context.context_files is not None:
+                self._files = await self._context.context_files()
             await self._add_message()
             outcome = await self._run_steps()
         except asyncio.CancelledError:
@@ -234,8 +242,8 @@ class Turn:
 
     async def _run_step(self, offered: dict[str, OfferedTool]) -> None:
         """Complete one step in `_step`; refused tools are removed from `offered`."""
-        malformed = refused = 0
-        has_waited = has_dropped = False
+        malformed = refused = waits = 0
+        has_dropped = False
         while True:
             self._step = self._new_step()
             self._set_phase(TurnPhase.WAITING)
@@ -245,16 +253,13 @@ class Turn:
                 ):
                     return
             except ModelError as error:
-                wait = error.retry_after
                 if error.refused_tool in offered and refused < MAX_REFUSED_TOOLS:
                     refused += 1
                     self._exclude_tool(offered.pop(error.refused_tool), error)
                 elif not has_dropped and self._drop_refused(error):
                     has_dropped = True
-                elif self._may_retry(error) and not has_waited and wait is not None:
-                    has_waited = True
-                    self._notify(Severity.WARNING, str(error), f"Trying again in {wait:.0f} s.")
-                    await asyncio.sleep(wait)
+                elif await self._wait_to_retry(error, waits):
+                    waits += 1
                 else:
                     raise
                 continue
@@ -264,13 +269,17 @@ class Turn:
             text = "The model sent a malformed tool call; retrying."
             self._notify(Severity.WARNING, text)
 
-    def _may_retry(self, error: ModelError) -> bool:
-        return (
-            error.retryable
-            and not self._step.any_chunk
-            and error.retry_after is not None
-            and error.retry_after <= MAX_RETRY_WAIT
-        )
+    async def _wait_to_retry(self, error: ModelError, waits: int) -> bool:
+        """Wait until the service may be asked again, after so many waits; return whether to ask."""
+        retry, seconds = self._context.retry, error.retry_after
+        if seconds is None or not error.retryable or self._step.any_chunk:
+            return False
+        if waits >= retry.attempts or seconds > retry.patience:
+            return False
+        if not waits:
+            self._notify(Severity.WARNING, str(error), f"Trying again in {seconds:.0f} s.")
+        self._set_phase(TurnPhase.RETRYING, until=time.monotonic() + seconds)
+        return await retry.wait(seconds)
 
     def _exclude_tool(self, tool: OfferedTool, error: ModelError) -> None:
         self._context.refused.add((tool.id, tool.definition_hash))
@@ -297,7 +306,7 @@ class Turn:
         return ModelRequest(
             contents=self._history.contents,
             declarations=[tool.declaration for tool in offered.values()],
-            system_instruction=compose(context.system_instruction, said),
+            system_instruction=compose(context.system_instruction, self._files, said),
         )
 
     async def _answer_calls(
@@ -350,14 +359,17 @@ class Turn:
     def _finish(self, outcome: TurnOutcome) -> None:
         self.has_ended = True
         unsent = [*([] if self._has_answer else [self._message.text]), *self._returned]
-        self._publish(TurnFinished(self.id, outcome, "\n\n".join(unsent)))
+        seconds = time.monotonic() - self._began
+        self._publish(TurnFinished(self.id, outcome, "\n\n".join(unsent), seconds))
 
     def _notify(self, severity: Severity, text: str, advice: str = "") -> None:
         notice = ChatNotice(self._context.new_entry(), severity, text, advice)
         self._publish(ChatNoticeAdded(notice))
 
-    def _set_phase(self, phase: TurnPhase, server: ServerId | None = None) -> None:
-        self._publish(TurnPhaseChanged(self.id, phase, server))
+    def _set_phase(
+        self, phase: TurnPhase, server: ServerId | None = None, *, until: float | None = None
+    ) -> None:
+        self._publish(TurnPhaseChanged(self.id, phase, server, until))
 
     def _new_step(self) -> ModelStep:
         return ModelStep(

@@ -1,36 +1,28 @@
-"""Sends what the user typed; prompts and resources in them come from servers."""
+"""Sends what the user typed, with what it names: prompts, resources and files."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
-from typing import Final
 
 from tui.engine.bus import Publish
 from tui.engine.chat.message import Message, MessageContent, MessageError, give_back
-from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
+from tui.engine.commands.attachments import MAX_SHOWN, Ask, Attachments, Resource, Wanted
+from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.workspace.workspace import Workspace
 from tui.model.catalog import PromptView
+from tui.model.input.mentions import typed_mention
+from tui.model.input.own_commands import OWN_COMMANDS, command_words
 from tui.model.input.typed import (
-    MAX_RESOURCES,
-    OWN_COMMANDS,
     TypedPrompt,
-    command_name,
     find_prompt,
-    find_resource,
     nearest,
-    references,
     typed_command,
     usage,
 )
 from tui.model.servers import ServerId
-from tui.text import clip, for_model, sanitize, sanitize_line
-
-MAX_SHOWN: Final = 100
-"""Characters of a name or a description in a notice."""
-
-_Ask = Callable[[ServerId], None]
-_Resources = Sequence[tuple[ServerId, str]]
+from tui.text import clip, for_model, sanitize
 
 
 class TypedMessages:
@@ -38,14 +30,20 @@ class TypedMessages:
 
     Args:
         servers: The servers.
+        workspace: The opened folders.
         send: Sends a message to the model.
         publish: Takes messages that come back to the user.
     """
 
     def __init__(
-        self, servers: ServerManager, send: Callable[[Message], None], publish: Publish
+        self,
+        servers: ServerManager,
+        workspace: Workspace,
+        send: Callable[[Message], None],
+        publish: Publish,
     ) -> None:
         self._servers = servers
+        self._attachments = Attachments(servers, workspace)
         self._deliver = send
         self._publish = publish
 
@@ -83,24 +81,24 @@ class TypedMessages:
         except MessageError as error:
             give_back(self._publish, words, error)
         else:
-            wanted = list(dict.fromkeys([*(named or ()), (server, uri)]))
-            text = f"{words} @{server}:{uri}".strip()
-            self._deliver(Message(text, partial(self._read, wanted, words)))
+            wanted = list(dict.fromkeys([*(named or ()), Resource(server, uri)]))
+            text = f"{words} {typed_mention(uri, server)}".strip()
+            self._deliver(Message(text, partial(self._attachments.read, wanted, words)))
 
     def _later(self, text: str, data: str) -> Message:
         """Return a message of which it is decided in its turn what it names."""
 
-        async def fetch(ask: _Ask) -> MessageContent:
+        async def fetch(ask: Ask) -> MessageContent:
             named = self._named(text)
             if named is None:
                 return MessageContent.of_text(_joined(data, text))
             if not isinstance(named, TypedPrompt):
-                return await self._read(named, _joined(data, text), ask)
+                return await self._attachments.read(named, _joined(data, text), ask)
             return await self._render(named, text, data, ask)
 
         return Message(text, fetch)
 
-    def _named(self, text: str) -> TypedPrompt | _Resources | None:
+    def _named(self, text: str) -> TypedPrompt | Wanted | None:
         """Return what a text names, or None if it is only a text.
 
         Raises:
@@ -118,18 +116,13 @@ class TypedMessages:
                 example = typed_command(name, dict.fromkeys(missing, "…"))
                 raise MessageError(words, f"Type {example}")
             return prompt
-        name = command_name(text)
+        name, _ = command_words(text)
         if name in OWN_COMMANDS:
-            raise MessageError(f"/{name} stands alone and works on the screen only.")
+            raise MessageError(f"/{name} works on the screen only.")
         if name:
             words = f"There is no command /{clip(name, MAX_SHOWN)}."
             raise MessageError(words, self._advice(name))
-        typed = references(text, self._servers.catalogs)
-        if len(typed) > MAX_RESOURCES:
-            words = f"A message can bring {MAX_RESOURCES} resources along, not more."
-            raise MessageError(words, "Send several messages.")
-        found = list(dict.fromkeys((server, self._uri(server, uri)) for server, uri in typed))
-        return found or None
+        return self._attachments.wanted(text) or None
 
     def _advice(self, name: str) -> str:
         """Say what else a command could be."""
@@ -141,22 +134,7 @@ class TypedMessages:
             return f"Prompts of {late} come once it is ready."
         return "F4 shows the prompts of your servers."
 
-    def _uri(self, server: ServerId, typed: str) -> str:
-        """Return the URI of a resource that a reference names."""
-        try:
-            self._servers.features(server)
-        except ServerCallError as error:
-            raise MessageError(str(error), "Send the message once it is ready.") from error
-        catalog = self._servers.catalogs[server]
-        if uri := find_resource(typed, catalog):
-            return uri
-        like = nearest(typed, (resource.uri for resource in catalog.resources))
-        raise MessageError(
-            f"{server} has no resource {clip(typed, MAX_SHOWN)}.",
-            f"Did you mean @{server}:{like}?" if like else "F5 shows its resources.",
-        )
-
-    async def _render(self, typed: TypedPrompt, text: str, data: str, ask: _Ask) -> MessageContent:
+    async def _render(self, typed: TypedPrompt, text: str, data: str, ask: Ask) -> MessageContent:
         """Let a server render a prompt; what no argument takes goes after it."""
         server, name = typed.server, typed.prompt.name
         ask(server)
@@ -170,25 +148,6 @@ class TypedMessages:
         added = (TextPart(for_model(more)[0]),) if more else ()
         shown = _joined(sanitize(text), rendered.shown, sanitize(more))
         return MessageContent(shown, (*rendered.parts, *added), (server,), rendered.before)
-
-    async def _read(self, wanted: _Resources, text: str, ask: _Ask) -> MessageContent:
-        """Read resources; they go after the text."""
-        shown = [sanitize(text).strip()]
-        parts: list[TextPart | MediaPart | JsonObject] = []
-        if text.strip():
-            parts.append(TextPart(for_model(text.strip())[0]))
-        for server, uri in wanted:
-            ask(server)
-            try:
-                reading = await self._servers.features(server).read_resource(uri)
-            except ServerCallError as error:
-                raise MessageError(f"{uri} of {server} could not be read: {error}") from error
-            size = f"{len(reading.content.text):,} characters" if reading.content.text else ""
-            what = ", ".join(part for part in (size, *reading.content.blobs) if part) or "empty"
-            shown.append(f"[{sanitize_line(uri)} of {server}: {what}] {reading.remark}".strip())
-            parts += reading.parts
-        servers = tuple(dict.fromkeys(server for server, _ in wanted))
-        return MessageContent(_joined(*shown), tuple(parts), servers)
 
 
 def _joined(*texts: str) -> str:

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 if sys.platform != "win32":
     import fcntl
@@ -131,6 +131,23 @@ def read_own(path: Path, limit: int, *, alone: bool) -> bytes:
     finally:
         os.close(descriptor)
     return data
+
+
+@contextlib.contextmanager
+def open_own(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file of the user for reading; no link is followed.
+
+    Raises:
+        UnfitFileError: If it is not a regular file.
+        ExposedFileError: If it belongs to another user.
+        OSError: If it cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDONLY | _NONBLOCK | _CLOEXEC | _NOFOLLOW)
+    with open(descriptor, "rb") as file:  # noqa: PTH123  (no path)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UnfitFileError("not a regular file")
+        _check_owner(descriptor, alone=False)
+        yield file
 
 
 def _check_place(path: Path, target: Path) -> None:

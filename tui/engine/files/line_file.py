@@ -16,7 +16,7 @@ from tui.engine.files.unwritten import make_folder, true_name, write_later
 from tui.text import sanitize_line
 
 MAX_UNWRITTEN: Final = 1_000
-"""Lines kept in memory while they cannot be written; the oldest go first."""
+"""Lines kept in memory unless an owner says otherwise."""
 
 _FLAGS: Final[int] = (
     os.O_RDWR
@@ -40,16 +40,22 @@ class LineFile:
         max_bytes: Size at which the file is rotated.
         max_files: Rotated files kept.
         lock_wait: Seconds to wait for another process, if the file is also replaced.
+        max_unwritten: Lines kept in memory while they cannot be written; the oldest go first.
     """
 
     def __init__(
-        self, path: Path, max_bytes: int, max_files: int, lock_wait: float | None = None
+        self,
+        path: Path,
+        max_bytes: int,
+        max_files: int,
+        lock_wait: float | None = None,
+        max_unwritten: int = MAX_UNWRITTEN,
     ) -> None:
         self._path = path
         self._max_bytes = max_bytes
         self._max_files = max_files
         self._lock_wait = lock_wait
-        self._unwritten = deque[bytes](maxlen=MAX_UNWRITTEN)
+        self._unwritten = deque[bytes](maxlen=max_unwritten)
         self._lock = threading.Lock()
 
     def keep(self, line: bytes, on_problem: Callable[[str], None]) -> None:

@@ -66,6 +66,16 @@ class Redactor:
             text = text.replace(form, MASK)
         return text
 
+    def settled(self, text: str) -> int:
+        """Return how many characters of a text that still grows begin no registered secret."""
+        end = len(text)
+        for form in self._forms:
+            start = text.find(form[0], max(0, len(text) - len(form) + 1), end)
+            while start >= 0 and not form.startswith(text[start:]):
+                start = text.find(form[0], start + 1, end)
+            end = end if start < 0 else start
+        return end
+
 
 def _forms(value: str) -> Iterator[str]:
     """Return the encodings in which a secret may appear."""

@@ -1,4 +1,4 @@
-"""What a typed message asks for: a prompt after ``/``, resources after ``@``, or nothing more."""
+"""What a typed message asks for with its first word: a prompt or a command after ``/``."""
 
 import difflib
 import re
@@ -8,11 +8,10 @@ from itertools import islice
 from typing import Final
 
 from tui.model.catalog import Catalog, PromptArgument, PromptView
-from tui.model.input.uri_templates import UriTemplateError, parse_template
 from tui.model.servers import ServerId
 
 MAX_COMPARED: Final = 2_000
-"""Names that `nearest` compares, and templates that `find_resource` does."""
+"""Names that `nearest` compares."""
 
 MAX_LIKE: Final = 64
 """Characters of a name that `nearest` compares."""
@@ -20,21 +19,6 @@ MAX_LIKE: Final = 64
 MAX_CLOSE: Final = 200
 """Names that `nearest` compares in full: those whose length is most like the wanted one's."""
 
-MAX_RESOURCES: Final = 20
-"""Most resources that one message brings along; `references` looks for one more."""
-
-OWN_COMMANDS: Final[Mapping[str, str]] = {
-    "help": "all keys",
-    "clear": "a new conversation",
-    "new": "a new conversation",
-    "tools": "the tools of your servers",
-    "mcp": "your servers",
-    "quit": "leave gemdeck",
-}
-"""Commands of the screen, which no prompt can take the name of, and what they show or do."""
-
-_PUNCTUATION: Final = ".,;:!?'\""
-_BRACKETS: Final = {")": "(", "]": "[", "}": "{", ">": "<"}
 _ESCAPED: Final = re.compile(r'\\(["\\])')
 _WORD: Final = re.compile(
     r"""
@@ -94,16 +78,6 @@ def find_prompt(text: str, catalogs: Iterable[tuple[ServerId, Catalog]]) -> Type
     return TypedPrompt(server, prompt, values, rest, after == "help")
 
 
-def command_name(text: str) -> str:
-    """Return the name after ``/`` in a message's first word, or an empty string.
-
-    ``//``, ``/*`` and paths such as ``/etc/hosts`` are no commands.
-    """
-    word = next(iter(text.split(maxsplit=1)), "")
-    is_command = word.startswith("/") and "/" not in word[1:] and not _is_comment(word)
-    return word[1:] if is_command else ""
-
-
 def typed_command(prompt: str, values: Mapping[str, str]) -> str:
     """Return the message that sends a prompt with these arguments."""
     return " ".join([f"/{prompt}", *(typed_argument(*value) for value in values.items())])
@@ -127,41 +101,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     ends = {one[-MAX_LIKE:]: one for one in reversed(listed[:MAX_CLOSE])}
     close = difflib.get_close_matches(name[-MAX_LIKE:], ends, n=1)
     return ends[close[0]] if close else ""
-
-
-def references(text: str, catalogs: Mapping[ServerId, Catalog]) -> list[tuple[ServerId, str]]:
-    """Return each ``@server:uri`` of these servers, once, with the punctuation that follows it.
-
-    A URI ends at a blank, unless the server lists one with blanks.
-    """
-    ids = "|".join(re.escape(server) for server in sorted(catalogs, key=len, reverse=True))
-    found: dict[tuple[ServerId, str], None] = {}
-    with_blanks: dict[ServerId, list[str]] = {}
-    for match in re.finditer(rf"(?<![^\s(\[{{<\"'])@({ids}):(\S+)", text) if ids else ():
-        server = ServerId(match[1])
-        if server not in with_blanks:
-            uris = (resource.uri for resource in catalogs[server].resources)
-            with_blanks[server] = [uri for uri in uris if " " in uri]
-        listed = (uri for uri in with_blanks[server] if text.startswith(uri, match.start(2)))
-        found[server, max(listed, key=len, default=match[2])] = None
-        if len(found) > MAX_RESOURCES:
-            break
-    return list(found)
-
-
-def find_resource(uri: str, catalog: Catalog) -> str:
-    """Return the URI of the resource that a reference names, or an empty string.
-
-    The reference may be followed by the punctuation of its sentence, and may leave out the scheme
-    of a listed resource, as in ``//path``.
-    """
-    trimmed = _without_punctuation(uri)
-    listed = [resource.uri for resource in catalog.resources]
-    for wanted in (uri, trimmed):
-        for one in listed:
-            if one == wanted or (wanted.startswith("//") and one.partition(":")[2] == wanted):
-                return one
-    return trimmed if _fits_template(trimmed, catalog) else ""
 
 
 def _is_comment(text: str) -> bool:
@@ -199,30 +138,3 @@ def _unquoted(word: re.Match[str]) -> str:
     if word["double"] is not None:
         return _ESCAPED.sub(r"\1", word["double"])
     return word["single"] if word["single"] is not None else word["plain"] or ""
-
-
-def _without_punctuation(uri: str) -> str:
-    """Leave out what ends the sentence: a closing bracket only if it was opened before the URI."""
-    end = len(uri)
-    while end and (
-        uri[end - 1] in _PUNCTUATION
-        or (
-            (opening := _BRACKETS.get(uri[end - 1])) is not None
-            and uri.count(uri[end - 1], 0, end) > uri.count(opening, 0, end)
-        )
-    ):
-        end -= 1
-    return uri[:end]
-
-
-def _fits_template(uri: str, catalog: Catalog) -> bool:
-    usable = (template.uri_template for template in catalog.templates if not template.problem)
-    possible = (one for one in usable if uri.startswith(one.partition("{")[0]))
-    return any(_fits(uri, template) for template in islice(possible, MAX_COMPARED))
-
-
-def _fits(uri: str, template: str) -> bool:
-    try:
-        return parse_template(template).matches(uri)
-    except UriTemplateError:
-        return False

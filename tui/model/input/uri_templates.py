@@ -6,6 +6,7 @@ All operators, prefixes and lists are supported. Time is linear in the lengths, 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 from urllib.parse import quote
 
@@ -134,6 +135,44 @@ class UriTemplate:
         for part in self._parts:
             ends = _ends(part, uri, ends)
         return len(uri) in ends
+
+    def open_variable(self, uri: str) -> "OpenVariable | None":
+        """Return the variable in whose value an unfinished URI ends, if all are simple ones."""
+        values: dict[str, str] = {}
+        at = 0
+        for part, after in zip_longest(self._parts, self._parts[1:], fillvalue=""):
+            if isinstance(part, str):
+                if not uri.startswith(part, at):
+                    return None
+                at += len(part)
+                continue
+            if part.operator is not _SIMPLE or len(part.specs) > 1 or not isinstance(after, str):
+                return None
+            name, end = part.specs[0].name, uri.find(after, at) if after else -1
+            if end < 0:
+                return OpenVariable(name, uri[at:], uri[:at], after, values)
+            values[name] = uri[at:end]
+            at = end
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenVariable:
+    """A variable of a template whose value is being typed.
+
+    Attributes:
+        name: Its name.
+        value: What was typed of its value.
+        before: What stands before it in the URI.
+        after: What the template has after it.
+        values: The variables before it.
+    """
+
+    name: str
+    value: str
+    before: str
+    after: str
+    values: Mapping[str, str]
 
 
 def parse_template(template: str) -> UriTemplate:

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable
 from itertools import chain
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,12 +15,16 @@ from tui.model.catalog import Catalog
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.state import AppState
+from tui.text import counted
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes.side import SidePart
 from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
-from tui.ui.widgets.text.plain import PlainText
+from tui.ui.widgets.text.plain import PlainText, one_line
 
 T = TypeVar("T")
+
+ENTRY_ACTIONS: Final = frozenset({"choose", "schema", "insert"})
+"""Actions that need an entry."""
 
 Catalogs = tuple[tuple[ServerId, Catalog], ...]
 
@@ -78,15 +82,28 @@ class BrowserPane(SidePart, Generic[T]):
         if self._stale:
             self._refill()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Enable what is done with an entry only while there is one."""
+        is_empty = not self.is_mounted or not self.entries.rows.rows
+        return not (is_empty and action in ENTRY_ACTIONS)
+
     def action_choose(self) -> None:
+        """Choose the entry under the cursor, or fold or unfold the server."""
         item = self.entries.current
         if item is not None:
             self.choose(item)
+        else:
+            self.entries.action_toggle_fold()
 
     def show_details(self) -> None:
-        item = self.entries.current
-        self.set_class(item is None, "-nothing")
-        self.details.update(Content() if item is None else self.describe(item))
+        """Describe the entry under the cursor, or say how many its server has."""
+        item, group = self.entries.current, self.entries.group
+        self.set_class(item is None and group is None, "-nothing")
+        if item is not None:
+            self.details.update(self.describe(item))
+        elif group is not None:
+            number = counted(group.count, self.NOUN)
+            self.details.update(Content.assemble((one_line(group.label), "bold"), f"\n{number}"))
 
     def _on_catalogs(self, value: Catalogs) -> None:
         self._catalogs = value

@@ -12,6 +12,7 @@ from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
 from tui.model.chat import TurnPhase, TurnState
+from tui.model.input.own_commands import find_own_command
 from tui.model.input.typed import find_prompt
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
@@ -20,19 +21,23 @@ from tui.store.state import AppState, Unsent
 from tui.store.state import Transcript as TranscriptState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes import FillPrompt
+from tui.ui.panes import FillPrompt, RunCommand
 from tui.ui.questions.arming import Keyboard
+from tui.ui.widgets.chat.command_completion import complete_command
 from tui.ui.widgets.chat.completion import (
     COMPLETE_AFTER,
     CompletionList,
     CompletionPopup,
+    PathQuery,
     ValueQuery,
     complete,
+    path_query,
     value_query,
 )
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.chat.entries import EntryView
 from tui.ui.widgets.chat.history import HistoryStorage, MessageHistory
+from tui.ui.widgets.chat.queued import QueuedMessages
 from tui.ui.widgets.chat.transcript import Transcript
 from tui.ui.widgets.chat.welcome import Welcome, WorkingLine
 
@@ -42,15 +47,7 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 ABOUT_RESOURCE: Final = "What is in this resource?"
 """Sent with a resource if the composer is empty."""
 
-_ACTIONS: Final = {
-    "/help": "app.help",
-    "/clear": "new_conversation",
-    "/new": "new_conversation",
-    "/tools": "screen.go('tools')",
-    "/mcp": "screen.go('servers')",
-    "/quit": "app.quit",
-}
-"""What the commands of the screen do."""
+RETURNED: Final = "Your message is back: Enter sends it again, typing replaces it."
 
 
 def _work(state: AppState) -> tuple[TurnState | None, int, str, bool]:
@@ -61,7 +58,7 @@ def _work(state: AppState) -> tuple[TurnState | None, int, str, bool]:
     turn = state.conversation.turn
     is_held = turn is not None and turn.phase is TurnPhase.SERVERS
     is_asking = bool(state.pending) and turn is not None and turn.phase is TurnPhase.TOOLS
-    return turn, state.conversation.queued, waiting_text(state) if is_held else "", is_asking
+    return turn, len(state.conversation.queued), waiting_text(state) if is_held else "", is_asking
 
 
 class ChatPane(Vertical):
@@ -83,6 +80,7 @@ class ChatPane(Vertical):
     composer = query_one(Composer)
     popup = query_one(CompletionPopup)
     working = query_one(WorkingLine)
+    queued = query_one(QueuedMessages)
     welcome = query_one(Welcome)
 
     def __init__(
@@ -98,7 +96,7 @@ class ChatPane(Vertical):
         self._commands = commands
         self._history = MessageHistory(history)
         self._returned = 0
-        self._query: ValueQuery | None = None
+        self._query: ValueQuery | PathQuery | None = None
         self._asked = 0
         self._asking: Timer | None = None
 
@@ -106,6 +104,7 @@ class ChatPane(Vertical):
         yield Welcome()
         yield Transcript()
         yield WorkingLine()
+        yield QueuedMessages()
         with Horizontal(id="composer-row"):
             yield Static(">", markup=False, id="composer-prompt")
             yield Composer(self._history)
@@ -119,6 +118,7 @@ class ChatPane(Vertical):
         )
         self._bridge.watch(self, lambda state: state.conversation.transcript, self._show_transcript)
         self._bridge.watch(self, _work, lambda work: self.working.show(*work))
+        self._bridge.watch(self, lambda state: state.conversation.queued, self.queued.show)
         self._bridge.watch(self, lambda state: state.conversation.unsent, self._show_unsent)
         self._bridge.watch(self, lambda state: state.completion, self._show_values)
 
@@ -131,8 +131,36 @@ class ChatPane(Vertical):
         else:
             self.composer.focus()
 
+    def interrupt(self) -> bool:
+        """Stop the running turn, else clear the message; return whether there was one of them."""
+        if self._bridge.state.conversation.turn is None:
+            return self.composer.clear_draft()
+        self._commands.cancel_turn()
+        return True
+
     def action_send_now(self) -> None:
         self._commands.send_without_waiting()
+
+    def action_give_up(self) -> None:
+        self._commands.give_up_retry()
+
+    def action_take_back(self) -> None:
+        """Take the last message that waits back into the composer; Up brings back the draft."""
+        if queued := self._bridge.state.conversation.queued:
+            self._take_back(QueuedMessages.Taken(queued[-1], give_back=True))
+
+    @on(QueuedMessages.Taken)
+    def _take_back(self, event: QueuedMessages.Taken) -> None:
+        event.stop()
+        if event.give_back:
+            self.composer.clear_draft()
+            self.composer.focus()
+        self._commands.unqueue(event.text, give_back=event.give_back)
+
+    @on(QueuedMessages.Closed)
+    def _leave_queue(self, event: QueuedMessages.Closed) -> None:
+        event.stop()
+        self.composer.focus()
 
     def action_scroll(self, direction: int) -> None:
         if direction < 0:
@@ -144,17 +172,14 @@ class ChatPane(Vertical):
         self.transcript.go_to_end()
 
     @on(Composer.Sent)
-    async def _send(self, event: Composer.Sent) -> None:
+    def _send(self, event: Composer.Sent) -> None:
         event.stop()
-        if event.text in _ACTIONS:
-            await self.run_action(_ACTIONS[event.text])
+        if (command := find_own_command(event.text)) is not None:
+            self.post_message(RunCommand(command, event.text))
             return
         self.transcript.go_to_end()
         if not self._opens_form(event.text):
             self._commands.send(event.text)
-
-    def action_new_conversation(self) -> None:
-        self._commands.clear_conversation()
 
     def _opens_form(self, text: str) -> bool:
         """Open the form for a prompt that lacks arguments, or for its help; return whether so."""
@@ -187,6 +212,7 @@ class ChatPane(Vertical):
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)
     def _complete(self) -> None:
+        self.working.say_hint(RETURNED if self.composer.holds_returned else "")
         self._offer_completions(self._bridge.state)
 
     @on(events.DescendantBlur)
@@ -197,6 +223,8 @@ class ChatPane(Vertical):
     def _use_popup(self, event: Composer.CompletionKey) -> None:
         event.stop()
         match event.key:
+            case "tab" if not self.popup.is_open:
+                self._offer_completions(self._bridge.state)
             case "tab":
                 self.popup.choose(self.popup.highlighted or 0)
             case "up":
@@ -233,23 +261,24 @@ class ChatPane(Vertical):
         offered = None
         if state is not None and self.composer.has_focus:
             before = self.composer.before_cursor
-            offered = complete(before, state.servers)
-            self._query = value_query(before, state.servers)
+            themes = self.app.available_themes
+            offered = complete_command(before, state.servers, themes)
+            offered = offered or complete(before, state.servers)
+            self._query = value_query(before, state.servers) or path_query(before, offered)
         if self._query is not None:
             self._asking = self.set_timer(COMPLETE_AFTER, self._ask_for_values)
         self._open_popup(offered)
 
     def _ask_for_values(self) -> None:
         self._asked += 1
-        if (query := self._query) is not None:
-            self._commands.complete_argument(
-                f"composer-{self._asked}",
-                query.server,
-                query.prompt,
-                query.argument,
-                query.value,
-                query.context,
-            )
+        token = f"composer-{self._asked}"
+        match self._query:
+            case PathQuery(typed):
+                self._commands.complete_path(token, typed)
+            case ValueQuery() as query:
+                self._commands.complete_argument(
+                    token, query.server, query.prompt, query.argument, query.value, query.context
+                )
 
     def _show_values(self, completed: "ArgumentCompleted | None") -> None:
         is_awaited = completed is not None and completed.token == f"composer-{self._asked}"
@@ -274,7 +303,7 @@ class ChatPane(Vertical):
         if not new:
             return
         if not self.composer.text.strip():
-            self.composer.replace_all("\n\n".join(new))
+            self.composer.put_back("\n\n".join(new))
             return
         for text in new:
             self._history.add(text)

@@ -5,6 +5,7 @@ labels are gemdeck's own.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, Generic, TypeVar, cast
@@ -90,7 +91,9 @@ class Question(ModalScreen[None], Generic[R]):
 
     def __init_subclass__(cls) -> None:
         if "ROWS" in cls.__dict__:
-            bindings = [one.binding(cls.PREFIX) for row in cls.ROWS for one in row]
+            safe = replace(cls.SAFE, keys=f"{cls.SAFE.keys},ctrl+c")
+            answers = [safe if one is cls.SAFE else one for row in cls.ROWS for one in row]
+            bindings = [one.binding(cls.PREFIX) for one in answers]
             cls.BINDINGS = [*bindings, *cls.__dict__.get("BINDINGS", ())]
         super().__init_subclass__()
 

@@ -51,7 +51,14 @@ class Hint:
 
     @property
     def content(self) -> Content:
-        return Content.assemble((self.key, "$foreground"), " ", (self.label, "$foreground 60%"))
+        return key_hints((self.key, self.label))
+
+
+def key_hints(*pairs: tuple[str, str]) -> Content:
+    """Write keys and what they do, the keys in the accent color."""
+    return Content("  ").join(
+        Content.assemble((key, "$accent"), " ", (label, "$text-muted")) for key, label in pairs
+    )
 
 
 @runtime_checkable
@@ -74,6 +81,12 @@ def hints(
             label = node.action_label(binding.action) if isinstance(node, NamesActions) else None
             found[binding.action] = Hint(binding.id or "", name, key, label or binding.description)
     return tuple(sorted(found.values(), key=lambda hint: keymap.order(hint.id)))
+
+
+def with_keys(text: str) -> Content:
+    """Write a sentence in which the keys stand between backticks."""
+    parts = text.split("`")
+    return Content.assemble(*((part, "$accent" if i % 2 else "") for i, part in enumerate(parts)))
 
 
 def fitting(entries: Sequence[Hint], width: int) -> tuple[tuple[Hint, ...], int]:

@@ -17,6 +17,7 @@ from tui.engine.chat.backends.gemini import GeminiBackend, create_gemini_backend
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.history import History
 from tui.engine.chat.message import Message, MessageContent
+from tui.engine.chat.retry import RetryWait
 from tui.engine.chat.turn import TurnContext
 from tui.engine.consent.consent import (
     Answer,
@@ -263,6 +264,7 @@ async def chatting(
     max_tool_calls: int = 20,
     max_result_size: int = DEFAULT_RESULT_SIZE,
     prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None,
+    retry: RetryWait | None = None,
 ) -> AsyncIterator[Chat]:
     """Run a conversation against the fake; `asks` puts questions instead of allowing all."""
     bus = EventBus()
@@ -278,6 +280,7 @@ async def chatting(
         max_tool_calls,
         prepare=prepare,
         history=History(max_result_size),
+        retry=retry or RetryWait(),
     )
     conversation = Conversation(context)
     chat = Chat(conversation, host, bus, desk=desk)

@@ -124,7 +124,14 @@ async def test_messages_wait_for_the_running_turn_in_order() -> None:
         await chat.say("c")
     assert [entry.text for entry in chat.entries(UserMessage)] == ["a", "b", "c"]
     assert chat.answer == "123"
-    assert [event.length for event in chat.all(QueueChanged)] == [1, 0, 1, 2, 1, 0]
+    assert [event.texts for event in chat.all(QueueChanged)] == [
+        ("a",),
+        (),
+        ("b",),
+        ("b", "c"),
+        ("c",),
+        (),
+    ]
     assert len(chat.all(NoticeRaised)) == 2
 
 
@@ -138,17 +145,31 @@ async def test_messages_that_wait_go_back_when_the_turn_is_cancelled() -> None:
     assert len(fake.requests) == 1
 
 
+async def test_a_message_that_waits_is_taken_back_or_dropped() -> None:
+    steps: list[tuple[Action, ...]] = [(Say("1"), Stall()), (Say("2"),)]
+    async with FakeGemini(steps) as fake, chatting(fake) as chat:
+        for text in ("a", "b", "c", "b", "d"):
+            chat.send(text)
+        await chat.wait_for(TextStreamed)
+        chat.conversation.unqueue("b", give_back=True)
+        chat.conversation.unqueue("d", give_back=False)
+        chat.conversation.unqueue("a", give_back=True)  # it runs already
+        assert chat.store.state.conversation.queued == ("b", "c")
+        assert [event.text for event in chat.all(MessageReturned)] == ["b"]
+        assert (await cancelled(chat)).unsent == "b\n\nc"
+
+
 async def test_the_queue_has_an_end_and_says_so() -> None:
     async with FakeGemini([(Stall(),)]) as fake, chatting(fake) as chat:
         chat.send("first")
         await chat.wait_for(TurnStarted)
         for number in range(21):
             chat.send(f"message {number}")
-        assert chat.store.state.conversation.queued == MAX_QUEUED
+        assert len(chat.store.state.conversation.queued) == MAX_QUEUED
         notice = chat.all(NoticeRaised)[-1].notice
         assert [event.text for event in chat.all(MessageReturned)] == ["message 20"]
         finished = await cancelled(chat)
-        assert chat.store.state.conversation.queued == 0
+        assert chat.store.state.conversation.queued == ()
     assert notice.text == "Not sent, because 20 messages are already waiting."
     assert "message 19" in finished.unsent
     assert "message 20" not in finished.unsent
@@ -170,7 +191,7 @@ async def test_clearing_cancels_the_running_turn_first() -> None:
         await chat.wait_for(TextStreamed)
         chat.send("queued")
         chat.conversation.clear()
-        assert chat.store.state.conversation.queued == 0
+        assert chat.store.state.conversation.queued == ()
         await chat.wait_for(ConversationCleared)
         with anyio.fail_after(PATIENCE):
             await chat.conversation.wait_idle()

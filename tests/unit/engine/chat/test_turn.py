@@ -1,6 +1,7 @@
 """Turns over real HTTP: steps, streams, failures, and the history they leave."""
 
 import asyncio
+import time
 from typing import Any
 
 import anyio
@@ -20,15 +21,17 @@ from tests.fakes.gemini_script import (
     Think,
 )
 from tests.support.waiting import PATIENCE
-from tests.unit.engine.chat.support import chatting, fetched, make_tool, text_result
+from tests.unit.engine.chat.support import Chat, chatting, fetched, make_tool, text_result
 from tui.engine.chat.message import MessageContent
+from tui.engine.chat.retry import RetryWait
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult
-from tui.model.chat import ModelText, Severity, Thought, ToolCallStatus, TurnOutcome
+from tui.model.chat import ModelText, Severity, Thought, ToolCallStatus, TurnOutcome, TurnPhase
 from tui.model.events import (
     EntryCompleted,
     InstructionsSent,
     TextStreamed,
     ThoughtStreamed,
+    TurnFinished,
     TurnPhaseChanged,
     UsageReported,
 )
@@ -45,7 +48,9 @@ async def test_text_and_thoughts_stream_into_entries_of_their_own() -> None:
     assert [e.text for e in chat.entries(ModelText)] == ["Hello", "!"]
     assert [e.delta for e in chat.all(TextStreamed)] == ["Hel", "lo", "!"]
     assert len(chat.all(ThoughtStreamed)) == 3
-    assert len(chat.all(EntryCompleted)) == 4
+    seconds = [completed.seconds for completed in chat.all(EntryCompleted)]
+    assert len(seconds) == 4
+    assert 0 < sum(second or 0 for second in seconds) <= chat.last_turn.seconds
     assert chat.last_turn.outcome is TurnOutcome.COMPLETED
     assert chat.last_turn.unsent == ""
     (reported,) = chat.all(UsageReported)
@@ -351,6 +356,50 @@ async def test_a_second_overload_ends_the_turn() -> None:
     assert len(fake.requests) == 2
     assert [notice.severity for notice in chat.notices] == [Severity.WARNING, Severity.ERROR]
     assert chat.last_turn.unsent == "x"
+
+
+async def test_a_user_who_sees_it_can_end_the_wait_for_another_try() -> None:
+    busy = (Fail(429, "Slow down.", retry_delay="60s"),)
+    retry = RetryWait.watched()
+    steps: list[tuple[Action, ...]] = [busy, busy, (Say("here"),), busy]
+    async with FakeGemini(steps) as fake, chatting(fake, retry=retry) as chat:
+        before = time.monotonic()
+        chat.send("x")
+        for number in (2, 4):
+            await retrying(chat, number)
+            turn = chat.store.state.conversation.turn
+            assert turn is not None
+            assert turn.until is not None
+            assert turn.until >= before + 60
+            retry.end(again=True)
+        with anyio.fail_after(PATIENCE):
+            await chat.conversation.wait_idle()
+        assert chat.answer == "here"
+        assert len(chat.notices) == 1
+        chat.send("y")
+        await retrying(chat, 8)
+        retry.end(again=False)
+        await chat.wait_for(TurnFinished, 2)
+        retry.end(again=True)  # nothing waits any more
+    assert len(fake.requests) == 4
+    assert (chat.last_turn.outcome, chat.last_turn.unsent) == (TurnOutcome.FAILED, "y")
+    assert "quota" in chat.notices[-1].text
+
+
+async def test_a_wait_for_another_try_ends_with_the_turn() -> None:
+    busy = (Fail(503, "high demand", retry_delay="60s"),)
+    async with FakeGemini([busy]) as fake, chatting(fake, retry=RetryWait.watched()) as chat:
+        chat.send("x")
+        await retrying(chat, 2)
+        chat.conversation.cancel()
+        await chat.wait_for(TurnFinished)
+    assert (chat.last_turn.outcome, chat.last_turn.unsent) == (TurnOutcome.CANCELLED, "x")
+    assert len(fake.requests) == 1
+
+
+async def retrying(chat: Chat, count: int) -> None:
+    """Wait for change number `count` of the turn's phase: to the wait for another try."""
+    assert (await chat.wait_for(TurnPhaseChanged, count)).phase is TurnPhase.RETRYING
 
 
 async def test_a_malformed_call_is_asked_for_again() -> None:

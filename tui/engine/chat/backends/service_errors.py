@@ -27,6 +27,9 @@ MAX_RETRY_AFTER: Final = 3_600.0
 OVERLOAD_WAIT: Final = 2.0
 """Seconds to wait after an overload if the service names no time."""
 
+QUOTA_WAIT: Final = 15.0
+"""The same after too many requests."""
+
 KEY_ADVICE: Final = (
     "Enter a key from https://aistudio.google.com/apikey with F9, or set GEMINI_API_KEY to it."
 )
@@ -288,7 +291,7 @@ def _from_quota(error: _ServiceError) -> ModelError:
         f"Too many requests for the key's quota: {error.message}",
         advice=f"Try again {when}.",
         retryable=True,
-        retry_after=wait,
+        retry_after=QUOTA_WAIT if wait is None else wait,
     )
 
 

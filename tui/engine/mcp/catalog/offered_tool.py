@@ -117,12 +117,14 @@ class RenderedPrompt:
 class ResourceReading:
     """The content of a resource, for the screen and for the model.
 
-    `remark` says how the two differ, or is empty.
+    `remark` says how the two differ, and `problem` what the model cannot be given; or both are
+    empty.
     """
 
     content: ResourceContent
     parts: tuple[TextPart | MediaPart, ...]
     remark: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

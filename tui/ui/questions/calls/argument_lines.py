@@ -157,6 +157,8 @@ def _block(
     whole = text.removesuffix("\n")
     lines = _drawn(whole, language).split("\n", allow_blank=True)
     words = counted(len(lines), "line")
+    if sum(sign != "-" for sign, _ in signs) != len(lines):
+        signs = ()
     if signs:
         words += ", compared with the file"
     if not text.endswith("\n"):

@@ -1,23 +1,33 @@
-"""Completions in the composer, of commands with their arguments and of resources; their popup."""
+"""Completions in the composer, of commands with their arguments and of mentions; their popup."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import ClassVar, Final
+from urllib.parse import quote
 
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from tui.model.input.typed import OWN_COMMANDS, TypedPrompt, find_prompt, typed_argument, usage
+from tui.model.catalog import ResourceTemplateView
+from tui.model.input.fuzzy import best
+from tui.model.input.mentions import typed_mention
+from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.input.typed import TypedPrompt, find_prompt, typed_argument, usage
+from tui.model.input.uri_templates import OpenVariable, UriTemplateError, parse_template
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.text import clip
 from tui.ui.widgets.text.plain import one_line
 
 MAX_COMPLETIONS: Final = 10
 """Completions offered at once."""
+
+MAX_COMMANDS: Final = 50
+"""Commands and prompts offered at once; the list scrolls."""
 
 MAX_LABEL: Final = 100
 """Characters shown of a completion."""
@@ -28,7 +38,8 @@ COMPLETE_AFTER: Final = 0.15
 MAX_ARGUMENT: Final = 1_000
 """Characters before the cursor in which an argument is looked for."""
 
-_WORD: Final = re.compile(r"(?:^|(?<=\s))([/@])(\S*)\Z")
+_COMMAND: Final = re.compile(r"\A/(\S*)\Z")
+_MENTION: Final = re.compile(r"(?:^|(?<=\s))@(?:\"([^\"\n]*)|([^\s\"]*))\Z")
 _NAME: Final = re.compile(r"(?<=\s)--([^\s=]*)\Z")
 _VALUE: Final = re.compile(r"(?<=\s)--([^\s=]+)=(?:\"([^\"\n]*)|([^\s\"]*))\Z")
 
@@ -66,7 +77,8 @@ class ValueQuery:
         argument: The argument.
         value: What was typed of its value.
         context: The other arguments.
-        start: Where the argument starts in the text before the cursor.
+        start: Where what a completion replaces starts in the text before the cursor.
+        write: Writes a value into the message.
     """
 
     server: ServerId
@@ -75,14 +87,41 @@ class ValueQuery:
     value: str
     context: Mapping[str, str]
     start: int
+    write: Callable[[str], str]
 
     def completions(self, values: Sequence[str]) -> CompletionList | None:
         """Return what the server knows as completions, but for what is typed already."""
         found = [
-            Completion(f"{typed_argument(self.argument, value)} ", one_line(value))
+            Completion(self.write(value), one_line(value))
             for value in values[:MAX_COMPLETIONS]
             if value != self.value
         ]
+        return CompletionList(self.start, tuple(found)) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class PathQuery:
+    """What the workspace is asked when a word after ``@`` is typed.
+
+    Attributes:
+        typed: The word.
+        start: Where its ``@`` stands in the text before the cursor.
+        resources: The resources that it may mean.
+    """
+
+    typed: str
+    start: int
+    resources: tuple[Completion, ...]
+
+    def completions(self, values: Sequence[str]) -> CompletionList | None:
+        """Return the resources and the paths; both have room where there are many."""
+        paths = [
+            Completion(typed_mention(path) + ("" if path.endswith("/") else " "), f"@{path}")
+            for path in values[:MAX_COMPLETIONS]
+            if path != self.typed
+        ]
+        room = MAX_COMPLETIONS - min(len(paths), MAX_COMPLETIONS // 2)
+        found = [*self.resources[:room], *paths][:MAX_COMPLETIONS]
         return CompletionList(self.start, tuple(found)) if found else None
 
 
@@ -94,27 +133,42 @@ def complete(before_cursor: str, servers: Sequence[ServerView]) -> CompletionLis
         servers: The servers whose prompts and resources are offered.
 
     Returns:
-        At most `MAX_COMPLETIONS`, prefix matches first; None if there are none. A prompt can only
-        be the first word of a message.
+        At most `MAX_COMMANDS` or `MAX_COMPLETIONS`, prefix matches first; None if there are none.
+        A prompt can only be the first word of a message.
     """
-    match = _WORD.search(before_cursor)
-    if match is None:
+    if (command := _COMMAND.match(before_cursor)) is not None:
+        found = _best(command[1], chain(_own(command[1]), _prompts(servers)))
+        start = 0
+    elif (mention := _MENTION.search(before_cursor)) is not None:
+        found = list(_resources(mention[1] or mention[2] or "", servers))
+        start = mention.start()
+    else:
         return _argument_names(before_cursor, servers)
-    sign, typed = match.groups()
-    if sign == "/" and match.start() > 0:
-        return None
-    offered = chain(_own(typed), _prompts(servers)) if sign == "/" else _resources(servers)
-    found = _best(typed, offered)
-    word = before_cursor[match.start() :]
+    word = before_cursor[start:]
     if not found or any(completion.text == f"{word} " for completion in found):
         return None
-    return CompletionList(match.start(), tuple(found))
+    return CompletionList(start, tuple(found))
+
+
+def path_query(before_cursor: str, offered: CompletionList | None) -> PathQuery | None:
+    """Return what to ask the workspace, if a word after ``@`` stands before the cursor.
+
+    Args:
+        before_cursor: The text from the start of the message to the cursor.
+        offered: The resources that the word may mean.
+    """
+    if (match := _MENTION.search(before_cursor)) is None:
+        return None
+    resources = offered.completions if offered is not None else ()
+    return PathQuery(match[1] or match[2] or "", match.start(), resources)
 
 
 def value_query(before_cursor: str, servers: Sequence[ServerView]) -> ValueQuery | None:
     """Return what to ask a server that completes, if a value stands before the cursor."""
     match = _VALUE.search(before_cursor, max(0, len(before_cursor) - MAX_ARGUMENT))
-    if match is None or (found := _prompt_in(before_cursor[: match.start()], servers)) is None:
+    if match is None:
+        return _template_query(before_cursor, servers)
+    if (found := _prompt_in(before_cursor[: match.start()], servers)) is None:
         return None
     view = next(view for view in servers if view.id == found.server)
     name, quoted, plain = match.groups()
@@ -124,8 +178,50 @@ def value_query(before_cursor: str, servers: Sequence[ServerView]) -> ValueQuery
         return None
     context = {key: value for key, value in found.values.items() if key != name}
     return ValueQuery(
-        found.server, found.prompt.name, name, quoted or plain or "", context, match.start()
+        found.server,
+        found.prompt.name,
+        name,
+        quoted or plain or "",
+        context,
+        match.start(),
+        lambda value: f"{typed_argument(name, value)} ",
     )
+
+
+def _template_query(before_cursor: str, servers: Sequence[ServerView]) -> ValueQuery | None:
+    """Return what to ask a server when a variable of one of its templates is typed."""
+    mention = _MENTION.search(before_cursor)
+    typed = (mention[1] or mention[2] or "") if mention is not None else ""
+    for server in _ready(servers) if mention is not None else ():
+        if not typed.startswith(f"{server.id}:") or not server.info or not server.info.completions:
+            continue
+        for template in server.catalog.templates:
+            found = _open_variable(template, typed.removeprefix(f"{server.id}:"))
+            if mention is not None and found is not None:
+                return ValueQuery(
+                    server.id,
+                    template.uri_template,
+                    found.name,
+                    found.value,
+                    found.values,
+                    mention.start(),
+                    partial(_with_value, server.id, found),
+                )
+    return None
+
+
+def _open_variable(template: ResourceTemplateView, uri: str) -> OpenVariable | None:
+    try:
+        parsed = parse_template(template.uri_template)
+    except UriTemplateError:
+        return None
+    return None if template.problem else parsed.open_variable(uri)
+
+
+def _with_value(server: ServerId, variable: OpenVariable, value: str) -> str:
+    """Write the mention with a value of the variable."""
+    uri = f"{variable.before}{quote(value, safe='~')}{variable.after}"
+    return f"@{server}:{uri}" if variable.after else f"@{server}:{uri} "
 
 
 def _argument_names(before_cursor: str, servers: Sequence[ServerView]) -> CompletionList | None:
@@ -146,28 +242,38 @@ def _prompt_in(text: str, servers: Sequence[ServerView]) -> TypedPrompt | None:
 def _own(typed: str) -> Iterable[Completion]:
     """The commands of the screen that begin as was typed."""
     return (
-        Completion(f"/{name} ", f"/{name}", does)
-        for name, does in OWN_COMMANDS.items()
-        if name.startswith(typed)
+        Completion(f"/{one.name} ", f"/{one.usage}", one.does)
+        for one in OWN_COMMANDS.values()
+        if one.name.startswith(typed)
     )
 
 
 def _prompts(servers: Sequence[ServerView]) -> Iterator[Completion]:
     for server in _ready(servers):
-        for prompt in server.catalog.prompts:
+        for prompt in sorted(server.catalog.prompts, key=lambda prompt: prompt.name.casefold()):
             if prompt.problem or prompt.name.startswith(("/", "*")):  # no command when typed
                 continue
-            yield Completion(f"/{prompt.name} ", usage(prompt), server.id)
+            renamed = f" · its {one_line(prompt.own_name)}, renamed" if prompt.own_name else ""
+            yield Completion(f"/{prompt.name} ", usage(prompt), f"{server.id}{renamed}")
 
 
-def _resources(servers: Sequence[ServerView]) -> Iterator[Completion]:
+def _resources(typed: str, servers: Sequence[ServerView]) -> Iterator[Completion]:
+    """Yield the resources that fit best by their URI or title, and beginnings of templates."""
+    known: dict[str, Completion] = {}
     for server in _ready(servers):
         for resource in server.catalog.resources:
-            if resource.problem:
-                continue
-            name = resource.title or resource.name
-            text = f"@{server.id}:{resource.uri}"
-            yield Completion(f"{text} ", text, name)
+            if not resource.problem:
+                title, text = resource.title or resource.name, f"{server.id}:{resource.uri}"
+                mention = typed_mention(resource.uri, server.id)
+                known[f"{text} {title}"] = Completion(f"{mention} ", f"@{text}", title)
+        for template in server.catalog.templates:
+            if not template.problem:
+                text = f"{server.id}:{template.uri_template}"
+                start = f"@{text.partition('{')[0]}"
+                known[text] = Completion(start, f"@{text}", template.title or template.name)
+    for name in best(typed, known, MAX_COMPLETIONS):
+        if known[name].text != f"@{typed}":
+            yield known[name]
 
 
 def _ready(servers: Sequence[ServerView]) -> Iterator[ServerView]:
@@ -183,13 +289,13 @@ def _best(typed: str, offered: Iterator[Completion]) -> list[Completion]:
         text = completion.text[1:].casefold()
         if text.startswith(wanted):
             prefixed.append(completion)
-            if len(prefixed) == MAX_COMPLETIONS:
+            if len(prefixed) == MAX_COMMANDS:
                 return prefixed
-        elif len(contains) < MAX_COMPLETIONS and (
+        elif len(contains) < MAX_COMMANDS and (
             wanted in text or wanted in completion.detail.casefold()
         ):
             contains.append(completion)
-    return [*prefixed, *contains][:MAX_COMPLETIONS]
+    return [*prefixed, *contains][:MAX_COMMANDS]
 
 
 class CompletionPopup(OptionList, can_focus=False):

@@ -1,10 +1,12 @@
 """The composer: where a message is written, with history, completion and safe pasting."""
 
+from dataclasses import replace
 from time import monotonic
 from typing import ClassVar, Final
 
 from rich.text import Text
 from textual import events
+from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
@@ -26,6 +28,7 @@ _OWN_KEYS: Final = {
     "composer.complete",
     "composer.up",
     "composer.down",
+    "composer.end",
 }
 """Binding ids whose keys the composer handles itself, in their order among the letters."""
 
@@ -42,6 +45,13 @@ TEXT_KEYS: Final[list[BindingType]] = [
 """The keys of a text area, but for those that belong to the deck."""
 
 
+def _text_keys() -> list[BindingType]:
+    """Return the keys of a text area but for those that the composer uses otherwise."""
+    bindings = (one for one in TEXT_KEYS if isinstance(one, Binding))
+    kept = (one for one in bindings if one.key not in {"up", "down"})
+    return [replace(one, key=one.key.removesuffix(",ctrl+d")) for one in kept]
+
+
 class Composer(TextArea, inherit_bindings=False):
     """A text area that sends on Enter. It grows with its text, up to ten lines."""
 
@@ -49,11 +59,7 @@ class Composer(TextArea, inherit_bindings=False):
     HELP = "Write a message. `/` completes prompts and `@` resources, with Tab."
     BINDINGS: ClassVar[list[BindingType]] = [
         *keymap.bindings(keymap.Place.MESSAGE),
-        *(
-            binding
-            for binding in TEXT_KEYS
-            if isinstance(binding, Binding) and binding.key not in {"up", "down"}
-        ),
+        *_text_keys(),
     ]
 
     class Sent(Message):
@@ -62,6 +68,9 @@ class Composer(TextArea, inherit_bindings=False):
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
+
+    class EndPressed(Message):
+        """Ctrl+D was pressed in an empty message."""
 
     class CompletionKey(Message):
         """A key for the completion popup: ``tab``, ``up`` or ``down``."""
@@ -84,6 +93,7 @@ class Composer(TextArea, inherit_bindings=False):
         self._history = history
         self._folds = Folds()
         self._pasted_at = 0.0
+        self._returned = ""
 
     @property
     def message(self) -> str:
@@ -108,6 +118,25 @@ class Composer(TextArea, inherit_bindings=False):
         text = clean_paste(text)
         self.text = self._folds.fold(text, "") if len(text) > FOLD_AT else text
         self.move_cursor(self.document.end)
+
+    def put_back(self, text: str) -> None:
+        """Put a text that comes back in place of the draft, selected: typing replaces it."""
+        self.replace_all(text)
+        self.select_all()
+        self._returned = self.text
+
+    @property
+    def holds_returned(self) -> bool:
+        """Whether a text that came back is here as it came."""
+        return bool(self._returned) and self._returned == super().selected_text == self.text
+
+    def clear_draft(self) -> bool:
+        """Clear the message, which Up brings back; return whether there was one."""
+        text = self.message
+        if text.strip():
+            self._history.add(text, lasting=False)
+        self.clear()
+        return bool(text)
 
     def replace_before_cursor(self, start: int, text: str) -> None:
         """Replace what stands between column `start` of `before_cursor` and the cursor."""
@@ -148,11 +177,34 @@ class Composer(TextArea, inherit_bindings=False):
         self.scroll_cursor_visible()
 
     def action_complete(self) -> None:
-        """Take the completion, where there is one; else go on to what can have focus next."""
-        if self.completing:
-            self.post_message(self.CompletionKey("tab"))
+        """Take the completion, where there is one; else look for some."""
+        self.post_message(self.CompletionKey("tab"))
+
+    def action_copy(self) -> None:
+        """Copy the selection; without one, the key goes on to what else it does."""
+        if self.holds_returned or not self.selected_text:
+            raise SkipAction
+        super().action_copy()
+
+    def action_end(self) -> None:
+        """Delete to the right; in an empty message, ask to quit."""
+        if self.text:
+            self.action_delete_right()
         else:
-            self.screen.focus_next()
+            self.post_message(self.EndPressed())
+
+    async def action_editor(self) -> None:
+        """Write the message in the user's editor."""
+        from tui.ui.editor import edit_text  # noqa: PLC0415 - on first use
+
+        try:
+            text = await edit_text(self.app, self.message)
+        except (OSError, ValueError) as error:
+            words = getattr(error, "strerror", None) or str(error)
+            self.notify(words, title="Editor", severity="error", markup=False)
+        else:
+            self.clear()
+            self._insert_pasted(clean_paste(text))
 
     def action_up(self) -> None:
         """Go a line up; from the first line, to the message before."""

@@ -38,11 +38,17 @@ class MessageHistory:
         self._position = len(self._messages)
         self._draft = ""
 
-    def add(self, text: str) -> None:
-        """Append a message unless it repeats the last one, and go back to the end."""
+    def add(self, text: str, *, lasting: bool = True) -> None:
+        """Append a message unless it repeats the last one, and go back to the end.
+
+        Args:
+            text: The message.
+            lasting: Whether it is kept for later runs.
+        """
         if text and (not self._messages or self._messages[-1] != text):
             self._messages = [*self._messages, text][-MAX_HISTORY:]
-            self._storage.append(text)
+            if lasting:
+                self._storage.append(text)
         self._position = len(self._messages)
         self._draft = ""
 

@@ -1,6 +1,7 @@
 """The welcome in an empty conversation, and the line that shows the running turn."""
 
 from collections.abc import Sequence
+from math import ceil
 from time import monotonic
 from typing import Final
 
@@ -85,7 +86,7 @@ def _key_line(line: tuple[str, str]) -> Content:
 
 
 class WorkingLine(Static):
-    """What the running turn is doing, or that a question waits; an empty row otherwise."""
+    """What the running turn is doing, or that a question waits; else a hint or an empty row."""
 
     def __init__(self) -> None:
         super().__init__(markup=False)
@@ -94,6 +95,7 @@ class WorkingLine(Static):
         self._servers = ""
         self._is_asking = False
         self._waiting = ""
+        self._hint = ""
         self._timer: Timer | None = None
 
     def show(self, turn: TurnState | None, queued: int, servers: str, is_asking: bool) -> None:
@@ -115,24 +117,34 @@ class WorkingLine(Static):
             self._waiting = words
             self._draw()
 
+    def say_hint(self, words: str) -> None:
+        """Show a hint while nothing runs."""
+        if words != self._hint:
+            self._hint = words
+            self._draw()
+
     def _draw(self) -> None:
         if self._waiting:
             self.update(Content.styled(self._waiting, "$text-warning"))
             return
         if self._turn is None:
-            self.update("")
+            self.update(Content.styled(self._hint, "$foreground 60%"))
             return
         if self._is_asking:
             self.update(Content.styled("◆ waiting for your answer", "$text-warning"))
             return
         seconds = int(monotonic() - self._turn.started_at)
         doing = self._servers or f"{self._turn.phase} {one_line(self._turn.server or '')}".rstrip()
+        if self._turn.until is not None:
+            doing += f" in {max(0, ceil(self._turn.until - monotonic()))} s"
         parts = [Content.styled(f"◐ {doing}", "$text-primary")]
-        if seconds >= QUIET_SECONDS:
+        if seconds >= QUIET_SECONDS and self._turn.until is None:
             parts.append(Content.styled(f"{seconds} s", "$foreground 60%"))
         if self._queued:
             parts.append(Content.styled(f"{self._queued} queued", "$text-warning"))
         if self._servers:
             parts.append(Content.styled("^S sends without", "$foreground 60%"))
+        elif self._turn.until is not None:
+            parts.append(Content.styled("^S now   ^N never", "$foreground 60%"))
         parts.append(Content.styled("Esc stops", "$foreground 60%"))
         self.update(Content("   ").join(parts))

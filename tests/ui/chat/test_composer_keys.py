@@ -1,0 +1,182 @@
+"""What comes back, what waits, and the keys that stop, clear, quit and leave the composer alone."""
+
+from typing import Final
+
+from textual.app import App
+from textual.binding import Binding
+from textual.widgets import TextArea
+
+from tests.ui.hands import confirming
+from tests.ui.harness import ChatApp, running, screen_lines, until
+from tui.model import events as e
+from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase, UserMessage
+from tui.model.consent import Choice
+from tui.store.store import Store
+from tui.ui.widgets.chat.composer import Composer
+from tui.ui.widgets.chat.history import HistoryStorage
+
+USED_OTHERWISE: Final = {
+    "up": "up",
+    "down": "down",
+    "ctrl+d": "end",
+    "pageup": "scroll(-1)",
+    "pagedown": "scroll(1)",
+    "f6": "go('chat')",
+    "f7": "go('activity')",
+}
+"""The keys of a text area that do something else in the composer, as the design has it."""
+
+
+def started(text: str = "hello") -> e.TurnStarted:
+    return e.TurnStarted(TurnId("t1"), UserMessage(EntryId("u1"), text), 0.0)
+
+
+def notes(app: App[None] | App[int]) -> list[str]:
+    return [toast.message for toast in app._notifications]
+
+
+async def test_no_key_of_a_text_area_is_taken_but_those_of_the_design() -> None:
+    expected = {
+        key: USED_OTHERWISE.get(key, binding.action)
+        for binding in TextArea.BINDINGS
+        if isinstance(binding, Binding)
+        for key in binding.key.split(",")
+    }
+    async with running(Store()) as deck:
+        active = deck.app.screen.active_bindings
+        assert deck.focus is deck.one(Composer)
+        assert {key: active[key].binding.action for key in expected} == expected
+
+
+async def test_what_comes_back_is_selected_and_replaced_by_typing_or_sent_again() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.start_turn("my words")
+        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.FAILED, "my words"))
+        await until(pilot, lambda: "Your message is back" in "\n".join(screen_lines(app)))
+        assert app.chat.composer.selected_text == "my words"
+        await pilot.press("enter")
+        await until(pilot, lambda: app.commands.calls == [("send", ("my words",))])
+        assert "is back" not in "\n".join(screen_lines(app))
+        app.store.dispatch(e.MessageReturned("my words"))
+        await until(pilot, lambda: app.chat.composer.holds_returned)
+        await pilot.press(*"other")
+        assert app.chat.composer.text == "other"
+        await until(pilot, lambda: "is back" not in "\n".join(screen_lines(app)))
+        await pilot.press("ctrl+z", "ctrl+z")
+        assert "my words" in app.chat.composer.text
+
+
+async def test_what_waits_stands_above_the_composer_and_is_taken_back_or_dropped() -> None:
+    app = ChatApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.start_turn()
+        app.store.dispatch(e.QueueChanged(("first [b]one[/b]", "second", "third")))
+        await until(pilot, lambda: "· third" in "\n".join(screen_lines(app)))
+        assert "· first [b]one[/b]" in "\n".join(screen_lines(app))
+        await pilot.press(*"draft", "alt+up")
+        assert app.commands.calls == [("unqueue", ("third", True))]
+        app.store.dispatch(e.QueueChanged(("first [b]one[/b]", "second")))
+        app.store.dispatch(e.MessageReturned("third"))
+        await until(pilot, lambda: app.chat.composer.selected_text == "third")
+        await pilot.press("home", "up")
+        assert app.chat.composer.text == "draft"
+        app.chat.queued.focus()
+        await pilot.pause()
+        await pilot.press("up", "delete")
+        assert app.commands.calls[1:] == [("unqueue", ("first [b]one[/b]", False))]
+        app.store.dispatch(e.QueueChanged(("second",)))
+        await until(pilot, lambda: app.chat.queued.option_count == 1)
+        await pilot.press("escape")
+        assert app.focused is app.chat.composer
+        assert len(app.commands.calls) == 2, "Esc left the list and nothing else"
+        app.chat.queued.focus()
+        app.store.dispatch(e.QueueChanged(()))
+        await until(pilot, lambda: app.focused is app.chat.composer)
+        assert not app.chat.queued.display
+
+
+async def test_a_wait_for_another_try_counts_down_and_has_keys() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.start_turn()
+        started_at = app.store.state.conversation.turn
+        assert started_at is not None
+        until_then = started_at.started_at + 61
+        phase = e.TurnPhaseChanged(TurnId("t1"), TurnPhase.RETRYING, until=until_then)
+        app.store.dispatch(phase)
+
+        def words() -> str:
+            return str(app.chat.working.render())
+
+        await until(pilot, lambda: "trying again in 6" in words())
+        assert "^S now   ^N never" in words()
+        await until(pilot, lambda: "trying again in 5" in words())
+        await pilot.press("ctrl+s", "ctrl+n")
+        assert app.commands.calls == [("send_without_waiting", ()), ("give_up_retry", ())]
+        app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.WAITING))
+        await until(pilot, lambda: "never" not in words())
+
+
+async def test_ctrl_c_copies_else_stops_else_clears_else_quits_at_the_second_press() -> None:
+    async with running(Store()) as deck:
+        composer = deck.one(Composer)
+        await deck.press(*"draft", "shift+home", "ctrl+c")
+        assert deck.app.clipboard == "draft"
+        deck.store.dispatch(started())
+        await deck.press("end", "ctrl+c")
+        assert deck.commands.calls == [("cancel_turn", ())]
+        deck.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.CANCELLED))
+        await deck.press("ctrl+c")
+        assert composer.text == ""
+        await deck.press("up")
+        assert composer.text == "draft"
+        await deck.press("ctrl+c", "ctrl+c")
+        assert notes(deck.app)[-1:] == ["Press ^C again to quit."]
+        await deck.press("x", "ctrl+c", "ctrl+c")
+        assert deck.app.return_code is None, "what was cleared between starts it anew"
+        await deck.press("ctrl+c")
+        assert deck.app.return_code == 0
+
+
+async def test_ctrl_c_clears_what_came_back_selected() -> None:
+    async with running(Store()) as deck:
+        deck.store.dispatch(e.MessageReturned("my words"))
+        await deck.until(lambda: deck.one(Composer).holds_returned)
+        await deck.press("ctrl+c")
+        assert (deck.one(Composer).text, deck.app.clipboard) == ("", "")
+
+
+async def test_ctrl_d_deletes_to_the_right_and_in_an_empty_message_quits() -> None:
+    async with running(Store()) as deck:
+        await deck.press(*"ab", "home", "ctrl+d")
+        assert deck.one(Composer).text == "b"
+        await deck.press("ctrl+d", "ctrl+c", "ctrl+d")
+        assert deck.app.return_code is None
+        await deck.press("ctrl+d")
+        assert deck.app.return_code == 0
+
+
+async def test_ctrl_c_in_a_question_denies() -> None:
+    async with confirming() as asked:
+        await asked.arm()
+        await asked.press("ctrl+c")
+        assert [one.choice for one in asked.decisions] == [Choice.DENY]
+
+
+async def test_tab_stays_in_the_composer() -> None:
+    async with running(Store()) as deck:
+        await deck.press("tab", *"words", "tab")
+        assert deck.focus is deck.one(Composer)
+        assert deck.one(Composer).text == "words"
+
+
+async def test_a_cleared_draft_is_not_kept_for_later_runs() -> None:
+    kept: list[str] = []
+    app = ChatApp(history=HistoryStorage(append=kept.append))
+    async with app.run_test() as pilot:
+        await pilot.press(*"secret")
+        assert app.chat.interrupt()
+        await pilot.press("up")
+        assert app.chat.composer.text == "secret"
+        assert kept == []

@@ -1,0 +1,119 @@
+"""The list of sessions, and what leaves and enters it."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.unit.engine.sessions.written import call, complain, content, turn, write
+from tui.engine.logs.redaction import Redactor
+from tui.engine.sessions.export import read_export, to_json, to_markdown
+from tui.engine.sessions.library import SessionError, SessionLibrary
+from tui.model.chat import ModelText, TurnEnd, UserMessage
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> SessionLibrary:
+    return SessionLibrary(tmp_path / "state")
+
+
+def test_sessions_are_listed_per_folder_with_the_last_changed_first(
+    library: SessionLibrary, tmp_path: Path
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    old = write(library, here, turn(1, "old", "1"), first="old", model="m", tokens=12, turns=1)
+    new = write(library, here, turn(1, "new", "1"), first="new")
+    write(library, there, turn(1, "else", "1"), first="else")
+    os.utime(library.path(here, old.id), (1, 1))
+    assert [view.first for view in library.sessions(here)] == ["new", "old"]
+    assert {view.first for view in library.sessions()} == {"new", "old", "else"}
+    listed = library.sessions(here)[1]
+    assert (listed.model, listed.tokens, listed.turns, listed.changed) == ("m", 12, 1, 1.0)
+    assert library.find("latest", here) == new
+    assert library.find(old.id[:-1] if old.id[:-1] not in new.id else old.id).id == old.id
+    with pytest.raises(SessionError, match="no such session"):
+        library.find("20000101", here)
+
+
+def test_a_killed_session_is_listed_by_its_first_line(
+    library: SessionLibrary, tmp_path: Path
+) -> None:
+    write(library, tmp_path, turn(1, "hi", "x" * 50_000), first="hi", model="m", is_whole=False)
+    [view] = library.sessions(tmp_path)
+    assert (view.first, view.model) == ("hi", "m")
+
+
+def test_another_title_is_kept_and_the_time_stays(library: SessionLibrary, tmp_path: Path) -> None:
+    view = write(library, tmp_path, turn(1, "hi", "1"), tokens=7)
+    os.utime(library.path(tmp_path, view.id), (5, 5))
+    library.rename(library.find(view.id), "my\x1b[2J trip", Redactor(), complain)
+    [renamed] = library.sessions(tmp_path)
+    assert renamed.title.startswith("my")
+    assert "\x1b" not in renamed.title
+    assert (renamed.tokens, renamed.changed) == (7, 5.0)
+    assert library.read(renamed).view.title == renamed.title
+
+
+def test_old_sessions_go_and_open_ones_stay(library: SessionLibrary, tmp_path: Path) -> None:
+    old, held, new = (write(library, tmp_path / n, turn(1, n, "1"), first=n) for n in "abc")
+    for name, view in (("a", old), ("b", held)):
+        os.utime(library.path(tmp_path / name, view.id), (1, 1))
+    lock = library.lock(held)
+    assert lock is not None
+    assert library.delete_old(30, time.time()) == 1
+    lock.release()
+    assert {view.first for view in library.sessions()} == {held.first, new.first}
+
+
+def test_foreign_files_are_no_sessions(library: SessionLibrary, tmp_path: Path) -> None:
+    view = write(library, tmp_path, [])
+    place = library.path(tmp_path, view.id).parent
+    (place / "notes.jsonl").write_text("{}")
+    (place / "20260101-000000-abcdef.jsonl").write_bytes(b"\xff\n[[[[")
+    assert {v.first for v in library.sessions(tmp_path)} == {"hello", ""}
+
+
+def test_an_export_has_what_was_said_and_no_line_of_it_ends_a_fence(
+    library: SessionLibrary, tmp_path: Path
+) -> None:
+    shown = {"t": "call", "id": "e5", "server": "s", "tool": "t", "arguments": "{}"}
+    records = [
+        *turn(1, "one?", "**1**"),
+        shown | {"status": "OK", "seconds": 1.0, "result": "```\n# not a heading"},
+    ]
+    said = to_markdown(library.read(write(library, tmp_path, records, first="one?")))
+    assert said.startswith("# one?\n")
+    assert "## You\n\none?\n" in said
+    assert "**1**" in said
+    assert "````\n```\n# not a heading\n````" in said
+
+
+def test_an_imported_session_is_text_alone(library: SessionLibrary, tmp_path: Path) -> None:
+    shown = {"t": "call", "id": "e5", "server": "s", "tool": "rm", "arguments": '{"all": true}'}
+    records = [
+        *turn(1, "one?", "1"),
+        shown | {"status": "OK", "seconds": 1.0, "result": "gone"},
+        content("model", call("rm")),
+        {"t": "took", "id": "t1-end", "calls": 1, "seconds": 1.5, "tokens": 20},
+        {"t": "draft", "text": "never imported"},
+    ]
+    file = tmp_path / "export.json"
+    file.write_text(to_json(library.read(write(library, tmp_path, records, first="one?"))))
+    saved = read_export(file)
+    said = [e.text for e in saved.entries if isinstance(e, UserMessage | ModelText)]
+    assert said == ["one?", "1"]
+    [end] = [e for e in saved.entries if isinstance(e, TurnEnd)]
+    assert (end.calls, end.seconds, end.tokens) == (1, 1.5, 20)
+    assert saved.view.first == "one?"
+    assert saved.unsent == ""
+    assert {key for c in saved.contents for part in c["parts"] for key in part} == {"text"}
+    assert [c["role"] for c in saved.contents] == ["user", "model"]
+
+
+@pytest.mark.parametrize("data", ["", "[]", "{}", '{"kind":"gemdeck session"}', "\0" * 100])
+def test_another_file_is_not_imported(tmp_path: Path, data: str) -> None:
+    file = tmp_path / "other.json"
+    file.write_text(data)
+    with pytest.raises(SessionError):
+        read_export(file)

@@ -1,0 +1,262 @@
+"""What comes back of a session file, however it was left."""
+
+import json
+import os
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.support.leaks import FIXTURE_SECRET
+from tests.unit.engine.sessions.written import call, content, response, text, turn, write
+from tui.engine.logs.redaction import Redactor
+from tui.engine.sessions import replay
+from tui.engine.sessions.library import SessionError, SessionLibrary
+from tui.engine.sessions.records import Record
+from tui.engine.sessions.repair import INTERRUPTED
+from tui.engine.sessions.replay import SavedSession
+from tui.engine.sessions.session_file import SessionFile
+from tui.model.chat import ChatNotice, ModelText, ToolCall, ToolCallStatus, UserMessage
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> SessionLibrary:
+    return SessionLibrary(tmp_path / "state")
+
+
+def read(library: SessionLibrary, folder: Path, records: list[Record]) -> SavedSession:
+    return library.read(write(library, folder, records))
+
+
+def words(saved: SavedSession) -> list[str]:
+    return [e.text for e in saved.entries if isinstance(e, UserMessage | ModelText)]
+
+
+def test_a_whole_session_comes_back_as_it_was(library: SessionLibrary, tmp_path: Path) -> None:
+    saved = read(library, tmp_path, [*turn(1, "one?", "1"), *turn(3, "two?", "2")])
+    assert words(saved) == ["one?", "1", "two?", "2"]
+    assert saved.contents == [
+        {"role": role, "parts": [{"text": said}]}
+        for role, said in (("user", "one?"), ("model", "1"), ("user", "two?"), ("model", "2"))
+    ]
+    ids = [entry.id for entry in saved.entries]
+    assert len(set(ids)) == len(ids) == 4
+    assert saved.starts == {ids[0]: 0, ids[2]: 2}
+    assert saved.kept == 4
+    assert saved.usage.context == 5
+    assert (saved.remarks, saved.unsent) == ([], "")
+
+
+def test_streamed_pieces_are_joined_and_kept_when_the_process_ends(
+    library: SessionLibrary, tmp_path: Path
+) -> None:
+    records = [
+        {"t": "user", "id": "e1", "text": "a tale"},
+        content("user", text("a tale")),
+        {"t": "text", "id": "e2", "text": "Once upon "},
+        {"t": "text", "id": "e2", "text": "a time"},
+    ]
+    saved = read(library, tmp_path, records)
+    assert words(saved) == ["a tale", "Once upon a time"]
+    assert isinstance(saved.entries[-1], ChatNotice)
+    [_, answer] = saved.contents
+    assert answer["role"] == "model"
+    assert answer["parts"][0] == {"text": "Once upon a time"}
+    assert saved.unsent == ""
+
+
+def test_a_message_without_any_answer_comes_back_to_the_user(
+    library: SessionLibrary, tmp_path: Path
+) -> None:
+    records = [
+        *turn(1, "one?", "1"),
+        {"t": "user", "id": "e4", "text": "two?"},
+        content("user", text("two?")),
+        {"t": "queue", "texts": ["three?"]},
+        {"t": "draft", "text": "fo"},
+    ]
+    saved = read(library, tmp_path, records)
+    assert saved.unsent == "two?\n\nthree?\n\nfo"
+    assert len(saved.contents) == 2
+
+
+def test_open_calls_are_answered_as_interrupted(library: SessionLibrary, tmp_path: Path) -> None:
+    running = {"t": "call", "id": "e2", "server": "s", "tool": "gone", "arguments": "{}"}
+    records = [
+        {"t": "user", "id": "e1", "text": "do it"},
+        content("user", text("do it")),
+        content("model", call("gone"), call("gone", "c2")),
+        running | {"status": "RUNNING", "seconds": None, "result": ""},
+    ]
+    saved = read(library, tmp_path, records)
+    assert [c["role"] for c in saved.contents] == ["user", "model", "user", "model"]
+    answers = [part["functionResponse"] for part in saved.contents[2]["parts"]]
+    assert [answer["id"] for answer in answers] == ["c1", "c2"]
+    assert {answer["response"]["error"] for answer in answers} == {INTERRUPTED}
+    shown = next(e for e in saved.entries if isinstance(e, ToolCall))
+    assert shown.status is ToolCallStatus.CANCELLED
+    assert saved.kept == 2  # the rest is written when the session goes on
+
+
+def test_no_history_is_sent_that_the_service_would_refuse(
+    library: SessionLibrary, tmp_path: Path
+) -> None:
+    odd = [
+        content("model", text("an answer to nothing")),
+        content("user", response("never-called"), text("hello")),
+        content("user", text("again"), {"text": ""}, {"fileData": {"uri": "file:///etc/passwd"}}),
+        content("system", text("obey")),
+        content("model", call("one"), call("two", "c2")),
+        content("user", response("two", "c2"), text("beside"), {"functionResponse": 3}),
+        content("model", {"functionCall": {"name": "a b", "args": []}}, {"thought": True}),
+        content("model", text("so")),
+        {"t": "content", "content": [1, 2]},
+    ]
+    saved = read(library, tmp_path, odd)
+    contents = saved.contents
+    assert contents[0]["role"] == "user"
+    assert contents[-1]["role"] == "model"
+    assert all(a["role"] != b["role"] for a, b in pairwise(contents))
+    assert [part["text"] for part in contents[0]["parts"]] == ["hello", "again"]
+    answered = [part["functionResponse"] for part in contents[2]["parts"][:2]]
+    assert [(a["name"], *a["response"]) for a in answered] == [("one", "error"), ("two", "output")]
+
+
+def test_what_makes_no_sense_is_left_out_and_counted(
+    library: SessionLibrary, tmp_path: Path
+) -> None:
+    view = write(library, tmp_path, turn(1, "one?", "1"))
+    path = library.path(tmp_path, view.id)
+    junk = [b"[" * 300_000, b"\xff\xfe", b"{}", b"7", b'{"t":"user","id":{},"text":"x"}']
+    junk += [b'{"t":"cut","at":-1}', b'{"t":"call","id":"x"}', b'{"t":"text","id":"y","text":7}']
+    path.write_bytes(path.read_bytes() + b"\n".join([*junk, b'{"t":"new kind of line"}', b""]))
+    saved = library.read(view)
+    assert words(saved) == ["one?", "1"]
+    assert saved.remarks == ["8 lines of it were left out."]
+
+
+def test_a_file_cut_in_its_last_line_is_sound(library: SessionLibrary, tmp_path: Path) -> None:
+    view = write(library, tmp_path, turn(1, "one?", "1"))
+    path = library.path(tmp_path, view.id)
+    path.write_bytes(path.read_bytes() + b'{"t":"user","id":"e9","te')
+    saved = library.read(view)
+    assert words(saved) == ["one?", "1"]
+    assert saved.remarks == []
+
+
+def test_another_version_is_read_as_far_as_it_is_known(
+    library: SessionLibrary, tmp_path: Path
+) -> None:
+    view = write(library, tmp_path, turn(1, "one?", "1"))
+    path = library.path(tmp_path, view.id)
+    path.write_bytes(path.read_bytes().replace(b'"version":1', b'"version":7', 1))
+    saved = library.read(view)
+    assert words(saved) == ["one?", "1"]
+    assert saved.remarks == ["It was written by another version of gemdeck (format 7)."]
+
+
+def test_a_huge_file_is_read_up_to_a_limit(
+    library: SessionLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = write(library, tmp_path, [*turn(1, "one?", "1"), *turn(3, "two?", "x" * 300_000)])
+    monkeypatch.setattr(replay, "MAX_SESSION", 200 * 1024)
+    monkeypatch.setattr(replay, "MAX_RECORD", 4 * 1024)
+    saved = library.read(view)
+    assert words(saved)[:3] == ["one?", "1", "two?"]
+    assert "Only its first" in " ".join(saved.remarks)
+
+
+def test_text_from_a_file_is_harmless_on_the_screen(
+    library: SessionLibrary, tmp_path: Path
+) -> None:
+    evil = "a\x1b]52;c;!\x07b\u202ec\ud800"
+    records = [
+        {"t": "user", "id": "e1", "text": evil},
+        {"t": "notice", "id": "e2", "status": "error", "text": evil, "advice": evil},
+    ]
+    view = write(library, tmp_path, records, title=evil, first=evil, model=evil)
+    saved = library.read(view)
+    shown = [view.title, view.first, view.model, *words(saved), saved.view.title]
+    assert not any(set(said) & set("\x1b\x07\u202e\ud800") for said in shown)
+
+
+@pytest.mark.parametrize("size", [1, 3, 200])
+def test_no_secret_is_written_even_when_it_streams_in_pieces(
+    library: SessionLibrary, tmp_path: Path, size: int
+) -> None:
+    secret = f"{FIXTURE_SECRET}abcdefgh"
+    redactor = Redactor()
+    redactor.register(secret)
+    said = f"The key is {secret}, and {secret[:9]} is not."
+    pieces = [said[at : at + size] for at in range(0, len(said), size)]
+    arguments = {"name": secret, secret: [{"id": secret}]}
+    signed = {"text": secret, "thoughtSignature": "c2ln"}
+    records = [
+        *({"t": "text", "id": "e1", "text": piece} for piece in pieces),
+        {"t": "done", "id": "e1"},
+        content("user", text("go")),
+        content("model", {"functionCall": {"name": "f", "args": arguments}}, signed),
+    ]
+    view = write(library, tmp_path, records, first=secret, redactor=redactor)
+    assert secret not in library.path(tmp_path, view.id).read_text().replace('","', "")
+    saved = library.read(view)
+    assert words(saved) == [said.replace(secret, "***")]
+    [called, other] = saved.contents[1]["parts"]
+    assert called["functionCall"] == {"name": "f", "args": {"name": "***", "***": [{"id": "***"}]}}
+    assert other == {"text": "***"}  # its signature held for another text
+
+
+def test_a_session_is_private_and_belongs_to_one_writer(
+    library: SessionLibrary, tmp_path: Path
+) -> None:
+    view = write(library, tmp_path, turn(1, "one?", "1"))
+    path = library.path(tmp_path, view.id)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    held = library.lock(view)
+    assert held is not None
+    assert library.lock(view) is None
+    with pytest.raises(SessionError, match="open in another gemdeck"):
+        library.delete(view)
+    held.release()
+    library.delete(view)
+    assert library.sessions(tmp_path) == ()
+
+
+def test_a_link_or_pipe_in_place_of_a_session_is_not_opened(
+    library: SessionLibrary, tmp_path: Path
+) -> None:
+    view = write(library, tmp_path, turn(1, "one?", "1"))
+    path = library.path(tmp_path, view.id)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SessionError):
+        library.read(view)
+    path.unlink()
+    os.mkfifo(path)
+    assert library.sessions(tmp_path) == ()
+    with pytest.raises(SessionError):
+        library.read(view)
+
+
+def test_a_record_is_one_line_of_ascii(library: SessionLibrary, tmp_path: Path) -> None:
+    view = write(library, tmp_path, turn(1, "é\u2028\n\x1b[2J", "1"))
+    data = library.path(tmp_path, view.id).read_bytes()
+    assert data.isascii()
+    assert b"\x1b" not in data
+    assert all(json.loads(line) for line in data.splitlines())
+
+
+def test_a_file_beyond_the_limit_says_so_once(
+    library: SessionLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = library.path(tmp_path, write(library, tmp_path, []).id)
+    monkeypatch.setattr("tui.engine.sessions.session_file.MAX_SESSION", 100)
+    said: list[str] = []
+    file = SessionFile(path, Redactor(), said.append)
+    file.write(turn(1, "one?", "1"))
+    before = file.path.read_bytes()
+    file.write(turn(3, "two?", "2"))
+    file.close()
+    assert file.path.read_bytes() == before
+    assert len(said) == 1

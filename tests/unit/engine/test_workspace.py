@@ -1,0 +1,163 @@
+"""Files and folders of the workspace: which word means which, and what goes into a message."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
+from tui.engine.workspace import reading as reading_module
+from tui.engine.workspace.ignored import IgnoreRules
+from tui.engine.workspace.reading import MAX_FILES, PathReader, UnreadablePathError
+from tui.engine.workspace.workspace import OutsideError, Workspace
+
+PNG = bytes.fromhex("89504e470d0a1a0a") + b"\0" * 32
+
+
+def write(root: Path, files: dict[str, str | bytes]) -> None:
+    """Write files below a folder."""
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    write(
+        folder,
+        {
+            ".git/config": "",
+            ".gitignore": "*.log\nbuild/\n!keep.log\n",
+            "README.md": "read me",
+            "src/.gitignore": "/secret.txt\n",
+            "src/app.py": "print(1)\n",
+            "src/secret.txt": "hush",
+            "src/picture.png": PNG,
+            "src/tool.bin": b"\0\1\2",
+            "a b.txt": "blank",
+            "build/out.txt": "built",
+            "run.log": "ran",
+            "keep.log": "kept",
+        },
+    )
+    return folder
+
+
+def opened(*roots: Path) -> Workspace:
+    return Workspace(lambda: roots)
+
+
+def texts(workspace: Workspace, typed: str) -> list[str]:
+    """Read what a word means, and return its texts."""
+    found = workspace.find(typed)
+    assert found is not None
+    return [
+        part.text for part in PathReader(workspace).read(found).parts if isinstance(part, TextPart)
+    ]
+
+
+@pytest.mark.parametrize("typed", ["README.md", "./README.md", "src/../README.md"])
+def test_a_file_is_named_from_the_root(root: Path, typed: str) -> None:
+    assert texts(opened(root), typed) == ["[File README.md]", "read me", "[End of README.md]"]
+    assert texts(opened(root), str(root / "README.md"))[0] == "[File README.md]"
+
+
+@pytest.mark.parametrize("typed", ["nothing.md", "todo", "a\0b", "..", "~nobody", "/", "x" * 5_000])
+def test_a_word_that_is_no_path_means_nothing(root: Path, typed: str) -> None:
+    assert opened(root).find(typed) is None
+
+
+def test_what_lies_outside_is_refused_also_behind_a_link(root: Path, tmp_path: Path) -> None:
+    write(tmp_path, {"other.txt": "not yours", "work-2/x": "a prefix is no folder"})
+    (root / "link.txt").symlink_to(tmp_path / "other.txt")
+    (root / "up").symlink_to(tmp_path, target_is_directory=True)
+    (root / "alias.md").symlink_to(root / "README.md")
+    for typed in ("link.txt", "up/other.txt", "../other.txt", "../work-2/x", "/etc/passwd"):
+        with pytest.raises(OutsideError, match="outside the opened folders"):
+            opened(root).find(typed)
+    assert texts(opened(root), "alias.md")[1] == "read me"
+    listed = opened(root).complete("", 100)
+    assert "alias.md" in listed
+    assert not {"link.txt", "up", "up/"} & set(listed)
+
+
+@pytest.mark.parametrize(
+    "typed", ["run.log", "build/out.txt", "build", "src/secret.txt", ".git/config"]
+)
+def test_what_git_ignores_is_not_read(root: Path, typed: str) -> None:
+    with pytest.raises(OutsideError, match=r"left out by \.gitignore"):
+        opened(root).find(typed)
+
+
+def test_ignored_files_are_neither_listed_nor_in_a_folder(root: Path) -> None:
+    listed = opened(root).complete("", 100)
+    assert set(listed) == {
+        *(".gitignore", "README.md", "a b.txt", "keep.log", "src/"),
+        *("src/.gitignore", "src/app.py", "src/picture.png", "src/tool.bin"),
+    }
+    assert "hush" not in "".join(texts(opened(root), "src"))
+    # The rules of the repository around an opened folder hold in it.
+    write(root, {"src/deep/x.log": "", "src/deep/y.txt": ""})
+    assert opened(root / "src" / "deep").complete("", 10) == ["y.txt"]
+
+
+def test_a_folder_brings_its_files_and_names_those_that_cannot_go(root: Path) -> None:
+    workspace = opened(root)
+    found = workspace.find("src/")
+    assert found is not None
+    read = PathReader(workspace).read(found)
+    first = read.parts[0]
+    assert isinstance(first, TextPart)
+    assert first.text.splitlines() == [
+        *("[Folder src]", "src/.gitignore", "src/app.py", "src/picture.png"),
+        "src/tool.bin (not read)",
+    ]
+    assert TextPart("print(1)\n") in read.parts
+    assert [part.mime_type for part in read.parts if isinstance(part, MediaPart)] == ["image/png"]
+    assert read.shown == "[src/: 3 of 4 files]"
+
+
+def test_what_is_too_large_or_unreadable_is_said(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(root, {"big.txt": "x" * 3_000, "many/a": "x" * 1_500, "many/b": "x" * 1_500})
+    monkeypatch.setattr(reading_module, "MAX_TEXT_BYTES", 2_000)
+    os.mkfifo(root / "pipe")
+    workspace = opened(root)
+    for typed, words in (
+        ("big.txt", "3,000 bytes, and a message can bring 2,000 more along"),
+        ("many", "too large as a whole"),
+        ("src/tool.bin", "no text, image or PDF"),
+        ("pipe", "not a regular file"),
+    ):
+        found = workspace.find(typed)
+        assert found is not None
+        with pytest.raises(UnreadablePathError, match=words):
+            PathReader(workspace).read(found)
+    write(root, {f"lot/{number}": "" for number in range(MAX_FILES + 1)})
+    found = workspace.find("lot")
+    assert found is not None
+    with pytest.raises(UnreadablePathError, match="more than 200 files"):
+        PathReader(workspace).read(found)
+
+
+def test_several_roots_have_their_own_paths(root: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    write(other, {"README.md": "the other", "only.md": "here"})
+    workspace = opened(root, other)
+    assert texts(workspace, "only.md")[1] == "here"
+    assert texts(workspace, "README.md")[1] == "read me"
+    assert texts(workspace, str(other / "README.md"))[1] == "the other"
+    assert {"only.md", str(other / "README.md")} <= set(workspace.complete("", 100))
+
+
+def test_costly_patterns_are_not_applied(tmp_path: Path) -> None:
+    write(tmp_path, {".gitignore": "*a*a*a*a*a*a*a*a*b\n[\n*.log\n"})
+    rules = IgnoreRules(tmp_path.resolve())
+    began = time.process_time()
+    assert not rules.leaves_out(tmp_path.resolve() / ("a" * 250), is_folder=False)
+    assert rules.leaves_out(tmp_path.resolve() / "x.log", is_folder=False)
+    assert time.process_time() - began < 2

@@ -1,0 +1,1 @@
+"""Saved conversations: written as they go, read back, listed and exported."""

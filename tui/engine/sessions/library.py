@@ -1,0 +1,254 @@
+"""The saved sessions of a state folder: listed, found, read, renamed and deleted.
+
+They lie in ``sessions/FOLDER-HASH/ID.jsonl``, where HASH is of the opened folder's real path. All
+functions block.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from tui.engine.files.atomic import ExposedFileError, UnfitFileError, open_own
+from tui.engine.logs.redaction import Redactor
+from tui.engine.sessions.records import MAX_FIRST, Record, summary
+from tui.engine.sessions.replay import MAX_TITLE, SavedSession, read_session
+from tui.engine.sessions.session_file import SessionFile, SessionLock
+from tui.model.sessions import LATEST, SessionId, SessionView
+from tui.text import sanitize_line
+
+FOLDER_NAME: Final = "sessions"
+"""The folder of all sessions, in the state folder."""
+
+MAX_LISTED: Final = 10_000
+"""Most sessions of a folder that are listed."""
+
+HEAD: Final = 4 * 1024
+"""Bytes at the beginning of a file that are read for a list."""
+
+TAIL: Final = 16 * 1024
+"""Bytes at its end, where the last summary is."""
+
+MAX_COUNT: Final = 2**53
+"""Largest number that is believed."""
+
+DAY: Final = 86_400.0
+"""Seconds."""
+
+_ID: Final = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
+_SUFFIX: Final = ".jsonl"
+_SUMMARY: Final = b'{"t":"summary"'
+_OPEN: Final = "It is open in another gemdeck. Close it there first."
+
+
+class SessionError(Exception):
+    """A session cannot be used; the message says why, for the user."""
+
+
+def new_id(now: float) -> SessionId:
+    """Return the id of a session that begins now, in seconds since the epoch."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+    return SessionId(f"{stamp}-{secrets.token_hex(3)}")
+
+
+class SessionLibrary:
+    """The saved sessions of all folders.
+
+    Args:
+        state: The state folder.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._root = state / FOLDER_NAME
+
+    def place(self, folder: Path) -> Path:
+        """Return where the sessions of a folder lie; it need not exist."""
+        real = os.path.realpath(folder)
+        digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
+        name = re.sub(r"[^A-Za-z0-9_-]+", "-", os.path.basename(real))[:40].strip("-")  # noqa: PTH119
+        return self._root / f"{name or 'folder'}-{digest}"
+
+    def path(self, folder: Path, session: SessionId) -> Path:
+        """Return a session's file; it need not exist."""
+        return self.place(folder) / f"{session}{_SUFFIX}"
+
+    def sessions(self, folder: Path | None = None) -> tuple[SessionView, ...]:
+        """List the sessions of a folder, or of all folders, the last changed first."""
+        places = [self.place(folder)] if folder is not None else self._places()
+        views = [view for place in places for path in _files(place) if (view := _view(path))]
+        return tuple(sorted(views, key=lambda view: view.changed, reverse=True))
+
+    def find(self, words: str, folder: Path | None = None) -> SessionView:
+        """Find a session by the beginning of its id, or the one that changed last.
+
+        Raises:
+            SessionError: If there is none, or several.
+        """
+        views = self.sessions(folder)
+        if words in {"", LATEST}:
+            found = views[:1]
+        else:
+            found = tuple(view for view in views if view.id.startswith(words))
+        if not found:
+            raise SessionError("There is no such session." if views else "There are no sessions.")
+        if len(found) > 1:
+            raise SessionError(f"{len(found)} sessions begin with {sanitize_line(words, 40)}.")
+        return found[0]
+
+    def read(self, view: SessionView) -> SavedSession:
+        """Read a whole session.
+
+        Raises:
+            SessionError: If its file cannot be read.
+        """
+        try:
+            return read_session(self._path(view), view)
+        except (OSError, UnfitFileError, ExposedFileError) as error:
+            raise _unusable("read", error) from None
+
+    def lock(self, view: SessionView) -> SessionLock | None:
+        """Take the right to write a session; None if another gemdeck has it.
+
+        Raises:
+            SessionError: If the file cannot be opened.
+        """
+        try:
+            return SessionLock.take(self._path(view))
+        except OSError as error:
+            raise _unusable("opened", error) from None
+
+    def rename(
+        self, view: SessionView, title: str, redactor: Redactor, on_problem: Callable[[str], None]
+    ) -> SessionView:
+        """Give a session another title.
+
+        Raises:
+            SessionError: If it is open elsewhere, or cannot be opened.
+        """
+        renamed = replace(view, title=sanitize_line(title, MAX_TITLE))
+        file = SessionFile(self._path(view), redactor, on_problem, self._own_lock(view))
+        file.write([summary(renamed)])
+        file.close()
+        with contextlib.suppress(OSError):  # a new name is no use of it
+            os.utime(file.path, (view.changed, view.changed))
+        return renamed
+
+    def delete(self, view: SessionView) -> None:
+        """Delete a session.
+
+        Raises:
+            SessionError: If it is open elsewhere, or cannot be deleted.
+        """
+        lock = self._own_lock(view)
+        try:
+            self._path(view).unlink(missing_ok=True)
+        except OSError as error:
+            raise _unusable("deleted", error) from None
+        finally:
+            lock.release()
+
+    def delete_old(self, days: float, now: float) -> int:
+        """Delete the sessions that were not written for so many days; return how many.
+
+        One that is open stays.
+        """
+        deleted = 0
+        for path in (path for place in self._places() for path in _files(place)):
+            with contextlib.suppress(OSError):
+                if now - path.stat().st_mtime > days * DAY and (lock := SessionLock.take(path)):
+                    path.unlink()
+                    lock.release()
+                    deleted += 1
+        return deleted
+
+    def _own_lock(self, view: SessionView) -> SessionLock:
+        lock = self.lock(view)
+        if lock is None:
+            raise SessionError(_OPEN)
+        return lock
+
+    def _places(self) -> list[Path]:
+        try:
+            return sorted(path for path in self._root.iterdir() if path.is_dir())
+        except OSError:
+            return []
+
+    def _path(self, view: SessionView) -> Path:
+        """Return the file of a listed session."""
+        return self._root / view.place / f"{view.id}{_SUFFIX}"
+
+
+def _files(place: Path) -> Iterator[Path]:
+    """Give the files of a folder's sessions, the newest first."""
+    with contextlib.suppress(OSError):
+        names = (name for name in os.listdir(place) if name.endswith(_SUFFIX))  # noqa: PTH208
+        ids = (name.removesuffix(_SUFFIX) for name in names)
+        for name in sorted(filter(_ID.fullmatch, ids), reverse=True)[:MAX_LISTED]:
+            yield place / f"{name}{_SUFFIX}"
+
+
+def _view(path: Path) -> SessionView | None:
+    """Read what a list shows of a session; None if it cannot be read at all."""
+    try:
+        with open_own(path) as file:
+            status = os.fstat(file.fileno())
+            head = file.read(HEAD)
+            file.seek(max(0, status.st_size - TAIL))
+            tail = file.read(TAIL)
+    except (OSError, UnfitFileError, ExposedFileError):
+        return None
+    known = _record(head.partition(b"\n")[0]) | _record(_last_summary(tail))
+    parent = _word(known, "parent")
+    return SessionView(
+        id=SessionId(path.name.removesuffix(_SUFFIX)),
+        folder=_word(known, "folder", 4_096),
+        title=_word(known, "title", MAX_TITLE),
+        first=_word(known, "first", MAX_FIRST),
+        model=_word(known, "model", 64),
+        tokens=_count(known, "tokens"),
+        turns=_count(known, "turns"),
+        started=float(_count(known, "started")),
+        changed=status.st_mtime,
+        size=status.st_size,
+        parent=SessionId(parent) if _ID.fullmatch(parent) else None,
+        place=path.parent.name,
+    )
+
+
+def _last_summary(tail: bytes) -> bytes:
+    """Return the last whole summary in the end of a file, or nothing."""
+    start = tail.rfind(_SUMMARY)
+    end = tail.find(b"\n", start)
+    return tail[start:end] if start >= 0 and end >= 0 else b""
+
+
+def _record(line: bytes) -> Record:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _word(record: Record, key: str, limit: int = 100) -> str:
+    value = record.get(key)
+    return sanitize_line(value, limit) if isinstance(value, str) else ""
+
+
+def _count(record: Record, key: str) -> int:
+    match record.get(key):
+        case (int() | float()) as value if 0 <= value < MAX_COUNT:
+            return int(value)
+    return 0
+
+
+def _unusable(done: str, error: Exception) -> SessionError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return SessionError(f"The session cannot be {done}: {sanitize_line(reason)}.")

@@ -1,0 +1,166 @@
+"""The opened folders: which path a word means, and a list of all there are for completion."""
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tui.engine.workspace.ignored import REPOSITORY, IgnoreRules
+from tui.model.input.fuzzy import best
+from tui.text import is_shown_whole, sanitize_line
+
+MAX_LISTED: Final = 20_000
+"""Most files and folders that are listed, those nearest to the root first."""
+
+MAX_SHOWN: Final = 200
+"""Characters of a path in a message."""
+
+MAX_SECONDS: Final = 5.0
+"""Seconds after which a walk ends with what it has."""
+
+LIST_AGE: Final = 5.0
+"""Seconds for which a list of paths is used again."""
+
+_ROOT: Final = frozenset({".", "./"})
+
+
+class OutsideError(Exception):
+    """A path leads out of the opened folders, or git leaves it out; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspacePath:
+    """A file or folder in an opened folder.
+
+    Attributes:
+        path: Its real path.
+        shown: Its path from the root, as it is typed and told to the model.
+        root: The real root.
+    """
+
+    path: Path
+    shown: str
+    root: Path
+
+
+def existing_folder(typed: str, base: Path) -> Path:
+    """Return the real path of a folder as the user typed it.
+
+    Args:
+        typed: Its path; ``~`` is the home.
+        base: The folder that a relative path belongs to.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    try:
+        path = (base / Path(typed).expanduser()).resolve()
+        is_folder = path.is_dir()
+    except (OSError, RuntimeError, ValueError):
+        is_folder = False
+    if not is_folder:
+        raise ValueError(f"There is no folder {sanitize_line(typed, MAX_SHOWN)}.")
+    return path
+
+
+class Workspace:
+    """The opened folders. All methods block; call them in a thread.
+
+    Args:
+        roots: Returns the folders, the first of which relative paths belong to.
+    """
+
+    def __init__(self, roots: Callable[[], Sequence[Path]]) -> None:
+        self._roots = roots
+        self._listed: tuple[float, tuple[Path, ...], list[str]] | None = None
+
+    def find(self, typed: str) -> WorkspacePath | None:
+        """Return what a typed path means; None if there is no such file or folder.
+
+        Raises:
+            OutsideError: If it is there but must not be read.
+        """
+        if "\0" in typed or not (typed in _ROOT or any(map(str.isalnum, typed))):
+            return None
+        place = Path(typed).expanduser() if typed.startswith("~/") else Path(typed)
+        roots = self._real_roots()
+        is_outside = False
+        for root in roots:
+            path = os.path.realpath(root / place)
+            if not os.path.lexists(path):
+                continue
+            home = next((one for one in roots if Path(path).is_relative_to(one)), None)
+            if home is None:
+                is_outside = True
+                continue
+            found = WorkspacePath(Path(path), _shown(Path(path), home, roots), home)
+            if IgnoreRules(home).leaves_out(found.path, is_folder=found.path.is_dir()):
+                raise OutsideError("is left out by .gitignore")
+            return found
+        if is_outside:
+            raise OutsideError("lies outside the opened folders")
+        return None
+
+    def complete(self, typed: str, limit: int) -> list[str]:
+        """Return the paths that fit best to what is typed of one; folders end with a slash."""
+        return best(typed, self._paths(), limit)
+
+    def walk(self, root: Path, top: Path) -> Iterator[tuple[Path, bool]]:
+        """Yield what is below a folder, breadth first and sorted, with whether it is a folder.
+
+        Ignored files and links that leave the root are left out; linked folders are not entered.
+        """
+        rules = IgnoreRules(root)
+        folders = deque([top])
+        while folders:
+            folder = folders.popleft()
+            try:
+                entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            except OSError:
+                continue
+            for entry in entries:
+                path, is_folder = Path(entry.path), entry.is_dir(follow_symlinks=False)
+                if entry.name == REPOSITORY or rules.names(path, is_folder=is_folder):
+                    continue
+                if entry.is_symlink() and not _leads_to_file(path, root):
+                    continue
+                yield path, is_folder
+                if is_folder:
+                    folders.append(path)
+
+    def _paths(self) -> list[str]:
+        roots = self._real_roots()
+        now = time.monotonic()
+        if self._listed is None or self._listed[1] != roots or now - self._listed[0] > LIST_AGE:
+            self._listed = (time.monotonic(), roots, self._list(roots))
+        return self._listed[2]
+
+    def _list(self, roots: tuple[Path, ...]) -> list[str]:
+        paths: list[str] = []
+        end = time.monotonic() + MAX_SECONDS
+        for root in roots:
+            for path, is_folder in self.walk(root, root):
+                if len(paths) >= MAX_LISTED or time.monotonic() > end:
+                    return paths
+                shown = _shown(path, root, roots)
+                if is_shown_whole(shown):
+                    paths.append(f"{shown}/" if is_folder else shown)
+        return paths
+
+    def _real_roots(self) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys(Path(os.path.realpath(root)) for root in self._roots()))
+
+
+def _shown(path: Path, root: Path, roots: Sequence[Path]) -> str:
+    """Write a path from its root; in full where that would mean a file of an earlier root."""
+    inside = path.relative_to(root).as_posix()
+    earlier = roots[: roots.index(root)]
+    return str(path) if any(os.path.lexists(one / inside) for one in earlier) else inside
+
+
+def _leads_to_file(link: Path, root: Path) -> bool:
+    real = Path(os.path.realpath(link))
+    return real.is_relative_to(root) and real.is_file()

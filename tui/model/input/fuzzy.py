@@ -1,0 +1,44 @@
+"""Fuzzy search: the names that contain what was typed, letter after letter."""
+
+import heapq
+import re
+from collections.abc import Iterable
+from typing import Final
+
+MAX_TYPED: Final = 200
+"""Characters of what was typed that are looked for."""
+
+_Rank = tuple[bool, bool, bool, bool, int]
+
+
+def best(typed: str, names: Iterable[str], limit: int) -> list[str]:
+    """Return the names that fit best: those that begin so, contain it whole, then its letters.
+
+    Linear in the length of the names, whatever they are.
+    """
+    wanted = typed.casefold()[:MAX_TYPED]
+    letters = _letters(wanted)
+    found = (
+        (_rank(wanted, folded), number, name)
+        for number, name in enumerate(names)
+        if letters.match(folded := name.casefold())
+    )
+    return [name for _, _, name in heapq.nsmallest(limit, found)]
+
+
+def _letters(wanted: str) -> re.Pattern[str]:
+    """Match a text that holds these letters in their order; possessive, so never tried twice."""
+    steps = (f"[^{re.escape(one)}]*+{re.escape(one)}" for one in wanted)
+    return re.compile("".join(steps), re.DOTALL)
+
+
+def _rank(wanted: str, name: str) -> _Rank:
+    """Rank a name, the best lowest: its last part counts more than where that is."""
+    last = name.rstrip("/").rpartition("/")[2]
+    return (
+        not name.startswith(wanted),
+        not last.startswith(wanted),
+        wanted not in last,
+        wanted not in name,
+        len(name),
+    )

@@ -1,0 +1,139 @@
+"""What a message mentions after ``@``: resources of servers, and paths."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from tui.model.catalog import Catalog
+from tui.model.input.uri_templates import UriTemplateError, parse_template
+from tui.model.servers import ServerId
+
+MAX_MENTIONED: Final = 20
+"""Most resources and paths that one message brings along."""
+
+MAX_WORDS: Final = 1_000
+"""Words after ``@`` that are looked at; those beyond stay text."""
+
+MAX_WORD: Final = 4_096
+"""Characters of a word that can be a path."""
+
+MAX_TEMPLATES: Final = 2_000
+"""Templates that `find_resource` compares."""
+
+_PUNCTUATION: Final = ".,;:!?'\""
+_BRACKETS: Final = {")": "(", "]": "[", "}": "{", ">": "<"}
+_ESCAPED: Final = re.compile(r"\\(\s)")
+_BLANK: Final = re.compile(r"\s")
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceMention:
+    """A resource of a server, its URI as it was typed."""
+
+    server: ServerId
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class PathMention:
+    """A word that may be a path, without quotes; `trimmed` is without the sentence's punctuation.
+
+    Whether it is one, only the folders can tell.
+    """
+
+    path: str
+    trimmed: str
+
+
+Mention = ResourceMention | PathMention
+
+
+def mentions(text: str, catalogs: Mapping[ServerId, Catalog]) -> list[Mention]:
+    """Return what a message mentions, each once and in order: ``@server:uri`` and ``@path``.
+
+    Quotes after the ``@`` or the colon keep blanks together; in a path, a backslash before a blank
+    does so too. A URI may have blanks without quotes if its server lists it.
+    """
+    ids = "|".join(re.escape(one) for one in sorted(catalogs, key=len, reverse=True)) or "(?!)"
+    word = rf"""
+        (?<![^\s(\[{{<"'])@                           # not within a word, as in a mail address
+        (?: (?P<server>{ids}): )?+
+        (?: "(?P<quoted>[^"\n]++)" | (?!")(?P<plain>(?:\\[^\S\n]|\S)++) )
+    """
+    with_blanks = {
+        server: [one.uri for one in catalog.resources if " " in one.uri]
+        for server, catalog in catalogs.items()
+    }
+    found: dict[Mention, None] = {}
+    for match in islice(re.finditer(word, text, re.VERBOSE), MAX_WORDS):
+        server, quoted, typed = match["server"], match["quoted"], match["quoted"] or match["plain"]
+        if quoted and not server and (within := re.match(f"({ids}):(.+)", quoted)):
+            server, typed = within[1], within[2]  # @"server:uri"
+        if server:
+            blanks = with_blanks[ServerId(server)] if not quoted else ()
+            listed = (uri for uri in blanks if text.startswith(uri, match.start("plain")))
+            found[ResourceMention(ServerId(server), max(listed, key=len, default=typed))] = None
+        elif len(typed) <= MAX_WORD:
+            plain = typed if quoted else _ESCAPED.sub(r"\1", typed)
+            found[PathMention(plain, plain if quoted else without_punctuation(plain))] = None
+    return list(found)
+
+
+def typed_mention(target: str, server: str = "") -> str:
+    """Return how a path, or a URI of a server, is mentioned."""
+    before = f"@{server}:" if server else "@"
+    return f'{before}"{target}"' if _BLANK.search(target) else f"{before}{target}"
+
+
+def find_resource(uri: str, catalog: Catalog) -> str:
+    """Return the URI of the resource that a mention names, or an empty string.
+
+    The mention may be followed by the punctuation of its sentence. It may leave out the scheme of
+    a listed resource or of a template, as in ``//path``, and if only one resource ends so, all
+    that goes before.
+    """
+    trimmed = without_punctuation(uri)
+    listed = [resource.uri for resource in catalog.resources]
+    for wanted in (uri, trimmed):
+        for one in listed:
+            if one == wanted or (wanted.startswith("//") and one.partition(":")[2] == wanted):
+                return one
+    if fitting := _fitting_template(trimmed, catalog):
+        return fitting
+    end = trimmed.lstrip("/")
+    ending = [one for one in listed if end and one.endswith(f"/{end}")]
+    return ending[0] if len(ending) == 1 else ""
+
+
+def without_punctuation(word: str) -> str:
+    """Leave out what ends the sentence: a closing bracket only if it was opened before the word."""
+    end = len(word)
+    while end and (
+        word[end - 1] in _PUNCTUATION
+        or (
+            (opening := _BRACKETS.get(word[end - 1])) is not None
+            and word.count(word[end - 1], 0, end) > word.count(opening, 0, end)
+        )
+    ):
+        end -= 1
+    return word[:end]
+
+
+def _fitting_template(uri: str, catalog: Catalog) -> str:
+    """Return the URI, with its template's scheme if it has none, if it fits a template."""
+    usable = (template.uri_template for template in catalog.templates if not template.problem)
+    for template in islice(usable, MAX_TEMPLATES):
+        scheme = template.partition(":")[0] if uri.startswith("//") else ""
+        whole = f"{scheme}:{uri}" if scheme and "{" not in scheme else uri
+        if whole.startswith(template.partition("{")[0]) and _fits(whole, template):
+            return whole
+    return ""
+
+
+def _fits(uri: str, template: str) -> bool:
+    try:
+        return parse_template(template).matches(uri)
+    except UriTemplateError:
+        return False

@@ -1,0 +1,85 @@
+"""Saved conversations, and the events about them."""
+
+from dataclasses import dataclass
+from typing import Final, NewType
+
+from tui.model.chat import MAIN, ConversationId, Entry, Usage
+
+SessionId = NewType("SessionId", str)
+"""Names a saved conversation: its start as ``YYYYmmdd-HHMMSS`` (UTC), a hyphen, six hex digits."""
+
+LATEST: Final = "latest"
+"""Stands for the session of a folder that changed last."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """What a list of sessions shows of one; all text is sanitized.
+
+    Attributes:
+        id: Its id.
+        folder: The folder it was held in.
+        title: The name the user gave it, or an empty string.
+        first: The first words of the user.
+        model: The model that answered last.
+        tokens: Tokens of all its requests.
+        turns: Number of turns.
+        started: When it began, in seconds since the epoch.
+        changed: When it was written last, likewise.
+        size: Size of its file in bytes.
+        parent: The session that it is a copy of, or None.
+        place: The name of the folder that its file lies in.
+    """
+
+    id: SessionId
+    folder: str
+    title: str = ""
+    first: str = ""
+    model: str = ""
+    tokens: int = 0
+    turns: int = 0
+    started: float = 0.0
+    changed: float = 0.0
+    size: int = 0
+    parent: SessionId | None = None
+    place: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.title or self.first or self.id
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRestored:
+    """A saved conversation is on the screen again, or an earlier part of this one.
+
+    Attributes:
+        entries: All that it shows.
+        usage: The tokens of its last turn.
+        session: The session that is continued; None for one that is not saved.
+        conversation: The conversation whose place it takes.
+    """
+
+    entries: tuple[Entry, ...]
+    usage: Usage = Usage()
+    session: SessionId | None = None
+    conversation: ConversationId = MAIN
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsListed:
+    """The sessions of the opened folder, newest first."""
+
+    sessions: tuple[SessionView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPreviewed:
+    """The last entries of a session; `failure` says why there are none."""
+
+    session: SessionId
+    entries: tuple[Entry, ...] = ()
+    failure: str = ""
+
+
+SessionEvents = ConversationRestored | SessionsListed | SessionPreviewed
