@@ -44,6 +44,7 @@ from tui.engine.model_choice import ModelChoice
 from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
+from tui.engine.sessions.session_commands import SessionCommands
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.servers.definitions import secrets_of
 from tui.engine.tasks import TaskSet
@@ -75,6 +76,7 @@ class Engine:
         features: The commands on what servers offer beside tools.
         messages: Takes what the user sends, prompts and resources of servers included.
         conversations: What is said with the model.
+        sessions: Saves it; theirs are the commands on saved conversations.
         desk: Takes the user's answers.
         models: Takes the user's choice of a model.
     """
@@ -107,6 +109,9 @@ class Engine:
         )
         self._enablement = Enablement(state and state / enablement.FILE_NAME, problems)
         self.conversations = Conversations(publish, attended=options.attended)
+        self.sessions = SessionCommands(
+            state, options.folder, self.conversations, bus, self._tasks, self._redactor, problems
+        )
         self._context = self._make_context(open_url, state)
         self.servers = ServerManager(
             publish,
@@ -155,7 +160,7 @@ class Engine:
 
     async def __aenter__(self) -> Self:
         self._problems.attach()
-        for part in (self.models, self._access, self._trust):
+        for part in (self.models, self._access, self._trust, self.sessions):
             self._stack.push_async_callback(part.aclose)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
@@ -198,6 +203,8 @@ class Engine:
         if self.models.is_found:
             await self.servers.wait_imported()  # servers answer while the model's SDK is imported
         await self.models.begin(gemdeck, variables)
+        if self._options.resume is not None:
+            self.sessions.resume(self._options.resume)
 
     async def _read_first(self) -> Reading:
         """Read the settings, and what is kept of earlier runs, once."""
@@ -210,6 +217,7 @@ class Engine:
         self._first_starts.patience = settings.wait_for_servers if patience is None else patience
         self._context.max_tools = settings.max_tools
         self._context.gives_instructions = settings.server_instructions
+        self.sessions.configure(settings.sessions, saves=self._options.saves)
         await asyncio.to_thread(self._enablement.load)
         await self._access.open(self.servers)
         for problem in first.settings.problems:
@@ -374,6 +382,7 @@ class Engine:
                 max_steps=self._options.max_steps,
             )
             self.conversations.add(conversation := Conversation(context))
+            self.sessions.recorder.follow(context.history)
             self._tasks.start(conversation.run())
         self._plan_again(replace(self._answers, demo=backend.kind is BackendKind.DEMO))
 

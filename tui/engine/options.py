@@ -25,6 +25,8 @@ class EngineOptions:
         allowed_tools: ``server.tool`` or ``server`` patterns of tools that run unasked.
         allows_all: Whether all tools run unasked that no rule denies.
         needs_model: Whether a model is to answer.
+        saves: Whether conversations are saved.
+        resume: The session to go on with: the beginning of its id, or ``latest``; None for none.
         only_servers: The names of the servers that count; None for all.
         more_folders: Further folders that servers are told of as roots; absolute.
         max_steps: Most answers of the model in one turn; None for any number.
@@ -41,6 +43,8 @@ class EngineOptions:
     allowed_tools: tuple[str, ...] = ()
     allows_all: bool = False
     needs_model: bool = True
+    saves: bool = False
+    resume: str | None = None
     only_servers: frozenset[str] | None = None
     more_folders: tuple[Path, ...] = ()
     max_steps: int | None = None

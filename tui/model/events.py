@@ -24,6 +24,7 @@ from tui.model.chat import (
 from tui.model.consent import GrantView, RequestId, ToolStanding
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
+from tui.model.sessions import SessionEvents
 from tui.model.trust import BranchRead, FolderTrust
 
 OWN_SOURCE: Final = "gemdeck"
@@ -395,4 +396,5 @@ Event = (
     | GrantsChanged
     | ToolRuleChanged
     | ToolExplained
+    | SessionEvents
 )

@@ -53,6 +53,9 @@ MAX_RESULT_SIZE: Final = 1_000_000
 MAX_IDLE_TIMEOUT: Final = 3_600
 """Largest value of `idleTimeout`, in seconds."""
 
+MAX_KEEP_DAYS: Final = 36_500
+"""Largest value of `sessions.keepDays`."""
+
 MAX_PATTERNS: Final = 1_000
 """Most rules in `alwaysAllow` or `alwaysDeny`."""
 
@@ -257,6 +260,20 @@ class ToolPattern(_Section):
     )
 
 
+class SessionSettings(_Section):
+    """``gemdeck.sessions``: which conversations are kept."""
+
+    save: Flag = Field(True, description="Save conversations, so that they can be resumed.")
+    keep_days: Number = Field(
+        30,
+        ge=0,
+        le=MAX_KEEP_DAYS,
+        allow_inf_nan=False,
+        description="Days after its last change at which a saved conversation is deleted; 0 keeps "
+        "all.",
+    )
+
+
 class GemdeckSettings(_Section):
     """``gemdeck``: gemdeck's own settings."""
 
@@ -331,6 +348,9 @@ class GemdeckSettings(_Section):
         max_length=MAX_PATTERNS,
         description="Names of servers of yours that you develop: a change of their code asks "
         "nothing. Has no effect in a project's file.",
+    )
+    sessions: SessionSettings = Field(
+        default_factory=SessionSettings, description="Which conversations are kept."
     )
     always_allow: tuple[ToolPattern, ...] = Field(
         (),

@@ -20,7 +20,9 @@ from tui.model.chat import (
 )
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
+from tui.model.sessions import SessionEvent
 from tui.model.trust import BranchRead
+from tui.store.session_reducer import reduce_sessions
 from tui.store.state import (
     MAX_LOG_LINES,
     MAX_NOTICES,
@@ -71,7 +73,13 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             old = {view.id: view for view in state.servers}
             servers = tuple(_keep_failure(view, old.get(view.id)) for view in event.servers)
             return replace(state, servers=servers, configured=True)
-        case e.ServerStatusChanged() | e.CatalogChanged() | e.ServerLogged() | e.InstructionsSent():
+        case (
+            e.ServerStatusChanged()
+            | e.CatalogChanged()
+            | e.ServerLogged()
+            | e.LogLevelChanged()
+            | e.InstructionsSent()
+        ):
             return _reduce_server(state, event)
         case e.ModelSelected(model):
             return replace(state, model=model)
@@ -88,8 +96,6 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             one = frozenset({(server, uri)})
             changed = state.subscriptions | one if subscribed else state.subscriptions - one
             return replace(state, subscriptions=changed)
-        case e.LogLevelChanged(server, level):
-            return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
         case e.FolderTrustChanged() | BranchRead():
             return _reduce_folder(state, event)
         case BellSet(rings):
@@ -100,6 +106,8 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, standing=standing)
         case e.ToolCallDecided() | e.ToolRuleChanged():
             return state  # for the audit log
+        case SessionEvent():
+            return reduce_sessions(state, event)
         case e.ConversationEvent(conversation=key):
             before = state.conversations.get(key, ConversationState())
             conversations = {**state.conversations, key: _reduce_conversation(before, event)}
@@ -137,9 +145,15 @@ def _with_request(
 
 def _reduce_server(
     state: AppState,
-    event: e.ServerStatusChanged | e.CatalogChanged | e.ServerLogged | e.InstructionsSent,
+    event: e.ServerStatusChanged
+    | e.CatalogChanged
+    | e.ServerLogged
+    | e.LogLevelChanged
+    | e.InstructionsSent,
 ) -> AppState:
     match event:
+        case e.LogLevelChanged(server, level):
+            return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
         case e.InstructionsSent(texts):
             return replace(state, instructions=MappingProxyType(dict(texts)))
         case e.ServerStatusChanged(server):

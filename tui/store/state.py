@@ -16,6 +16,7 @@ from tui.model.chat import (
 )
 from tui.model.consent import GrantView, ToolStanding
 from tui.model.servers import ServerId, ServerView
+from tui.model.sessions import SessionPreviewed, SessionView
 from tui.model.trust import FolderTrust
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
@@ -101,6 +102,8 @@ class AppState:
         bell: Whether a question rings while the user looks elsewhere.
         branch: The git branch that the folder is on, or an empty string.
         grants: The rules on tools, newest first.
+        sessions: The saved sessions of the folder as they were listed last, newest first.
+        preview: The end of a session as it was read last, or None.
         standing: The last requested explanation of a tool's permission, or None.
     """
 
@@ -129,6 +132,8 @@ class AppState:
     bell: bool = True
     branch: str = ""
     grants: tuple[GrantView, ...] = ()
+    sessions: tuple[SessionView, ...] = ()
+    preview: SessionPreviewed | None = None
     standing: ToolStanding | None = None
 
     @property

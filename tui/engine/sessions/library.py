@@ -10,6 +10,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -79,6 +80,10 @@ class SessionLibrary:
         """Return a session's file; it need not exist."""
         return self.place(folder) / f"{session}{_SUFFIX}"
 
+    def path_of(self, view: SessionView) -> Path:
+        """Return the file of a listed session."""
+        return self._root / view.place / f"{view.id}{_SUFFIX}"
+
     def sessions(self, folder: Path | None = None) -> tuple[SessionView, ...]:
         """List the sessions of a folder, or of all folders, the last changed first."""
         places = [self.place(folder)] if folder is not None else self._places()
@@ -109,7 +114,7 @@ class SessionLibrary:
             SessionError: If its file cannot be read.
         """
         try:
-            return read_session(self._path(view), view)
+            return read_session(self.path_of(view), view)
         except (OSError, UnfitFileError, ExposedFileError) as error:
             raise _unusable("read", error) from None
 
@@ -120,7 +125,7 @@ class SessionLibrary:
             SessionError: If the file cannot be opened.
         """
         try:
-            return SessionLock.take(self._path(view))
+            return SessionLock.take(self.path_of(view))
         except OSError as error:
             raise _unusable("opened", error) from None
 
@@ -133,12 +138,30 @@ class SessionLibrary:
             SessionError: If it is open elsewhere, or cannot be opened.
         """
         renamed = replace(view, title=sanitize_line(title, MAX_TITLE))
-        file = SessionFile(self._path(view), redactor, on_problem, self._own_lock(view))
+        file = SessionFile(self.path_of(view), redactor, on_problem, self._own_lock(view))
         file.write([summary(renamed)])
         file.close()
         with contextlib.suppress(OSError):  # a new name is no use of it
             os.utime(file.path, (view.changed, view.changed))
         return renamed
+
+    def copy(self, view: SessionView, made: SessionView, redactor: Redactor) -> None:
+        """Copy a session as it is now to one with another id and title in the same folder.
+
+        Raises:
+            OSError: If it cannot be written; nothing of it is left.
+        """
+        target = self.path_of(made)
+        try:
+            with open_own(self.path_of(view)) as source, target.open("xb") as file:
+                target.chmod(0o600)
+                shutil.copyfileobj(source, file)
+        except OSError:
+            target.unlink(missing_ok=True)
+            raise
+        copied = SessionFile(target, redactor, lambda _: None)
+        copied.write([summary(made)])
+        copied.close()
 
     def delete(self, view: SessionView) -> None:
         """Delete a session.
@@ -148,7 +171,7 @@ class SessionLibrary:
         """
         lock = self._own_lock(view)
         try:
-            self._path(view).unlink(missing_ok=True)
+            self.path_of(view).unlink(missing_ok=True)
         except OSError as error:
             raise _unusable("deleted", error) from None
         finally:
@@ -179,10 +202,6 @@ class SessionLibrary:
             return sorted(path for path in self._root.iterdir() if path.is_dir())
         except OSError:
             return []
-
-    def _path(self, view: SessionView) -> Path:
-        """Return the file of a listed session."""
-        return self._root / view.place / f"{view.id}{_SUFFIX}"
 
 
 def _files(place: Path) -> Iterator[Path]:
