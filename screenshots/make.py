@@ -1,5 +1,8 @@
 """Takes the pictures of the README from the real app: ``python3 screenshots/make.py [FOLDER]``.
 
+With ``--all FOLDER [PATTERN]`` it draws every pane, question and empty state instead, in every
+look and size, or those whose names match a pattern such as ``tools-*-80x24``: see `gallery`.
+
 The demo runs with its two servers in an empty home folder, whose path does not show. What
 differs from run to run, how long things took, is set to fixed times, so that a second run writes
 the same bytes.
@@ -163,8 +166,16 @@ def with_fixed_times(publish: Callable[[Event], None]) -> Callable[[Event], None
 
 def main() -> None:
     """Write the pictures beside this file, or into the folder that is named."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
+    words = [word for word in sys.argv[1:] if word != "--all"]
+    folder = Path(words[0] if words else __file__).resolve()
     folder = folder if folder.is_dir() else folder.parent
+    if "--all" in sys.argv:
+        sys.path.insert(0, str(Path(__file__).parent.parent))
+        from gallery import draw_all  # noqa: PLC0415 - its parts are those of the tests
+
+        for path in asyncio.run(draw_all(folder, words[1] if len(words) > 1 else "*")):
+            click.echo(path)
+        return
     with tempfile.TemporaryDirectory() as home:
         for name in tuple(os.environ):
             if name.startswith(("GEMINI", "GOOGLE", "GEMDECK", "XDG_")):

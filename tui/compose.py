@@ -37,7 +37,7 @@ from tui.store.store import Store
 from tui.text import sanitize_line
 from tui.ui.app import GemdeckApp, SettingsFiles
 from tui.ui.layout import read_layout
-from tui.ui.themes import UiPreferences
+from tui.ui.themes import UiPreferences, fitting
 from tui.ui.widgets.chat.history import HistoryStorage
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ async def _run(
         store,
         commands,
         preferences=UiPreferences(
-            load_theme(folder),
+            fitting(load_theme(folder)),
             _writing(writer, save_theme, folder, tell),
             read_layout(load_layout(folder)),
             lambda layout: keep_layout(layout.saved()),

@@ -12,8 +12,6 @@ UI: Final = Path(__file__).resolve().parents[2] / "tui" / "ui"
 
 EXEMPT: Final = {
     ("bridge.py", "update", "state"): "a watch of the bridge takes a snapshot, not a text",
-    ("palette.py", "DiscoveryHit", "action.help"): "the palette's own words, typed as str",
-    ("palette.py", "Hit", "action.help"): "the palette's own words, typed as str",
 }
 """Findings that are none, each with the reason."""
 

@@ -19,7 +19,7 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
-from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolStanding
+from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolRuleChanged, ToolStanding
 from tui.model.requests import BellSet, ConfirmationRequest
 from tui.model.servers import (
     Failure,
@@ -44,7 +44,7 @@ REQUEST: Final = RequestId("request-1")
 EVENT_TYPES: Final[tuple[type, ...]] = get_args(e.Event)
 """Every kind of event."""
 
-RECORDED: Final[tuple[type, ...]] = (e.ToolCallDecided, e.ToolRuleChanged)
+RECORDED: Final[tuple[type, ...]] = (e.ToolCallDecided, ToolRuleChanged)
 """The kinds of events that are for the audit log and leave the state alone."""
 
 
@@ -133,7 +133,7 @@ def one_of_each() -> dict[type, e.Event]:
         BellSet(False),
         BranchRead("main"),
         e.GrantsChanged((grant,)),
-        e.ToolRuleChanged(SERVER, "ab", "add_note", "cd", "revoke"),
+        ToolRuleChanged(SERVER, "ab", "add_note", "cd", "revoke"),
         e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),
     )
     return {type(event): event for event in made}

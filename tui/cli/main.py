@@ -32,8 +32,13 @@ Exit codes: 0 done, 1 the turn failed, 2 wrong usage, 41 no key, 42 no prompt,
 52 unusable settings, 53 too many tool calls or requests, 130 cancelled.
 """
 
-_COMMANDS: Final[Mapping[str, str]] = MappingProxyType({"mcp": "tui.cli.servers.mcp"})
-"""The module of each command."""
+_COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "mcp": "tui.cli.servers.mcp:mcp",
+        "import": "tui.cli.importing:import_servers",
+    }
+)
+"""Where each command is; it is loaded when it is used."""
 
 
 def _checked_model(
@@ -87,7 +92,8 @@ class _Group(click.Group):
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        command: click.Command = getattr(import_module(_COMMANDS[name]), name)
+        module, _, function = _COMMANDS[name].partition(":")
+        command: click.Command = getattr(import_module(module), function)
         return command
 
     def main(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - as the library's

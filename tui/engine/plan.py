@@ -89,7 +89,7 @@ class Answers:
         gone = tuple(pattern for pattern in self.deny if pattern not in own)
         now = replace(self, deny=(*own, *gone))
         if self.accepted is not None:
-            return now
+            return replace(now, accepted=self.accepted | set(_added(sources, trust)))
         accepted, put_off = set[KnownServer](), set[KnownServer]()
         for one in filter(new_servers.is_users, sources.servers):
             words = {trust.refused.get(key) for key in new_servers.entry_keys(one, trust.salt)}
@@ -154,6 +154,13 @@ class Answers:
             put_off=frozenset(),
             starts={key: said for key, said in self.starts.items() if said.allows},
         )
+
+
+def _added(sources: LoadedSettings, trust: Trust) -> Iterator[KnownServer]:
+    """Find the servers that the user wrote into the settings by a command."""
+    for one in filter(new_servers.is_users, sources.servers if trust.added else ()):
+        if new_servers.entry_keys(one, trust.salt)[1] in trust.added:
+            yield known_server(one)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,11 +68,12 @@ class ModelText:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """A thought summary; `complete` when it will not grow."""
+    """A thought summary; `complete` when it will not grow, with the seconds that it took."""
 
     id: EntryId
     text: str
     complete: bool = False
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,17 @@ class ChatNotice:
     advice: str = ""
 
 
-Entry = UserMessage | ModelText | Thought | ToolCall | ChatNotice
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """The end of a turn: its tool calls, its seconds and the tokens of all its requests."""
+
+    id: EntryId
+    calls: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+
+
+Entry = UserMessage | ModelText | Thought | ToolCall | ChatNotice | TurnEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +147,10 @@ class Usage:
     cached: int = 0
     context: int = 0
     context_limit: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.prompt + self.output + self.thoughts
 
     def plus(self, other: "Usage") -> "Usage":
         """Add the counts of a later request."""

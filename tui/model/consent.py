@@ -109,3 +109,19 @@ class ToolStanding:
     tool: str
     effect: Effect
     words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRuleChanged:
+    """The user revoked a rule, or accepted or refused a changed tool.
+
+    `server` and `tool` are names as shown, ``*`` all tools of the server; `definition` is the hash
+    of the tool's definition, if any. `decision` is ``revoke``, ``accept change`` or
+    ``refuse change``.
+    """
+
+    server: str
+    fingerprint: str
+    tool: str
+    definition: str
+    decision: str

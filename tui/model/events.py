@@ -21,7 +21,7 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
-from tui.model.consent import GrantView, RequestId, ToolStanding
+from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStanding
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
 from tui.model.sessions import SessionEvents
@@ -172,9 +172,10 @@ class ThoughtStreamed(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class EntryCompleted(ConversationEvent):
-    """A text or thought is complete."""
+    """A text or thought is complete, after so many seconds."""
 
     entry: EntryId
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +242,15 @@ class ChatNoticeAdded(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished(ConversationEvent):
-    """The turn ended. `unsent` is the user's text that the model never answered."""
+    """The turn ended, after so many seconds.
+
+    `unsent` is the user's text that the model never answered.
+    """
 
     turn: TurnId
     outcome: TurnOutcome
     unsent: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,22 +335,6 @@ class GrantsChanged:
     """The rules on tools changed; newest first."""
 
     grants: tuple[GrantView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ToolRuleChanged:
-    """The user revoked a rule, or accepted or refused a changed tool.
-
-    `server` and `tool` are names as shown, ``*`` all tools of the server; `definition` is the hash
-    of the tool's definition, if any. `decision` is ``revoke``, ``accept change`` or
-    ``refuse change``.
-    """
-
-    server: str
-    fingerprint: str
-    tool: str
-    definition: str
-    decision: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,12 @@ from tui.model.chat import (
     Thought,
     ToolCall,
     ToolCallStatus,
+    TurnEnd,
     TurnPhase,
     TurnState,
     UserMessage,
 )
+from tui.model.consent import ToolRuleChanged
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
 from tui.model.sessions import SessionEvent
@@ -104,7 +106,7 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, grants=grants)
         case e.ToolExplained(standing):
             return replace(state, standing=standing)
-        case e.ToolCallDecided() | e.ToolRuleChanged():
+        case e.ToolCallDecided() | ToolRuleChanged():
             return state  # for the audit log
         case SessionEvent():
             return reduce_sessions(state, event)
@@ -241,16 +243,23 @@ def _reduce_turn(
                 return conversation
             now = replace(conversation.turn, phase=phase, server=server, until=until)
             return replace(conversation, turn=now)
-        case e.TurnFinished(turn, _, text):
+        case e.TurnFinished(turn, _, text, seconds):
             after = _with_unsent(conversation, text) if text else conversation
             if conversation.turn is None or conversation.turn.id != turn:
                 return after
-            return replace(after, turn=None, transcript=_settled(transcript))
+            end = _turn_end(conversation, EntryId(f"{turn}-end"), seconds)
+            ended = replace(transcript, live=(*transcript.live, end))
+            return replace(after, turn=None, transcript=_settled(ended))
         case e.ConversationCleared():
             cleared = replace(transcript, settled=(), live=(), epoch=transcript.epoch + 1)
             usage = replace(conversation.usage.cleared(), context=0)
             unsent = replace(conversation.unsent, texts=())
             return replace(conversation, transcript=cleared, turn=None, unsent=unsent, usage=usage)
+
+
+def _turn_end(conversation: ConversationState, entry_id: EntryId, seconds: float) -> TurnEnd:
+    calls = sum(isinstance(entry, ToolCall) for entry in conversation.transcript.live)
+    return TurnEnd(entry_id, calls, seconds, conversation.usage.total)
 
 
 def _with_unsent(conversation: ConversationState, text: str) -> ConversationState:
@@ -271,10 +280,14 @@ def _is_running(entry: Entry) -> bool:
     return isinstance(entry, ToolCall) and entry.status in _RUNNING
 
 
-def _completed(entry: Entry) -> Entry:
-    if isinstance(entry, ModelText | Thought) and not entry.complete:
-        return replace(entry, complete=True)
-    return entry
+def _completed(entry: Entry, seconds: float | None = None) -> Entry:
+    match entry:
+        case ModelText(complete=False):
+            return replace(entry, complete=True)
+        case Thought(complete=False):
+            return replace(entry, complete=True, seconds=seconds)
+        case _:
+            return entry
 
 
 def _reduce_entry(
@@ -295,8 +308,8 @@ def _reduce_entry(
             return _streamed(conversation, ModelText(entry_id, delta))
         case e.ThoughtStreamed(entry_id, delta):
             return _streamed(conversation, Thought(entry_id, delta))
-        case e.EntryCompleted(entry_id):
-            return _with_entry(conversation, entry_id, _completed)
+        case e.EntryCompleted(entry_id, seconds):
+            return _with_entry(conversation, entry_id, lambda entry: _completed(entry, seconds))
         case e.ToolCallRequested(call):
             return _appended(conversation, call)
         case e.ChatNoticeAdded(notice):

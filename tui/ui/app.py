@@ -14,11 +14,9 @@ from textual import events, on
 from textual.app import App
 from textual.binding import Binding, BindingType, Keymap
 from textual.color import Color
-from textual.command import CommandPalette, Provider
 from textual.driver import Driver
-from textual.filter import LineFilter
+from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import Screen
-from textual.theme import Theme
 from textual.timer import Timer
 
 from tui.store.commands import Commands
@@ -42,6 +40,8 @@ SETTLE_SECONDS: Final = 0.1
 
 STYLES: Final = Path(__file__).parent / "styles"
 """Where the style sheets are; absolute, so that a subclass in another folder finds them."""
+
+_NO_COLOR: Final = NoColor()
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
@@ -78,13 +78,6 @@ class ControlCharacterFilter(LineFilter):
         ]
 
 
-def _deck_commands() -> type[Provider]:
-    """Import the palette's entries on first use."""
-    from tui.ui.palette import DeckCommands  # noqa: PLC0415
-
-    return DeckCommands
-
-
 class GemdeckApp(App[int], inherit_bindings=False):
     """The deck.
 
@@ -99,7 +92,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
     """
 
     TITLE = NAME
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_deck_commands}
+    ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.EVERYWHERE)
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         STYLES / name for name in ("deck.tcss", "panes.tcss", "chat.tcss")
@@ -133,18 +126,20 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._settling: Timer | None = None
         self._failed = False
         self._pending: PendingController | None = None
-        self.register_theme(themes.DARK)
-        self.register_theme(themes.LIGHT)
+        for theme in themes.OWN:
+            self.register_theme(theme)
         known = preferences.theme in self.available_themes
         self._start_with_theme(preferences.theme if known else themes.DEFAULT)
 
     def _start_with_theme(self, theme: str) -> None:
         """Set the theme before any style is parsed.
 
-        Assigning it makes Textual parse all styles twice before the first frame. A light theme
-        is assigned all the same: Textual's default for terminal colors only fits dark themes.
+        Assigning it makes Textual parse all styles twice before the first frame. A light theme,
+        or one of the terminal's own colors, is assigned all the same: what Textual does with
+        terminal colors by default only fits dark themes.
         """
-        if not self.available_themes[theme].dark:
+        chosen = self.available_themes[theme]
+        if chosen.ansi or not chosen.dark:
             self.theme = theme
             return
         self.set_reactive(GemdeckApp.theme, theme)
@@ -194,7 +189,6 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self.bridge.start()
-        self.theme_changed_signal.subscribe(self, self._remember_theme)
         self.call_after_refresh(self._painted)
 
     def on_unmount(self) -> None:
@@ -222,8 +216,15 @@ class GemdeckApp(App[int], inherit_bindings=False):
         for event in early:
             self.post_message(event)
 
-    def _remember_theme(self, theme: Theme) -> None:
-        self._preferences.save(theme.name)
+    def choose_theme(self, theme: str) -> None:
+        """Change the theme, and keep it for later runs."""
+        self.theme = theme
+        self._preferences.save(theme)
+
+    def action_change_theme(self) -> None:
+        from tui.ui.screens.theme_choice import ThemeScreen  # noqa: PLC0415 - on first use
+
+        self.push_screen(ThemeScreen())
 
     def set_keymap(self, keymap: Keymap) -> None:
         """Set the user's keys by binding id; all others keep their defaults."""
@@ -231,7 +232,11 @@ class GemdeckApp(App[int], inherit_bindings=False):
         super().set_keymap(keymap)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        return [*super().get_line_filters(), self._control_filter]
+        """Add ours; without colors, the terminal's own are left out instead of turned gray."""
+        filters = super().get_line_filters()
+        if self.no_color and self.native_ansi_color:
+            filters = [_NO_COLOR if isinstance(one, Monochrome) else one for one in filters]
+        return [*filters, self._control_filter]
 
     def get_key_display(self, binding: Binding) -> str:
         """Return a key as shown on a keyboard: ``F1``, ``^P``."""
@@ -289,10 +294,10 @@ class GemdeckApp(App[int], inherit_bindings=False):
             self.notify(f"Press {key} again to quit.", timeout=REPEAT_SECONDS, markup=False)
 
     def action_command_palette(self) -> None:
-        from tui.ui.palette import DeckPalette  # noqa: PLC0415 - on first use
+        from tui.ui.palette import DeckPalette, palette_actions  # noqa: PLC0415 - on first use
 
-        if not isinstance(self.screen, CommandPalette):
-            self.push_screen(DeckPalette(id="--command-palette"))
+        if not isinstance(self.screen, DeckPalette):
+            self.push_screen(DeckPalette(palette_actions(self)))
 
     def action_help(self) -> None:
         from tui.ui.screens.help import HelpScreen, lines_here  # noqa: PLC0415 - on first use

@@ -1,151 +1,182 @@
-"""The command palette: every action by name."""
+"""The command palette: every action, server, tool, prompt, resource and theme by name."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
-from textual.content import Content
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.getters import query_one
 
+from tui.model.catalog import ResourceTemplateView, ResourceView
 from tui.model.servers import ServerStatus, ServerView
 from tui.store.commands import Commands
-from tui.store.state import AppState
-from tui.ui.panes import PaneName
-from tui.ui.screens.dialog import DIALOG_STYLES
+from tui.ui import keymap, themes
+from tui.ui.panes import FillPrompt, PaneName, ShowTool
+from tui.ui.screens.dialog import Dialog
 from tui.ui.screens.main import MainScreen
+from tui.ui.widgets.key_bar import key_hints
+from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
+from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
 from tui.ui.widgets.text.plain import one_line
 
+if TYPE_CHECKING:
+    from tui.ui.app import GemdeckApp
+
 
 class PaletteAction(NamedTuple):
-    """One entry of the palette: its name, one line below it, and what it does."""
+    """One entry of the palette: its name, a few words on it, what it does, and its key."""
 
     name: str
     help: str
-    run: Callable[[], Awaitable[None] | None]
+    run: Callable[[], object]
+    key: str = ""
 
 
-class DeckPalette(CommandPalette):
-    """Textual's palette with gemdeck's dialog style."""
-
-    CSS_PATH = DIALOG_STYLES
+Actions = Iterator[PaletteAction]
 
 
-class DeckCommands(Provider):
-    """Offer the actions that are possible now, server actions once for each server.
+class DeckPalette(Dialog):
+    """Find an action by parts of its name; Enter or a click runs it."""
 
-    Their names may contain a server's name, so they are never read as markup.
-    """
+    found = query_one(FilterList)
 
-    async def discover(self) -> Hits:
-        for action in self._actions():
-            yield DiscoveryHit(Content(action.name), action.run, text=action.name, help=action.help)
+    def __init__(self, actions: Actions) -> None:
+        super().__init__()
+        self._entries = [_entry(action) for action in actions]
 
-    async def search(self, query: str) -> Hits:
-        """Yield the actions that match a query, with the matching letters marked."""
-        matcher = self.matcher(query)
-        for action in self._actions():
-            score, offsets = matcher.fuzzy_search.match(query, action.name)
-            if score <= 0:
-                continue
-            name = Content(action.name)
-            for offset in offsets:
-                name = name.stylize(matcher.match_style, offset, offset + 1)
-            yield Hit(score, name, action.run, text=action.name, help=action.help)
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog palette") as frame:
+            frame.border_title = "Palette"
+            frame.border_subtitle = key_hints(("↵", "run"), ("↑↓", "select"), ("esc", "close"))
+            yield _PaletteList("entry", "", "Type what you are looking for")
 
-    def _actions(self) -> Iterator[PaletteAction]:
-        from tui.ui.app import GemdeckApp  # noqa: PLC0415 - the app names this module
+    def on_mount(self) -> None:
+        self.found.rows.clicks_to_choose = 1
+        self.found.set_entries(self._entries)
+        self.found.line.focus()
 
-        app = self.app
-        if not isinstance(app, GemdeckApp):
-            return
-        deck = app.deck
-        yield from _pane_actions(deck)
-        yield from _chat_actions(app.commands, app.state)
-        if app.state.pending:
-            yield PaletteAction(
-                "Question: open the waiting one",
-                "It opens by itself when you pause typing",
-                app.action_open_question,
-            )
-        yield from _consent_actions(deck, app.commands, app.state)
-        yield from _server_actions(deck, app.commands, app.state)
+    @on(FilterList.Chosen)
+    def _run(self, event: FilterList.Chosen) -> None:
+        event.stop()
+        action: PaletteAction | None = self.found.current
+        if action is not None:
+            self.dismiss()
+            self.app.call_later(action.run)
+
+
+class _PaletteList(FilterList[PaletteAction]):
+    """The entries; Esc closes the palette, whatever was typed."""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "clear_filter" and super().check_action(action, parameters)
+
+
+def _entry(action: PaletteAction) -> ListEntry[PaletteAction]:
+    name = one_line(action.name)
+    return ListEntry(
+        action, Row("", name, action.key, note=action.help), name.lower(), action.help.lower()
+    )
+
+
+def palette_actions(app: "GemdeckApp") -> Actions:
+    """List what is possible now: what fits the place first, going to other panes last."""
+    deck = app.deck
+    if app.state.pending:
         yield PaletteAction(
-            "Model: choose, enter a key", "Gemini, Vertex AI or the demo", deck.action_model
+            "Question: open the waiting one",
+            "It opens by itself when you pause typing",
+            app.action_open_question,
+            _key(app, "app.question"),
         )
-        yield PaletteAction(
-            "Settings: edit", "Open your settings in your editor", app.action_edit_settings
-        )
-        yield PaletteAction(
-            "Settings: sample", "Show a sample of every key", app.action_sample_settings
-        )
-        yield PaletteAction("Help: keys", "All keys, those that work here first", app.action_help)
-        yield PaletteAction("Theme: choose", "Dark, light and more", app.action_change_theme)
-        yield PaletteAction("Quit", "Leave gemdeck at once", app.action_quit)
+    groups = {
+        PaneName.CHAT: _chat_actions(app),
+        PaneName.SERVERS: _servers_actions(app),
+        PaneName.PROMPTS: _prompts(app),
+        PaneName.RESOURCES: _resources(app),
+        PaneName.TOOLS: _tools(app),
+    }
+    place = deck.place
+    yield from _actions_here(app)
+    yield from groups.pop(place, iter(()))
+    if place is not PaneName.CHAT:
+        yield from groups.pop(PaneName.CHAT)
+    yield from _app_actions(app)
+    yield from chain.from_iterable(groups.values())
+    yield from _themes(app)
+    yield from _pane_actions(app)
 
 
-def _pane_actions(deck: MainScreen) -> Iterator[PaletteAction]:
-    for name in PaneName:
-        yield PaletteAction(
-            f"Go to: {name}", f"Show the {name} pane", partial(deck.show_pane, name)
-        )
-    for what, help_text, run in (
-        ("chat alone, or not", "Show the chat alone, or beside the other panes", deck.chat_alone),
-        ("border left", "Move the border of the pane left", partial(deck.action_move_border, -1)),
-        ("border right", "Move the border of the pane right", partial(deck.action_move_border, 1)),
-    ):
-        yield PaletteAction(f"Panes: {what}", help_text, run)
+def _key(app: "GemdeckApp", binding_id: str) -> str:
+    return keymap.key_of(app, app.deck.active_bindings, binding_id)
 
 
-def _chat_actions(commands: Commands, state: AppState) -> Iterator[PaletteAction]:
+def _actions_here(app: "GemdeckApp") -> Actions:
+    """Yield what the keys of the focused side do, in the order of the keymap."""
+    deck = app.deck
+    if app.screen is not deck or deck.place is PaneName.CHAT:
+        return
+    own = [
+        active
+        for active in deck.active_bindings.values()
+        if active.enabled and active.binding.show and active.node not in (deck, app)
+    ]
+    for active in sorted(own, key=lambda active: keymap.order(active.binding.id)):
+        binding = active.binding
+        run = partial(app.run_action, binding.action, active.node)
+        yield PaletteAction(binding.tooltip, "", run, app.get_key_display(binding))
+
+
+def _chat_actions(app: "GemdeckApp") -> Actions:
+    commands = app.commands
     yield PaletteAction(
         "Chat: new conversation", "Start with an empty history", commands.clear_conversation
     )
-    if state.conversation.turn is not None:
+    if app.state.conversation.turn is not None:
         yield PaletteAction("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
 
 
-def _consent_actions(
-    deck: MainScreen, commands: Commands, state: AppState
-) -> Iterator[PaletteAction]:
-    yield PaletteAction(
-        "Grants: rules for tools",
-        "Show and revoke what may run without asking",
-        deck.action_grants,
-    )
-    yield PaletteAction(
-        "Review this folder", "Show everything its settings would run", commands.review_folder
-    )
-    yield PaletteAction(
-        "Forget this folder",
-        "Forget whether it is trusted and stop its servers",
-        commands.forget_folder,
-    )
-    for view in state.servers:
+def _app_actions(app: "GemdeckApp") -> Actions:
+    deck, commands = app.deck, app.commands
+    model = _key(app, "deck.model")
+    for name, words, run, key in (
+        ("Model: choose, enter a key", "Gemini, Vertex AI or the demo", deck.action_model, model),
+        ("Settings: edit", "Open your settings in your editor", app.action_edit_settings, ""),
+        ("Settings: sample", "Show a sample of every key", app.action_sample_settings, ""),
+        ("Help: keys", "All keys, those that work here first", app.action_help, "F1"),
+        ("Grants: rules for tools", "What may run without asking", deck.action_grants, ""),
+        ("Review this folder", "Show what its settings would run", commands.review_folder, ""),
+        ("Forget this folder", "Its trust, and stop its servers", commands.forget_folder, ""),
+        ("Theme: choose", "Dark, light and more", app.action_change_theme, ""),
+        ("Quit", "Leave gemdeck at once", app.action_quit, _key(app, "app.quit")),
+    ):
+        yield PaletteAction(name, words, run, key)
+
+
+def _servers_actions(app: "GemdeckApp") -> Actions:
+    commands, servers = app.commands, app.state.servers
+    if servers:
+        yield PaletteAction(
+            "Servers: restart all", "Restart every server", commands.restart_all_servers
+        )
+    for view in servers:
+        yield from _server_actions(app.deck, commands, view)
         if any(tool.changed for tool in view.catalog.tools):
             yield PaletteAction(
-                f"Review changed tools: {one_line(view.id)}",
+                f"Review changed tools: {view.id}",
                 "Show what the server changed",
                 partial(commands.review_tools, view.id),
             )
 
 
-def _server_actions(
-    deck: MainScreen, commands: Commands, state: AppState
-) -> Iterator[PaletteAction]:
-    if state.servers:
-        yield PaletteAction(
-            "Servers: restart all", "Restart every server", commands.restart_all_servers
-        )
-    for view in state.servers:
-        yield from _one_server(deck, commands, view)
-
-
-def _one_server(deck: MainScreen, commands: Commands, view: ServerView) -> Iterator[PaletteAction]:
-    name, server, status = one_line(view.id), view.id, view.status
+def _server_actions(deck: MainScreen, commands: Commands, view: ServerView) -> Actions:
+    server, status = view.id, view.status
 
     def entry(verb: str, help_text: str, run: Callable[..., None], **how: bool) -> PaletteAction:
-        return PaletteAction(f"{name}: {verb}", help_text, partial(run, server, **how))
+        return PaletteAction(f"{server}: {verb}", help_text, partial(run, server, **how))
 
     if status in STOPPABLE:
         yield entry("restart", "Stop the server and start it again", commands.restart_server)
@@ -162,4 +193,51 @@ def _one_server(deck: MainScreen, commands: Commands, view: ServerView) -> Itera
     if view.info is not None and view.info.log_levels:
         yield entry("log level", "Set the server's log level", deck.choose_log_level)
     log = partial(deck.show_pane, PaneName.ACTIVITY, server)
-    yield PaletteAction(f"{name}: log", "Show the server's log in the activity pane", log)
+    yield PaletteAction(f"{server}: log", "Show the server's log in the activity pane", log)
+
+
+def _tools(app: "GemdeckApp") -> Actions:
+    for view in app.state.servers:
+        for tool in view.catalog.tools:
+            show = partial(app.deck.post_message, ShowTool(view.id, tool.name))
+            yield PaletteAction(tool.name, f"tool of {view.id}", show)
+
+
+def _prompts(app: "GemdeckApp") -> Actions:
+    for view in app.state.servers:
+        for prompt in view.catalog.prompts:
+            if not prompt.problem:
+                fill = partial(app.deck.post_message, FillPrompt(view.id, prompt))
+                yield PaletteAction(f"/{prompt.name}", f"prompt of {view.id}", fill)
+
+
+def _resources(app: "GemdeckApp") -> Actions:
+    for view in app.state.servers:
+        offered: tuple[ResourceView | ResourceTemplateView, ...] = (
+            *view.catalog.resources,
+            *view.catalog.templates,
+        )
+        for resource in offered:
+            if not resource.problem:
+                show = partial(app.deck.open_resource, view.id, resource)
+                name = resource.title or resource.name
+                yield PaletteAction(name, f"resource of {view.id}", show)
+
+
+def _themes(app: "GemdeckApp") -> Actions:
+    for name in themes.in_order(app.available_themes):
+        current = "current" if name == app.theme else ""
+        yield PaletteAction(f"Theme: {name}", current, partial(app.choose_theme, name))
+
+
+def _pane_actions(app: "GemdeckApp") -> Actions:
+    deck = app.deck
+    for what, key, run in (
+        ("chat alone, or not", "deck.chat", deck.chat_alone),
+        ("border left", "deck.border-left", partial(deck.action_move_border, -1)),
+        ("border right", "deck.border-right", partial(deck.action_move_border, 1)),
+    ):
+        yield PaletteAction(f"Panes: {what}", "", run, _key(app, key))
+    for name in PaneName:
+        go = partial(deck.show_pane, name)
+        yield PaletteAction(f"Go to: {name}", "", go, _key(app, f"deck.{name}"))

@@ -1,13 +1,17 @@
-"""gemdeck's dark and light theme, and what the user chose of the look.
+"""gemdeck's own themes, and what the user chose of the look.
 
-The accent color is for keys and for what has focus.
+The accent color is for keys and for what has focus. Muted text is legible on every background,
+that of a selected row included.
 """
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from textual.theme import Theme
+from rich.console import Console
+from textual import constants
+from textual.theme import BUILTIN_THEMES, Theme
 
 from tui.ui.layout import Layout
 
@@ -39,14 +43,15 @@ DARK: Final = Theme(
     panel="#22262d",
     success="#86b97d",
     warning="#d6a860",
-    error="#e0747d",
+    error="#ea858d",
     dark=True,
     variables=_variables(
         {
             "border": "#7aa8e8",
-            "border-blurred": "#2d323b",
+            "border-blurred": "#333943",
+            "text-muted": "#9aa1ad",
             "block-cursor-foreground": "#eef1f6",
-            "block-cursor-background": "#2b3d59",
+            "block-cursor-background": "#26354d",
             "block-cursor-blurred-background": "#20242b",
             "block-hover-background": "#1c2026",
             "input-cursor-background": "#d3d7de",
@@ -66,16 +71,17 @@ LIGHT: Final = Theme(
     background="#fbfaf8",
     surface="#f4f2ee",
     panel="#eae7e1",
-    success="#2f7a3b",
-    warning="#8f5d00",
+    success="#2a7036",
+    warning="#825400",
     error="#b5303e",
     dark=False,
     variables=_variables(
         {
             "border": "#2f61b5",
-            "border-blurred": "#d2cec6",
+            "border-blurred": "#cbc6bd",
+            "text-muted": "#5a606b",
             "block-cursor-foreground": "#1a1d23",
-            "block-cursor-background": "#cfdcf3",
+            "block-cursor-background": "#dbe5f6",
             "block-cursor-blurred-background": "#ebe8e2",
             "block-hover-background": "#f1eee9",
             "input-cursor-background": "#2a2d34",
@@ -86,8 +92,60 @@ LIGHT: Final = Theme(
     ),
 )
 
+SIXTEEN: Final = Theme(
+    name="gemdeck-16",
+    ansi=True,
+    primary="ansi_bright_blue",
+    secondary="ansi_default",
+    accent="ansi_bright_blue",
+    foreground="ansi_default",
+    background="ansi_default",
+    surface="ansi_default",
+    panel="ansi_default",
+    success="ansi_green",
+    warning="ansi_yellow",
+    error="ansi_red",
+    variables={
+        **BUILTIN_THEMES["ansi-dark"].variables,
+        "text-muted": "ansi_default",
+        "border": "ansi_bright_blue",
+        "border-blurred": "ansi_bright_black",
+        "block-cursor-foreground": "ansi_default",
+        "block-cursor-background": "ansi_default",
+        "block-cursor-text-style": "reverse",
+        "block-cursor-blurred-text-style": "bold",
+        "input-selection-background": "ansi_bright_blue",
+        "scrollbar": "ansi_bright_black",
+        "scrollbar-hover": "ansi_bright_blue",
+        "scrollbar-active": "ansi_bright_blue",
+        "scrollbar-background": "ansi_default",
+        "scrollbar-background-hover": "ansi_default",
+        "scrollbar-background-active": "ansi_default",
+    },
+)
+"""The terminal's own colors: for terminals with 16 colors, and for those that want none."""
+
+OWN: Final = (DARK, LIGHT, SIXTEEN)
+"""gemdeck's themes, in the order in which they are offered."""
+
 DEFAULT: Final = DARK.name
 """The theme of a first start, and if the saved one does not exist."""
+
+
+def in_order(themes: Iterable[str]) -> list[str]:
+    """Sort the names of themes, gemdeck's own first."""
+    own = [theme.name for theme in OWN]
+    return own + sorted(set(themes) - set(own))
+
+
+def fitting(theme: str) -> str:
+    """Return a saved theme, or `SIXTEEN` where the terminal cannot or should not show its colors.
+
+    That it has 16 colors only is seen as Rich sees it, by the environment.
+    """
+    system: Any = constants.COLOR_SYSTEM
+    colors = Console(color_system=system, force_terminal=True).color_system
+    return SIXTEEN.name if colors == "standard" or "NO_COLOR" in os.environ else theme
 
 
 def _save_nothing(_: object) -> None:

@@ -12,7 +12,6 @@ from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transp
 from tui.ui.paste import clean_paste
 from tui.ui.widgets.chat.completion import MAX_COMPLETIONS, complete
 from tui.ui.widgets.chat.history import MAX_HISTORY, HistoryStorage, MessageHistory
-from tui.ui.widgets.chat.tool_call import duration
 from tui.ui.widgets.chat.window import (
     MAX_ENTRIES,
     MAX_MOUNTED,
@@ -23,6 +22,7 @@ from tui.ui.widgets.chat.window import (
 )
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.links import examine, is_plain_http, target_beside
+from tui.ui.widgets.text.plain import duration
 
 
 def two_rows(_index: int) -> int:

@@ -23,6 +23,7 @@ from tui.model.chat import (
     TurnId,
     TurnOutcome,
     TurnPhase,
+    Usage,
     UserMessage,
 )
 from tui.model.servers import Origin, ServerId, ServerStatus
@@ -90,7 +91,7 @@ async def test_each_kind_of_entry_is_drawn_with_its_words() -> None:
         )
         await until(pilot, lambda: len(app.chat.transcript.views) == 4)
         user, thought, model, notice = app.chat.transcript.views
-        assert shown(user) == "You  list the branches"
+        assert shown(user) == "▌ list the branches"
         assert shown(thought) == "▸ thinking…"
         await until(pilot, lambda: shown(model) == "There are three.")
         assert "✕ error  The key is wrong." in shown(notice)
@@ -101,15 +102,30 @@ async def test_a_thought_is_laid_out_only_once_it_is_opened() -> None:
     app = ChatApp()
     async with app.run_test() as pilot:
         app.start_turn()
-        app.store.dispatch(e.ThoughtStreamed(EntryId("th"), "because "))
-        app.store.dispatch(e.ThoughtStreamed(EntryId("th"), "of reasons"))
-        app.store.dispatch(e.EntryCompleted(EntryId("th")))
+        app.store.dispatch(e.ThoughtStreamed(EntryId("th"), "**Reading it**\n\nbecause "))
+        app.store.dispatch(e.ThoughtStreamed(EntryId("th"), "of reasons\n\n**Then this**\n\nEnd."))
         await until(pilot, lambda: len(app.chat.transcript.views) == 2)
         thought = app.chat.transcript.views[-1]
         assert isinstance(thought, ThoughtEntry)
-        assert "reasons" not in shown(thought)
+        await until(pilot, lambda: shown(thought) == "▸ thinking…  Then this")
+        app.store.dispatch(e.EntryCompleted(EntryId("th"), 6.14))
+        await until(pilot, lambda: shown(thought) == "▸ thought  Then this  6.1 s")
         await pilot.click(ThoughtEntry, offset=(3, 0))
         await until(pilot, lambda: "because of reasons" in shown(thought))
+        assert "**" not in shown(thought), "opened, it is drawn as Markdown"
+
+
+async def test_a_turn_ends_with_its_tools_its_seconds_and_its_tokens() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        app.start_turn()
+        app.store.dispatch(e.ToolCallRequested(call(0)))
+        app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 0.1, "main"))
+        app.store.dispatch(e.UsageReported(Usage(prompt=5_000, output=1_000, thoughts=200)))
+        end = e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED, seconds=2.44)
+        app.store.dispatch(end)
+        await until(pilot, lambda: len(app.chat.transcript.views) == 3)
+        assert shown(app.chat.transcript.views[-1]) == "── 1 tool · 2.4 s · 6.2k tokens ──"
 
 
 async def test_a_tool_row_lives_from_waiting_to_its_result() -> None:
@@ -117,40 +133,58 @@ async def test_a_tool_row_lives_from_waiting_to_its_result() -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         app.start_turn()
         app.store.dispatch(
-            e.ToolCallRequested(call(0, ToolCallStatus.WAITING, arguments='{"a": 1}'))
+            e.ToolCallRequested(call(0, ToolCallStatus.WAITING, arguments='{\n  "a": 1\n}'))
         )
         await until(pilot, lambda: len(app.chat.transcript.views) == 2)
         row = app.chat.transcript.views[-1]
         assert isinstance(row, ToolCallEntry)
-        assert "git.branch_list" in shown(row)
-        assert "waiting" in shown(row)
+        assert shown(row).split() == ["○", "waiting", "branch_list", "a=1", "git"]
+        rows = len(shown(row).split("\n"))
         app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.RUNNING))
         app.store.dispatch(e.ToolCallProgressed(EntryId("call0"), Progress(3, 4, "nearly")))
         await until(pilot, lambda: "75%  nearly" in shown(row))
         assert "running" in shown(row)
-        app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 0.042, "main"))
-        await until(pilot, lambda: shown(row).split()[-4:] == ["✓", "ok", "42", "ms"])
-        assert "\n" not in shown(row), "closed, it is one row"
+        result = "main\nnext"
+        app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 0.042, result))
+        first = ["✓", "ran", "branch_list", "a=1", "git", "42", "ms"]
+        await until(pilot, lambda: shown(row).split("\n")[0].split() == first)
+        assert shown(row).split("\n")[1].split() == ["2", "lines", "·", "main", "↵"]
+        assert len(shown(row).split("\n")) == rows == 2, "no row moves while it runs"
         app.chat.transcript.focus()
         await pilot.press("enter")
-        await until(pilot, lambda: "main" in shown(row))
+        await until(pilot, lambda: "next" in shown(row))
         assert '"a": 1' in shown(row)
         await pilot.press("enter")
-        await until(pilot, lambda: "main" not in shown(row))
+        await until(pilot, lambda: "next" not in shown(row))
+
+
+async def test_a_closed_call_shows_up_to_three_lines_of_its_error() -> None:
+    app = ChatApp()
+    async with app.run_test(size=(60, 30)) as pilot:
+        app.start_turn()
+        app.store.dispatch(e.ToolCallRequested(call()))
+        words = "\n".join(f"reason {number} " + "word " * 3 for number in range(9))
+        app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.ERROR, 1, words))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
+        head, *lines = shown(app.chat.transcript.views[-1]).split("\n")
+        assert head.split()[:3] == ["✕", "failed", "branch_list"]
+        assert [line.split()[1] for line in lines] == ["0", "1", "2"]
+        assert lines[-1].endswith("…")
 
 
 @pytest.mark.parametrize(
-    ("server", "tool", "name"),
+    ("server", "tool", "row"),
     [
-        ("everything", "get-sum", "everything.get-sum"),
-        ("a-server-whose-name-goes-on-and-on", "get-sum", "a-server-wh….get-sum"),
-        ("s" * 300, "t" * 300, "ssssssss….ttttttttt…"),
+        ("everything", "get-sum", "get-sum everything"),
+        ("a-server-whose-name-goes-on-and-on", "get-sum", "get-sum a-server-whose-n…"),
+        ("everything", "trigger-long-operation", "trigger-long-operation"),
+        ("s" * 300, "t" * 300, "t" * 25 + "…"),
         ("", "get-sum", "get-sum"),
     ],
-    ids=["short", "long", "hostile", "none"],
+    ids=["short", "long", "no-room", "hostile", "none"],
 )
-async def test_a_long_server_name_leaves_half_the_room_to_the_tool(
-    server: str, tool: str, name: str
+async def test_the_name_of_a_tool_is_cut_only_after_the_whole_of_its_servers(
+    server: str, tool: str, row: str
 ) -> None:
     app = ChatApp()
     async with app.run_test(size=(51, 30)) as pilot:
@@ -158,7 +192,7 @@ async def test_a_long_server_name_leaves_half_the_room_to_the_tool(
         named = replace(call(0, ToolCallStatus.WAITING), server=ServerId(server), tool=tool)
         app.store.dispatch(e.ToolCallRequested(named))
         await until(pilot, lambda: len(app.chat.transcript.views) == 2)
-        assert shown(app.chat.transcript.views[-1]).split()[1] == name
+        assert " ".join(shown(app.chat.transcript.views[-1]).split()[2:]) == row
 
 
 async def test_a_long_result_is_trimmed_and_the_viewer_shows_all_of_it() -> None:
@@ -194,8 +228,8 @@ async def test_a_streamed_answer_ends_as_the_text_that_was_sent() -> None:
             await pilot.pause(0.001)
         app.store.dispatch(e.EntryCompleted(EntryId("m")))
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
-        await until(pilot, lambda: app.bridge.state.conversation.turn is None)
-        view = app.chat.transcript.views[-1]
+        await until(pilot, lambda: len(app.chat.transcript.views) == 3)
+        view = app.chat.transcript.views[1]
         assert isinstance(view, ModelEntry)
         await until(pilot, lambda: shown(view).endswith("end"))
         assert view.full_text() == text
@@ -210,8 +244,8 @@ async def test_a_cut_turn_still_draws_its_last_words() -> None:
         app.store.dispatch(e.TextStreamed(EntryId("m"), "half an ans"))
         app.store.dispatch(e.TextStreamed(EntryId("m"), "wer"))
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.CANCELLED))
-        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
-        await until(pilot, lambda: shown(app.chat.transcript.views[-1]) == "half an answer")
+        await until(pilot, lambda: len(app.chat.transcript.views) == 3)
+        await until(pilot, lambda: shown(app.chat.transcript.views[-2]) == "half an answer")
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))

@@ -99,11 +99,11 @@ async def test_a_changed_tool_is_marked_with_a_word_and_v_reviews_it() -> None:
         await deck.press("f3", "v")
         pane = deck.one(ToolsPane)
         assert "Schema" in str(pane.details.content)
-        assert "changed" in next(
-            line for line in deck.lines if "git  " in line and "commit" in line
-        )
+        assert "changed" in next(line for line in deck.lines if " commit " in line)
         await deck.press("v", "down")
-        assert pane.entries.shown[pane.entries.rows.cursor].item[1].name == "commit"
+        current = pane.entries.current
+        assert current is not None
+        assert current[1].name == "commit"
         deck.store.dispatch(ToolExplained(ToolStanding(decks.GIT, "commit", Effect.DENY, CHANGED)))
         await deck.settle()
         details = str(pane.details.content)
@@ -144,7 +144,7 @@ async def test_the_palette_reviews_and_forgets(
 async def test_the_palette_opens_the_rules() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("ctrl+p", *"grants")
-        await deck.until(lambda: "what may run" in deck.text)
+        await deck.until(lambda: "What may run" in deck.text)
         await deck.press("enter")
         await deck.until(lambda: deck.on_top(GrantsScreen))
 

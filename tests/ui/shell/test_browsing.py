@@ -5,7 +5,7 @@ from time import perf_counter
 import pytest
 from textual.widgets import TextArea
 
-from tests.ui.harness import NARROW, running
+from tests.ui.harness import NARROW, Running, running
 from tests.ui.shell import decks
 from tui.model.catalog import Catalog, ResourceTemplateView, ToolId, ToolView
 from tui.model.events import CatalogChanged, InstructionsSent
@@ -232,4 +232,51 @@ async def test_the_filter_takes_a_server_by_its_name_and_a_colon() -> None:
 
 async def test_a_word_on_the_right_is_whole_however_narrow_the_list_is() -> None:
     async with running(decks.full_store(), (140, 36)) as deck:
+        assert any("not offered" in line and "broken_s" in line for line in deck.lines)
+        await deck.press("f3", "slash", *"broken")
         assert any("not offered" in line and "everyth…" in line for line in deck.lines)
+
+
+def headings(deck: Running) -> list[str]:
+    """Give the words of the headings in sight, with what follows on the right."""
+    rows = [" ".join(line[72:].strip(" │").split()) for line in deck.lines]
+    return [row for row in rows if row.startswith(("▾", "▸"))]
+
+
+async def test_tools_stand_below_their_server_which_folds() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f3")
+        assert headings(deck) == ["▾ git 6", "▾ everything 7"]
+        assert deck.one(ToolsPane).entries.current == (decks.GIT, decks.GIT_TOOLS[0])
+        await deck.press("down", "left")
+        assert headings(deck) == ["▸ git 6", "▾ everything 7"]
+        assert "branch_list" not in deck.text
+        assert "6 tools" in deck.text, "the details of a server"
+        await deck.press("space")
+        assert headings(deck) == ["▾ git 6", "▾ everything 7"]
+        await deck.press("enter", "down", "enter")
+        assert headings(deck) == ["▸ git 6", "▸ everything 7"]
+        await deck.press("right", "up", "right", "down")
+        assert deck.one(ToolsPane).entries.current == (decks.GIT, decks.GIT_TOOLS[0])
+        await deck.press("slash", *"e ec", "left", "space", "backspace")
+        assert headings(deck) == [], "a filter finds all, whatever is folded"
+
+
+async def test_a_click_folds_a_server_and_another_unfolds_it() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f3")
+        rows = deck.one(ToolsPane).query_one(RowList)
+        for shown in (["▸ git 6", "▾ everything 7"], ["▾ git 6", "▾ everything 7"]):
+            await deck.pilot.click(rows, offset=(4, 0))
+            await deck.settle()
+            assert headings(deck) == shown
+
+
+async def test_a_folded_server_stays_folded_when_its_tools_change() -> None:
+    store = decks.full_store()
+    async with running(store) as deck:
+        await deck.press("f3", "left")
+        store.dispatch(CatalogChanged(decks.GIT, Catalog(tools=decks.GIT_TOOLS[:2])))
+        await deck.settle()
+        assert headings(deck) == ["▸ git 2", "▾ everything 7"]
+        assert deck.one(ToolsPane).entries.group is not None

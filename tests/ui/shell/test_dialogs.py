@@ -1,9 +1,9 @@
 """Help, palette and the welcome."""
 
+import re
 from dataclasses import replace
 
 import pytest
-from textual.command import CommandPalette
 from textual.widgets import Input, OptionList
 
 from tests.support.samples import confirmation
@@ -12,16 +12,20 @@ from tests.ui.shell import decks
 from tui.model.chat import BackendKind, ModelView, Severity, TurnPhase
 from tui.model.events import ModelSelected, Notice, NoticeRaised, RequestRaised
 from tui.ui import keymap
+from tui.ui.palette import DeckPalette
 from tui.ui.panes import PaneName
 from tui.ui.panes.servers import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.questions.confirmation import ConfirmationQuestion
-from tui.ui.screens.details import ServerDetailsScreen
+from tui.ui.screens.details import ServerDetailsScreen, ToolDetailsScreen
 from tui.ui.screens.dialog import ViewerScreen
 from tui.ui.screens.grants import GrantsScreen
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.main import MainScreen
 from tui.ui.screens.model_setup import ModelScreen
+from tui.ui.screens.prompt_arguments import ArgumentsScreen
+from tui.ui.screens.resource import ResourceScreen
+from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.composer import Composer
 
 
@@ -29,12 +33,10 @@ async def run_from_palette(deck: Running, query: str) -> None:
     """Open the palette, type, and take the first hit."""
     await deck.pilot.press("ctrl+p")
     palette = deck.app.screen
-    assert isinstance(palette, CommandPalette)
-    palette.query_one(Input).value = query
-    hits = palette.query_one(OptionList)
-    await deck.until(
-        lambda: hits.option_count > 0 and query in str(hits.get_option_at_index(0).prompt).lower()
-    )
+    assert isinstance(palette, DeckPalette)
+    await deck.until(lambda: bool(palette.found.shown))
+    palette.found.line.value = query
+    await deck.until(lambda: query in palette.found.shown[0].label)
     await deck.press("enter")
     await deck.until(lambda: deck.app.screen is not palette)
     await deck.settle()
@@ -160,6 +162,91 @@ async def test_the_palette_shows_panes_details_help_and_quits() -> None:
         await deck.press("escape")
         await run_from_palette(deck, "quit")
         assert deck.app.return_value == 0
+
+
+def rows(deck: Running) -> list[str]:
+    """Give the names in the palette, in their order."""
+    palette = deck.app.screen
+    assert isinstance(palette, DeckPalette)
+    return [entry.item.name for entry in palette.found.shown]
+
+
+async def test_the_palette_has_one_line_an_entry_with_its_key_on_the_right() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("ctrl+p")
+        assert any(re.search(r"Model: choose, enter a key .* F9 ", line) for line in deck.lines)
+        assert any(re.search(r"Quit  .* \^Q ", line) for line in deck.lines)
+        await deck.press("escape")
+        assert deck.on_top(MainScreen)
+
+
+async def test_what_fits_the_place_stands_first_and_other_panes_last() -> None:
+    async with running(decks.full_store(), (160, 36)) as deck:
+        for key, first in (
+            ("f6", "Chat: new conversation"),
+            ("f2", "Restart the server"),
+            ("f3", "Filter the list"),
+            ("f7", "Search the lines"),
+        ):
+            await deck.press(key, "ctrl+p")
+            names = rows(deck)
+            assert names[0] == first
+            assert names[-6:] == [f"Go to: {name}" for name in PaneName]
+            await deck.press("escape")
+        await deck.press("f2", "ctrl+p", *"restart the", "enter")
+        assert deck.commands.calls[-1][0] == "restart_server"
+
+
+async def test_tools_prompts_resources_and_themes_are_in_the_palette() -> None:
+    async with running(decks.full_store()) as deck:
+        await run_from_palette(deck, "branch_list")
+        assert deck.on_top(ToolDetailsScreen)
+        await deck.press("escape")
+        await run_from_palette(deck, "/complex_prompt")
+        assert deck.on_top(ArgumentsScreen)
+        await deck.press("escape")
+        await run_from_palette(deck, "resource 2")
+        assert deck.on_top(ResourceScreen)
+        assert deck.commands.calls[-1] == (
+            "read_resource",
+            (decks.EVERYTHING, "test://static/resource/2"),
+        )
+        await deck.press("escape")
+        await run_from_palette(deck, "static resource")
+        assert deck.on_top(ArgumentsScreen), "a template is filled in first"
+        await deck.press("escape")
+        await run_from_palette(deck, "theme: gemdeck-light")
+        assert deck.app.theme == "gemdeck-light"
+
+
+async def test_a_click_runs_an_entry_of_the_palette() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("ctrl+p")
+        palette = deck.app.screen
+        assert isinstance(palette, DeckPalette)
+        await deck.press(*"help: keys")
+        await deck.settle()
+        await deck.pilot.click(palette.found.rows, offset=(3, 0))
+        await deck.until(lambda: deck.on_top(HelpScreen))
+
+
+async def test_themes_are_tried_at_once_and_kept_when_chosen() -> None:
+    saved: list[str] = []
+    preferences = UiPreferences(save=saved.append)
+    async with running(decks.full_store(), preferences=preferences) as deck:
+        await run_from_palette(deck, "theme: choose")
+        themes = deck.app.screen.query_one(OptionList)
+        names = [str(themes.get_option_at_index(n).prompt).split()[0] for n in range(4)]
+        assert names[:3] == ["gemdeck-dark", "gemdeck-light", "gemdeck-16"]
+        assert "dark · current" in deck.text
+        await deck.press("down")
+        assert deck.app.theme == "gemdeck-light"
+        await deck.press("escape")
+        assert (deck.app.theme, saved) == ("gemdeck-dark", [])
+        await run_from_palette(deck, "theme: choose")
+        await deck.press("down", "down", "enter")
+        assert (deck.app.theme, saved) == ("gemdeck-16", ["gemdeck-16"])
+        assert deck.on_top(MainScreen)
 
 
 async def test_stopping_is_in_the_palette_only_while_an_answer_runs() -> None:

@@ -210,8 +210,8 @@ async def test_with_much_room_lists_show_descriptions_beside_names() -> None:
     async with running(decks.full_store(), (200, 50)) as deck:
         await deck.press("f3")
         row = next(line for line in deck.lines if "branch_list" in line)
-        assert "git         branch_list           List the br" in row
-        await resize(deck, 150)
+        assert "  branch_list           List the branches of …" in row
+        await resize(deck, 140)
         await deck.press("f3")
         row = next(line for line in deck.lines if " commit " in line)
         assert "Record" not in row

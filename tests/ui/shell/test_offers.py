@@ -20,11 +20,11 @@ from tui.ui.panes.chat import ABOUT_RESOURCE, ChatPane
 from tui.ui.panes.resources import ResourcesPane
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.tools import ToolsPane
-from tui.ui.screens.dialog import ViewerScreen
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.log_level import LogLevelScreen
 from tui.ui.screens.main import MainScreen
 from tui.ui.screens.prompt_arguments import ArgumentsScreen
+from tui.ui.screens.resource import ResourceScreen
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.text.describe import era
 
@@ -159,21 +159,62 @@ async def test_a_server_that_completes_nothing_is_not_asked() -> None:
         assert asked(deck, "complete_argument") == []
 
 
-async def test_a_resource_is_read_and_its_content_shown_below() -> None:
+async def read_resource(deck: Running, content: ResourceContent) -> None:
+    await deck.press("f5", "enter")
+    assert asked(deck, "read_resource") == [(decks.EVERYTHING, ONE)]
+    await deck.until(lambda: "Reading…" in deck.text)
+    deck.store.dispatch(ResourceRead(decks.EVERYTHING, ONE, content))
+    await deck.until(lambda: "Reading…" not in deck.text)
+
+
+async def test_a_resource_opens_over_the_whole_height() -> None:
     async with running(decks.full_store(), (120, 50)) as deck:
-        await deck.press("f5", "enter")
-        assert asked(deck, "read_resource") == [(decks.EVERYTHING, ONE)]
-        assert "reading" in deck.text
-        content = ResourceContent("the [bold]text[/bold]", "text/plain", ("a picture, 3 kB",), 7)
-        deck.store.dispatch(ResourceRead(decks.EVERYTHING, ONE, content))
-        await deck.until(lambda: "the [bold]text[/bold]" in deck.text)
-        for words in ("21 characters", "a picture, 3 kB", "7 more characters"):
+        content = ResourceContent("the [bold]text[/bold]", "text/plain", ("[image/png, 3 kB]",), 7)
+        await read_resource(deck, content)
+        assert deck.on_top(ResourceScreen)
+        for words in ("the [bold]text[/bold]", "21 characters", "[image/png, 3 kB]", ONE):
             assert words in deck.text
-        await deck.press("v")
-        assert deck.on_top(ViewerScreen)
-        assert "the [bold]text[/bold]" in deck.text
-        await deck.press("escape", "down")
+        assert "7 more characters left out" in deck.text
+        assert deck.app.screen.query_one("#viewer").region.height == 50
+        await deck.press("c", "escape")
+        assert deck.app.clipboard == "the [bold]text[/bold]"
         assert "the [bold]text[/bold]" not in deck.text
+
+
+@pytest.mark.parametrize(
+    ("text", "media_type", "shown", "hidden"),
+    [
+        ("# Title\n\n- **one**", "text/markdown", "• one", "**"),
+        ('{"a":[1,2]}', "application/json", '"a": [', '{"a"'),
+        ("x = 1", "text/x-python", "x = 1", ""),
+        ("# not Markdown", "text/plain", "# not Markdown", ""),
+    ],
+)
+async def test_a_resource_is_drawn_as_what_it_is(
+    text: str, media_type: str, shown: str, hidden: str
+) -> None:
+    async with running(decks.full_store(), (120, 50)) as deck:
+        await read_resource(deck, ResourceContent(text, media_type))
+        assert shown in deck.text
+        assert not hidden or hidden not in deck.text
+
+
+async def test_a_long_resource_is_shown_plain_and_scrolls() -> None:
+    async with running(decks.full_store()) as deck:
+        long = "\n".join(f"# line {number}" for number in range(5_000))
+        await read_resource(deck, ResourceContent(long, "text/markdown"))
+        await deck.press("end")
+        await deck.until(lambda: "# line 4999" in deck.text)
+
+
+async def test_i_puts_the_mention_of_an_open_resource_into_the_message() -> None:
+    async with running(decks.full_store()) as deck:
+        await read_resource(deck, ResourceContent("text"))
+        await deck.press("i")
+        await deck.until(lambda: deck.on_top(MainScreen))
+        composer = deck.one(ChatPane).query_one(TextArea)
+        await deck.until(lambda: composer.text.strip() == f"@everything:{ONE}")
+        assert deck.focus is composer
 
 
 async def test_a_resource_that_cannot_be_read_says_why() -> None:
@@ -217,6 +258,7 @@ async def test_a_template_asks_for_its_variables_and_reads_the_address() -> None
         uri = "test://static/resource/7%20%2F"
         assert asked(deck, "read_resource") == [(decks.EVERYTHING, uri)]
         await deck.press("g")
+        await deck.until(lambda: bool(asked(deck, "send_resource")))
         assert asked(deck, "send_resource") == [(decks.EVERYTHING, uri, ABOUT_RESOURCE)]
 
 

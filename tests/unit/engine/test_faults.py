@@ -172,7 +172,7 @@ async def test_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
         with monkeypatch.context() as broken:
             broken.setattr(DemoBackend, "stream", bang)
             assert await run.say("hello") is TurnOutcome.FAILED
-        assert "failed unexpectedly (RuntimeError)" in str(entries(run.store.state)[-1])
+        assert "failed unexpectedly (RuntimeError)" in str(entries(run.store.state)[-2])
         assert await run.say("again") is TurnOutcome.COMPLETED
 
 

@@ -35,6 +35,7 @@ from tui.model.chat import (
     Thought,
     ToolCall,
     ToolCallStatus,
+    TurnEnd,
     TurnId,
     TurnOutcome,
     TurnPhase,
@@ -259,12 +260,15 @@ def test_a_call_keeps_its_progress_until_it_moves_on() -> None:
 
 def test_a_finished_turn_settles_and_completes_its_entries() -> None:
     before = after(populated_state(), one_of_each()[e.ToolCallChanged])
-    state = after(before, e.TurnFinished(TURN, TurnOutcome.COMPLETED))
+    state = after(before, e.TurnFinished(TURN, TurnOutcome.COMPLETED, seconds=2.5))
     assert state.conversation.turn is None
     assert state.conversation.transcript.live == ()
-    assert [entry.id for entry in state.conversation.transcript.settled] == [
+    *settled, end = state.conversation.transcript.settled
+    assert [entry.id for entry in settled] == [
         entry.id for entry in before.conversation.transcript.live
     ]
+    tokens = before.conversation.usage.total
+    assert end == TurnEnd(EntryId(f"{TURN}-end"), calls=1, seconds=2.5, tokens=tokens)
     assert ModelText(TEXT, "I will", complete=True) in state.conversation.transcript.settled
     assert state.conversation.unsent == Unsent()
 

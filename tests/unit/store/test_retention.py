@@ -49,7 +49,7 @@ def test_the_newest_results_stay_whole_and_older_ones_are_cut_across_turns(
     assert [
         len(state.conversation.transcript.settled),
         len(state.conversation.transcript.live),
-    ] == [3, 2]
+    ] == [4, 2]
     state = after(state, *called(4, "d"))
     assert results(state) == [cut, "b" * 9_000, "c" * 9_000, "d"]
 
@@ -100,4 +100,4 @@ def test_a_call_outside_a_turn_shows_its_end_although_turns_came_and_went() -> N
     assert results(state) == ["a", "b"]
     assert state.conversation.transcript.live == ()
     ids = [entry.id for entry in state.conversation.transcript.settled]
-    assert ids == ["e1", "u1", "e2", "u2"]
+    assert ids == ["e1", "u1", "e2", "t1-end", "u2", "t2-end"]

@@ -55,6 +55,6 @@ def test_entries_span_settled_and_live_turns() -> None:
     before = populated_state()
     finished = reduce(before, e.TurnFinished(TURN, TurnOutcome.COMPLETED))
     ids = [entry.id for entry in selectors.entries(finished)]
-    assert ids == [entry.id for entry in selectors.entries(before)]
+    assert ids == [*(entry.id for entry in selectors.entries(before)), f"{TURN}-end"]
     more = reduce(finished, e.TextStreamed(TEXT, "more"))
     assert [entry.id for entry in selectors.entries(more)] == [*ids, TEXT]

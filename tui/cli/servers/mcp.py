@@ -1,20 +1,16 @@
 """``gemdeck mcp``: look at servers and use them, without a screen and without a model."""
 
-import asyncio
 import json
-import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
-from tui.cli.exit_codes import ExitCode
-from tui.cli.output import prepare_output, say, write_out
+from tui.cli.command import finish, json_option
 from tui.cli.servers import server_commands, server_edits
-from tui.cli.servers.server_commands import Answer
 from tui.cli.servers.server_edits import server_entry
-from tui.cli.servers.server_session import CommandError, Start, interruptible
+from tui.cli.servers.server_session import Start
 from tui.model.settings_rules import MAX_WAIT
 
 DEFAULT_TIMEOUT: Final = 10.0
@@ -36,9 +32,6 @@ def mcp() -> None:
     """
 
 
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
 def _starting(command: F) -> F:
     """Add the options of the commands that start servers."""
     for option in (
@@ -58,7 +51,7 @@ def _starting(command: F) -> F:
             show_default=True,
             help="Seconds that a server gets to become ready.",
         ),
-        _as_json,
+        json_option,
     ):
         command = option(command)
     return command
@@ -68,7 +61,7 @@ def _starting(command: F) -> F:
 @_starting
 def list_servers(*, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
     """List the servers and whether each gets ready; all are started, side by side."""
-    _print(server_commands.list_servers(Start(timeout, trusted)), as_json=as_json)
+    finish(server_commands.list_servers(Start(timeout, trusted)), as_json=as_json)
 
 
 @mcp.command(epilog="Example: gemdeck mcp show files")
@@ -76,7 +69,7 @@ def list_servers(*, as_json: bool, timeout: float, trusted: tuple[Path, ...]) ->
 @_starting
 def show(server: str, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
     """Show how a server is reached and what it offers."""
-    _print(server_commands.show(server, Start(timeout, trusted)), as_json=as_json)
+    finish(server_commands.show(server, Start(timeout, trusted)), as_json=as_json)
 
 
 @mcp.command(epilog="Example: gemdeck mcp tools files --json")
@@ -84,7 +77,7 @@ def show(server: str, *, as_json: bool, timeout: float, trusted: tuple[Path, ...
 @_starting
 def tools(server: str | None, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
     """List the tools of a server, or of all."""
-    _print(server_commands.tools(server, Start(timeout, trusted)), as_json=as_json)
+    finish(server_commands.tools(server, Start(timeout, trusted)), as_json=as_json)
 
 
 @mcp.command(epilog="Example: gemdeck mcp call files read_file path=notes.txt")
@@ -109,7 +102,7 @@ def call(
     is asked; a rule that denies the tool holds all the same.
     """
     start, given = Start(timeout, trusted), _object(raw)
-    _print(server_commands.call(server, tool, given, _pairs(arguments), start), as_json=as_json)
+    finish(server_commands.call(server, tool, given, _pairs(arguments), start), as_json=as_json)
 
 
 @mcp.command(epilog="Example: gemdeck mcp read files file:///notes.txt")
@@ -120,7 +113,7 @@ def read(
     server: str, uri: str, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]
 ) -> None:
     """Print a resource."""
-    _print(server_commands.read(server, uri, Start(timeout, trusted)), as_json=as_json)
+    finish(server_commands.read(server, uri, Start(timeout, trusted)), as_json=as_json)
 
 
 @mcp.command(epilog="Example: gemdeck mcp prompt poems poem mood=reverent")
@@ -139,7 +132,7 @@ def prompt(
 ) -> None:
     """Print a prompt as its server renders it."""
     start = Start(timeout, trusted)
-    _print(server_commands.prompt(server, name, _pairs(arguments), start), as_json=as_json)
+    finish(server_commands.prompt(server, name, _pairs(arguments), start), as_json=as_json)
 
 
 _scope = click.option(
@@ -173,57 +166,39 @@ _scope = click.option(
 @click.option("--include-tools", metavar="TOOL,…", help="Offer only these.")
 @click.option("--exclude-tools", metavar="TOOL,…", help="Never offer these.")
 @click.option("--no-check", is_flag=True, help="Write it without trying to connect.")
-@_as_json
+@json_option
 def add(name: str, *, scope: str, no_check: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - as declared above
     """Write a server to the settings, and try to connect to it.
 
     Comments and all else in the file stay. What follows -- belongs to the server.
     """
     entry = server_entry(**given)
-    _print(server_edits.add(name, entry, scope, checks=not no_check), as_json=as_json)
+    finish(server_edits.add(name, entry, scope, checks=not no_check), as_json=as_json)
 
 
 @mcp.command(epilog="Example: gemdeck mcp remove -s user files")
 @click.argument("name")
 @_scope
-@_as_json
+@json_option
 def remove(name: str, *, scope: str, as_json: bool) -> None:
     """Remove a server from the settings; comments and all else in the file stay."""
-    _print(server_edits.remove(name, scope), as_json=as_json)
+    finish(server_edits.remove(name, scope), as_json=as_json)
 
 
 @mcp.command(epilog="Example: gemdeck mcp enable files")
 @click.argument("server")
-@_as_json
+@json_option
 def enable(server: str, *, as_json: bool) -> None:
     """Enable a server, from its next start on."""
-    _print(server_commands.set_enabled(server, enabled=True), as_json=as_json)
+    finish(server_commands.set_enabled(server, enabled=True), as_json=as_json)
 
 
 @mcp.command(epilog="Example: gemdeck mcp disable files")
 @click.argument("server")
-@_as_json
+@json_option
 def disable(server: str, *, as_json: bool) -> None:
     """Disable a server, from its next start on; its settings stay as they are."""
-    _print(server_commands.set_enabled(server, enabled=False), as_json=as_json)
-
-
-def _print(command: Coroutine[Any, Any, Answer], *, as_json: bool) -> None:
-    """Carry out a command, print its answer, and end the process with its exit code."""
-    if warning := prepare_output():
-        say(warning)
-    try:
-        answer = asyncio.run(interruptible(command))
-    except CommandError as error:
-        say(str(error))
-        answer = Answer({"error": {"message": str(error)}}, "", error.code)
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        sys.exit(ExitCode.CANCELLED)
-    # in ASCII, JSON cannot control a terminal
-    text = json.dumps(answer.value, ensure_ascii=True, indent=2) if as_json else answer.text
-    if text and not write_out(text):
-        sys.exit(ExitCode.ERROR)
-    sys.exit(answer.code)
+    finish(server_commands.set_enabled(server, enabled=False), as_json=as_json)
 
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:

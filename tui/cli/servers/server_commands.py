@@ -3,11 +3,12 @@
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from tui.cli.command import Answer, CommandError, no_such
 from tui.cli.exit_codes import ExitCode
-from tui.cli.servers.server_session import CommandError, ServerSession, Start, no_such, serving
+from tui.cli.servers.server_session import ServerSession, Start, serving
+from tui.cli.tables import fields, table
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.mcp import enablement
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolCallError
@@ -16,24 +17,6 @@ from tui.engine.mcp.errors import ServerCallError
 from tui.model.catalog import PromptView, ToolView
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.text import sanitize
-
-GAP: Final = "  "
-"""Between the columns of a table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a command gives.
-
-    Attributes:
-        value: As JSON.
-        text: As text.
-        code: The exit code.
-    """
-
-    value: dict[str, Any]
-    text: str
-    code: ExitCode = ExitCode.OK
 
 
 async def list_servers(start: Start) -> Answer:
@@ -47,7 +30,7 @@ async def list_servers(start: Start) -> Answer:
         off = (ServerStatus.READY, ServerStatus.DISABLED)
         code = ExitCode.OK if all(v.status in off for v in session.views) else ExitCode.ERROR
         value = {"servers": found, "warnings": session.warnings}
-        return Answer(value, _table(rows) or "No servers are configured.", code)
+        return Answer(value, table(rows) or "No servers are configured.", code)
 
 
 async def show(server: str, start: Start) -> Answer:
@@ -56,7 +39,7 @@ async def show(server: str, start: Start) -> Answer:
         view = next(view for view in session.views if view.id == server)
         value = _server(view, session) | _details(view)
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
-        return Answer(value, _fields(value), code)
+        return Answer(value, fields(value), code)
 
 
 async def tools(server: str | None, start: Start) -> Answer:
@@ -68,7 +51,7 @@ async def tools(server: str | None, start: Start) -> Answer:
             (one["server"], one["name"], one["problem"] or _first_line(one["description"]))
             for one in found
         ]
-        return Answer({"tools": found, "warnings": session.warnings}, _table(rows))
+        return Answer({"tools": found, "warnings": session.warnings}, table(rows))
 
 
 async def call(
@@ -270,24 +253,3 @@ def _plain(parts: Sequence[object], display: str) -> str:
 
 def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0]
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Align columns; the last is as long as it is."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "\n".join(lines)
-
-
-def _fields(fields: Mapping[str, Any]) -> str:
-    """Write each name that has a value, and its further lines below one another."""
-    shown = {
-        name.replace("_", " "): value if isinstance(value, list) else str(value).splitlines()
-        for name, value in fields.items()
-    }
-    width = max(map(len, shown))
-    return "\n".join(
-        f"{'' if number else name:<{width}}{GAP}{line}"
-        for name, lines in shown.items()
-        for number, line in enumerate(lines)
-    )

@@ -1,19 +1,19 @@
 """``gemdeck mcp add`` and ``remove``: servers in the settings files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
 from pydantic import ValidationError
 
+from tui.cli.command import Answer, CommandError, no_such, shown
 from tui.cli.exit_codes import ExitCode
-from tui.cli.servers.server_commands import Answer, show
-from tui.cli.servers.server_session import CommandError, Start, no_such
+from tui.cli.servers.own_edits import edited, file_of
+from tui.cli.servers.server_commands import show
+from tui.cli.servers.server_session import Start
 from tui.engine.settings.edits import EditError, NoSuchServerError, add_server, remove_server
 from tui.engine.settings.servers.raw_entries import MAX_NAME, server_id
-from tui.engine.settings.sources.dotenv import leads_out
-from tui.engine.settings.sources.locations import FILE_NAME, FOLDER_NAME, shown_path
 from tui.engine.settings.sources.source import validation_problems
 from tui.model.servers import ServerStatus
 from tui.model.settings import ServerSettings
@@ -86,56 +86,45 @@ async def add(name: str, entry: dict[str, Any], scope: str, *, checks: bool) -> 
         scope: ``user`` or ``project``.
         checks: Whether to start it. One of a folder that is not trusted is not.
     """
-    path = _file(scope)
     if not name or server_id(name) != name:
         words = f"A name has 1 to {MAX_NAME} characters, and single blanks at most."
         raise CommandError(words, ExitCode.USAGE)
     if scope == "project" and entry.get("trust"):
         raise CommandError("A project's settings cannot trust a server.", ExitCode.USAGE)
-    try:
-        add_server(path, name, entry)
-    except EditError as error:
-        raise CommandError(f"{_shown(path)}: {error}") from error
+    path = write_entry(name, entry, scope)
     value = {"server": name, "file": str(path), "entry": entry}
-    text = f"{name} is in {_shown(path)}."
+    text = f"{name} is in {shown(path)}."
     if not checks:
         return Answer(value, text)
-    shown = await show(name, Start(CHECK_TIME))
-    found = shown.value
+    answer = await show(name, Start(CHECK_TIME))
+    found = answer.value
     value |= {"status": found["status"], "reason": found["reason"]}
     offers = f"{len(found['tools'])} tools" if found["status"] == "ready" else found["reason"]
-    code = ExitCode.OK if found["status"] in _WAITING else shown.code
+    code = ExitCode.OK if found["status"] in _WAITING else answer.code
     return Answer(value, f"{text} It is {found['status']}: {offers}", code)
 
 
 async def remove(name: str, scope: str) -> Answer:
     """Remove an entry."""
-    path = _file(scope)
+    path = file_of(scope)
     try:
-        remove_server(path, name)
+        edited(path, scope, name, lambda: remove_server(path, name))
     except NoSuchServerError as error:
         raise no_such("server", name, error.known) from error
     except EditError as error:
-        raise CommandError(f"{_shown(path)}: {error}") from error
+        raise CommandError(f"{shown(path)}: {error}") from error
     value = {"server": name, "file": str(path)}
-    return Answer(value, f"{name} was removed from {_shown(path)}.")
+    return Answer(value, f"{name} was removed from {shown(path)}.")
 
 
-def _file(scope: str) -> Path:
-    """Return the file of a scope.
-
-    Raises:
-        CommandError: If the folder's leads out of it, perhaps to the user's own.
-    """
-    folder = Path.home() if scope == "user" else Path.cwd()
-    path = folder / FOLDER_NAME / FILE_NAME
-    if scope == "project" and leads_out(path, folder, Path.home(), []):
-        raise CommandError(f"{_shown(path)} leads out of this folder, so it is not written.")
+def write_entry(name: str, entry: Mapping[str, Any], scope: str) -> Path:
+    """Write an entry, and return the file."""
+    path = file_of(scope)
+    try:
+        edited(path, scope, name, lambda: add_server(path, name, entry), entry)
+    except EditError as error:
+        raise CommandError(f"{shown(path)}: {error}") from error
     return path
-
-
-def _shown(path: Path) -> str:
-    return shown_path(path, Path.home())
 
 
 def _named(words: Sequence[str], sign: str, option: str) -> dict[str, str]:

@@ -1,13 +1,11 @@
 """Servers that are started for one command."""
 
-import asyncio
-import signal
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
+from tui.cli.command import CommandError, no_such
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import say
 from tui.engine import late
@@ -16,26 +14,9 @@ from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.startup import prepare_process
 from tui.engine.threads import in_daemon_thread
 from tui.model.events import Event, NoticeRaised
-from tui.model.input.typed import nearest
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.store import selectors
 from tui.store.store import Store
-from tui.text import sanitize_line
-
-T = TypeVar("T")
-
-
-class CommandError(Exception):
-    """A command cannot do what it was asked; the text says why.
-
-    Args:
-        text: For the user, one line.
-        code: The exit code.
-    """
-
-    def __init__(self, text: str, code: ExitCode = ExitCode.ERROR) -> None:
-        super().__init__(sanitize_line(text))
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,19 +118,3 @@ async def serving(start: Start, names: Sequence[str] | None) -> AsyncIterator[Se
         await in_daemon_thread(late.import_connection)  # which is not the servers' time
         await engine.wait_ready(start.timeout)
         yield session
-
-
-def no_such(kind: str, name: str, known: Iterable[str]) -> CommandError:
-    """Say that there is nothing of this name, and what has a similar one."""
-    near = nearest(name, known)
-    hint = f" Did you mean {near}?" if near else ""
-    return CommandError(f"There is no {kind} {name}.{hint}", ExitCode.NOT_FOUND)
-
-
-async def interruptible(command: Coroutine[Any, Any, T]) -> T:
-    """Run a command; a signal that ends the process closes its servers first."""
-    task = asyncio.ensure_future(command)
-    for name in ("SIGTERM", "SIGHUP"):
-        if (number := getattr(signal, name, None)) is not None:
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    return await task

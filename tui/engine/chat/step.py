@@ -1,5 +1,6 @@
 """Run one model step: stream it to the screen and collect the parts to send back."""
 
+import time
 from collections.abc import AsyncGenerator, Callable
 from typing import Final
 
@@ -53,6 +54,7 @@ class ModelStep:
         self._streamed: _Streamed = TextStreamed
         self._sanitizer = DeltaSanitizer()
         self._characters = 0
+        self._since = time.monotonic()
         self._usage: Usage | None = None
         self.finish_reason = ""
         self._block_reason = ""
@@ -135,5 +137,6 @@ class ModelStep:
     def _close_entry(self) -> None:
         self._emit(self._sanitizer.flush())
         if self._entry is not None:
-            self._publish(EntryCompleted(self._entry))
+            before, self._since = self._since, time.monotonic()
+            self._publish(EntryCompleted(self._entry, self._since - before))
             self._entry = None

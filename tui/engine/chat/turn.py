@@ -131,6 +131,7 @@ class Turn:
         self._start = len(self._history.contents)
         self._accepted = self._start
         self._returned: list[str] = []
+        self._began = time.monotonic()
         self.id = TurnId(f"t{next(context.numbers)}")
         self.has_ended = False
 
@@ -140,7 +141,8 @@ class Turn:
     def begin(self) -> None:
         """Start the turn. `run` or `abandon` must follow."""
         entry = UserMessage(self._entry, sanitize(self._message.text))
-        self._publish(TurnStarted(self.id, entry, time.monotonic()))
+        self._began = time.monotonic()
+        self._publish(TurnStarted(self.id, entry, self._began))
 
     def abandon(self) -> None:
         """End a cancelled turn. A second call does nothing."""
@@ -351,7 +353,8 @@ class Turn:
     def _finish(self, outcome: TurnOutcome) -> None:
         self.has_ended = True
         unsent = [*([] if self._has_answer else [self._message.text]), *self._returned]
-        self._publish(TurnFinished(self.id, outcome, "\n\n".join(unsent)))
+        seconds = time.monotonic() - self._began
+        self._publish(TurnFinished(self.id, outcome, "\n\n".join(unsent), seconds))
 
     def _notify(self, severity: Severity, text: str, advice: str = "") -> None:
         notice = ChatNotice(self._context.new_entry(), severity, text, advice)

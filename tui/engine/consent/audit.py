@@ -18,7 +18,8 @@ from tui.engine.files.line_file import LineFile
 from tui.engine.logs.redaction import Redactor
 from tui.engine.threads import OrderedWorker
 from tui.model.chat import EntryId, ToolCallStatus
-from tui.model.events import Event, ToolCallChanged, ToolCallDecided, ToolRuleChanged
+from tui.model.consent import ToolRuleChanged
+from tui.model.events import Event, ToolCallChanged, ToolCallDecided
 from tui.text import clip, sanitize_line
 
 FILE_NAME: Final = "audit.jsonl"

@@ -21,8 +21,8 @@ from tui.engine.consent.rule_views import (
 from tui.engine.consent.tool_patterns import AllowingPatterns, DenyingPatterns
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.model.consent import Effect, GrantId, GrantScope, GrantView
-from tui.model.events import GrantsChanged, ToolRuleChanged
+from tui.model.consent import Effect, GrantId, GrantScope, GrantView, ToolRuleChanged
+from tui.model.events import GrantsChanged
 from tui.model.servers import Origin, ServerId
 from tui.model.settings import ToolPattern
 from tui.text import sanitize_line

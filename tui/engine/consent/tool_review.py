@@ -29,7 +29,8 @@ from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import OrderedWorker
 from tui.model.chat import Severity
-from tui.model.events import Notice, NoticeRaised, ToolRuleChanged
+from tui.model.consent import ToolRuleChanged
+from tui.model.events import Notice, NoticeRaised
 from tui.model.servers import Origin, ServerId
 from tui.model.trust import ToolChange, ToolChangeRequest
 

@@ -19,7 +19,7 @@ from tui.engine.sessions.records import MAX_FIRST, VERSION, entry
 from tui.engine.sessions.repair import Wire
 from tui.engine.sessions.replay import Replay, SavedSession
 from tui.model.bounded_json import JsonError, read_object
-from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, UserMessage
+from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.model.sessions import SessionId, SessionView
 from tui.text import for_model, sanitize_line
 
@@ -133,7 +133,7 @@ def _words(shown: Entry) -> str:
         case ToolCall():
             call = f"{shown.server} {shown.tool} with {shown.arguments}"
             return f"[In another run the tool {call} was called. It said: {shown.result}]"
-        case Thought() | ChatNotice():
+        case Thought() | ChatNotice() | TurnEnd():
             return ""
 
 
@@ -150,7 +150,7 @@ def _paragraph(shown: Entry) -> str:
             return f"### {name} ({shown.status.value})\n\n{_fenced(shown.arguments, 'json')}{said}"
         case ChatNotice(text=text, advice=advice):
             return f"> {' '.join(f'{text} {advice}'.split())}"
-        case Thought():
+        case Thought() | TurnEnd():
             return ""
 
 

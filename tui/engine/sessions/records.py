@@ -14,7 +14,16 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from tui.engine.logs.redaction import Redactor
-from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, Usage, UserMessage
+from tui.model.chat import (
+    ChatNotice,
+    Entry,
+    ModelText,
+    Thought,
+    ToolCall,
+    TurnEnd,
+    Usage,
+    UserMessage,
+)
 from tui.model.sessions import SessionView
 
 VERSION: Final = 1
@@ -80,6 +89,8 @@ def entry(shown: Entry) -> Record:
             }
         case ChatNotice(id, severity, text, advice):
             return {"t": "notice", "id": id, "status": severity, "text": text, "advice": advice}
+        case TurnEnd(id, calls, seconds, tokens):
+            return {"t": "took", "id": id, "calls": calls, "seconds": seconds, "tokens": tokens}
 
 
 def usage(counts: Usage) -> Record:

@@ -27,6 +27,7 @@ from tui.model.chat import (
     Thought,
     ToolCall,
     ToolCallStatus,
+    TurnEnd,
     Usage,
     UserMessage,
 )
@@ -223,6 +224,10 @@ class Replay:
                 severity = Severity(record["status"])
                 words = sanitize(_text(record["text"])), sanitize(_text(record["advice"]))
                 self._put(record, ChatNotice(self._id(record), severity, *words))
+            case "took":
+                calls, tokens = _number(record["calls"]), _number(record["tokens"])
+                seconds = _seconds(record["seconds"]) or 0.0
+                self._put(record, TurnEnd(self._id(record), calls, seconds, tokens))
 
     def _go_back(self, to: int) -> None:
         """Drop a message of the user's, by its number, and all that came after it."""
@@ -303,16 +308,19 @@ class Replay:
 
 
 def _call(entry: EntryId, record: Record) -> ToolCall:
-    seconds = record["seconds"]
     return ToolCall(
         entry,
         ServerId(sanitize_line(_text(record["server"]))),
         sanitize_line(_text(record["tool"])),
         sanitize(_text(record["arguments"])),
         ToolCallStatus[record["status"]],
-        float(seconds) if isinstance(seconds, int | float) and isfinite(seconds) else None,
+        _seconds(record["seconds"]),
         sanitize(_text(record["result"])),
     )
+
+
+def _seconds(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and isfinite(value) else None
 
 
 def _ended(entry: Entry) -> Entry:

@@ -52,6 +52,15 @@ class ShowTool(Message):
 
 
 @dataclass
+class ShowResource(Message):
+    """Read a resource, and show its content."""
+
+    server: ServerId
+    uri: str
+    name: str
+
+
+@dataclass
 class FillPrompt(Message):
     """Ask for the arguments of a prompt, then send it; `typed` returns if the user cancels."""
 

@@ -217,7 +217,7 @@ class ActivityPane(SidePart):
             "paused" if self._is_paused else "",
         )
         note = "".join(f"  {words}" for words in notes if words)
-        muted = "$foreground 60%"
+        muted = "$text-muted"
         self.title_line.update(Content.assemble(("← ", muted), scope, (note, muted), (" →", muted)))
 
 

@@ -15,10 +15,11 @@ from tui.model.catalog import Catalog
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.state import AppState
+from tui.text import counted
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes.side import SidePart
 from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
-from tui.ui.widgets.text.plain import PlainText
+from tui.ui.widgets.text.plain import PlainText, one_line
 
 T = TypeVar("T")
 
@@ -79,14 +80,22 @@ class BrowserPane(SidePart, Generic[T]):
             self._refill()
 
     def action_choose(self) -> None:
+        """Choose the entry under the cursor, or fold or unfold the server."""
         item = self.entries.current
         if item is not None:
             self.choose(item)
+        else:
+            self.entries.action_toggle_fold()
 
     def show_details(self) -> None:
-        item = self.entries.current
-        self.set_class(item is None, "-nothing")
-        self.details.update(Content() if item is None else self.describe(item))
+        """Describe the entry under the cursor, or say how many its server has."""
+        item, group = self.entries.current, self.entries.group
+        self.set_class(item is None and group is None, "-nothing")
+        if item is not None:
+            self.details.update(self.describe(item))
+        elif group is not None:
+            number = counted(group.count, self.NOUN)
+            self.details.update(Content.assemble((one_line(group.label), "bold"), f"\n{number}"))
 
     def _on_catalogs(self, value: Catalogs) -> None:
         self._catalogs = value

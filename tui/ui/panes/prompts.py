@@ -40,6 +40,7 @@ class PromptsPane(BrowserPane[OwnedPrompt]):
                 ),
                 label=f"{server}:{prompt.name} {prompt.title}".lower(),
                 text=prompt.description[:MAX_SEARCHED].lower(),
+                group=server,
             )
 
     def describe(self, item: OwnedPrompt) -> Content:

@@ -8,18 +8,17 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from tui.model.catalog import Catalog, PromptArgument, ResourceTemplateView, ResourceView
-from tui.model.events import ResourceRead
 from tui.model.input.uri_templates import UriTemplate, UriTemplateError, parse_template
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes import InsertText, SendResource
+from tui.ui.panes import InsertText, SendResource, ShowResource
 from tui.ui.panes.browser import BrowserPane
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, ListEntry
 from tui.ui.widgets.lists.row_list import Row
-from tui.ui.widgets.text.describe import describe_content, describe_resource
+from tui.ui.widgets.text.describe import describe_resource
 
 Resource = ResourceView | ResourceTemplateView
 OwnedResource = tuple[ServerId, Resource]
@@ -55,7 +54,6 @@ class ResourcesPane(BrowserPane[OwnedResource]):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self._bridge.watch(self, lambda state: state.resource, self._on_read)
         self._bridge.watch(self, lambda state: state.subscriptions, self._on_followed)
 
     def list_entries(
@@ -73,17 +71,16 @@ class ResourcesPane(BrowserPane[OwnedResource]):
                 ),
                 label=f"{server}:{resource.name} {resource.title} {address(resource)}".lower(),
                 text=resource.description[:MAX_SEARCHED].lower(),
+                group=server,
             )
 
     def describe(self, item: OwnedResource) -> Content:
-        """Describe a resource, and show its content if it was read."""
-        parts = [describe_resource(*item)]
-        if self._is_followed(item):
-            parts.append(Content.styled("watched: a notice tells when it changes", "$text-success"))
-        uri = self._asked.get(item)
-        if uri is not None:
-            parts += [Content(), describe_content(uri, self._read(item))]
-        return Content("\n").join(parts)
+        """Describe a resource, and say whether it is watched."""
+        described = describe_resource(*item)
+        if not self._is_followed(item):
+            return described
+        watched = Content.styled("watched: a notice tells when it changes", "$text-success")
+        return Content("\n").join((described, watched))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """Enable only the keys that apply to the entry under the cursor."""
@@ -91,8 +88,6 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         match action:
             case "watch":
                 return item is not None and self._can_follow(item)
-            case "view":
-                return item is not None and self._read(item) is not None
             case "send":
                 return item is not None and self._uri(item) is not None
             case _:
@@ -135,19 +130,16 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         if item is not None and uri is not None and self._can_follow(item):
             self._commands.subscribe_resource(item[0], uri, subscribed=not self._is_followed(item))
 
-    def action_view(self) -> None:
-        item = self.entries.current
-        read = self._read(item) if item is not None else None
-        if read is not None:
-            from tui.ui.screens.dialog import ViewerScreen  # noqa: PLC0415 - on first use
-
-            text = read.failure or "\n".join((read.content.text, *read.content.blobs)).strip("\n")
-            self.app.push_screen(ViewerScreen(read.uri, text))
+    def open(self, item: OwnedResource) -> None:
+        """Choose an entry, wherever the cursor is."""
+        self.entries.select(item)
+        self.choose(item)
 
     def _ask_for(self, item: OwnedResource, uri: str) -> None:
+        server, resource = item
         self._asked = {item: uri}
-        self._commands.read_resource(item[0], uri)
         self.show_details()
+        self.post_message(ShowResource(server, uri, resource.title or resource.name))
 
     def _fill_in(self, item: OwnedResource, resource: ResourceTemplateView) -> None:
         try:
@@ -188,10 +180,6 @@ class ResourcesPane(BrowserPane[OwnedResource]):
     def _show_template_error(self, error: UriTemplateError) -> None:
         self.notify(f"The template cannot be filled in: {error}.", markup=False)
 
-    def _on_read(self, _read: ResourceRead | None) -> None:
-        if self.awake:
-            self.show_details()
-
     def _on_followed(self, _: frozenset[tuple[ServerId, str]]) -> None:
         """Mark the watched resources in the list."""
         self._built = {}
@@ -212,11 +200,6 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         if resource.problem:
             return None
         return resource.uri if isinstance(resource, ResourceView) else self._asked.get(item)
-
-    def _read(self, item: OwnedResource) -> ResourceRead | None:
-        read = self._bridge.state.resource
-        uri = self._asked.get(item)
-        return read if read is not None and (read.server, read.uri) == (item[0], uri) else None
 
     def _is_followed(self, item: OwnedResource) -> bool:
         return (item[0], self._uri(item)) in self._bridge.state.subscriptions

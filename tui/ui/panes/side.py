@@ -48,7 +48,7 @@ def _tabs_width(tabs: Tabs, gap: int) -> int:
 def tabs_title(active: PaneName, tabs: Tabs, gap: int) -> Content:
     """Return the tabs for the border, the active one bold and underlined."""
     return Content(" " * gap).join(
-        Content.styled(text, "bold underline" if name is active else "$foreground 60%")
+        Content.styled(text, "bold underline" if name is active else "$text-muted")
         for name, text in tabs
     )
 

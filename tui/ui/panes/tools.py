@@ -55,6 +55,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
                 ),
                 label=f"{server}:{tool.name} {tool.title}".lower(),
                 text=tool.description[:MAX_SEARCHED].lower(),
+                group=server,
             )
 
     def describe(self, item: OwnedTool) -> Content:

@@ -14,6 +14,7 @@ from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
 from tui.ui.screens.dialog import Dialog
+from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.describe import describe_server, describe_tool
 from tui.ui.widgets.text.plain import PlainText, one_line
 
@@ -34,7 +35,7 @@ class DetailsScreen(Dialog):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog") as frame:
             frame.border_title = Content(one_line(self._subject))
-            frame.border_subtitle = Content.styled("esc close", "$foreground 60%")
+            frame.border_subtitle = key_hints(("esc", "close"))
             yield PlainText(self._content)
 
     def update(self, content: Content) -> None:

@@ -9,11 +9,12 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.types import CSSPathType
-from textual.widgets import Static
 
 from tui.text import clip, counted
 from tui.ui import keymap
+from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.folded_text import FoldedText
+from tui.ui.widgets.text.plain import PlainText
 
 MAX_TITLE: Final = 100
 """Characters of the viewer's title."""
@@ -51,7 +52,8 @@ class ViewerScreen(Dialog):
                 f"{counted(lines, 'line')} · {counted(len(self._text), 'character')}"
             )
             yield FoldedText(self._text, wrap=True, id="viewer-text")
-            yield Static("↑↓ PageUp PageDown scroll   c copy all   esc close", id="viewer-keys")
+            keys = key_hints(("↑↓ PageUp PageDown", "scroll"), ("c", "copy all"), ("esc", "close"))
+            yield PlainText(keys, classes="viewer-keys")
 
     def on_mount(self) -> None:
         self.query_one(FoldedText).focus()

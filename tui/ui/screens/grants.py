@@ -187,7 +187,7 @@ class GrantsScreen(Dialog):
         word = trust.value or "no decision yet"
         self.query_one(".grants-folder", PlainText).update(
             Content.assemble(
-                ("folder  ", "$foreground 60%"),
+                ("folder  ", "$text-muted"),
                 one_line(workspace),
                 "  ",
                 (word, trust_tone(trust)),
@@ -216,7 +216,7 @@ class GrantsScreen(Dialog):
             f"{self._key('grants.forget')} forget folder",
             f"{self._key('dialog.close')} close",
         )
-        self.hint.update(Content.styled("  ".join(keys), "$foreground 60%"))
+        self.hint.update(Content.styled("  ".join(keys), "$text-muted"))
 
     def _key(self, binding_id: str) -> str:
         return keymap.key_of(self.app, self.active_bindings, binding_id)

@@ -12,6 +12,7 @@ from textual.content import Content
 
 from tui.ui import keymap
 from tui.ui.screens.dialog import Dialog
+from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.plain import PlainText, fit
 
 KEY_WIDTH: Final = 16
@@ -51,7 +52,7 @@ def help_content(sections: Iterable[tuple[str, Iterable[HelpLine]]], width: int)
     for heading, entries in sections:
         rows = [row for entry in entries for row in _rows(entry, width)]
         if rows:
-            lines += [Content.styled(heading, "$foreground 60%"), *rows, Content()]
+            lines += [Content.styled(heading, "$text-muted"), *rows, Content()]
     return Content("\n").join(lines[:-1])
 
 
@@ -80,7 +81,7 @@ class HelpScreen(Dialog):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog") as frame:
             frame.border_title = "Keys"
-            frame.border_subtitle = Content.styled("esc close", "$foreground 60%")
+            frame.border_subtitle = key_hints(("esc", "close"))
             yield PlainText()
 
     def on_mount(self) -> None:

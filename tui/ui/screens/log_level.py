@@ -13,6 +13,7 @@ from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
 from tui.ui.screens.dialog import Dialog
+from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.plain import one_line
 
 LEVELS: Final = (
@@ -44,9 +45,9 @@ class LogLevelScreen(Dialog):
         self._level = bridge.state.log_levels.get(server, "")
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog log-level") as frame:
+        with Vertical(classes="dialog choice") as frame:
             frame.border_title = Content(f"Log level of {one_line(self._server)}")
-            frame.border_subtitle = Content.styled("↵ choose  esc close", "$foreground 60%")
+            frame.border_subtitle = key_hints(("↵", "choose"), ("esc", "close"))
             yield OptionList(
                 *(Option(Content(self._label(level))) for level in LEVELS),
                 markup=False,

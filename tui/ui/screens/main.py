@@ -1,7 +1,7 @@
 """The main screen: servers, chat and side pane between the header and the key bar."""
 
 from functools import partial
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -21,6 +21,7 @@ from tui.ui.panes import (
     PaneName,
     SendResource,
     ShowPane,
+    ShowResource,
     ShowServer,
     ShowTool,
 )
@@ -30,6 +31,9 @@ from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.side import SidePane
 from tui.ui.widgets.header import DeckHeader
 from tui.ui.widgets.key_bar import Hint, KeyBar, hint_line, hints
+
+if TYPE_CHECKING:
+    from tui.ui.panes.resources import Resource
 
 BORDER_STEP: Final = 2
 """Columns by which a key moves a border."""
@@ -73,6 +77,21 @@ class MainScreen(Screen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         self.deck.resize(event.size.width)
+
+    @property
+    def place(self) -> PaneName:
+        """The pane that has the focus, or the chat."""
+        pane = self.deck.pane_with_focus()
+        if pane is self.side:
+            return self.side.active
+        return PaneName.SERVERS if pane is self.servers else PaneName.CHAT
+
+    async def open_resource(self, server: ServerId, resource: "Resource") -> None:
+        """Go to a resource in its pane, and read it; fill in a template first."""
+        await self.show_pane(PaneName.RESOURCES)
+        from tui.ui.panes.resources import ResourcesPane  # noqa: PLC0415 - on first use
+
+        self.query_one(ResourcesPane).open((server, resource))
 
     def _bring(self, pane: Widget, focus: Widget | None = None) -> None:
         """Bring a pane to the front, and focus a widget in it."""
@@ -194,6 +213,14 @@ class MainScreen(Screen[None]):
         event.stop()
         self._bring(self.chat, self.chat.composer)
         self.chat.send_resource(event.server, event.uri)
+
+    @on(ShowResource)
+    def _on_show_resource(self, event: ShowResource) -> None:
+        event.stop()
+        from tui.ui.screens.resource import ResourceScreen  # noqa: PLC0415 - on first use
+
+        what = event.server, event.uri, event.name
+        self.app.push_screen(ResourceScreen(self._bridge, self._commands, *what, opener=self))
 
     @on(ShowPane)
     async def _on_show_pane(self, event: ShowPane) -> None:

@@ -36,7 +36,7 @@ STATUSES: Final = (len(ServerStatus), 4, 3, 2)
 MIN_FOLDER: Final = 10
 """Cells of the folder's path, cut on the left, below which it is dropped."""
 
-_MUTED: Final = "$foreground 60%"
+_MUTED: Final = "$text-muted"
 
 _NOT_SHOWN: Final = frozenset({FolderTrust.UNKNOWN, FolderTrust.NOTHING_TO_TRUST})
 """Trust that the header does not mention."""

@@ -51,7 +51,14 @@ class Hint:
 
     @property
     def content(self) -> Content:
-        return Content.assemble((self.key, "$foreground"), " ", (self.label, "$foreground 60%"))
+        return key_hints((self.key, self.label))
+
+
+def key_hints(*pairs: tuple[str, str]) -> Content:
+    """Write keys and what they do, the keys in the accent color."""
+    return Content("  ").join(
+        Content.assemble((key, "$accent"), " ", (label, "$text-muted")) for key, label in pairs
+    )
 
 
 @runtime_checkable

@@ -75,6 +75,10 @@ class FolderContent:
     def lines(self) -> list[str]:
         return [line for server in self.servers for line in server.lines] + [*self.rule_lines]
 
+    def without(self, server: str) -> object:
+        """Return what tells this content from others, one server left out."""
+        return {one.name: one.hash for one in self.servers if one.name != server}, self.rules
+
     def kept(self) -> "FolderContent":
         """Return what is stored: without lines if they exceed `MAX_KEPT`."""
         if sum(map(len, self.lines())) <= MAX_KEPT:

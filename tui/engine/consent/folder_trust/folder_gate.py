@@ -58,6 +58,8 @@ class Trust:
         outside: The folder of the empty folders in which servers start, or None.
         withdrawals: How often trust in the opened folder had been taken back in this run.
         salt: The salt of this installation.
+        added: Servers of the user's settings that the user wrote there by a command; see
+            `new_servers.entry_keys`.
     """
 
     attended: bool = True
@@ -67,6 +69,7 @@ class Trust:
     outside: Path | None = None
     withdrawals: int = 0
     salt: bytes = field(default=b"", repr=False)
+    added: frozenset[str] = frozenset()
 
     @property
     def here(self) -> tuple[Start, ...]:
@@ -178,6 +181,23 @@ class OpenedFolder:
                 self.start_folders.keep(identity, TrustAnswer.TRUST_WITH_CHILDREN)
             self.is_withdrawn = False
 
+    def trust_edit(self, before: ProjectVerdict, now: ProjectVerdict, server: ServerId) -> None:
+        """Trust the folder with what the user's own edit of one server made of it.
+
+        Where it was not trusted before, or anything else has changed, nothing is kept.
+        """
+        identity = identify(self.folder)
+        if identity is None or not before.folder == now.folder == identity.key:
+            return
+        if before.trust is FolderTrust.TRUSTED and before.offer and now.offer:
+            was, content = (
+                describe(offer, self.salt, identity.path) for offer in (before.offer, now.offer)
+            )
+            if was.without(server) == content.without(server):
+                record = self.store.standing(identity).record
+                children = record is not None and record.children
+                self.store.trust(identity, content, children=children)
+
     def never(self) -> None:
         """Never trust the folder."""
         self._withdraw()
@@ -229,6 +249,7 @@ class FolderGate:
             word.outside,
             self._withdrawals,
             self.salt,
+            word.store.added(),
         )
 
     @property

@@ -85,7 +85,11 @@ def entry_keys(definition: ServerDefinition, salt: bytes) -> tuple[str, str]:
     A refusal is remembered by them, since the entry as written does not change with the
     environment.
     """
-    written = definition.written
+    return written_keys(definition.written, salt)
+
+
+def written_keys(written: Mapping[str, object], salt: bytes) -> tuple[str, str]:
+    """Return the keys of an entry as it is written; see `entry_keys`."""
     entry = effective_entry(written).items()
     runs = {key: value for key, value in entry if key not in _ALLOWING}
     whole = {**runs, **{key: written[key] for key in _ALLOWING if key in written}}

@@ -25,6 +25,7 @@ MAX_REFUSED: Final = 2_000
 """Servers of the user's settings whose refusal is remembered; the oldest goes first."""
 
 _REFUSED: Final = "refused"
+_ADDED: Final = "added"
 
 
 class Word(StrEnum):
@@ -170,7 +171,7 @@ class TrustStore:
             kept = kept[-(MAX_FOLDERS - 1) :]
             kept += [new] if new is not None else []
             written = [write_record(_RECORDS, record) for record in kept]
-            return {"folders": written, _REFUSED: _refused(content)}
+            return {**content, "folders": written}
 
         self._file.update(change)
 
@@ -190,7 +191,20 @@ class TrustStore:
             known = {key: said for key, said in _refused(content).items() if key not in asked}
             known |= dict.fromkeys(asked, word) if word else {}
             kept = dict(list(known.items())[-MAX_REFUSED:])
-            return {"folders": content.get("folders", []), _REFUSED: kept}
+            return {**content, _REFUSED: kept}
+
+        self._file.update(change)
+
+    def added(self) -> frozenset[str]:
+        return frozenset(_added(self._file.load() or {}))
+
+    def add(self, key: str) -> None:
+        """Remember a server that the user wrote into the settings; see `refuse` for the key."""
+
+        def change(content: dict[str, Any]) -> dict[str, Any]:
+            known = [one for one in _added(content) if one != key]
+            refused = {one: word for one, word in _refused(content).items() if one != key}
+            return {**content, _REFUSED: refused, _ADDED: [*known, key][-MAX_REFUSED:]}
 
         self._file.update(change)
 
@@ -198,6 +212,11 @@ class TrustStore:
 def _refused(content: Mapping[str, Any]) -> dict[str, str]:
     known = content.get(_REFUSED)
     return {key: str(word) for key, word in known.items()} if isinstance(known, dict) else {}
+
+
+def _added(content: Mapping[str, Any]) -> list[str]:
+    known = content.get(_ADDED)
+    return [key for key in known if isinstance(key, str)] if isinstance(known, list) else []
 
 
 FOLDER_KEYS: Final = {"device": "dev", "inode": "ino", "owner": "uid"}

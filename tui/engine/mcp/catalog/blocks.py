@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import mcp_types as types
 
+from tui.engine.mcp.catalog.image_size import image_size
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
 from tui.text import clip_middle, counted, for_model, sanitize, sanitize_line
 
@@ -95,7 +96,9 @@ def _media(words: str, mime_type: str, data: str) -> Iterator[Piece]:
     essence = media_type(mime_type)
     kind = words.rpartition(" ")[2]
     note = f"[{words} with mime-type: {essence}]"
-    yield Piece(TextPart(note), f"[{kind}: {essence}] {_size(data)}")
+    size = image_size(data) if kind == "image" else None
+    pixels = f" {size[0]}x{size[1]}" if size else ""
+    yield Piece(TextPart(note), f"[{kind}{pixels}: {essence}] {_size(data)}")
     yield data_piece(mime_type, data)
 
 

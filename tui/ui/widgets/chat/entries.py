@@ -1,5 +1,6 @@
 """The transcript's entries, one widget each: messages, answers, thoughts and notices."""
 
+import re
 from collections.abc import Sequence
 from time import monotonic
 from typing import ClassVar, Final
@@ -9,8 +10,16 @@ from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
 
-from tui.model.chat import ChatNotice, Entry, ModelText, Severity, Thought, UserMessage
-from tui.text import counted
+from tui.model.chat import (
+    ChatNotice,
+    Entry,
+    ModelText,
+    Severity,
+    Thought,
+    TurnEnd,
+    UserMessage,
+)
+from tui.text import counted, sanitize_line
 from tui.ui.bridge import MIN_WAIT
 from tui.ui.widgets.chat.streaming import GrowingMarkdown
 from tui.ui.widgets.chat.window import shown_part
@@ -24,6 +33,7 @@ from tui.ui.widgets.text.blocks import (
     links_in,
     styled,
 )
+from tui.ui.widgets.text.plain import count, duration
 
 FLUSH_INTERVAL: Final = 0.05
 """Seconds between two renderings of a growing text."""
@@ -34,12 +44,23 @@ MAX_DUTY: Final = 0.1
 INDENT: Final = "  "
 """Indent of text that belongs to the line above."""
 
+MAX_TITLED: Final = 2_000
+"""Characters at the end of a thought in which its newest title is looked for."""
+
+MAX_TITLE: Final = 80
+"""Characters of a thought's title."""
+
+_TITLE: Final = re.compile(r"^(?:\*\*|#{1,6} )(\S[^\n*#]*)", re.MULTILINE)
+
 
 class EntryView(BlockView):
     """One entry of the transcript; subclasses draw it."""
 
     expandable = False
     """Whether it can be opened."""
+
+    selectable = True
+    """Whether the cursor can stand on it."""
 
     class LinksRequested(Message):
         """A link in the text was clicked, or all are requested."""
@@ -121,14 +142,14 @@ def clipped_text(text: str, style: str = "") -> list[Block]:
 
 
 class UserEntry(TextEntry):
-    """A message of the user."""
+    """A message of the user, with a bar along it."""
 
     entry: UserMessage
     TITLE = "Your message"
 
     def blocks(self) -> Sequence[Block]:
-        label = styled("You  ", ".entry-label")
-        return [IndentBlock(label, Content(" " * 5), clipped_text(self.entry.text))]
+        bar = styled("▌ ", ".entry-label")
+        return [IndentBlock(bar, bar, clipped_text(self.entry.text))]
 
 
 class ModelEntry(TextEntry):
@@ -177,31 +198,70 @@ class ModelEntry(TextEntry):
 
 
 class ThoughtEntry(TextEntry):
-    """A summary of the model's thoughts: one line until it is opened."""
+    """A summary of the model's thoughts: a line with title and time until it is opened."""
 
     entry: Thought
     TITLE = "Thought"
     expandable = True
 
+    def __init__(self, entry: Thought) -> None:
+        super().__init__(entry)
+        self._growing = GrowingMarkdown()
+        self._head = self._head_line()
+
     def blocks(self) -> Sequence[Block]:
-        word = "thought" if self.entry.complete else "thinking…"
         arrow = "▾" if self.expanded else "▸"
-        head = LineBlock(lambda _: styled(f"{arrow} {word}", ".entry-muted"))
+        head = LineBlock(lambda _: styled(f"{arrow} {self._head}", ".entry-muted"))
         if not self.expanded:
             return [head]
+        self._growing.update(self.entry.text, complete=self.entry.complete)
         indent = Content(INDENT)
-        text = clipped_text(self.entry.text, ".entry-muted")
+        text = [*self._growing.blocks, *more_hint(self._growing.left_out)]
         return [head, IndentBlock(indent, indent, text, spaced=False)]
 
     def show(self, entry: Entry) -> None:
-        # While it is closed only the word of its one line can change.
+        """Draw a longer thought; of a closed one only the head can change."""
         if isinstance(entry, Thought) and not self.expanded:
-            same = entry.complete == self.entry.complete
             self.entry = entry
-            if not same:
+            if self._head != (head := self._head_line()):
+                self._head = head
                 self.changed()
             return
         super().show(entry)
+        self._head = self._head_line()
+
+    def _head_line(self) -> str:
+        """Return the state, the newest title and the time, as far as they are known."""
+        state = "thought" if self.entry.complete else "thinking…"
+        seconds = self.entry.seconds
+        time = "" if seconds is None else duration(seconds)
+        return "  ".join(filter(None, (state, self._newest_title(), time)))
+
+    def _newest_title(self) -> str:
+        """Return the last line in bold or heading, as Gemini titles the parts of its thoughts."""
+        titles = _TITLE.findall(self.entry.text[-MAX_TITLED:])
+        return sanitize_line(titles[-1], MAX_TITLE) if titles else ""
+
+
+class TurnEndEntry(EntryView):
+    """The quiet line at the end of a turn: tools, seconds, tokens."""
+
+    entry: TurnEnd
+    selectable = False
+
+    def blocks(self) -> Sequence[Block]:
+        return [LineBlock(self._line)]
+
+    def _line(self, width: int) -> Content:  # noqa: ARG002 - as long as its words
+        end = self.entry
+        parts = [
+            counted(end.calls, "tool") if end.calls else "",
+            duration(end.seconds),
+            f"{count(end.tokens)} tokens" if end.tokens else "",
+        ]
+        words = Content(f" {' · '.join(filter(None, parts))} ").stylize(".entry-muted")
+        rule = styled("──", ".md-rule")
+        return rule + words + rule
 
 
 _NOTICE_STYLES: Final = {

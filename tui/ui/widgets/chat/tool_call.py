@@ -1,4 +1,4 @@
-"""A tool call in the transcript: one row, with arguments and result below it when opened."""
+"""A tool call in the transcript: two lines, with arguments and result below them when opened."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -8,15 +8,26 @@ from textual.content import Content
 from tui.model.chat import Progress, ToolCall, ToolCallStatus
 from tui.ui.widgets.chat.entries import INDENT, EntryView, clipped_text
 from tui.ui.widgets.text.blocks import Block, IndentBlock, LineBlock, TextBlock, styled
+from tui.ui.widgets.text.call_summary import arguments_line, result_line
+from tui.ui.widgets.text.plain import duration, one_line
 
 BAR_WIDTH: Final = 20
 """Cells of a progress bar."""
 
-STATUS_WIDTH: Final = 13
-"""Cells of the status column: a glyph, a blank, the longest status, a blank."""
-
 TIME_WIDTH: Final = 8
-"""Cells of the time column."""
+"""Cells of the time column, with a blank before it."""
+
+MIN_SERVER: Final = 4
+"""Cells below which the server's name is left out."""
+
+MIN_ARGUMENTS: Final = 8
+"""Cells below which the arguments are left out."""
+
+GAP: Final = 2
+"""Cells between the tool's name, its arguments and its server."""
+
+ERROR_LINES: Final = 3
+"""Lines of an error that are shown of a closed call."""
 
 MAX_LABEL: Final = 200
 """Characters of a tool's name or a progress message in a row."""
@@ -24,40 +35,37 @@ MAX_LABEL: Final = 200
 MAX_HIGHLIGHTED_ARGUMENTS: Final = 4_000
 """Characters of arguments that are highlighted."""
 
+OPENS: Final = "↵"
+"""Stands at the end of a call's second line, as Enter shows more."""
+
 _S = ToolCallStatus
 
-_LOOKS: Final[Mapping[ToolCallStatus, tuple[str, str]]] = {
-    _S.WAITING: ("○", ".entry-muted"),
-    _S.ASKING: ("◆", ".entry-warning"),
-    _S.RUNNING: ("◐", ".entry-running"),
-    _S.OK: ("✓", ".entry-ok"),
-    _S.ERROR: ("✕", ".entry-error"),
-    _S.DENIED: ("⊘", ".entry-warning"),
-    _S.CANCELLED: ("■", ".entry-muted"),
+_LOOKS: Final[Mapping[ToolCallStatus, tuple[str, str, str]]] = {
+    _S.WAITING: ("○", "waiting", ".entry-muted"),
+    _S.ASKING: ("◆", "asking", ".entry-warning"),
+    _S.RUNNING: ("◐", "running", ".entry-running"),
+    _S.OK: ("✓", "ran", ".entry-ok"),
+    _S.ERROR: ("✕", "failed", ".entry-error"),
+    _S.DENIED: ("⊘", "denied", ".entry-warning"),
+    _S.CANCELLED: ("■", "cancelled", ".entry-muted"),
 }
-"""Glyph and style of each status; the word is the status itself."""
+"""Glyph, verb and style of each status."""
 
 
 class ToolCallEntry(EntryView):
-    """One tool call. Arguments and result are laid out only while it is open."""
+    """One tool call. Its whole arguments and result are laid out only while it is open."""
 
     entry: ToolCall
     expandable = True
 
     def blocks(self) -> Sequence[Block]:
-        """Draw the row, the progress while it runs, and the details if it is open."""
-        blocks: list[Block] = [LineBlock(self._row)]
-        if self.entry.progress is not None:
-            progress = self.entry.progress
-            blocks.append(LineBlock(lambda width: progress_line(progress, width)))
+        """Draw the call, and below it the details if it is open, or else what there is to say."""
+        row = LineBlock(self._row)
         if self.expanded:
             bar = styled("│ ", ".md-rule")
-            blocks.append(IndentBlock(bar, bar, self._details(), spaced=False))
-        elif self.entry.status is _S.ERROR and self.entry.result:
-            first = self.entry.result.strip().split("\n", 1)[0][: MAX_LABEL * 2]
-            line = styled(f"{INDENT}{first}", ".entry-error")
-            blocks.append(LineBlock(lambda _: line))
-        return blocks
+            details = IndentBlock(bar, bar, self._details(), spaced=False)
+            return [row, *self._progress(), details]
+        return [row, *(self._progress() or [self._outcome()])]
 
     def title(self) -> str:
         return call_name(self.entry)
@@ -70,24 +78,50 @@ class ToolCallEntry(EntryView):
         return "\n".join(parts)
 
     def _row(self, width: int) -> Content:
-        glyph, style = _LOOKS[self.entry.status]
-        arrow = "▾" if self.expanded else "▸"
+        """Draw state, tool and arguments, with server and time at the right."""
+        glyph, verb, style = _LOOKS[self.entry.status]
         seconds = "" if self.entry.seconds is None else duration(self.entry.seconds)
-        state = f"{glyph} {self.entry.status.value}".ljust(STATUS_WIDTH)
-        right = Content.assemble((state, style), (seconds.rjust(TIME_WIDTH), ".entry-muted"))
-        room = max(8, width - right.cell_length - 1)
-        left = Content.assemble((f"{arrow} ", ".entry-muted"), self._named(room - 2))
-        left = left.truncate(room, ellipsis=True)
-        return left.pad_right(max(1, width - left.cell_length - right.cell_length)) + right
+        time = styled(seconds.rjust(TIME_WIDTH), ".entry-muted")
+        tool = styled(one_line(self.entry.tool[:MAX_LABEL]), ".entry-strong")
+        left = Content.assemble((f"{glyph} {verb} ", style), tool)
+        room = width - time.cell_length
+        left = left.truncate(max(1, room), ellipsis=True)
+        arguments = styled(arguments_line(self.entry.arguments), ".entry-muted")
+        # The server gives way to the tool's name; the arguments get what both leave.
+        rest = room - left.cell_length - GAP
+        most = rest - min(arguments.cell_length + GAP, rest // 2) if arguments else rest
+        server = styled(one_line(self.entry.server[:MAX_LABEL]), ".entry-muted")
+        if most < min(MIN_SERVER, server.cell_length):
+            server = Content("")
+        server = server.truncate(max(1, most), ellipsis=True)
+        rest -= server.cell_length + GAP
+        if arguments and rest >= min(MIN_ARGUMENTS, arguments.cell_length):
+            left += Content(" " * GAP) + arguments.truncate(rest, ellipsis=True)
+        return left.pad_right(max(0, room - left.cell_length - server.cell_length)) + server + time
 
-    def _named(self, room: int) -> Content:
-        """Return server and tool; at least half of the room is for the tool's name."""
-        tool = styled(self.entry.tool[:MAX_LABEL], ".entry-strong")
-        if not self.entry.server:
-            return tool
-        server = styled(self.entry.server[:MAX_LABEL], ".entry-muted")
-        most = max(room // 2, room - tool.cell_length) - 1
-        return server.truncate(max(1, most), ellipsis=True) + styled(".", ".entry-muted") + tool
+    def _progress(self) -> list[Block]:
+        progress = self.entry.progress
+        if progress is None:
+            return []
+        return [LineBlock(lambda width: progress_line(progress, width))]
+
+    def _outcome(self) -> Block:
+        """Draw one line of the result, or a few of an error; a blank one before there is any."""
+        result = self.entry.result
+        if self.entry.status is _S.ERROR and result:
+            words = Content(result.strip()[: MAX_LABEL * ERROR_LINES])
+            text = TextBlock(words.stylize_before(".entry-error"), most=ERROR_LINES)
+            return IndentBlock(Content(INDENT), Content(INDENT), [text], spaced=False)
+        said = styled(INDENT + result_line(result), ".entry-muted") if result else Content("")
+
+        def line(width: int) -> Content:
+            if not said:
+                return said
+            room = max(1, width - len(OPENS) - 1)
+            shown = said.truncate(room, ellipsis=True).pad_right(max(0, room - said.cell_length))
+            return shown + styled(f" {OPENS}", ".entry-muted")
+
+        return LineBlock(line)
 
     def _details(self) -> list[Block]:
         from tui.ui.widgets.text.markdown import code_block  # noqa: PLC0415 - on first use
@@ -116,16 +150,6 @@ def _unspaced(blocks: list[Block]) -> list[Block]:
 def call_name(call: ToolCall) -> str:
     """Return the name of a call, with its server if it has one."""
     return f"{call.server}.{call.tool}" if call.server else call.tool
-
-
-def duration(seconds: float) -> str:
-    """Format a duration: ``42 ms``, ``1.3 s``, ``2 m 05 s``."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} m {rest:02} s"
 
 
 def progress_line(progress: Progress, width: int) -> Content:

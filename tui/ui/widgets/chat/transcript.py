@@ -20,7 +20,7 @@ from textual.reactive import var
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, UserMessage
+from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.store.state import Transcript as TranscriptState
 from tui.ui import keymap
 from tui.ui.widgets.chat.entries import (
@@ -28,6 +28,7 @@ from tui.ui.widgets.chat.entries import (
     ModelEntry,
     NoticeEntry,
     ThoughtEntry,
+    TurnEndEntry,
     UserEntry,
 )
 from tui.ui.widgets.chat.tool_call import ToolCallEntry
@@ -40,6 +41,7 @@ _VIEWS: Final[Mapping[type[Entry], Callable[[Any], EntryView]]] = {
     Thought: ThoughtEntry,
     ToolCall: ToolCallEntry,
     ChatNotice: NoticeEntry,
+    TurnEnd: TurnEndEntry,
 }
 
 

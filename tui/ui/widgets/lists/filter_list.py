@@ -1,7 +1,8 @@
 """A list with a filter line; the arrow keys move the cursor while the filter has focus."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import ClassVar, Final, Generic, TypeVar
 
 from textual import on
@@ -15,7 +16,7 @@ from textual.widgets import Input
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.widgets.lists.row_list import Row, RowList
-from tui.ui.widgets.text.plain import PlainText
+from tui.ui.widgets.text.plain import PlainText, count, one_line
 
 T = TypeVar("T")
 
@@ -35,12 +36,45 @@ class ListEntry(Generic[T]):
         row: How it is drawn.
         label: Its names in lower case; matches here come first.
         text: More lower-case text to search.
+        group: The heading it stands below; entries of one group follow each other.
     """
 
     item: T
     row: Row
     label: str
     text: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The heading of entries that belong together.
+
+    Attributes:
+        label: Its name.
+        count: The number of its entries.
+        row: How it is drawn.
+    """
+
+    label: str
+    count: int
+    row: Row
+
+
+def grouped(
+    entries: Sequence[ListEntry[T]], folded: Container[str]
+) -> Sequence[ListEntry[T] | Group]:
+    """Put a heading before the entries of each group; those of folded groups are left out."""
+    shown: list[ListEntry[T] | Group] = []
+    for name, members in groupby(entries, lambda entry: entry.group):
+        listed = list(members)
+        if name:
+            glyph = "▸" if name in folded else "▾"
+            row = Row("", f"{glyph} {one_line(name)}", count(len(listed)), is_heading=True)
+            shown.append(Group(name, len(listed), row))
+        if name not in folded:
+            shown += listed
+    return shown
 
 
 def matching(entries: Sequence[ListEntry[T]], query: str) -> Sequence[ListEntry[T]]:
@@ -71,9 +105,12 @@ class FilterLine(Input):
 class FilterList(Vertical, Generic[T]):
     """A filter, the entries that match it, and their number.
 
+    Without a filter the entries stand below headings that fold, if they have groups.
+
     Args:
         noun: The word for one entry.
         empty: The text shown if there are no entries.
+        prompt: The text in an empty filter, if it is not the usual one.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.LIST)
@@ -87,15 +124,18 @@ class FilterList(Vertical, Generic[T]):
     class Chosen(Message):
         """The entry under the cursor was chosen."""
 
-    def __init__(self, noun: str, empty: str) -> None:
+    def __init__(self, noun: str, empty: str, prompt: str = "") -> None:
         super().__init__()
         self._noun = noun
         self._empty = empty
+        self._prompt = prompt or f"/ filter {noun}s"
         self._entries: Sequence[ListEntry[T]] = ()
+        self._folded: set[str] = set()
         self.shown: Sequence[ListEntry[T]] = ()
+        self._lines: Sequence[ListEntry[T] | Group] = ()
 
     def compose(self) -> ComposeResult:
-        yield FilterLine(f"/ filter {self._noun}s")
+        yield FilterLine(self._prompt)
         yield RowList()
         yield PlainText(self._empty, classes="empty")
         yield PlainText(classes="count")
@@ -105,7 +145,18 @@ class FilterList(Vertical, Generic[T]):
 
     @property
     def current(self) -> T | None:
-        return self.shown[self.rows.cursor].item if self.shown else None
+        at = self._at_cursor
+        return at.item if isinstance(at, ListEntry) else None
+
+    @property
+    def group(self) -> Group | None:
+        """The group whose heading is under the cursor."""
+        at = self._at_cursor
+        return at if isinstance(at, Group) else None
+
+    @property
+    def _at_cursor(self) -> ListEntry[T] | Group | None:
+        return self._lines[self.rows.cursor] if self._lines else None
 
     def set_entries(self, entries: Sequence[ListEntry[T]]) -> None:
         """Replace the entries; the cursor stays on the same name if the user has moved it."""
@@ -115,6 +166,15 @@ class FilterList(Vertical, Generic[T]):
     def set_filter(self, query: str) -> None:
         self.line.value = query
         self._show()
+
+    def select(self, item: T) -> None:
+        """Put the cursor on an entry, without a filter."""
+        self.line.value = ""
+        self._folded.clear()
+        self._show()
+        lines = enumerate(self._lines)
+        same = (i for i, one in lines if isinstance(one, ListEntry) and one.item == item)
+        self.rows.cursor = next(same, self.rows.cursor)
 
     def focus_list(self) -> None:
         self.rows.focus()
@@ -136,7 +196,7 @@ class FilterList(Vertical, Generic[T]):
         self.rows.cursor = 0
 
     def action_last(self) -> None:
-        self.rows.cursor = len(self.shown) - 1
+        self.rows.cursor = len(self._lines) - 1
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """Enable only the keys that have an effect now."""
@@ -145,8 +205,32 @@ class FilterList(Vertical, Generic[T]):
                 return not self.line.has_focus
             case "clear_filter":
                 return self.line.has_focus or bool(self.line.value)
+            case "fold" | "unfold" | "toggle_fold":
+                return not self.line.has_focus and not self.line.value
             case _:
                 return True
+
+    def action_toggle_fold(self) -> None:
+        """Fold or unfold the group of the entry under the cursor."""
+        name = self._group_name()
+        self._fold(name, name not in self._folded)
+
+    def action_fold(self) -> None:
+        self._fold(self._group_name(), True)
+
+    def action_unfold(self) -> None:
+        self._fold(self._group_name(), False)
+
+    def _group_name(self) -> str:
+        at = self._at_cursor
+        return at.group if isinstance(at, ListEntry) else at.label if at is not None else ""
+
+    def _fold(self, name: str, folds: bool) -> None:
+        if name and folds != (name in self._folded):
+            self._folded ^= {name}
+            self._show(keep=True)
+            headings = (i for i, one in enumerate(self._lines) if one.label == name)
+            self.rows.cursor = next(headings, 0) if folds else self.rows.cursor
 
     @on(FilterLine.Changed)
     def _on_filter_changed(self, event: FilterLine.Changed) -> None:
@@ -163,7 +247,10 @@ class FilterList(Vertical, Generic[T]):
     @on(RowList.Chosen)
     def _on_row_chosen(self, event: RowList.Chosen) -> None:
         event.stop()
-        self.post_message(self.Chosen())
+        if self.group is None:
+            self.post_message(self.Chosen())
+        else:
+            self.action_toggle_fold()
 
     @on(RowList.Moved)
     def _on_row_moved(self, event: RowList.Moved) -> None:
@@ -172,15 +259,22 @@ class FilterList(Vertical, Generic[T]):
 
     def _show(self, *, keep: bool = False) -> None:
         """Apply the filter and draw the matches."""
-        keep = keep and bool(self.shown) and (self.has_focus_within or self.rows.cursor > 0)
-        label = self.shown[self.rows.cursor].label if keep else None
+        keep = keep and bool(self._lines) and (self.has_focus_within or self.rows.cursor > 1)
+        before = self._at_cursor if keep else None
         self.shown = matching(self._entries, self.line.value)
-        cursor = 0
-        if label is not None:
-            cursor = next((i for i, e in enumerate(self.shown) if e.label == label), 0)
-        self.rows.set_rows([entry.row for entry in self.shown], cursor)
+        is_flat = self.shown is not self._entries
+        self._lines = self.shown if is_flat else grouped(self.shown, self._folded)
+        self.rows.set_rows([one.row for one in self._lines], has_leads=is_flat)
+        self.rows.cursor = self._place_of(before)
         self.set_class(not self._entries, "-empty")
         self.query_one(".count", PlainText).update(self._count_line())
+
+    def _place_of(self, before: ListEntry[T] | Group | None) -> int:
+        """Return the line that the cursor was on, or that of the first entry."""
+        lines = self._lines
+        first = int(len(lines) > 1 and isinstance(lines[0], Group))
+        same = (i for i, one in enumerate(lines) if before and one.label == before.label)
+        return next(same, first)
 
     def _count_line(self) -> str:
         shown, total = len(self.shown), len(self._entries)

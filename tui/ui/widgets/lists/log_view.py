@@ -85,7 +85,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         height: 1fr;
         overflow-x: hidden;
         scrollbar-size-vertical: 1;
-        & > .log-view--time { color: $foreground 60%; }
+        & > .log-view--time { color: $text-muted; }
         & > .log-view--source { color: $text-accent; }
         & > .log-view--info { color: $foreground; }
         & > .log-view--warning { color: $text-warning; }

@@ -22,7 +22,10 @@ MIN_LABEL: Final = 4
 """Cells of a label that are shown beside a long word on the right."""
 
 MAX_LABEL: Final = 20
-"""Widest column of labels beside notes, in cells."""
+"""Cells that the column of labels may have beside notes, if they are not within its 45 %."""
+
+INDENT: Final = 2
+"""Cells before rows that stand below headings."""
 
 MIN_NOTE: Final = 12
 """Cells of a note below which none is shown."""
@@ -30,13 +33,17 @@ MIN_NOTE: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: leading column, label, a note if there is room, and a right-aligned word."""
+    """One row: leading column, label, a note if there is room, and a right-aligned word.
+
+    A heading has the whole width; the rows below it are indented where leads are not drawn.
+    """
 
     lead: str
     label: str
     tail: str = ""
     faint: bool = False
     note: str = ""
+    is_heading: bool = False
 
 
 class RowList(ScrollView, can_focus=True, inherit_bindings=False):
@@ -55,12 +62,18 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         height: 1fr;
         overflow-x: hidden;
         scrollbar-size-vertical: 1;
-        & > .row-list--lead { color: $foreground 60%; }
+        & > .row-list--lead { color: $text-muted; }
         & > .row-list--label { color: $foreground; }
-        & > .row-list--tail { color: $foreground 60%; }
+        & > .row-list--tail { color: $text-muted; }
         & > .row-list--hover { background: $block-hover-background; }
-        & > .row-list--cursor { background: $block-cursor-blurred-background; }
-        &:focus > .row-list--cursor { background: $block-cursor-background; }
+        & > .row-list--cursor {
+            background: $block-cursor-blurred-background;
+            text-style: $block-cursor-blurred-text-style;
+        }
+        &:focus > .row-list--cursor {
+            background: $block-cursor-background;
+            text-style: $block-cursor-text-style;
+        }
     }
     """
 
@@ -72,23 +85,25 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         """The cursor is on another row, or its row changed."""
 
     class Chosen(Message):
-        """The row under the cursor was double-clicked."""
+        """The row under the cursor was clicked, as often as it takes."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.clicks_to_choose = 2
         self._rows: Sequence[Row] = ()
-        self._lead_width = self._label_width = 0
+        self._lead_width = self._label_width = self._indent = 0
 
     @property
     def rows(self) -> Sequence[Row]:
         return self._rows
 
-    def set_rows(self, rows: Sequence[Row], cursor: int = 0) -> None:
-        """Replace all rows and set the cursor."""
+    def set_rows(self, rows: Sequence[Row], cursor: int = 0, *, has_leads: bool = True) -> None:
+        """Replace all rows and set the cursor; without leads, headings say what they would."""
         self._rows = rows
         longest = max((len(row.lead) for row in rows), default=0)
-        self._lead_width = min(longest, MAX_LEAD)
-        self._label_width = min(max((len(row.label) for row in rows), default=0), MAX_LABEL)
+        self._lead_width = min(longest, MAX_LEAD) if has_leads else 0
+        self._indent = 0 if has_leads or not any(row.is_heading for row in rows) else INDENT
+        self._label_width = max((len(row.label) for row in rows if row.note), default=0)
         self.virtual_size = Size(self.size.width, len(rows))
         self.set_reactive(RowList.cursor, self.validate_cursor(cursor))
         self._scroll_to_cursor()
@@ -120,18 +135,21 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     def _segments(self, index: int, width: int, base: Style) -> list[Segment]:
         row = self._rows[index]
         style = base + self._row_style(index)
-        lead = min(self._lead_width, width // 3) + 2 if self._lead_width else 0
+        lead = min(self._lead_width, width // 3) + 2 if self._lead_width else self._indent
+        text = row.lead if self._lead_width else ""
+        if row.is_heading:
+            lead, style = 0, style + Style(bold=True)
         tail = f" {one_line(row.tail)}" if row.tail else ""
         tail = tail[: max(0, width - lead - MIN_LABEL)]
         room = width - lead - len(tail)
-        note = room - self._label_width - 2
+        note = room - min(self._label_width, max(MAX_LABEL, width * 9 // 20)) - 2
         note = note if row.note and note >= MIN_NOTE else 0
         label = fit(one_line(row.label), room - note - 2 if note else room)
         label_class = "row-list--lead" if row.faint else "row-list--label"
         return [
             Segment(text, style + ink(self, name))
             for text, name in (
-                (fit(fit(one_line(row.lead), lead - 2), lead), "row-list--lead"),
+                (fit(fit(one_line(text), lead - 2), lead), "row-list--lead"),
                 (label, label_class),
                 (f"  {fit(one_line(row.note), note)}" if note else "", "row-list--lead"),
                 (tail, "row-list--tail"),
@@ -167,9 +185,9 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self.hovered = -1
 
     def on_click(self, event: events.Click) -> None:
-        """Move the cursor to the clicked row; a double click chooses it."""
+        """Move the cursor to the clicked row; usually a double click chooses it."""
         index = event.y + self.scroll_offset.y
         if index < len(self._rows):
             self.cursor = index
-            if event.chain == 2:
+            if event.chain == self.clicks_to_choose or self._rows[index].is_heading:
                 self.post_message(self.Chosen())

@@ -74,7 +74,7 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
         & > .server-tree--good { color: $success; }
         & > .server-tree--busy { color: $warning; }
         & > .server-tree--bad { color: $error; }
-        & > .server-tree--off { color: $foreground 60%; }
+        & > .server-tree--off { color: $text-muted; }
     }
     """
 

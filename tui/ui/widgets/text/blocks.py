@@ -62,15 +62,20 @@ def stack(blocks: Sequence[Block], width: int) -> list[Content]:
 
 
 class TextBlock(Block):
-    """Text wrapped between words."""
+    """Text wrapped between words, or its first lines, with an ellipsis after the last."""
 
-    def __init__(self, content: Content, *, spaced: bool = True) -> None:
+    def __init__(self, content: Content, *, spaced: bool = True, most: int | None = None) -> None:
         super().__init__()
         self.content = content
         self.spaced = spaced
+        self._most = most
 
     def layout(self, width: int) -> list[Content]:
-        return self.content.wrap(width)
+        lines = self.content.wrap(width)
+        if self._most is None or len(lines) <= self._most:
+            return lines
+        last = lines[self._most - 1].rstrip().truncate(width - 1)
+        return [*lines[: self._most - 1], last + "…"]
 
 
 class LineBlock(Block):

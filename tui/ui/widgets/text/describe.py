@@ -13,12 +13,12 @@ from tui.model.catalog import (
     Parameter,
     PromptArgument,
     PromptView,
+    ResourceContent,
     ResourceTemplateView,
     ResourceView,
     ToolView,
 )
 from tui.model.consent import GrantView, ToolStanding
-from tui.model.events import ResourceRead
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, recovery, status_word
@@ -39,7 +39,7 @@ UNREVIEWED: Final = Failure("Not trusted yet.", "Press t to review what it would
 NAME_WIDTH: Final = 18
 """Cells for the name of a parameter or field."""
 
-_MUTED: Final = "$foreground 60%"
+_MUTED: Final = "$text-muted"
 
 
 def describe_tool(
@@ -117,33 +117,19 @@ def _problem(what: str, problem: str) -> list[Content]:
     return [Content(), Content.styled(f"✕ {what}: {one_line(problem)}", "$text-error")]
 
 
-def describe_content(uri: str, read: ResourceRead | None) -> Content:
-    """Show the content of a resource, or why it could not be read.
-
-    Args:
-        uri: The URI that was requested.
-        read: The result; None until it arrives.
-    """
-    if read is None:
-        return _muted(f"reading {one_line(uri)} …")
-    if read.failure:
-        return _lines(
-            [_section("Cannot be read"), Content.styled(block(read.failure), "$text-error")]
-        )
-    content = read.content
+def resource_facts(uri: str, content: ResourceContent) -> Content:
+    """Describe the content of a resource: address, media type, size, and what is not text."""
     size = counted(len(content.text), "character") if content.text else ""
-    facts = " · ".join(fact for fact in (one_line(content.mime_type), size) if fact)
-    parts = [_section("Content"), *([_muted(facts)] if facts else [])]
-    parts += [_muted(one_line(blob)) for blob in content.blobs[:MAX_BLOBS]]
-    if len(content.blobs) > MAX_BLOBS:
-        parts.append(_muted(f"… {len(content.blobs) - MAX_BLOBS} more"))
-    if content.text:
-        parts += [Content(), Content(block(content.text))]
-    elif not content.blobs:
-        parts.append(_muted("empty"))
-    if content.omitted:
-        parts.append(_muted(f"… {counted(content.omitted, 'more character')}"))
-    return _lines(parts)
+    blobs = [one_line(blob) for blob in content.blobs[:MAX_BLOBS]]
+    more = len(content.blobs) - len(blobs)
+    facts = (
+        one_line(content.mime_type),
+        size or ("" if blobs else "empty"),
+        f"{counted(content.omitted, 'more character')} left out" if content.omitted else "",
+        *blobs,
+        f"{more} more" if more else "",
+    )
+    return _lines([Content(one_line(uri)), _muted(" · ".join(filter(None, facts)))])
 
 
 def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
@@ -319,7 +305,7 @@ def _heading(text: str) -> Content:
 
 
 def _section(text: str) -> Content:
-    return Content.styled(text, "bold $foreground 60%")
+    return Content.styled(text, "bold $text-muted")
 
 
 def _muted(text: str) -> Content:

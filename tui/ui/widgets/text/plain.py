@@ -94,3 +94,13 @@ def count(number: int) -> str:
             short = f"{number / limit:.1f}".removesuffix(".0")
             return f"{short}{unit}"
     return str(number)
+
+
+def duration(seconds: float) -> str:
+    """Format a duration: ``42 ms``, ``1.3 s``, ``2 m 05 s``."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} m {rest:02} s"

@@ -1,0 +1,248 @@
+"""Draws every pane, question and empty state, for `make.py`.
+
+The states are those of the tests: nothing runs, and no time or path shows.
+"""
+
+import fnmatch
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from textual.pilot import Pilot
+
+from tests.fakes.commands import RecordingCommands
+from tests.snapshots.decks import NEVER, pressing
+from tests.support.samples import SERVER, TURN, confirmation
+from tests.ui.consent import samples as consent
+from tests.ui.requests import samples as requests
+from tests.ui.shell import decks
+from tui.model import events as e
+from tui.model.catalog import ResourceContent
+from tui.model.chat import (
+    EntryId,
+    ToolCall,
+    ToolCallStatus,
+    TurnOutcome,
+    UserMessage,
+)
+from tui.model.consent import Effect, GrantId, GrantView
+from tui.model.requests import PendingRequest
+from tui.store.store import Store
+from tui.ui import themes
+from tui.ui.app import GemdeckApp
+from tui.ui.questions import arming
+from tui.ui.themes import UiPreferences
+
+Step = Callable[[Pilot[Any], Store], Awaitable[None]]
+
+SIZES: Final = ((80, 24), (120, 36), (200, 50))
+"""Columns and rows of the terminals."""
+
+SHORT_ARMING: Final = 0.02
+"""Seconds after which a question takes an answer while pictures are taken."""
+
+README: Final = """# Notes
+
+Servers keep **small** things here.
+
+- one note a line
+- `add_note` writes one
+
+```python
+def add(text: str) -> int:
+    return len(notes)
+```
+"""
+
+CODE: Final = "import os\n\n\ndef first(path: str) -> str:\n    return os.listdir(path)[0]\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A theme, and whether the terminal shows its colors."""
+
+    name: str
+    theme: str
+    has_colors: bool = True
+
+
+LOOKS: Final = (
+    Look("dark", themes.DARK.name),
+    Look("light", themes.LIGHT.name),
+    Look("16", themes.SIXTEEN.name),
+    Look("nocolor", themes.SIXTEEN.name, has_colors=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What one picture shows: a state, the keys pressed in it, and what happens then."""
+
+    name: str
+    store: Callable[[], Store]
+    keys: tuple[str, ...] = ()
+    then: tuple[e.Event, ...] = ()
+
+
+def empty_store() -> Store:
+    """Give the store of a deck without servers."""
+    store = decks.new_store()
+    decks.configure(store)
+    return store
+
+
+def quiet_store() -> Store:
+    """Give the store of a deck whose only server offers nothing yet."""
+    store = decks.new_store()
+    decks.configure(store, decks.server(decks.GIT))
+    return store
+
+
+def talking_store() -> Store:
+    """Give the store of a deck in which one turn has ended and another one runs."""
+    store = decks.full_store()
+
+    def call(number: int, arguments: str) -> ToolCall:
+        return ToolCall(EntryId(f"call-{number}"), decks.GIT, "branch_list", arguments)
+
+    happened: tuple[e.Event, ...] = (
+        e.TurnStarted(TURN, UserMessage(EntryId("user-1"), "list the open branches"), NEVER),
+        e.ThoughtStreamed(EntryId("thought-1"), "**Look first**\n\nThe repository comes first."),
+        e.EntryCompleted(EntryId("thought-1")),
+        e.ToolCallRequested(call(1, '{\n  "repo_path": "."\n}')),
+        e.ToolCallChanged(
+            EntryId("call-1"), ToolCallStatus.OK, 0.042, "main\nnext\nfix/typo-in-the-guide"
+        ),
+        e.ToolCallRequested(call(2, '{\n  "repo_path": "/etc"\n}')),
+        e.ToolCallChanged(
+            EntryId("call-2"), ToolCallStatus.ERROR, 0.007, "Access denied: outside the repository"
+        ),
+        e.TextStreamed(EntryId("text-1"), f"There are three branches.\n\n{README}"),
+        e.EntryCompleted(EntryId("text-1")),
+        e.TurnFinished(TURN, TurnOutcome.COMPLETED),
+    )
+    for event in happened:
+        store.dispatch(event)
+    return store
+
+
+def ruled_store() -> Store:
+    """Give the store of a deck with rules for tools."""
+    store = decks.full_store()
+    store.dispatch(
+        e.GrantsChanged(
+            (
+                GrantView(GrantId("g1"), Effect.ALLOW, "git", "branch_list", "this session", "you"),
+                GrantView(GrantId("g2"), Effect.DENY, "git", "*", "saved", "~/.gemini/policies"),
+            )
+        )
+    )
+    return store
+
+
+_QUESTIONS: Final[dict[str, PendingRequest]] = {
+    "call": consent.asked(
+        {"path": "src/new.py", "content": "import os\n\n\ndef f(x):\n    return x\n"}
+    ),
+    "call-form": consent.asked(),
+    "call-short": replace(confirmation(), server=SERVER),
+    "folder": consent.trust(),
+    "folder-changed": consent.trust(difference=consent.DIFFERENCE),
+    "changed-tools": consent.changed_tools(),
+    "form": requests.form(),
+    "address": requests.address(),
+    "sampling": requests.sampling(),
+    "sampling-review": requests.review(),
+}
+
+SCENES: Final = (
+    Scene("start-reading", decks.new_store),
+    Scene("start-no-servers", empty_store),
+    Scene("start-ready", decks.full_store),
+    Scene("servers", decks.full_store, ("f2",)),
+    Scene("servers-failed", decks.full_store, ("f2", "down", "down", "down")),
+    Scene("servers-empty", empty_store, ("f2",)),
+    Scene("tools", decks.full_store, ("f3", "down")),
+    Scene("tools-empty", quiet_store, ("f3",)),
+    Scene("tools-filter", decks.full_store, ("f3", "slash", "l", "o", "g")),
+    Scene("prompts", decks.full_store, ("f4", "down", "down")),
+    Scene("prompts-empty", quiet_store, ("f4",)),
+    Scene("resources", decks.full_store, ("f5", "down")),
+    Scene(
+        "resource-read",
+        decks.full_store,
+        ("f5", "down", "enter"),
+        (
+            e.ResourceRead(
+                decks.EVERYTHING,
+                "test://static/resource/1",
+                ResourceContent(README, "text/markdown"),
+            ),
+        ),
+    ),
+    Scene("resources-empty", quiet_store, ("f5",)),
+    Scene("activity", decks.full_store, ("f7",)),
+    Scene("activity-empty", empty_store, ("f7",)),
+    Scene("chat", talking_store),
+    Scene("chat-entry", talking_store, ("shift+tab", "up", "up")),
+    Scene("chat-alone", talking_store, ("f6",)),
+    Scene("palette", decks.full_store, ("ctrl+p",)),
+    Scene("palette-search", decks.full_store, ("ctrl+p", "r", "e", "s", "t")),
+    Scene("palette-in-tools", decks.full_store, ("f3", "ctrl+p")),
+    Scene("themes", decks.full_store, ("ctrl+p", *"theme:", "enter")),
+    Scene("help", decks.full_store, ("f1",)),
+    Scene("help-in-servers", decks.full_store, ("f2", "f1")),
+    Scene("server-details", decks.full_store, ("f2", "enter")),
+    Scene("tool-details", decks.full_store, ("f3", "down", "enter")),
+    Scene("rules", ruled_store, ("f2", "g")),
+    Scene("rules-empty", decks.full_store, ("f2", "g")),
+    Scene("model", decks.full_store, ("f9",)),
+    Scene("arguments", decks.full_store, ("f4", "end", "enter")),
+    *(
+        Scene(f"question-{name}", talking_store, (), (e.RequestRaised(request),))
+        for name, request in _QUESTIONS.items()
+    ),
+)
+
+
+@contextmanager
+def colors(look: Look) -> Iterator[None]:
+    """Let the app that is made find a terminal with or without colors."""
+    if not look.has_colors:
+        os.environ["NO_COLOR"] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop("NO_COLOR", None)
+
+
+async def draw(scene: Scene, look: Look, size: tuple[int, int]) -> str:
+    """Play a scene and give what the screen shows, as SVG."""
+    store = scene.store()
+    with colors(look):
+        app = GemdeckApp(store, RecordingCommands(), preferences=UiPreferences(theme=look.theme))
+    async with app.run_test(size=size) as pilot:
+        await pressing(*scene.keys)(pilot)
+        for event in scene.then:
+            store.dispatch(event)
+        await pressing()(pilot)
+        picture = app.export_screenshot(title=f"{scene.name} {look.name}")
+        app.exit()
+    return picture
+
+
+async def draw_all(folder: Path, pattern: str) -> list[Path]:
+    """Draw the scenes whose file names match a pattern, in every look and size."""
+    arming.ARMING_SECONDS = SHORT_ARMING  # type: ignore[misc]
+    written = []
+    for scene in SCENES:
+        for look in LOOKS:
+            for size in SIZES:
+                path = folder / f"{scene.name}-{look.name}-{size[0]}x{size[1]}.svg"
+                if fnmatch.fnmatch(path.stem, pattern):
+                    path.write_text(await draw(scene, look, size), "utf-8")
+                    written.append(path)
+    return written

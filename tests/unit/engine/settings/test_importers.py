@@ -1,0 +1,217 @@
+"""Servers of other clients, from files as each client documents them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tui.engine.settings.importers.candidates import Candidate, find_files, read_client_file
+from tui.engine.settings.importers.clients import TITLES, Machine
+
+CODEX = """
+model = "o5"
+
+[mcp_servers.docs]
+command = "npx"
+args = ["-y", "@acme/docs@1.2.3"]
+env_vars = ["DOCS_TOKEN"]
+tool_timeout_sec = 90
+enabled_tools = ["search"]
+
+[mcp_servers.docs.env]
+LEVEL = "debug"
+
+[mcp_servers.remote]
+url = "https://mcp.example.com/mcp"
+bearer_token_env_var = "REMOTE_TOKEN"
+http_headers = { "X-Region" = "eu" }
+env_http_headers = { "X-Team" = "TEAM" }
+startup_timeout_sec = 20
+
+[mcp_servers.old]
+command = "old-server"
+enabled = false
+"""
+
+VSCODE = """
+{
+  // asked for once, then kept by the editor
+  "inputs": [
+    {"type": "promptString", "id": "api-key", "description": "Key of Acme", "password": true},
+  ],
+  "servers": {
+    "acme": {
+      "type": "stdio",
+      "command": "${userHome}/bin/acme",
+      "args": ["--root", "${workspaceFolder}/src"],
+      "env": {"KEY": "${input:api-key}", "LANG": "${env:LANG}"},
+      "envFile": "${workspaceFolder}/.env"
+    },
+    "web": {"type": "http", "url": "https://example.com/mcp", "headers": {"X": "${input:api-key}"}}
+  }
+}
+"""
+
+ZED = """
+{
+  "theme": "One Dark",
+  "context_servers": {
+    "now": {"source": "custom", "enabled": true, "command": "run-now", "args": ["a"], "env": {}},
+    "before": {"command": {"path": "run-before", "args": ["b"], "env": {"A": "1"}}, "settings": {}},
+    "far": {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer x"}},
+    "boxed": {"source": "extension", "settings": {}},
+  },
+}
+"""
+
+PLAIN = {
+    "mcpServers": {
+        "files": {
+            "command": "npx",
+            "args": ["-y", "@modelcontextprotocol/server-filesystem", "/home/me"],
+            "env": {"A": "b"},
+        }
+    }
+}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    (tmp_path / "shop").mkdir()
+    return Machine(tmp_path, tmp_path / "shop", {}, "linux")
+
+
+def write(path: Path, content: str | dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = content if isinstance(content, str) else json.dumps(content)
+    path.write_text(text, encoding="utf-8")
+
+
+def found(machine: Machine, client: str) -> dict[str, Candidate]:
+    files = list(find_files(machine, client))
+    assert [one.problem for one in files] == [""] * len(files)
+    return {one.name: one for file in files for one in file.candidates}
+
+
+@pytest.mark.parametrize(
+    ("client", "place"),
+    [
+        ("claude-desktop", ".config/Claude/claude_desktop_config.json"),
+        ("claude-code", ".claude.json"),
+        ("claude-code", "shop/.mcp.json"),
+        ("cursor", ".cursor/mcp.json"),
+        ("cursor", "shop/.cursor/mcp.json"),
+        ("windsurf", ".codeium/windsurf/mcp_config.json"),
+        ("gemini-cli", "shop/.gemini/settings.json"),
+    ],
+)
+def test_a_local_server_is_taken_over_as_it_is(machine: Machine, client: str, place: str) -> None:
+    write(machine.home / place, PLAIN)
+    [only] = found(machine, client).values()
+    assert only.entry == PLAIN["mcpServers"]["files"]
+    assert (only.problem, only.warnings) == ("", ())
+
+
+def test_codex(machine: Machine) -> None:
+    write(machine.home / ".codex" / "config.toml", CODEX)
+    servers = found(machine, "codex")
+    assert servers["docs"].entry == {
+        "command": "npx",
+        "args": ["-y", "@acme/docs@1.2.3"],
+        "env": {"DOCS_TOKEN": "${DOCS_TOKEN}", "LEVEL": "debug"},
+        "timeout": 90_000,
+        "includeTools": ["search"],
+    }
+    assert servers["remote"].entry == {
+        "url": "https://mcp.example.com/mcp",
+        "type": "http",
+        "headers": {
+            "X-Region": "eu",
+            "X-Team": "${TEAM}",
+            "Authorization": "Bearer ${REMOTE_TOKEN}",
+        },
+    }
+    assert servers["old"].entry == {"command": "old-server", "disabled": True}
+
+
+def test_vs_code_and_what_it_asks_for(machine: Machine) -> None:
+    write(machine.folder / ".vscode" / "mcp.json", VSCODE)
+    servers = found(machine, "vscode")
+    assert servers["acme"].entry == {
+        "command": f"{machine.home}/bin/acme",
+        "args": ["--root", f"{machine.folder}/src"],
+        "env": {"KEY": "${API_KEY}", "LANG": "${LANG}"},
+    }
+    asked = "Set the variable API_KEY, which the client asks for as “Key of Acme”."
+    assert asked in servers["acme"].warnings
+    assert any("envFile" in words for words in servers["acme"].warnings)
+    assert servers["web"].entry["headers"] == {"X": "${API_KEY}"}
+    assert servers["web"].warnings == (asked,)
+
+
+def test_zed_in_its_forms(machine: Machine) -> None:
+    write(machine.home / ".config" / "zed" / "settings.json", ZED)
+    servers = found(machine, "zed")
+    assert servers["now"].entry == {"command": "run-now", "args": ["a"], "env": {}}
+    assert servers["before"].entry == {"command": "run-before", "args": ["b"], "env": {"A": "1"}}
+    assert servers["far"].entry["url"] == "https://example.com/mcp"
+    assert servers["boxed"].problem
+    assert not servers["boxed"].entry
+
+
+def test_claude_code_has_servers_for_one_folder_and_its_words_for_transports(
+    machine: Machine,
+) -> None:
+    own = {"type": "streamable-http", "url": "https://example.com/${REGION:-eu}"}
+    elsewhere = {"mcpServers": {"other": {"command": "x"}}}
+    projects = {str(machine.folder): {"mcpServers": {"own": own}}, "/elsewhere": elsewhere}
+    write(machine.home / ".claude.json", {"projects": projects, "numStartups": 3})
+    [only] = found(machine, "claude-code").values()
+    assert only.entry == {"type": "http", "url": "https://example.com/${REGION:-eu}"}
+    assert only.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("client", "entry", "said"),
+    [
+        ("cursor", {"command": "x", "autoApprove": ["rm"]}, "autoApprove is left out"),
+        ("gemini-cli", {"command": "x", "trust": True}, "trust is left out"),
+        ("windsurf", {"command": "x", "args": ["$HOME"]}, "windsurf leaves $HOME as it is"),
+        ("cursor", {"command": "x", "fancy": 1}, "no such key: fancy"),
+        ("cursor", {"command": "${file:/etc/x}"}, "does not know ${file:/etc/x}"),
+    ],
+)
+def test_what_does_not_come_along_is_said(
+    machine: Machine, client: str, entry: dict[str, Any], said: str
+) -> None:
+    path = machine.home / "servers.json"
+    write(path, {"mcpServers": {"a": entry}})
+    read = read_client_file(machine, client, path)
+    assert read is not None
+    [only] = read.candidates
+    assert said in "".join(only.warnings)
+    assert only.entry.keys() <= {"command", "args"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("{", "line 1"), ("[]", "object"), ('{"mcpServers": {"a": 1}}', "must be an object")],
+)
+def test_what_cannot_be_read_is_said(machine: Machine, text: str, said: str) -> None:
+    path = machine.home / "servers.json"
+    write(path, text)
+    read = read_client_file(machine, "cursor", path)
+    assert read is not None
+    assert said in read.problem + "".join(one.problem for one in read.candidates)
+
+
+def test_files_are_where_each_system_has_them(tmp_path: Path) -> None:
+    environ = {"APPDATA": str(tmp_path / "Roaming")}
+    for platform, place in (
+        ("darwin", "Library/Application Support/Claude/claude_desktop_config.json"),
+        ("win32", "Roaming/Claude/claude_desktop_config.json"),
+    ):
+        machine = Machine(tmp_path, tmp_path, environ, platform)
+        assert list(machine.places("claude-desktop")) == [tmp_path / place]
+    assert all(list(Machine(tmp_path, tmp_path, {}, "linux").places(one)) for one in TITLES)

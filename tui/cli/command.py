@@ -1,0 +1,89 @@
+"""What all commands share: an answer as text or as JSON, errors, and exit codes."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tui.cli.exit_codes import ExitCode
+from tui.cli.output import prepare_output, say, write_out
+from tui.engine.settings.sources.locations import shown_path
+from tui.model.input.typed import nearest
+from tui.text import sanitize_line
+
+T = TypeVar("T")
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command gives.
+
+    Attributes:
+        value: As JSON.
+        text: As text.
+        code: The exit code.
+    """
+
+    value: dict[str, Any]
+    text: str
+    code: ExitCode = ExitCode.OK
+
+
+class CommandError(Exception):
+    """A command cannot do what it was asked; the text says why.
+
+    Args:
+        text: For the user, one line.
+        code: The exit code.
+    """
+
+    def __init__(self, text: str, code: ExitCode = ExitCode.ERROR) -> None:
+        super().__init__(sanitize_line(text))
+        self.code = code
+
+
+def no_such(kind: str, name: str, known: Iterable[str]) -> CommandError:
+    """Say that there is nothing of this name, and what has a similar one."""
+    near = nearest(name, known)
+    hint = f" Did you mean {near}?" if near else ""
+    return CommandError(f"There is no {kind} {name}.{hint}", ExitCode.NOT_FOUND)
+
+
+def shown(path: Path) -> str:
+    """Write a path as shown."""
+    return shown_path(path, Path.home())
+
+
+def finish(command: Coroutine[Any, Any, Answer], *, as_json: bool) -> None:
+    """Carry out a command, print its answer, and end the process with its exit code."""
+    if warning := prepare_output():
+        say(warning)
+    try:
+        answer = asyncio.run(_interruptible(command))
+    except CommandError as error:
+        say(str(error))
+        answer = Answer({"error": {"message": str(error)}}, "", error.code)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        sys.exit(ExitCode.CANCELLED)
+    # in ASCII, JSON cannot control a terminal
+    text = json.dumps(answer.value, ensure_ascii=True, indent=2) if as_json else answer.text
+    if text and not write_out(text):
+        sys.exit(ExitCode.ERROR)
+    sys.exit(answer.code)
+
+
+async def _interruptible(command: Coroutine[Any, Any, T]) -> T:
+    """Run a command; a signal that ends the process closes its servers first."""
+    task = asyncio.ensure_future(command)
+    for name in ("SIGTERM", "SIGHUP"):
+        if (number := getattr(signal, name, None)) is not None:
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    return await task
