@@ -30,6 +30,14 @@ from tui.model.servers import (
     ServerView,
     Transport,
 )
+from tui.model.sessions import (
+    ConversationRestored,
+    ConversationRewound,
+    SessionId,
+    SessionPreviewed,
+    SessionsListed,
+    SessionView,
+)
 from tui.model.trust import BranchRead, FolderTrust
 from tui.store.reducer import reduce
 from tui.store.state import AppState
@@ -40,6 +48,7 @@ TEXT: Final = EntryId("text-1")
 THOUGHT: Final = EntryId("thought-1")
 CALL: Final = EntryId("call-1")
 REQUEST: Final = RequestId("request-1")
+SESSION: Final = SessionView(SessionId("20260102-030405-abcdef"), "/work", first="hello")
 
 EVENT_TYPES: Final[tuple[type, ...]] = get_args(e.Event)
 """Every kind of event."""
@@ -134,6 +143,10 @@ def one_of_each() -> dict[type, e.Event]:
         BranchRead("main"),
         e.GrantsChanged((grant,)),
         ToolRuleChanged(SERVER, "ab", "add_note", "cd", "revoke"),
+        ConversationRestored((UserMessage(EntryId("r1"), "hello"),), session=SESSION.id),
+        ConversationRewound(EntryId("e1")),
+        SessionsListed((SESSION,)),
+        SessionPreviewed(SESSION.id, (UserMessage(EntryId("r1"), "hello"),)),
         e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),
     )
     return {type(event): event for event in made}

@@ -109,9 +109,7 @@ class Engine:
         )
         self._enablement = Enablement(state and state / enablement.FILE_NAME, problems)
         self.conversations = Conversations(publish, attended=options.attended)
-        self.sessions = SessionCommands(
-            state, options.folder, self.conversations, bus, self._tasks, self._redactor, problems
-        )
+        self.sessions = self._open_sessions(state)
         self._context = self._make_context(open_url, state)
         self.servers = ServerManager(
             publish,
@@ -139,6 +137,12 @@ class Engine:
         folder, trusted = options.folder, options.trusted_folders
         return OpenedFolder(
             folder, Path.home(), state, trusted, self._problems, attended=options.attended
+        )
+
+    def _open_sessions(self, state: Path | None) -> SessionCommands:
+        folder, tasks, redactor = self._options.folder, self._tasks, self._redactor
+        return SessionCommands(
+            state, folder, self.conversations, self._bus, tasks, redactor, self._problems
         )
 
     def _make_context(self, open_url: OpenUrl, state: Path | None) -> ClientContext:
@@ -204,7 +208,7 @@ class Engine:
             await self.servers.wait_imported()  # servers answer while the model's SDK is imported
         await self.models.begin(gemdeck, variables)
         if self._options.resume is not None:
-            self.sessions.resume(self._options.resume)
+            await asyncio.wait({self.sessions.resume(self._options.resume)})
 
     async def _read_first(self) -> Reading:
         """Read the settings, and what is kept of earlier runs, once."""
@@ -217,7 +221,8 @@ class Engine:
         self._first_starts.patience = settings.wait_for_servers if patience is None else patience
         self._context.max_tools = settings.max_tools
         self._context.gives_instructions = settings.server_instructions
-        self.sessions.configure(settings.sessions, saves=self._options.saves)
+        attended, private = self._options.attended, self._options.private
+        self.sessions.configure(settings.sessions, saves=attended and not private)
         await asyncio.to_thread(self._enablement.load)
         await self._access.open(self.servers)
         for problem in first.settings.problems:

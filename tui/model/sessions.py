@@ -1,15 +1,12 @@
 """Saved conversations, and the events about them."""
 
 from dataclasses import dataclass
-from typing import Final, NewType
+from typing import NewType
 
 from tui.model.chat import MAIN, ConversationId, Entry, EntryId, Usage
 
 SessionId = NewType("SessionId", str)
 """Names a saved conversation: its start as ``YYYYmmdd-HHMMSS`` (UTC), a hyphen, six hex digits."""
-
-LATEST: Final = "latest"
-"""Stands for the session of a folder that changed last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,7 +215,7 @@ class Commands:
     def use_demo(self) -> None:
         self._choose(lambda engine: engine.models.use_demo())
 
-    def _do(self, command: "Callable[[Engine], None]") -> None:
+    def _do(self, command: "Callable[[Engine], object]") -> None:
         if self._engine is not None:
             command(self._engine)
 

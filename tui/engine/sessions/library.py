@@ -1,11 +1,9 @@
 """The saved sessions of a state folder: listed, found, read, renamed and deleted.
 
-They lie in ``sessions/FOLDER-HASH/ID.jsonl``, where HASH is of the opened folder's real path. All
-functions block.
+They lie in ``sessions/KEY/ID.jsonl``, where KEY stands for the opened folder. All functions block.
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -18,15 +16,14 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.files.atomic import ExposedFileError, UnfitFileError, open_own
+from tui.engine.files.paths import SESSIONS, folder_key
 from tui.engine.logs.redaction import Redactor
+from tui.engine.options import LATEST
 from tui.engine.sessions.records import MAX_FIRST, Record, summary
 from tui.engine.sessions.replay import MAX_TITLE, SavedSession, read_session
 from tui.engine.sessions.session_file import SessionFile, SessionLock
-from tui.model.sessions import LATEST, SessionId, SessionView
+from tui.model.sessions import SessionId, SessionView
 from tui.text import sanitize_line
-
-FOLDER_NAME: Final = "sessions"
-"""The folder of all sessions, in the state folder."""
 
 MAX_LISTED: Final = 10_000
 """Most sessions of a folder that are listed."""
@@ -67,14 +64,11 @@ class SessionLibrary:
     """
 
     def __init__(self, state: Path) -> None:
-        self._root = state / FOLDER_NAME
+        self._root = state / SESSIONS
 
     def place(self, folder: Path) -> Path:
         """Return where the sessions of a folder lie; it need not exist."""
-        real = os.path.realpath(folder)
-        digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
-        name = re.sub(r"[^A-Za-z0-9_-]+", "-", os.path.basename(real))[:40].strip("-")  # noqa: PTH119
-        return self._root / f"{name or 'folder'}-{digest}"
+        return self._root / folder_key(folder)
 
     def path(self, folder: Path, session: SessionId) -> Path:
         """Return a session's file; it need not exist."""

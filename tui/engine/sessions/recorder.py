@@ -24,7 +24,7 @@ from tui.engine.sessions.replay import MAX_TITLE, SavedSession
 from tui.engine.sessions.session_file import SessionFile, SessionLock
 from tui.engine.threads import OrderedWorker
 from tui.model import events as e
-from tui.model.chat import EntryId, ToolCall, UserMessage
+from tui.model.chat import EntryId, ToolCall, TurnEnd, UserMessage
 from tui.model.sessions import SessionId, SessionView
 from tui.text import sanitize_line
 
@@ -77,6 +77,7 @@ class Recorder:
         self._calls: dict[EntryId, ToolCall] = {}
         self._queued = 0
         self._left: Record | None = None
+        self._tokens_before = 0
         self._model = ""
         self._draft = ""
         self._settings: Record = {}
@@ -213,8 +214,8 @@ class Recorder:
             case e.UsageReported(usage):
                 self._put(records.usage(usage))
                 self._change(tokens=self._tokens() + usage.prompt + usage.output + usage.thoughts)
-            case e.TurnFinished():
-                self._end_turn()
+            case e.TurnFinished(turn, seconds=seconds):
+                self._end_turn(EntryId(f"{turn}-end"), seconds)
             case e.ConversationCleared():
                 self.leave()
 
@@ -234,6 +235,8 @@ class Recorder:
         if self._file is None and self.is_on and self._library is not None:
             self._begin_file(self._library, message)
         self._sync()
+        self._calls.clear()
+        self._tokens_before = self._tokens()
         self.messages.append(message.id)
         self.starts[message.id] = len(self._history.contents)
         self._put(records.entry(message), *([left] if left is not None else []))
@@ -252,8 +255,10 @@ class Recorder:
         if self._settings:
             self._put(self._settings)
 
-    def _end_turn(self) -> None:
+    def _end_turn(self, end: EntryId, seconds: float) -> None:
         self._sync()
+        tokens = self._tokens() - self._tokens_before
+        self._put(records.entry(TurnEnd(end, len(self._calls), seconds, tokens)))
         self._calls.clear()
         if self.view is not None:
             self._change(turns=self.view.turns + 1, model=self._model)

@@ -14,6 +14,7 @@ from tui.engine.bus import EventBus
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.conversations import Conversations
 from tui.engine.logs.redaction import Redactor
+from tui.engine.options import LATEST
 from tui.engine.sessions.export import read_export, to_json, to_markdown, write_export
 from tui.engine.sessions.library import SessionError, SessionLibrary
 from tui.engine.sessions.opening import (
@@ -27,7 +28,6 @@ from tui.engine.tasks import TaskSet
 from tui.model.chat import ChatNotice, EntryId, Severity
 from tui.model.events import MessageReturned, Notice, NoticeRaised
 from tui.model.sessions import (
-    LATEST,
     ConversationRestored,
     ConversationRewound,
     SessionId,
@@ -96,9 +96,9 @@ class SessionCommands:
         """Read the end of a session; it arrives as `SessionPreviewed`."""
         self._start(self._preview(session))
 
-    def resume(self, words: str = LATEST) -> None:
+    def resume(self, words: str = LATEST) -> asyncio.Task[None]:
         """Go on with a session, named by the beginning of its id, or with the latest."""
-        self._start(self.open(words))
+        return self._start(self._resume(words))
 
     def rename(self, session: SessionId, title: str) -> None:
         self._start(self._rename(session, title))
@@ -126,12 +126,7 @@ class SessionCommands:
         """Send another text in place of an earlier message; what followed it is kept as a copy."""
         self._start(self._edit(message, text, send))
 
-    async def open(self, words: str) -> None:
-        """Go on with a session; see `resume`.
-
-        Raises:
-            SessionError: If it cannot be.
-        """
+    async def _resume(self, words: str) -> None:
         library, conversation = self._place(), self._idle()
         own = self.recorder.session
         open_it = partial(open_session, library, words, self._folder, own)
@@ -253,8 +248,8 @@ class SessionCommands:
             raise SessionError(BUSY)
         return main
 
-    def _start(self, command: Coroutine[Any, Any, None]) -> None:
-        self._tasks.start(self._carry_out(command))
+    def _start(self, command: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return self._tasks.start(self._carry_out(command))
 
     async def _carry_out(self, command: Coroutine[Any, Any, None]) -> None:
         try:
