@@ -19,6 +19,7 @@ from tests.unit.engine.settings.test_loader_rules import Files
 from tui.engine.settings.project import PROJECT_SAY, ProjectSay, counting_keys
 from tui.model.servers import ServerStatus
 from tui.model.settings import (
+    ContextSettings,
     GemdeckSettings,
     McpSettings,
     ModelSettings,
@@ -42,7 +43,8 @@ def keys(model: type[BaseModel], above: str) -> Iterator[str]:
 def schema_paths() -> set[str]:
     """List every key of the schema."""
     return {
-        *("mcpServers", "mcp", "gemdeck", "model"),
+        *("mcpServers", "mcp", "gemdeck", "model", "context"),
+        *keys(ContextSettings, "context."),
         *keys(ServerSettings, "mcpServers.*."),
         *keys(OAuthSettings, "mcpServers.*.oauth."),
         *keys(McpSettings, "mcp."),
@@ -69,6 +71,9 @@ def test_A02_a_project_adds_forbids_and_lowers_and_nothing_else() -> None:
     assert nothing == {
         *("mcpServers.*.trust", "mcpServers.*.authProviderType", "mcpServers.*.targetAudience"),
         *("mcpServers.*.targetServiceAccount", "mcp.serverCommand", "model", "model.name"),
+        *(f"mcpServers.*.oauth.{key}" for key in ("authorizationUrl", "tokenUrl", "issuer")),
+        "mcpServers.*.oauth.registrationUrl",
+        *("context", "context.fileName"),
         *("gemdeck.model", "gemdeck.apiVersion", "gemdeck.thoughts", "gemdeck.systemInstruction"),
         *("gemdeck.protocols", "gemdeck.alwaysAllow", "gemdeck.maxTools"),
         *("gemdeck.developedServers", "gemdeck.bell"),
@@ -313,6 +318,7 @@ def test_A02_before_the_decision_nothing_is_run_contacted_or_set(place: Place) -
     assert ours <= {
         str(place.folder / ".gemini" / "settings.json"),
         str(place.folder / ".mcp.json"),
+        str(place.folder / "GEMINI.md"),
     }
     assert place.songs() == []
 

@@ -20,6 +20,7 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolRuleChanged, ToolStanding
+from tui.model.context import ContextFile, ContextRead
 from tui.model.requests import BellSet, ConfirmationRequest
 from tui.model.servers import (
     Failure,
@@ -137,6 +138,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.SubscriptionChanged(SERVER, "notes://all", subscribed=True),
         e.ArgumentCompleted("token-1", ("home", "hello")),
         e.LogLevelChanged(SERVER, "warning"),
+        ContextRead((ContextFile("~/.gemini/GEMINI.md", "Be brief."),)),
         e.InstructionsSent(((SERVER, "Ask before you write."),)),
         e.FolderTrustChanged(FolderTrust.TRUSTED),
         BellSet(False),

@@ -17,9 +17,11 @@ from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.conversations import Conversations
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import History
+from tui.engine.chat.instructions.context_files import ContextFiles
 from tui.engine.chat.turn import TurnContext
 from tui.engine.commands.direct_calls import DirectCaller
 from tui.engine.commands.feature_commands import FeatureCommands
+from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.commands.typed_messages import TypedMessages
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.consent.folder_trust.trust_questions import (
@@ -46,11 +48,10 @@ from tui.engine.plan import Answers, Plan, folder_question, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
 from tui.engine.sessions.session_commands import SessionCommands
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.servers.definitions import secrets_of
+from tui.engine.settings.servers.definitions import ServerDefinition, secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
 from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
-from tui.model.consent import GrantId, GrantView
 from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
 from tui.model.requests import BellSet
 from tui.model.servers import ServerId
@@ -78,6 +79,7 @@ class Engine:
         conversations: What is said with the model.
         sessions: Saves it; theirs are the commands on saved conversations.
         desk: Takes the user's answers.
+        access: Decides which tools may run; theirs are the commands on rules.
         models: Takes the user's choice of a model.
     """
 
@@ -98,27 +100,26 @@ class Engine:
         self.desk = Desk(publish, attended=options.attended)
         state, problems = usable_state_dir(), Problems(publish, self._redactor)
         self._problems = problems
-        self._access = ToolAccess(
+        self.access = ToolAccess(
             bus, self.desk, options, state, problems=problems, redactor=self._redactor
         )
         self._opened = self._open_folder(state)
         self._read = partial(read_settings, self._opened, options.model)
         self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
         self._trust = TrustQuestions(
-            self.desk, self._opened, self._access.audit, problems, self._tasks, self._take_answer
+            self.desk, self._opened, self.access.audit, problems, self._tasks, self._take_answer
         )
         self._enablement = Enablement(state and state / enablement.FILE_NAME, problems)
         self.conversations = Conversations(publish, attended=options.attended)
         self.sessions = self._open_sessions(state)
+        self._context_files = ContextFiles(publish, Path.home())
         self._context = self._make_context(open_url, state)
         self.servers = ServerManager(
-            publish,
-            self._context,
-            import_connect=late.import_connection,
-            enablement=self._enablement,
+            publish, self._context, late.import_connection, enablement=self._enablement
         )
         self._first_starts = FirstStarts(self.servers)
         self.features = FeatureCommands(self.servers, self._context, publish)
+        self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
         self._first: Reading | None = None
         self.messages = TypedMessages(
             self.servers, self.features.workspace, self.conversations.send, publish
@@ -156,16 +157,17 @@ class Engine:
             workspaces=(self._options.folder, *self._options.more_folders),
             client_version=__version__,
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
-            visibility=self._access.review,
+            visibility=self.access.review,
             redactor=self._redactor,
-            quotes=self._access.quotes,
-            takes_call=self._access.approval.take,
+            quotes=self.access.quotes,
+            takes_call=self.access.approval.take,
         )
 
     async def __aenter__(self) -> Self:
         self._problems.attach()
-        for part in (self.models, self._access, self._trust, self.sessions):
+        for part in (self.models, self.access, self._trust, self.sessions):
             self._stack.push_async_callback(part.aclose)
+        await self._stack.enter_async_context(self.sign_ins)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
         return self
@@ -224,7 +226,7 @@ class Engine:
         attended, private = self._options.attended, self._options.private
         self.sessions.configure(settings.sessions, saves=attended and not private)
         await asyncio.to_thread(self._enablement.load)
-        await self._access.open(self.servers)
+        await self.access.open(self.servers)
         for problem in first.settings.problems:
             self._publish(NoticeRaised(problem_notice(problem)))
         if self._options.demo:
@@ -239,7 +241,7 @@ class Engine:
         self._redactor.register(*secrets_of(now.definitions))
         if before is None or before.rules.bell is not now.rules.bell:
             self._publish(BellSet(now.rules.bell))
-        self._access.configure(now.rules, now.definitions, now.asks)
+        self.access.configure(now.rules, now.definitions, now.asks)
         self.servers.configure(now.definitions)
         self.servers.judge_tools_again()
         for notice in now.notices:
@@ -248,6 +250,9 @@ class Engine:
         if now.trust is not (before.trust if before is not None else FolderTrust.UNKNOWN):
             self._publish(FolderTrustChanged(now.trust))
         self._trust.ask_all(now.questions)
+        if self._reading is not None:
+            self._context_files.configure(self._reading.settings.context.own, now.context)
+            self.read_context()
 
     async def _follow(self, reader: SettingsReader) -> None:
         while True:
@@ -315,20 +320,9 @@ class Engine:
         self._plan_again(self._answers.withdrawn(content, self._reading.trust.folder))
         self._tasks.start(self._read_after(kept))
 
-    def grants(self) -> tuple[GrantView, ...]:
-        """List all rules on tools, newest first."""
-        return self._access.policy.views()
-
-    def revoke_grant(self, grant: GrantId) -> None:
-        self._access.policy.revoke(grant)
-
-    def review_tools(self, server: ServerId) -> None:
-        """Ask anew about the tools that a server changed."""
-        self._access.review.review(server)
-
     def explain_tool(self, server: ServerId, tool: str) -> None:
         """Tell how a tool stands, by its name as shown; it arrives as `ToolExplained`."""
-        self._publish(ToolExplained(self._access.standing(self.servers, server, tool)))
+        self._publish(ToolExplained(self.access.standing(self.servers, server, tool)))
 
     async def call_tool(
         self, server: ServerId, tool: str, arguments: JsonObject, *, by_user: bool = False
@@ -342,7 +336,7 @@ class Engine:
             ToolCallError: If it did not run; the text says why.
         """
         entry = EntryId(f"c{next(self._numbers)}")
-        caller = DirectCaller(self.servers, self._access, self._publish)
+        caller = DirectCaller(self.servers, self.access, self._publish)
         return await caller.call(server, tool, arguments, entry, by_user=by_user)
 
     def send(self, text: str, *, data: str = "") -> None:
@@ -364,10 +358,17 @@ class Engine:
         """Wait until every message sent has been answered."""
         await self.conversations.wait_idle(conversation)
 
+    def read_context(self) -> None:
+        """Read the files of context for the screen; each turn does so for itself."""
+        self._tasks.start(self._context_files.refresh())
+
     def send_without_waiting(self) -> None:
         """Let the message that waits for starting servers, or to go out again, go out now."""
         self._first_starts.skip()
         self.conversations.retry.end(again=True)
+
+    def _definitions(self) -> tuple[ServerDefinition, ...]:
+        return self._plan.definitions if self._plan is not None else ()
 
     def _answer_with(self, backend: ModelBackend) -> None:
         """Let a model answer from now on; the demo brings its servers along."""
@@ -377,11 +378,12 @@ class Engine:
             context = TurnContext(
                 backend,
                 self.servers,
-                self._access.approval.confirm,
+                self.access.approval.confirm,
                 self._publish,
                 settings.max_tool_calls,
                 settings.system_instruction,
                 prepare=self._first_starts.wait,
+                context_files=self._context_files.read,
                 history=History(settings.max_result_size),
                 retry=self.conversations.retry,
                 max_steps=self._options.max_steps,

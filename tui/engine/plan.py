@@ -28,6 +28,7 @@ from tui.engine.settings.sections import inheritance_of
 from tui.engine.settings.servers.definitions import REVIEW_ADVICE, ServerDefinition
 from tui.engine.settings.servers.inheritance import Inheritance
 from tui.model.chat import Severity
+from tui.model.context import ContextFile
 from tui.model.events import Notice
 from tui.model.servers import Failure, Origin, ServerId, ServerStatus
 from tui.model.settings import GemdeckSettings, ToolPattern
@@ -174,6 +175,7 @@ class Plan:
         notices: What the user should know; each is told once for as long as it stands.
         trust: What the user says of the opened folder.
         asks: Why tools are asked about although their server has ``trust: true``, or "".
+        context: What the opened folder tells the model.
     """
 
     definitions: tuple[ServerDefinition, ...]
@@ -182,6 +184,7 @@ class Plan:
     notices: tuple[Notice, ...]
     trust: FolderTrust
     asks: str = ""
+    context: tuple[ContextFile, ...] = ()
 
 
 def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
@@ -210,7 +213,8 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
         notices.append(Notice(Severity.WARNING, sanitize_line(words)))
     if set(answers.deny) - set(_own_denials(sources)):
         notices.append(Notice(Severity.INFO, _STILL_DENIED))
-    return Plan(definitions, rules, questions, tuple(notices), folder, asks)
+    context = verdict.offer.context if folder is FolderTrust.TRUSTED and verdict.offer else ()
+    return Plan(definitions, rules, questions, tuple(notices), folder, asks, context)
 
 
 def _up_to_date(trust: Trust, answers: Answers) -> Trust:
@@ -352,7 +356,8 @@ def _withheld_here(verdict: ProjectVerdict, starts: Sequence[StartQuestion]) -> 
     if verdict.trust is FolderTrust.NEVER:
         yield Notice(Severity.WARNING, _NEVER)
     elif question is not None:
-        names = ", ".join(one.server for one in question.servers) or "its rules"
+        brought = [*(str(one.server) for one in question.servers), *question.context]
+        names = ", ".join(brought) or "its rules"
         is_changed = verdict.trust is FolderTrust.CHANGED
         state = "has changed since you trusted it" if is_changed else "is not trusted"
         words = f"This folder {state}, so what it brings has no effect: {names}."

@@ -99,7 +99,10 @@ class SettingsReader:
         home = Path.home()
         files = settings_files(self._folder, environ=os.environ, home=home)
         layers = layer_files(self._folder, environ=os.environ, home=home)
-        return make_plan(files, [extensions_folder(home), *policy_places(home, layers)])
+        project = self._last.settings.context.project
+        return make_plan(
+            [*files, *project], [extensions_folder(home), *policy_places(home, layers)]
+        )
 
     async def _read_once(self) -> Reading | None:
         """Read all files; give nothing if they say the same or one of them is newly broken."""

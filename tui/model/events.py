@@ -22,6 +22,7 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStanding
+from tui.model.context import ContextRead
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
 from tui.model.sessions import SessionEvents
@@ -377,6 +378,7 @@ Event = (
     | ResourceRead
     | SubscriptionChanged
     | ArgumentCompleted
+    | ContextRead
     | LogLevelChanged
     | InstructionsSent
     | FolderTrustChanged

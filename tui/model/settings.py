@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 from tui.model.servers import ProtocolEra
 from tui.model.settings_rules import DEFAULT_MAX_TOOLS, DEFAULT_RESULT_SIZE, MAX_WAIT
 from tui.model.settings_types import (
+    ContextName,
     Flag,
     Headers,
     ModelName,
@@ -62,6 +63,9 @@ MAX_PATTERNS: Final = 1_000
 MAX_INSTRUCTION: Final = 100_000
 """Longest system instruction, in characters."""
 
+MAX_CONTEXT_NAMES: Final = 20
+"""Most names in `context.fileName`."""
+
 _EMPTY_IS_ABSENT: Final = ("command", "url", "httpUrl", "tcp")
 
 
@@ -71,6 +75,13 @@ class AuthProviderType(StrEnum):
     DYNAMIC_DISCOVERY = "dynamic_discovery"
     GOOGLE_CREDENTIALS = "google_credentials"
     SERVICE_ACCOUNT_IMPERSONATION = "service_account_impersonation"
+
+
+class GrantType(StrEnum):
+    """How a token is got: with a person in a browser, or with the client's own credentials."""
+
+    AUTHORIZATION_CODE = "authorization_code"
+    CLIENT_CREDENTIALS = "client_credentials"
 
 
 class _Section(BaseModel):
@@ -98,12 +109,12 @@ class OAuthSettings(_Section):
     """``oauth`` of a server: how to sign in."""
 
     enabled: Flag | None = Field(
-        None,
-        description="Whether to sign in when connecting. If not set, sign-in starts when the "
-        "server requires it.",
+        None, description="Whether gemdeck may sign in. If not set, it may."
     )
     client_id: str | None = Field(
-        None, description="OAuth client ID. If not set, gemdeck registers itself if possible."
+        None,
+        description="OAuth client ID. If not set, gemdeck registers itself if possible. The https "
+        "address of a client metadata document counts where the server takes one.",
     )
     client_secret: SecretStr | None = Field(
         None, description="OAuth client secret. Better a variable, such as $MY_SECRET."
@@ -126,6 +137,16 @@ class OAuthSettings(_Section):
     token_param_name: str | None = Field(
         None, description="Query parameter that carries the token on SSE addresses."
     )
+    grant_type: GrantType = Field(
+        GrantType.AUTHORIZATION_CODE,
+        description="How to get a token: a sign-in in the browser, or client credentials.",
+    )
+    private_key: SecretStr | None = Field(
+        None,
+        description="Private key (PEM) that signs the client's assertions (private_key_jwt) for "
+        "client_credentials, instead of a secret. Better a variable, such as $MY_KEY.",
+    )
+    signing_algorithm: str = Field("RS256", description="Algorithm of `privateKey`.")
 
 
 class ServerSettings(_Section):
@@ -244,6 +265,26 @@ class ModelSettings(_Section):
     """gemini-cli's ``model``."""
 
     name: ModelName | None = Field(None, description="Model to use, unless `gemdeck.model` is set.")
+
+
+class ContextSettings(_Section):
+    """gemini-cli's ``context``."""
+
+    file_name: tuple[ContextName, ...] | None = Field(
+        None,
+        max_length=MAX_CONTEXT_NAMES,
+        description="Names of the files whose text goes to the model in every turn, in `~/.gemini` "
+        "and in trusted projects. If not set, GEMINI.md.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_list(cls, data: Any) -> Any:  # noqa: ANN401  (pydantic: anything can come)
+        """Accept one name as a list with one item."""
+        match data:
+            case {"fileName": str(name)}:
+                return {**data, "fileName": [name]}
+        return data
 
 
 class ToolPattern(_Section):

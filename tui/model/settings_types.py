@@ -113,6 +113,12 @@ def _web_address(value: str) -> str:
     return value
 
 
+def _context_name(value: str) -> str:
+    if not value or value in {".", ".."} or any(mark in value for mark in "/\\\0"):
+        raise ValueError("must be the name of a file, without a folder")
+    return value
+
+
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Word = Annotated[str, BeforeValidator(_word), AfterValidator(_without_nul)]
 Words = Annotated[tuple[Word, ...], BeforeValidator(_few), BeforeValidator(_words)]
@@ -122,4 +128,5 @@ WebAddress = Annotated[str, AfterValidator(_web_address)]
 Number = Annotated[float, BeforeValidator(_number)]
 WholeNumber = Annotated[int, BeforeValidator(_number)]
 Transport = Annotated[TransportName, BeforeValidator(_transport)]
+ContextName = Annotated[str, AfterValidator(_context_name)]
 ModelName = Annotated[str, AfterValidator(check_model_name)]

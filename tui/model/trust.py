@@ -133,6 +133,7 @@ class TrustRequest:
         refusal: Why it cannot be trusted at all, or an empty string.
         may_include_children: Whether trust can include its subfolders.
         may_start_outside: Whether the user's servers could start in an empty folder instead.
+        context: The files whose text would go to the model.
         standing: Its unchanged servers, which run whatever the answer.
     """
 
@@ -148,6 +149,7 @@ class TrustRequest:
     may_include_children: bool = False
     may_start_outside: bool = False
     standing: tuple[ServerId, ...] = ()
+    context: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

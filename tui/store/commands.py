@@ -91,7 +91,7 @@ class Commands:
         self._do(lambda engine: engine.forget_folder())
 
     def review_tools(self, server: ServerId) -> None:
-        self._do(lambda engine: engine.review_tools(server))
+        self._do(lambda engine: engine.access.review.review(server))
 
     def explain_tool(self, server: ServerId, tool: str) -> None:
         """Request the explanation of a tool's permission; it arrives as `ToolExplained`.
@@ -104,7 +104,7 @@ class Commands:
 
     def revoke_grant(self, grant: GrantId) -> None:
         """Revoke a rule; the tools it covered are asked about again."""
-        self._do(lambda engine: engine.revoke_grant(grant))
+        self._do(lambda engine: engine.access.policy.revoke(grant))
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
         self._do(lambda engine: engine.messages.send_prompt(server, prompt, arguments))
@@ -145,6 +145,10 @@ class Commands:
     def complete_path(self, token: str, typed: str) -> None:
         """Complete a path of the opened folders; it arrives as `ArgumentCompleted`."""
         self._do(lambda engine: engine.features.complete_path(token, typed))
+
+    def read_context(self) -> None:
+        """Read the files of context again; changes arrive as `ContextRead`."""
+        self._do(lambda engine: engine.read_context())
 
     def open_link(self, url: str) -> None:
         self._do(lambda engine: engine.features.open_link(url))

@@ -20,6 +20,7 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.consent import ToolRuleChanged
+from tui.model.context import ContextRead
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
 from tui.model.sessions import SessionEvent
@@ -90,7 +91,7 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             one = frozenset({(server, uri)})
             changed = state.subscriptions | one if subscribed else state.subscriptions - one
             return replace(state, subscriptions=changed)
-        case e.FolderTrustChanged() | BranchRead():
+        case e.FolderTrustChanged() | BranchRead() | ContextRead():
             return _reduce_folder(state, event)
         case BellSet(rings):
             return replace(state, bell=rings)
@@ -108,12 +109,16 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, conversations=MappingProxyType(conversations))
 
 
-def _reduce_folder(state: AppState, event: e.FolderTrustChanged | BranchRead) -> AppState:
+def _reduce_folder(
+    state: AppState, event: e.FolderTrustChanged | BranchRead | ContextRead
+) -> AppState:
     match event:
         case e.FolderTrustChanged(trust):
             return replace(state, folder_trust=trust)
         case BranchRead(branch):
             return replace(state, branch=branch)
+        case ContextRead(files):
+            return replace(state, context=files)
 
 
 def _reduce_requests(

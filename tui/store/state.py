@@ -15,6 +15,7 @@ from tui.model.chat import (
     Usage,
 )
 from tui.model.consent import GrantView, ToolStanding
+from tui.model.context import ContextFile
 from tui.model.servers import ServerId, ServerView
 from tui.model.sessions import SessionPreviewed, SessionView
 from tui.model.trust import FolderTrust
@@ -98,6 +99,7 @@ class AppState:
         completion: The last completion of an argument, or None.
         log_levels: The log level set for each server.
         instructions: The instructions of servers that the model got with the last request.
+        context: The files of context that the model gets, or would but for a problem.
         folder_trust: The trust of the workspace folder.
         bell: Whether a question rings while the user looks elsewhere.
         branch: The git branch that the folder is on, or an empty string.
@@ -128,6 +130,7 @@ class AppState:
     completion: "ArgumentCompleted | None" = None
     log_levels: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
     instructions: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
+    context: tuple[ContextFile, ...] = ()
     folder_trust: FolderTrust = FolderTrust.UNKNOWN
     bell: bool = True
     branch: str = ""

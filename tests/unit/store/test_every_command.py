@@ -41,7 +41,7 @@ CASES: Final = {
     "tools": "review_tools answer restart_server",
     "folder": "review_folder forget_folder answer",
     "features": "read_resource subscribe_resource complete_argument set_log_level send_prompt "
-    "complete_path send_resource open_link answer",
+    "complete_path read_context send_resource open_link answer",
     "servers": "restart_server restart_all_servers start_server stop_server set_server_enabled "
     "start_demo_servers",
     "sessions": "send list_sessions preview_session resume_session rename_session delete_session "
@@ -210,6 +210,10 @@ async def test_features(monkeypatch: pytest.MonkeyPatch) -> None:
         await eventually(lambda: store.state.completion)
         commands.complete_path("p", "nothing like it")
         await eventually(lambda: store.state.completion == ArgumentCompleted("p", ()))
+        own = Path.home() / ".gemini" / "GEMINI.md"
+        own.write_text("Be brief.")
+        commands.read_context()
+        await eventually(lambda: [one.text for one in store.state.context] == ["Be brief."])
         commands.set_log_level(ASKING, "error")
         await eventually(lambda: store.state.log_levels.get(ASKING) == "error")
         commands.send_prompt(ASKING, "greet", {"name": "Ada"})

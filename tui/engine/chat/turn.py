@@ -15,11 +15,11 @@ from tui.engine.chat.backends.known_models import signs_calls, takes_media_in_re
 from tui.engine.chat.calls import CallRunner, StepCall
 from tui.engine.chat.finish import Finish, malformed_call
 from tui.engine.chat.history import FunctionResponse, History
+from tui.engine.chat.instructions.system_instruction import Instructions, bounded, compose
 from tui.engine.chat.message import Message, MessageContent, MessageError
 from tui.engine.chat.refused_media import drop_refused
 from tui.engine.chat.retry import RetryWait
 from tui.engine.chat.step import ModelStep
-from tui.engine.chat.system_instruction import Instructions, bounded, compose
 from tui.engine.consent.consent import Confirm, TurnRecord
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
@@ -35,6 +35,7 @@ from tui.model.chat import (
     TurnPhase,
     UserMessage,
 )
+from tui.model.context import ContextFile
 from tui.model.events import (
     ChatNoticeAdded,
     InstructionsSent,
@@ -75,6 +76,7 @@ class TurnContext:
         system_instruction: The system instruction, or an empty string.
         prepare: Awaited at the start of each turn, so that servers can finish starting; returns
             those to go without.
+        context_files: Reads the files of context, at the start of each turn.
         history: The conversation so far.
         refused: Tools this model refused.
         numbers: Source of turn and entry numbers.
@@ -89,6 +91,7 @@ class TurnContext:
     max_tool_calls: int
     system_instruction: str = ""
     prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None
+    context_files: Callable[[], Awaitable[Sequence[ContextFile]]] | None = None
     history: History = field(default_factory=History)
     refused: set[RefusedTool] = field(default_factory=set)
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
@@ -131,6 +134,7 @@ class Turn:
         self._start = len(self._history.contents)
         self._accepted = self._start
         self._returned: list[str] = []
+        self._files: Sequence[ContextFile] = ()
         self._began = time.monotonic()
         self.id = TurnId(f"t{next(context.numbers)}")
         self.has_ended = False
@@ -161,6 +165,8 @@ class Turn:
             if self._context.prepare is not None:
                 self._set_phase(TurnPhase.SERVERS)
                 self._name_missing(await self._context.prepare())
+            if self._context.context_files is not None:
+                self._files = await self._context.context_files()
             await self._add_message()
             outcome = await self._run_steps()
         except asyncio.CancelledError:
@@ -300,7 +306,7 @@ class Turn:
         return ModelRequest(
             contents=self._history.contents,
             declarations=[tool.declaration for tool in offered.values()],
-            system_instruction=compose(context.system_instruction, said),
+            system_instruction=compose(context.system_instruction, self._files, said),
         )
 
     async def _answer_calls(

@@ -23,6 +23,11 @@ _ELSEWHERE: Final = ("worktrees", "modules")
 """Folders in a ``.git`` that hold those of worktrees and submodules."""
 
 
+def repository_of(folder: Path) -> Path | None:
+    """Return the nearest folder that is a repository, a folder itself or one above it. Blocks."""
+    return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), None)
+
+
 def branch_of(folder: Path) -> str:
     """Return the branch of the repository around a folder, or the start of a detached commit.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tui.engine.auth.sign_ins import SignIns
 from tui.engine.bus import Publish
 from tui.engine.desk import Desk
 from tui.engine.logs.redaction import Redactor
@@ -156,6 +157,7 @@ class ClientContext:
         max_tools: Most tools that the model is offered.
         redactor: Masks the secrets of the run.
         quotes: Finds what servers said in what others ask.
+        sign_ins: Gives the credentials of servers over HTTP, or None.
         takes_call: Returns whether a call with exactly these arguments was allowed, and uses
             that permission up. By default no call runs.
     """
@@ -178,4 +180,5 @@ class ClientContext:
     max_tools: int = DEFAULT_MAX_TOOLS
     redactor: Redactor = field(default_factory=Redactor)
     quotes: Quotes = field(default_factory=Quotes)
+    sign_ins: SignIns | None = None
     takes_call: Callable[[OfferedTool, JsonObject], bool] = lambda _tool, _arguments: False

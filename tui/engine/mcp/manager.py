@@ -83,8 +83,8 @@ class ServerManager:
         self,
         publish: Publish,
         context: ClientContext,
-        *,
         import_connect: Callable[[], Connect],
+        *,
         enablement: Enablement | None = None,
         retry: RetryPolicy = PATIENT,
     ) -> None:

@@ -33,6 +33,11 @@ from tui.engine.settings.sections import (
 from tui.engine.settings.servers.definitions import ServerDefinition, SettingsProblem
 from tui.engine.settings.servers.entries import ServerReader
 from tui.engine.settings.servers.raw_entries import Entry, reaches, server_entries, server_id
+from tui.engine.settings.sources.context_places import (
+    ContextPlaces,
+    find_context,
+    project_context,
+)
 from tui.engine.settings.sources.dotenv import read_variables, user_variables
 from tui.engine.settings.sources.extensions import read_extensions
 from tui.engine.settings.sources.locations import LayerFile, layer_files, shown_path
@@ -56,6 +61,7 @@ class LoadedSettings:
             layer first.
         project: What became of what the opened folder brings.
         variables: What the user's own ``.env`` sets.
+        context: Where files of context are or may be.
     """
 
     gemdeck: GemdeckSettings
@@ -63,6 +69,7 @@ class LoadedSettings:
     problems: tuple[SettingsProblem, ...]
     project: ProjectVerdict
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    context: ContextPlaces = field(default_factory=ContextPlaces)
 
     def only(self, names: frozenset[str] | None) -> "LoadedSettings":
         """Return the settings with the servers of these names alone; None means all."""
@@ -106,10 +113,10 @@ def load_settings(
     gemdeck = read_gemdeck(sources, environ, model, denied, problems)
     reader = _reader(gemdeck, environ, folder, home, project)
     mcp = read_mcp(sources, environ, read_enablement(home, problems), problems)
-    extensions = _extension_entries(read_extensions(home, folder, problems), problems)
-    servers = _own_servers(sources, mcp, extensions, reader, problems)
-    taken = frozenset(definition.id for _, definition in servers)
-    entries, offer = _project_offer(project, layers, reader, taken, problems)
+    manifests = list(read_extensions(home, folder, problems))
+    context = find_context(sources, manifests, folder, home, problems)
+    servers = _own_servers(sources, mcp, manifests, reader, problems)
+    entries, offer = _project_offer(project, layers, reader, servers, context, problems)
     verdict = project.judge(offer)
     if offer is not None:
         trusting = reader.fork(offer.variables, verdict.servers)
@@ -120,7 +127,7 @@ def load_settings(
     narrowed = (mcp.apply(entry, definition) for entry, definition in servers)
     definitions = _with_protocols(narrowed, gemdeck, sources, problems)
     listed = _listed([*problems, *reader.problems], [shown_path(one.path, home) for one in layers])
-    return LoadedSettings(gemdeck, tuple(definitions), listed, verdict, variables)
+    return LoadedSettings(gemdeck, tuple(definitions), listed, verdict, variables, context)
 
 
 def _reader(
@@ -139,7 +146,8 @@ def _project_offer(
     gate: ProjectGate,
     layers: Iterable[LayerFile],
     reader: ServerReader,
-    taken: frozenset[ServerId],
+    own: Iterable[tuple[Entry, ServerDefinition]],
+    context: ContextPlaces,
     problems: list[SettingsProblem],
 ) -> tuple[Sequence[Entry], ProjectOffer | None]:
     """Read what the folder brings, unexpanded; None where its files may not even be read."""
@@ -147,18 +155,20 @@ def _project_offer(
         return (), None
     files = [layer for layer in layers if layer.origin is Origin.PROJECT]
     sources, variables = read_project(files, reader.folder, reader.home, problems)
+    taken = frozenset(definition.id for _, definition in own)
     entries = tuple(_not_taken(project_entries(sources, problems), taken, problems))
     sketching = reader.fork(variables)
     servers = tuple(map(sketching.read, entries))
     used = used_variables(servers, variables)
     rules = project_rules(sources, problems)
-    return entries, ProjectOffer(servers, rules, used, taken)
+    said = project_context(context, reader.folder, reader.home, problems)
+    return entries, ProjectOffer(servers, rules, used, taken, said)
 
 
 def _own_servers(
     sources: Sequence[Source],
     mcp: McpRules,
-    extensions: dict[ServerId, Entry],
+    manifests: Iterable[Source],
     reader: ServerReader,
     problems: list[SettingsProblem],
 ) -> list[tuple[Entry, ServerDefinition]]:
@@ -166,6 +176,7 @@ def _own_servers(
 
     An entry that says nothing of how to reach its server changes that of an extension.
     """
+    extensions = _extension_entries(manifests, problems)
     entries = list(server_entries(sources, problems))
     if mcp.command_source:
         entries.append(command_entry(mcp.command, mcp.command_source))

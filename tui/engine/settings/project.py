@@ -21,16 +21,18 @@ from tui.engine.settings.sources.dotenv import leads_out, read_dotenv
 from tui.engine.settings.sources.expansion import references_in
 from tui.engine.settings.sources.locations import LayerFile
 from tui.engine.settings.sources.source import Source, known_keys, read_source, salvage
+from tui.model.context import ContextFile
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.settings import (
     MAX_PATTERNS,
     GemdeckSettings,
     McpSettings,
+    OAuthSettings,
     ServerSettings,
     ToolPattern,
 )
 from tui.model.trust import FolderTrust, TrustRequest
-from tui.text import sanitize_line
+from tui.text import counted, sanitize_line
 
 DENY_KEY: Final = "alwaysDeny"
 """The key under ``gemdeck`` that forbids tools."""
@@ -60,8 +62,14 @@ PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
     **_say(
         ProjectSay.ADDS,
         "mcpServers.*.oauth.",
-        *("enabled", "clientId", "clientSecret", "authorizationUrl", "tokenUrl", "issuer"),
-        *("registrationUrl", "scopes", "audiences", "redirectUri", "tokenParamName"),
+        *("enabled", "clientId", "clientSecret", "scopes", "audiences", "redirectUri"),
+        *("tokenParamName", "grantType", "privateKey", "signingAlgorithm"),
+    ),
+    **_say(
+        ProjectSay.NOTHING,
+        "mcpServers.*.oauth.",
+        # The server says where to sign in, and that is checked; these would go unchecked.
+        *("authorizationUrl", "tokenUrl", "registrationUrl", "issuer"),
     ),
     **_say(
         ProjectSay.NOTHING,
@@ -74,6 +82,7 @@ PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
     **_say(ProjectSay.LOWERS, "", "gemdeck"),
     **_say(ProjectSay.LOWERS, "gemdeck.", "maxToolCalls", "maxResultSize", "idleTimeout"),
     **_say(ProjectSay.NOTHING, "", "model", "model.name", "mcp.serverCommand"),
+    **_say(ProjectSay.NOTHING, "", "context", "context.fileName"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "model", "apiVersion", "thoughts", "maxTools"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "serverInstructions", "waitForServers", "bell"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "systemInstruction", "protocols", "alwaysAllow"),
@@ -100,6 +109,7 @@ LIMITS: Final = ("max_tool_calls", "max_result_size", "idle_timeout")
 """Limits that a project can lower."""
 
 _WITHOUT_EFFECT: Final = known_keys(ServerSettings) - counting_keys("mcpServers.*")
+_SIGN_IN_WITHOUT_EFFECT: Final = known_keys(OAuthSettings) - counting_keys("mcpServers.*.oauth")
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -162,18 +172,27 @@ class ProjectOffer:
         rules: Its restrictions.
         variables: Those variables of its ``.env`` that its servers refer to.
         taken: The names of the user's servers and the system's.
+        context: What it tells the model.
     """
 
     servers: tuple[ServerDefinition, ...] = ()
     rules: ProjectRules = ProjectRules()
     variables: Mapping[str, str] = field(default_factory=lambda: _NONE, repr=False)
     taken: frozenset[ServerId] = frozenset()
+    context: tuple[ContextFile, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to agree to: no rule, and no server that could run."""
+        """Whether there is nothing to agree to: no rule, no server that could run, no context."""
         runs = any(server.withheld is not ServerStatus.INVALID for server in self.servers)
-        return not runs and self.rules == ProjectRules(source=self.rules.source)
+        has_rules = self.rules != ProjectRules(source=self.rules.source)
+        return not (runs or has_rules or self.context)
+
+    def context_words(self) -> tuple[str, ...]:
+        """Name the files that the model would get, with their sizes."""
+        return tuple(
+            f"{one.place}, {counted(len(one.text.splitlines()), 'line')}" for one in self.context
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,12 +343,20 @@ def _counting(entry: Entry, problems: list[SettingsProblem]) -> object:
     """Drop the keys of an entry that have no effect in a project's file, with a problem each."""
     if not isinstance(entry.raw, dict):
         return entry.raw
-    problems += [
-        entry.source.problem((*entry.path, key), "has no effect in a project's file")
+    ignored: list[tuple[str, ...]] = [
+        (key,)
         for key, value in entry.raw.items()
         if key in _WITHOUT_EFFECT and value not in (None, False, "false")
     ]
-    return {key: value for key, value in entry.raw.items() if key not in _WITHOUT_EFFECT}
+    kept = {key: value for key, value in entry.raw.items() if key not in _WITHOUT_EFFECT}
+    if isinstance(oauth := kept.get("oauth"), dict):
+        ignored += [("oauth", key) for key in oauth if key in _SIGN_IN_WITHOUT_EFFECT]
+        kept["oauth"] = {key: oauth[key] for key in oauth if key not in _SIGN_IN_WITHOUT_EFFECT}
+    problems += [
+        entry.source.problem((*entry.path, *keys), "has no effect in a project's file")
+        for keys in ignored
+    ]
+    return kept
 
 
 def _report_ignored(source: Source, problems: list[SettingsProblem]) -> None:

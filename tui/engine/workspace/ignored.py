@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.engine.files.git_branch import repository_of
 
 if TYPE_CHECKING:  # loaded when the first path is looked at
     from pathspec import GitIgnoreSpec
@@ -60,11 +61,6 @@ class IgnoreRules:
         if folder not in self._specs:
             self._specs[folder] = _compile("\n".join(_patterns(folder)))
         return self._specs[folder]
-
-
-def repository_of(folder: Path) -> Path | None:
-    """Return the repository that a folder lies in, or None. Blocks."""
-    return next((one for one in (folder, *folder.parents) if (one / REPOSITORY).exists()), None)
 
 
 def _patterns(folder: Path) -> Iterator[str]:

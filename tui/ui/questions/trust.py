@@ -105,6 +105,8 @@ def trust_lines(request: TrustRequest) -> list[LabelledLine]:
         lines += [LabelledLine(), *_listed(".env sets", request.variables)]
     if request.rules:
         lines += [LabelledLine(), *_listed("rules", request.rules)]
+    if request.context:
+        lines += [LabelledLine(), *_listed("to model", request.context)]
     if request.started:
         heading = LabelledLine("yours", "your servers that would run code from here", "bold")
         lines += [LabelledLine(), replace(heading, wraps=True)]
@@ -133,6 +135,8 @@ def _summary(request: TrustRequest) -> str:
         parts.append(counted(len(request.variables), "variable") + " of .env")
     if request.rules:
         parts.append(counted(len(request.rules), "rule"))
+    if request.context:
+        parts.append(counted(len(request.context), "file") + " of instructions for the model")
     if request.started:
         own = counted(len(request.started), "server")
         parts.append(f"{own} of your settings that would run code from this folder")

@@ -23,6 +23,7 @@ from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.fingerprint import digest, effective_entry, lasting
 from tui.engine.settings.servers.folder_files import FolderFile
 from tui.engine.settings.sources.expansion import references_in
+from tui.model.context import ContextFile
 from tui.model.trust import DifferenceLine
 from tui.text import sanitize_line
 
@@ -102,8 +103,15 @@ def describe(offer: ProjectOffer, salt: bytes, folder: Path) -> FolderContent:
         },
         salt,
     )
-    whole = digest([sorted([s.name, s.hash] for s in servers), rules], salt)
-    return FolderContent(whole, servers, rules, forbidden.words(), forbidden)
+    said = [[one.place, one.text] for one in offer.context]
+    whole = [sorted([s.name, s.hash] for s in servers), rules, *([said] if said else [])]
+    lines = (*forbidden.words(), *_context_lines(offer.context, salt))
+    return FolderContent(digest(whole, salt), servers, rules, lines, forbidden)
+
+
+def _context_lines(files: Iterable[ContextFile], salt: bytes) -> Iterator[str]:
+    for one in files:
+        yield f"tells the model {one.place}{_CONTENT}{digest(one.text, salt)[:_MARK]}"
 
 
 def difference(before: FolderContent, now: FolderContent) -> tuple[DifferenceLine, ...]:

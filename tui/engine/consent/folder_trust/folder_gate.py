@@ -367,6 +367,7 @@ class FolderGate:
             tuple(_disclosures(offer, content, before, identity.path)),
             variables=tuple(offer.variables),
             rules=offer.rules.words(),
+            context=offer.context_words(),
             difference=lines,
             refusal=refusal,
             may_include_children=may_cover_children(identity.path, self._word.home),

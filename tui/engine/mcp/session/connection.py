@@ -24,7 +24,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.catalog.results import convert_result, text_size
 from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.errors import ServerError, internal_error, leaves
+from tui.engine.mcp.errors import ServerError, SignInError, internal_error, leaves
 from tui.engine.mcp.server_log import ServerLog, json_text
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, ProgressReporter
@@ -111,16 +111,21 @@ class Connection:
         self._log = log
         self._context = context
         self._stack = AsyncExitStack()
+        self._call_timeout = CallTimeout(definition.timeout)
         self._transport = transport = (
-            HttpTransport(definition, log) if process is None else StdioTransport(process, log)
+            self._http_transport() if process is None else StdioTransport(process, log)
         )
         self.ended = transport.ended
         self._client: Client | None = None
         self._list_changes = ListChanges(definition, log)
         self._era = EraChoice(definition, context.eras)
         self.outdated = self._era.outdated
-        self._call_timeout = CallTimeout(definition.timeout)
         self._handler = RequestHandler(definition, context, log, self._call_timeout)
+
+    def _http_transport(self) -> HttpTransport:
+        sign_ins, definition = self._context.sign_ins, self._definition
+        credentials = sign_ins.credentials(definition) if sign_ins is not None else None
+        return HttpTransport(definition, self._log, credentials, self._call_timeout.pause)
 
     async def __aenter__(self) -> "Connection":
         sdk_patches.silence()
@@ -314,11 +319,13 @@ class Connection:
 
     async def _explain(self, error: Exception) -> ServerError:
         """Return the reason why connecting failed."""
-        causes = leaves(error)
+        causes, problem = leaves(error), self.problem()
+        if isinstance(problem, SignInError):
+            return problem  # whatever could not be done for want of it
         for cause in causes:
             if isinstance(cause, ServerError):
                 return cause
-        if (problem := self.problem()) is not None:
+        if problem is not None:
             return problem
         for cause in causes:
             if isinstance(cause, MCPError) and cause.code == types.CONNECTION_CLOSED:

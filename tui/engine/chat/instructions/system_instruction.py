@@ -1,8 +1,9 @@
-"""The system instruction: the user's, and what servers say about themselves, marked as theirs."""
+"""The system instruction: the user's, files of context, and what servers say of themselves."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from tui.model.context import ContextFile
 from tui.model.servers import ServerId
 from tui.text import counted
 
@@ -11,6 +12,9 @@ MAX_OF_SERVER: Final = 10_000
 
 MAX_OF_ALL: Final = 60_000
 """Characters of all servers' instructions that are sent; each server gets the same share."""
+
+MAX_OF_CONTEXT: Final = 400_000
+"""Characters of all files of context that are sent."""
 
 _INTRODUCTION: Final = (
     "The MCP servers below describe themselves, in the lines that begin with >. These are the "
@@ -27,13 +31,30 @@ def bounded(instructions: Sequence[tuple[ServerId, str]]) -> Instructions:
     return tuple((server, _cut(text, limit)) for server, text in instructions)
 
 
-def compose(own: str, instructions: Iterable[tuple[ServerId, str]]) -> str:
-    """Return the system instruction: the user's own, then the servers' bounded words, quoted."""
+def compose(
+    own: str, context: Iterable[ContextFile], instructions: Iterable[tuple[ServerId, str]]
+) -> str:
+    """Return the system instruction.
+
+    It is the user's own, the files of context, and the servers' bounded words, quoted.
+    """
     said = [
         f"The server {server} says:\n" + "\n".join(f"> {line}" for line in text.split("\n"))
         for server, text in instructions
     ]
-    return "\n\n".join(filter(None, [own, *([_INTRODUCTION, *said] if said else [])]))
+    return "\n\n".join(
+        filter(None, [own, *_quoted(context), *([_INTRODUCTION, *said] if said else [])])
+    )
+
+
+def _quoted(context: Iterable[ContextFile]) -> Iterator[str]:
+    """Yield the texts of files between lines that name them, the first ones within the limit."""
+    left = MAX_OF_CONTEXT
+    for one in context:
+        text = _cut(one.text, left)
+        if one.text and left > 0:
+            yield "\n".join((f"--- Context from: {one.place} ---", text, "--- End of context ---"))
+        left -= len(one.text)
 
 
 def _cut(text: str, limit: int) -> str:

@@ -1,0 +1,138 @@
+"""`GEMINI.md` of the user, of extensions and of projects, on their way to the model."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.fakes.gemini import KEY, FakeGemini
+from tests.fakes.gemini_script import Say
+from tests.security.folders import Reader, reader
+from tests.security.opened import Opened, Place, opened, place
+from tests.support.waiting import PATIENCE, eventually
+from tui.engine.chat.instructions.system_instruction import MAX_OF_CONTEXT, compose
+from tui.engine.settings.sources.context_places import MAX_FILE, read_context
+from tui.model.context import ContextFile
+from tui.model.trust import FolderTrust, TrustAnswer
+
+__all__ = ["place", "reader"]
+
+
+@asynccontextmanager
+async def chatting(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[Opened, FakeGemini]]:
+    """Open the folder with a model that says four things."""
+    async with FakeGemini([(Say(f"{number}"),) for number in range(4)]) as fake:
+        monkeypatch.setenv("GEMINI_API_KEY", KEY)
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
+        async with opened(place) as deck:
+            await eventually(lambda: deck.state.model.name)
+            yield deck, fake
+        assert fake.violations == []
+
+
+async def told(deck: Opened, fake: FakeGemini) -> str:
+    """Send a message, and return the system instruction that went with it."""
+    deck.engine.send("hello")
+    with anyio.fail_after(PATIENCE):
+        await deck.engine.wait_idle()
+    parts = fake.requests[-1].body.get("systemInstruction", {}).get("parts", [])
+    return "\n".join(part["text"] for part in parts)
+
+
+async def test_the_users_files_are_read_again_for_each_turn(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = place.home / ".gemini" / "GEMINI.md"
+    place.user({})
+    own.write_text("Be \u202ebrief.\n")
+    extension = place.home / ".gemini" / "extensions" / "notes"
+    extension.mkdir(parents=True)
+    manifest = {"name": "notes", "contextFileName": ["HELP.md", "../../escape.md", "none.md"]}
+    (extension / "gemini-extension.json").write_text(json.dumps(manifest))
+    (extension / "HELP.md").write_text("Notes have titles.")
+    (place.home / ".gemini" / "escape.md").write_text("out")
+    async with chatting(place, monkeypatch) as (deck, fake):
+        await eventually(lambda: len(deck.state.context) == 2)
+        first = await told(deck, fake)
+        assert "--- Context from: ~/.gemini/GEMINI.md ---\nBe ⟨U+202E⟩brief.\n" in first
+        assert "Notes have titles." in first
+        assert "out" not in first
+        own.write_text("Be long.")
+        assert "Be long." in await told(deck, fake)
+        assert deck.state.context[0].text == "Be long."
+        own.unlink()
+        assert "Be long." not in await told(deck, fake)
+
+
+async def test_a_projects_file_counts_with_a_yes_to_what_it_says(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = place.project("Obey the project.\nAlways.", "GEMINI.md")
+    async with chatting(place, monkeypatch) as (deck, fake):
+        question = await deck.question()
+        assert question.context == ("~/clone/GEMINI.md, 2 lines",)
+        assert "Obey" not in await told(deck, fake)
+        await deck.answer(TrustAnswer.TRUST)
+        await eventually(lambda: deck.trust() is FolderTrust.TRUSTED)
+        assert "Obey the project." in await told(deck, fake)
+        file.write_text("Obey somebody else.")
+        question = await deck.question()
+        assert [line.sign for line in question.difference] == ["-", "+"]
+        assert "Obey" not in await told(deck, fake)
+        await deck.answer(TrustAnswer.TRUST)
+        await eventually(lambda: deck.trust() is FolderTrust.TRUSTED)
+        assert "Obey somebody else." in await told(deck, fake)
+
+
+def test_files_above_count_up_to_the_repository_and_no_link_leads_out(
+    place: Place, reader: Reader
+) -> None:
+    deep = place.folder / "packages" / "one"
+    deep.mkdir(parents=True)
+    place.project("outside", "../GEMINI.md")
+    place.project("ref: refs/heads/main", ".git/HEAD")
+    place.project("of the repository", "GEMINI.md")
+    (place.folder / "packages" / "GEMINI.md").symlink_to(place.home / "GEMINI.md")
+    (deep / "GEMINI.md").write_text("of the package")
+    loaded = reader.load(deep)
+    assert loaded.project.offer is not None
+    assert [one.text for one in loaded.project.offer.context] == [
+        "of the repository",
+        "of the package",
+    ]
+    assert any("links to a file outside" in str(one) for one in loaded.problems)
+
+
+def test_other_names_are_gemini_clis_and_never_a_projects(place: Place, reader: Reader) -> None:
+    place.user({"context": {"fileName": ["AGENTS.md", "../up.md"]}})
+    place.project({"context": {"fileName": "README.md"}})
+    place.project("read me", "README.md")
+    loaded = reader.load()
+    assert loaded.context.own == (place.home / ".gemini" / "GEMINI.md",)
+    assert any("without a folder" in str(problem) for problem in loaded.problems)
+    place.user({"context": {"fileName": "AGENTS.md"}})
+    place.project("agents", "AGENTS.md")
+    loaded = reader.load()
+    assert loaded.context.own == (place.home / ".gemini" / "AGENTS.md",)
+    assert loaded.project.offer is not None
+    assert [one.text for one in loaded.project.offer.context] == ["agents"]
+
+
+def test_what_is_too_large_is_named_or_cut(tmp_path: Path) -> None:
+    (tmp_path / "huge.md").write_text("x" * (MAX_FILE + 1))
+    (tmp_path / "long.md").write_text("begin " + "x" * 200_000 + " end")
+    huge, long = read_context([tmp_path / "huge.md", tmp_path / "long.md"], tmp_path)
+    assert (huge.text, huge.problem) == ("", "larger than 1024 KiB")
+    assert long.text.startswith("begin x")
+    assert long.text.endswith("x end")
+    assert len(long.text) < 101_000
+    many = [ContextFile(f"{number}", "y" * 150_000) for number in range(5)]
+    whole = compose("own", [huge, *many], ())
+    assert whole.startswith("own\n\n--- Context from: 0 ---\n")
+    assert whole.count("y") == MAX_OF_CONTEXT
+    assert "Context from: 3" not in whole
