@@ -27,6 +27,7 @@ from tui.engine.sessions.recorder import Recorder
 from tui.engine.tasks import TaskSet
 from tui.model.chat import ChatNotice, EntryId, Severity
 from tui.model.events import MessageReturned, Notice, NoticeRaised
+from tui.model.sections.chat_settings import SessionSettings
 from tui.model.sessions import (
     ConversationRestored,
     ConversationRewound,
@@ -34,7 +35,6 @@ from tui.model.sessions import (
     SessionPreviewed,
     SessionsListed,
 )
-from tui.model.settings import SessionSettings
 from tui.text import sanitize_line
 
 BUSY: Final = "Stop the running turn first (Esc)."

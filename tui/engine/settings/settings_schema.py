@@ -6,6 +6,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from tui.model.sections.chat_settings import SessionSettings
 from tui.model.settings import (
     GemdeckSettings,
     McpSettings,
@@ -45,6 +46,7 @@ def settings_reference() -> Iterator[tuple[str, str, str]]:
     """Give each key with its default and what it does."""
     places: dict[str, type[BaseModel]] = {
         "gemdeck.": GemdeckSettings,
+        "gemdeck.sessions.": SessionSettings,
         "model.": ModelSettings,
         "mcp.": McpSettings,
         "mcpServers.*.": ServerSettings,
