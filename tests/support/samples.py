@@ -39,7 +39,7 @@ from tui.model.sessions import (
     SessionsListed,
     SessionView,
 )
-from tui.model.trust import BranchRead, FolderTrust
+from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
 from tui.store.reducer import reduce
 from tui.store.state import AppState
 
@@ -143,6 +143,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.FolderTrustChanged(FolderTrust.TRUSTED),
         BellSet(False),
         BranchRead("main"),
+        FoldersOpened(("~/shop", "~/more")),
         e.GrantsChanged((grant,)),
         ToolRuleChanged(SERVER, "ab", "add_note", "cd", "revoke"),
         ConversationRestored((UserMessage(EntryId("r1"), "hello"),), session=SESSION.id),

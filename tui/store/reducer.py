@@ -24,7 +24,7 @@ from tui.model.context import ContextRead
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
 from tui.model.sessions import SessionEvent
-from tui.model.trust import BranchRead
+from tui.model.trust import BranchRead, FoldersOpened
 from tui.store.retention import clip_old_results
 from tui.store.session_reducer import reduce_sessions
 from tui.store.state import (
@@ -37,6 +37,7 @@ from tui.store.state import (
     Unsent,
 )
 
+_FolderEvent = e.FolderTrustChanged | BranchRead | ContextRead | FoldersOpened
 _RUNNING: Final = frozenset({ToolCallStatus.WAITING, ToolCallStatus.ASKING, ToolCallStatus.RUNNING})
 
 
@@ -91,7 +92,7 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             one = frozenset({(server, uri)})
             changed = state.subscriptions | one if subscribed else state.subscriptions - one
             return replace(state, subscriptions=changed)
-        case e.FolderTrustChanged() | BranchRead() | ContextRead():
+        case e.FolderTrustChanged() | BranchRead() | ContextRead() | FoldersOpened():
             return _reduce_folder(state, event)
         case BellSet(rings):
             return replace(state, bell=rings)
@@ -109,14 +110,14 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, conversations=MappingProxyType(conversations))
 
 
-def _reduce_folder(
-    state: AppState, event: e.FolderTrustChanged | BranchRead | ContextRead
-) -> AppState:
+def _reduce_folder(state: AppState, event: _FolderEvent) -> AppState:
     match event:
         case e.FolderTrustChanged(trust):
             return replace(state, folder_trust=trust)
         case BranchRead(branch):
             return replace(state, branch=branch)
+        case FoldersOpened(folders):
+            return replace(state, folders=folders)
         case ContextRead(files):
             return replace(state, context=files)
 
@@ -212,7 +213,8 @@ def _reduce_conversation(
         case e.QueueChanged(texts):
             return replace(conversation, queued=texts)
         case e.UsageReported(usage):
-            return replace(conversation, usage=conversation.usage.plus(usage))
+            spent = conversation.spent.plus(usage)
+            return replace(conversation, usage=conversation.usage.plus(usage), spent=spent)
         case e.MessageReturned(text):
             return _with_unsent(conversation, text)
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
