@@ -21,6 +21,7 @@ from tui.engine.chat.instructions.context_files import ContextFiles
 from tui.engine.chat.turn import TurnContext
 from tui.engine.commands.direct_calls import DirectCaller
 from tui.engine.commands.feature_commands import FeatureCommands
+from tui.engine.commands.rule_commands import RuleCommands
 from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.commands.typed_messages import TypedMessages
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
@@ -52,7 +53,7 @@ from tui.engine.settings.servers.definitions import ServerDefinition, secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
 from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
-from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
+from tui.model.events import FolderTrustChanged, Notice, NoticeRaised
 from tui.model.requests import BellSet
 from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust, TrustAnswer
@@ -79,7 +80,7 @@ class Engine:
         conversations: What is said with the model.
         sessions: Saves it; theirs are the commands on saved conversations.
         desk: Takes the user's answers.
-        access: Decides which tools may run; theirs are the commands on rules.
+        rules: The commands on the rules of tools.
         models: Takes the user's choice of a model.
     """
 
@@ -100,14 +101,14 @@ class Engine:
         self.desk = Desk(publish, attended=options.attended)
         state, problems = usable_state_dir(), Problems(publish, self._redactor)
         self._problems = problems
-        self.access = ToolAccess(
+        self._access = ToolAccess(
             bus, self.desk, options, state, problems=problems, redactor=self._redactor
         )
         self._opened = self._open_folder(state)
         self._read = partial(read_settings, self._opened, options.model)
         self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
         self._trust = TrustQuestions(
-            self.desk, self._opened, self.access.audit, problems, self._tasks, self._take_answer
+            self.desk, self._opened, self._access.audit, problems, self._tasks, self._take_answer
         )
         self._enablement = Enablement(state and state / enablement.FILE_NAME, problems)
         self.conversations = Conversations(publish, attended=options.attended)
@@ -117,6 +118,7 @@ class Engine:
         self.servers = ServerManager(
             publish, self._context, late.import_connection, enablement=self._enablement
         )
+        self.rules = RuleCommands(self._access, self.servers, publish)
         self._first_starts = FirstStarts(self.servers)
         self.features = FeatureCommands(self.servers, self._context, publish)
         self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
@@ -157,15 +159,15 @@ class Engine:
             workspaces=(self._options.folder, *self._options.more_folders),
             client_version=__version__,
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
-            visibility=self.access.review,
+            visibility=self._access.review,
             redactor=self._redactor,
-            quotes=self.access.quotes,
-            takes_call=self.access.approval.take,
+            quotes=self._access.quotes,
+            takes_call=self._access.approval.take,
         )
 
     async def __aenter__(self) -> Self:
         self._problems.attach()
-        for part in (self.models, self.access, self._trust, self.sessions):
+        for part in (self.models, self._access, self._trust, self.sessions):
             self._stack.push_async_callback(part.aclose)
         await self._stack.enter_async_context(self.sign_ins)
         await self._stack.enter_async_context(self.servers)
@@ -226,7 +228,7 @@ class Engine:
         attended, private = self._options.attended, self._options.private
         self.sessions.configure(settings.sessions, saves=attended and not private)
         await asyncio.to_thread(self._enablement.load)
-        await self.access.open(self.servers)
+        await self._access.open(self.servers)
         for problem in first.settings.problems:
             self._publish(NoticeRaised(problem_notice(problem)))
         if self._options.demo:
@@ -241,7 +243,7 @@ class Engine:
         self._redactor.register(*secrets_of(now.definitions))
         if before is None or before.rules.bell is not now.rules.bell:
             self._publish(BellSet(now.rules.bell))
-        self.access.configure(now.rules, now.definitions, now.asks)
+        self._access.configure(now.rules, now.definitions, now.asks)
         self.servers.configure(now.definitions)
         self.servers.judge_tools_again()
         for notice in now.notices:
@@ -320,10 +322,6 @@ class Engine:
         self._plan_again(self._answers.withdrawn(content, self._reading.trust.folder))
         self._tasks.start(self._read_after(kept))
 
-    def explain_tool(self, server: ServerId, tool: str) -> None:
-        """Tell how a tool stands, by its name as shown; it arrives as `ToolExplained`."""
-        self._publish(ToolExplained(self.access.standing(self.servers, server, tool)))
-
     async def call_tool(
         self, server: ServerId, tool: str, arguments: JsonObject, *, by_user: bool = False
     ) -> ToolResult:
@@ -336,7 +334,7 @@ class Engine:
             ToolCallError: If it did not run; the text says why.
         """
         entry = EntryId(f"c{next(self._numbers)}")
-        caller = DirectCaller(self.servers, self.access, self._publish)
+        caller = DirectCaller(self.servers, self._access, self._publish)
         return await caller.call(server, tool, arguments, entry, by_user=by_user)
 
     def send(self, text: str, *, data: str = "") -> None:
@@ -378,7 +376,7 @@ class Engine:
             context = TurnContext(
                 backend,
                 self.servers,
-                self.access.approval.confirm,
+                self._access.approval.confirm,
                 self._publish,
                 settings.max_tool_calls,
                 settings.system_instruction,

@@ -91,7 +91,7 @@ class Commands:
         self._do(lambda engine: engine.forget_folder())
 
     def review_tools(self, server: ServerId) -> None:
-        self._do(lambda engine: engine.access.review.review(server))
+        self._do(lambda engine: engine.rules.review(server))
 
     def explain_tool(self, server: ServerId, tool: str) -> None:
         """Request the explanation of a tool's permission; it arrives as `ToolExplained`.
@@ -100,11 +100,11 @@ class Commands:
             server: The tool's server.
             tool: The tool's name as shown.
         """
-        self._do(lambda engine: engine.explain_tool(server, tool))
+        self._do(lambda engine: engine.rules.explain(server, tool))
 
     def revoke_grant(self, grant: GrantId) -> None:
         """Revoke a rule; the tools it covered are asked about again."""
-        self._do(lambda engine: engine.access.policy.revoke(grant))
+        self._do(lambda engine: engine.rules.revoke(grant))
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
         self._do(lambda engine: engine.messages.send_prompt(server, prompt, arguments))
