@@ -162,6 +162,7 @@ class Connection:
         )
         await stack.enter_async_context(client)
         stack.callback(self._handler.close)
+        self._log_handshake(client)
         self._era.check(client.protocol_version)
         sdk_patches.adapt(client)
         self._list_changes.offer = raw_offer = await list_offer(client, self._log, RawOffer())
@@ -171,15 +172,17 @@ class Connection:
             Features(client, self._definition.id, lambda: self.offer, context, self._call_timeout)
         )
         self._client = client
-        self._log_handshake(client)
+        counts = map(len, (self.offer.tools, self.offer.prompts, self.offer.resources))
+        words = "%s: offers %d tools, %d prompts, %d resources"
+        logger.debug(words, self._definition.id, *counts)
 
     def _log_handshake(self, client: Client) -> None:
-        info, offer = self.info, self.offer
+        info = _server_info(client)
         declared = ", ".join(sorted(client.server_capabilities.model_dump(exclude_none=True)))
         logger.debug(
-            "%s: %s %s speaks %s, declares %s, offers %d tools, %d prompts, %d resources",
+            "%s: %s %s speaks %s, declares %s",
             *(self._definition.id, info.name, info.version, info.protocol_version),
-            *(declared or "nothing", len(offer.tools), len(offer.prompts), len(offer.resources)),
+            declared or "nothing",
         )
 
     def ending(self) -> str:
