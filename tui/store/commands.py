@@ -210,6 +210,14 @@ class Commands:
         """Send another text in place of an earlier message; what followed is kept as a copy."""
         self._do(lambda engine: engine.sessions.edit_message(message, text, engine.send))
 
+    def sign_in(self, server: ServerId) -> None:
+        """Sign in to a server; the questions and what comes of it arrive as events."""
+        self._do(lambda engine: engine.sign_ins.begin(server))
+
+    def sign_out(self, server: ServerId) -> None:
+        """Revoke and forget the tokens of a server."""
+        self._do(lambda engine: engine.sign_ins.end(server))
+
     def use_api_key(self, key: str) -> None:
         self._choose(lambda engine: engine.models.use_api_key(key))
 

@@ -46,6 +46,7 @@ CASES: Final = {
     "start_demo_servers",
     "sessions": "send list_sessions preview_session resume_session rename_session delete_session "
     "export_session import_session keep_draft edit_message clear_conversation",
+    "sign-in": "sign_in sign_out",
     "models": "use_api_key use_vertex use_demo forget_key",
 }
 """The tests here, each with the commands that it runs."""
@@ -320,3 +321,16 @@ async def test_models(shop: Turncoat, tmp_path: Path, monkeypatch: pytest.Monkey
         await eventually(lambda: not it.deck.store.state.model.is_kept)
         it.commands.use_vertex("project", "")
         await it.answers_with(BackendKind.VERTEX)
+
+
+async def test_sign_in(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running("sign-in", monkeypatch, turncoats=[shop]) as it:
+
+        def told() -> list[str]:
+            words = "shop runs on this computer and takes no sign-in."
+            return [one.text for one in it.deck.store.state.notices if one.text == words]
+
+        it.commands.sign_in(SHOP)
+        await eventually(lambda: len(told()) == 1)
+        it.commands.sign_out(SHOP)
+        await eventually(lambda: len(told()) == 2)
