@@ -12,6 +12,7 @@ from tui.model.requests import (
     PendingRequest,
     SamplingRequest,
     SamplingReview,
+    SignInRequest,
     UrlRequest,
 )
 from tui.model.trust import ToolChangeRequest, TrustRequest
@@ -89,18 +90,20 @@ class PendingController:
         """Let the question on the screen go on where it is still the first."""
         if self._screen is None or not self._screen.accepts(pending[0]):
             return False
-        self._screen.show(pending[0], self._count(pending))
+        self._screen.show(pending, self._count(pending))
         return True
 
     def _open(self, pending: tuple[PendingRequest, ...]) -> bool:
         """Open the first question, if it may open now."""
         self._close()
         request = pending[0]
-        is_asked_for = isinstance(request, ConfirmationRequest) or request.id == self._wanted
+        is_asked_for = (
+            isinstance(request, ConfirmationRequest | SignInRequest) or request.id == self._wanted
+        )
         if not is_asked_for and self._keyboard.pause_left:
             return False
         self._screen = self._make(request)
-        self._screen.show(request, self._count(pending))
+        self._screen.show(pending, self._count(pending))
         self._app.push_screen(self._screen)
         return True
 
@@ -110,6 +113,7 @@ class PendingController:
         from tui.ui.questions.confirmation import ConfirmationQuestion  # noqa: PLC0415
         from tui.ui.questions.form import FormQuestion  # noqa: PLC0415
         from tui.ui.questions.sampling import ReviewQuestion, SamplingQuestion  # noqa: PLC0415
+        from tui.ui.questions.sign_in import SignInQuestion  # noqa: PLC0415
         from tui.ui.questions.tool_changes import ToolChangeQuestion  # noqa: PLC0415
         from tui.ui.questions.trust import TrustQuestion  # noqa: PLC0415
 
@@ -119,15 +123,21 @@ class PendingController:
             UrlRequest: AddressQuestion,
             SamplingRequest: SamplingQuestion,
             SamplingReview: ReviewQuestion,
+            SignInRequest: SignInQuestion,
             TrustRequest: TrustQuestion,
             ToolChangeRequest: ToolChangeQuestion,
         }
         return kinds[type(request)](request, self._commands, keyboard=self._keyboard)
 
     def _count(self, pending: tuple[PendingRequest, ...]) -> str:
-        """Say how many questions there are, and how many requests were declined unasked."""
+        """Say how many questions there are, and how many requests were declined unasked.
+
+        Calls are one question.
+        """
         state = self._bridge.state
         number = len(pending) + state.queued
+        if isinstance(pending[0], ConfirmationRequest):
+            number -= sum(isinstance(one, ConfirmationRequest) for one in pending[1:])
         words = f"1 of {number}" if number > 1 else ""
         declined = f"{state.declined} more declined" if state.declined else ""
         return " · ".join(filter(None, (words, declined)))
