@@ -109,7 +109,7 @@ async def prompt(server: str, name: str, arguments: Mapping[str, str], start: St
             raise no_such("prompt", name, known)
         _check_arguments(known[name], arguments)
         servers = session.engine.servers
-        own = servers.own_prompt_name(ServerId(server), name)
+        own = servers.registry.own_prompt_name(ServerId(server), name)
         try:
             found = await servers.features(ServerId(server)).get_prompt(own, arguments)
         except ServerCallError as error:

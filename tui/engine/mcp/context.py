@@ -11,6 +11,7 @@ from typing import Any, Final
 from tui.engine.bus import Publish
 from tui.engine.desk import Desk
 from tui.engine.logs.redaction import Redactor
+from tui.engine.mcp.catalog.holding import Budget
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
     JsonObject,
@@ -24,7 +25,7 @@ from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.events import Event
 from tui.model.servers import ServerId
-from tui.model.settings_rules import DEFAULT_MAX_TOOLS, DEFAULT_RESULT_SIZE
+from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 
 MAX_UNASKED: Final = 10
 """Prompts of one server within `UNASKED_PERIOD` that go to the model without asking."""
@@ -153,7 +154,7 @@ class ClientContext:
         zygote: Forks the parents of stdio servers; the manager of the servers closes it.
         max_result_size: Characters of text in one result that go to the model.
         gives_instructions: Whether the model gets what servers say about themselves.
-        max_tools: Most tools that the model is offered.
+        budget: How many tools the model holds at most.
         redactor: Masks the secrets of the run.
         quotes: Finds what servers said in what others ask.
         takes_call: Returns whether a call with exactly these arguments was allowed, and uses
@@ -175,7 +176,7 @@ class ClientContext:
     zygote: Zygote = field(default_factory=Zygote)
     max_result_size: int = DEFAULT_RESULT_SIZE
     gives_instructions: bool = True
-    max_tools: int = DEFAULT_MAX_TOOLS
+    budget: Budget = field(default_factory=Budget)
     redactor: Redactor = field(default_factory=Redactor)
     quotes: Quotes = field(default_factory=Quotes)
     takes_call: Callable[[OfferedTool, JsonObject], bool] = lambda _tool, _arguments: False
