@@ -174,7 +174,7 @@ SCENES: Final = (
     Scene(
         "resource-read",
         decks.full_store,
-        ("f5", "down", "enter"),
+        ("f5", "enter"),
         (
             e.ResourceRead(
                 decks.EVERYTHING,

@@ -2,8 +2,10 @@
 
 Run it as ``python -m tests.conformance.client URL``. It connects by the same engine as the app,
 calls every tool, reads every resource and gets every prompt, and says yes to whatever it is
-asked. It knows nothing of single scenarios. Where ``MCP_CONFORMANCE_CONTEXT`` names
-``toolCalls``, exactly those calls are made instead of made-up ones.
+asked; it signs in where that is required, with a client that goes wherever it is sent in place of
+a browser. It knows nothing of single scenarios. Where ``MCP_CONFORMANCE_CONTEXT`` names
+``toolCalls``, exactly those calls are made instead of made-up ones; client credentials in there
+count as if they stood in the settings.
 
 It ends with 0 if the server was ready and the engine did its work; what the server refused is
 printed and is no failure.
@@ -12,22 +14,27 @@ printed and is no failure.
 import asyncio
 import json
 import os
+import socket
 import sys
 import tempfile
 from collections.abc import Awaitable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import httpx2
+
 from tests.conformance.stubs import STUB, fill_in, stub_arguments
+from tui.engine.auth.oauth.sign_in_record import AuthError
+from tui.engine.auth.sign_ins import SignIns
 from tui.engine.desk import Desk
-from tui.engine.late import import_connection
+from tui.engine.late import import_auth_requests, import_connection
 from tui.engine.mcp.backoff import RetryPolicy
 from tui.engine.mcp.catalog.offered_tool import OfferedTool, ToolCallError, ToolResult
 from tui.engine.mcp.context import ClientContext, Generation, Generator, Prompt
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.session.features import Features
-from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.settings.servers.definitions import ServerDefinition, SignInSettings
 from tui.model.catalog import Catalog
 from tui.model.events import (
     CatalogChanged,
@@ -38,9 +45,22 @@ from tui.model.events import (
 )
 from tui.model.requests import FormRequest, PendingRequest, Reply, ReplyAction
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
+from tui.model.settings import OAuthSettings
 
 CONTEXT: Final = "MCP_CONFORMANCE_CONTEXT"
 """The environment variable in which the suite describes a scenario, as JSON."""
+
+SCENARIO: Final = "MCP_CONFORMANCE_SCENARIO"
+"""The environment variable with the name of a scenario, for what a user would have set up."""
+
+DOCUMENT: Final = "https://conformance-test.local/client-metadata.json"
+"""The client metadata document that the suite knows."""
+
+MAX_SIGN_INS: Final = 4
+"""Most rounds of calls with a sign-in after each."""
+
+COMING: Final = frozenset({ServerStatus.STARTING, ServerStatus.STOPPING, ServerStatus.STOPPED})
+"""Statuses of a server on its way to be ready."""
 
 SERVER: Final = ServerId("conformance")
 
@@ -84,11 +104,17 @@ class Visit:
         context = ClientContext(
             self._hear,
             self._desk,
+            open_url=go_there,
             generator=Generator(lambda: STUB, stub_answer),
             takes_call=lambda _tool, _args: True,
             client_version="0",
         )
-        definition = ServerDefinition(SERVER, Origin.USER, Transport.HTTP, url=self._url)
+        context.sign_ins = SignIns(
+            None, self._desk, go_there, import_auth_requests, self._hear, context.redactor
+        )
+        definition = ServerDefinition(
+            SERVER, Origin.USER, Transport.HTTP, url=self._url, sign_in=sign_in_settings()
+        )
         with tempfile.TemporaryDirectory() as folder:
             context.workspaces = (Path(folder),)
             manager = ServerManager(
@@ -97,12 +123,30 @@ class Visit:
             async with manager:
                 manager.configure([definition])
                 await manager.wait_discovered(READY_SECONDS)
+                for _ in range(MAX_SIGN_INS):
+                    if self._status is ServerStatus.READY:
+                        await self._call_tools(manager)
+                    if self._status is not ServerStatus.NEEDS_SIGN_IN:
+                        break
+                    await self._sign_in(manager, context.sign_ins, definition)
                 if self._status is not ServerStatus.READY:
                     print(f"{self._status}: {self._reason}")
-                    return False
-                await self._call_tools(manager)
+                    return self._reason.startswith("offers nothing")
                 await self._use_features(manager.features(SERVER))
+                await context.sign_ins.aclose()
         return True
+
+    async def _sign_in(
+        self, manager: ServerManager, sign_ins: SignIns, definition: ServerDefinition
+    ) -> None:
+        try:
+            print(await sign_ins.sign_in(definition))
+        except AuthError as error:
+            print(f"sign-in: the server {error.reason}")
+            self._status, self._reason = ServerStatus.FAILED, error.reason
+            return
+        manager.restart(SERVER)
+        await manager.wait_while(lambda: self._status in COMING, READY_SECONDS)
 
     def _hear(self, event: Event) -> None:
         match event:
@@ -127,6 +171,38 @@ class Visit:
         for prompt in self._catalog.prompts:
             arguments = {argument.name: STUB for argument in prompt.arguments}
             await tell(prompt.name, features.get_prompt(prompt.name, arguments))
+
+
+def sign_in_settings() -> SignInSettings:
+    """Say how to sign in: with the credentials that the suite gives, or as anybody."""
+    given = json.loads(os.environ.get(CONTEXT) or "{}")
+    oauth: dict[str, object] = {
+        "client_id": given.get("client_id", DOCUMENT),
+        "client_secret": given.get("client_secret"),
+        "redirect_uri": f"http://localhost:{free_port()}/oauth/callback",
+    }
+    if (os.environ.get(SCENARIO) or "").startswith("auth/client-credentials"):
+        oauth |= {
+            "grant_type": "client_credentials",
+            "private_key": given.get("private_key_pem"),
+            "signing_algorithm": given.get("signing_algorithm", "RS256"),
+        }
+    return SignInSettings(OAuthSettings.model_validate(oauth))
+
+
+async def go_there(url: str) -> bool:
+    """Go where a browser would, and say yes to nothing: the suite's pages need no yes."""
+    async with httpx2.AsyncClient(follow_redirects=True, trust_env=False) as browser:
+        await browser.get(url)
+    return True
+
+
+def free_port() -> int:
+    """Find a port that is free now."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
 
 
 def planned_calls(manager: ServerManager) -> Iterator[tuple[OfferedTool, dict[str, Any]]]:

@@ -39,7 +39,7 @@ def write(reader: Reader, **content: object) -> None:
         (HTTP, {"url": "https://h.example/mcp2"}),
         (HTTP, {"headers": {"A": "2"}}),
         (HTTP, {"type": "sse"}),
-        (HTTP, {"oauth": {"issuer": "https://evil.example"}}),
+        (HTTP, {"oauth": {"scopes": ["admin"]}}),
     ],
 )
 def test_A09_each_change_of_what_runs_asks_again_and_going_back_does_not(

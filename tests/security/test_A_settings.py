@@ -71,6 +71,8 @@ def test_A02_a_project_adds_forbids_and_lowers_and_nothing_else() -> None:
     assert nothing == {
         *("mcpServers.*.trust", "mcpServers.*.authProviderType", "mcpServers.*.targetAudience"),
         *("mcpServers.*.targetServiceAccount", "mcp.serverCommand", "model", "model.name"),
+        *(f"mcpServers.*.oauth.{key}" for key in ("authorizationUrl", "tokenUrl", "issuer")),
+        "mcpServers.*.oauth.registrationUrl",
         *("context", "context.fileName"),
         *("gemdeck.model", "gemdeck.apiVersion", "gemdeck.thoughts", "gemdeck.systemInstruction"),
         *("gemdeck.protocols", "gemdeck.alwaysAllow", "gemdeck.maxTools", "gemdeck.maxToolShare"),

@@ -1,9 +1,10 @@
 """A server without any SDK that offers prompts and resources.
 
-Its argument is the path of a JSON object: ``prompts`` (names to argument names; ``!`` after one
-makes it required), ``resources`` and ``templates`` (URIs), ``silent`` (names and URIs that are
-never answered), ``record`` (a file that takes every message, one a line) and ``gate`` (a file
-without which it does not start). A prompt says what it got; a resource says its URI.
+Its argument is the path of a JSON object: ``tools`` and ``prompts`` (names to argument names; ``!``
+after one makes it required), ``completions`` (values), ``resources`` and ``templates`` (URIs),
+``silent`` (names and URIs that are never answered), ``record`` (a file that takes every message,
+one a line) and ``gate`` (a file without which it does not start). A tool or a prompt says what it
+got; a resource says its URI.
 """
 
 import json
@@ -22,9 +23,39 @@ def initialize(_: Message) -> Message:
     """Shake hands."""
     return {
         "protocolVersion": "2025-06-18",
-        "capabilities": {"prompts": {}, "resources": {}},
+        "capabilities": {
+            **{"prompts": {}, "resources": {}},
+            **({"tools": {}} if "tools" in SAYS else {}),
+            **({"completions": {}} if "completions" in SAYS else {}),
+        },
         "serverInfo": {"name": "library", "version": "1"},
     }
+
+
+def list_tools(_: Message) -> Message:
+    """List the tools."""
+    tools = [
+        {
+            "name": name,
+            "inputSchema": {
+                "type": "object",
+                "properties": {argument: {"type": "string"} for argument in arguments},
+            },
+        }
+        for name, arguments in SAYS.get("tools", {}).items()
+    ]
+    return {"tools": tools}
+
+
+def call_tool(params: Message) -> Message:
+    """Say which tool was called, and with which arguments."""
+    return {"content": [get_prompt(params)["messages"][0]["content"]]}
+
+
+def complete(params: Message) -> Message:
+    """Give the completions that begin with what was typed."""
+    typed = params["argument"]["value"]
+    return {"completion": {"values": [v for v in SAYS["completions"] if v.startswith(typed)]}}
 
 
 def list_prompts(_: Message) -> Message:
@@ -65,6 +96,9 @@ def read_resource(params: Message) -> Message:
 METHODS: dict[str, Callable[[Message], Message]] = {
     "initialize": initialize,
     "ping": lambda _: {},
+    "tools/list": list_tools,
+    "tools/call": call_tool,
+    "completion/complete": complete,
     "prompts/list": list_prompts,
     "prompts/get": get_prompt,
     "resources/list": list_resources,

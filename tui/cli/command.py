@@ -57,6 +57,15 @@ def no_such(kind: str, name: str, known: Iterable[str]) -> CommandError:
     return CommandError(f"There is no {kind} {name}.{hint}", ExitCode.NOT_FOUND)
 
 
+def server_names(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """Complete the name of a server of the settings."""
+    from tui.cli.settings import load  # noqa: PLC0415 - only shells ask for it
+
+    return [one.id for one in load().servers if one.id.startswith(incomplete)]
+
+
 def shown(path: Path) -> str:
     """Write a path as shown."""
     return shown_path(path, Path.home())

@@ -36,6 +36,11 @@ _COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "mcp": "tui.cli.servers.mcp:mcp",
         "import": "tui.cli.importing:import_servers",
+        "doctor": "tui.cli.doctor.doctor:doctor",
+        "settings": "tui.cli.settings:settings",
+        "trust": "tui.cli.trust:trust",
+        "grants": "tui.cli.grants:grants",
+        "completion": "tui.cli.completion:completion",
     }
 )
 """Where each command is; it is loaded when it is used."""

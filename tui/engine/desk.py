@@ -26,6 +26,7 @@ from tui.model.requests import (
     ReplyAction,
     SamplingRequest,
     SamplingReview,
+    SignInRequest,
     UrlRequest,
 )
 from tui.model.servers import ServerId
@@ -108,7 +109,9 @@ class Desk:
     ) -> ToolChangeAnswer: ...
 
     @overload
-    async def ask(self, request: ServerRequest, check: Check[Reply] | None = None) -> Reply: ...
+    async def ask(
+        self, request: ServerRequest | SignInRequest, check: Check[Reply] | None = None
+    ) -> Reply: ...
 
     async def ask(
         self, request: PendingRequest, check: Callable[..., Awaitable[str]] | None = None
@@ -170,7 +173,7 @@ class Desk:
                 continue  # answered again, or withdrawn, while it was checked
             if not problem:
                 return answer
-            if isinstance(question.request, FormRequest | ConfirmationRequest):
+            if isinstance(question.request, FormRequest | ConfirmationRequest | SignInRequest):
                 question.request = replace(question.request, problem=problem)
             self._publish(RequestRaised(question.request))
 

@@ -22,6 +22,7 @@ from tui.engine.chat.instructions.context_files import ContextFiles
 from tui.engine.chat.turn import TurnContext
 from tui.engine.commands.direct_calls import DirectCaller
 from tui.engine.commands.feature_commands import FeatureCommands
+from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.commands.typed_messages import TypedMessages
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.consent.folder_trust.trust_questions import (
@@ -48,7 +49,7 @@ from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.servers.definitions import secrets_of
+from tui.engine.settings.servers.definitions import ServerDefinition, secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
 from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
@@ -113,13 +114,11 @@ class Engine:
         self._context_files = ContextFiles(publish, Path.home())
         self._context = self._make_context(open_url, state)
         self.servers = ServerManager(
-            publish,
-            self._context,
-            import_connect=late.import_connection,
-            enablement=self._enablement,
+            publish, self._context, late.import_connection, enablement=self._enablement
         )
         self._first_starts = FirstStarts(self.servers)
         self.features = FeatureCommands(self.servers, self._context, publish)
+        self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
         self._first: Reading | None = None
         self.messages = TypedMessages(
             self.servers, self.features.workspace, self.conversations.send, publish
@@ -161,6 +160,7 @@ class Engine:
         self._problems.attach()
         for part in (self.models, self._access, self._trust):
             self._stack.push_async_callback(part.aclose)
+        await self._stack.enter_async_context(self.sign_ins)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
         return self
@@ -366,6 +366,9 @@ class Engine:
         """Let the message that waits for starting servers, or to go out again, go out now."""
         self._first_starts.skip()
         self.conversations.retry.end(again=True)
+
+    def _definitions(self) -> tuple[ServerDefinition, ...]:
+        return self._plan.definitions if self._plan is not None else ()
 
     def _answer_with(self, backend: ModelBackend) -> None:
         """Let a model answer from now on; the demo brings its servers along."""

@@ -1,9 +1,10 @@
 """What is imported only when it is needed: the MCP SDK (0.5 s) and google-genai (0.35 s).
 
-Both functions block; call them in a thread. Everything else is imported as usual.
+These functions block; call them in a thread. Everything else is imported as usual.
 """
 
 from tui.engine.auth.credentials import ModelAccess
+from tui.engine.auth.sign_ins import MakeSend
 from tui.engine.chat.backends.backend import ModelBackend
 from tui.engine.mcp.supervisor import Connect
 from tui.engine.threads import import_alone
@@ -16,6 +17,14 @@ def import_connection() -> Connect:
     from tui.engine.mcp.session.connection import Connection  # noqa: PLC0415
 
     return Connection
+
+
+def import_auth_requests() -> MakeSend:
+    """Give what makes senders of requests to authorization servers."""
+    import_alone("tui.engine.mcp.transports.http.auth_requests")
+    from tui.engine.mcp.transports.http.auth_requests import make_send  # noqa: PLC0415
+
+    return make_send
 
 
 def open_backend(access: ModelAccess, settings: GemdeckSettings) -> ModelBackend:

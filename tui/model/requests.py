@@ -1,7 +1,7 @@
 """Questions to the user: tool calls, forms, addresses and sampling requests."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tui.model.chat import EntryId
@@ -142,6 +142,37 @@ class UrlRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class SignInRequest:
+    """Asks whether to sign in to a server; answered again with what the user pastes.
+
+    Attributes:
+        id: The id of the question.
+        server: The server.
+        address: Its address, without anything secret.
+        host: The host of the authorization server, in ASCII.
+        shown_host: That host as displayed; differs from `host` if that is punycode.
+        resource: What the sign-in is for.
+        scopes: What it asks for.
+        url: The address to open, in ASCII; empty if nothing has to be opened.
+        notes: What is unusual about it.
+        kept: Where tokens are kept.
+        problem: What came of the last answer, or empty.
+    """
+
+    id: RequestId
+    server: ServerId
+    address: str
+    host: str
+    shown_host: str
+    resource: str
+    scopes: tuple[str, ...] = ()
+    url: str = field(default="", repr=False)
+    notes: tuple[str, ...] = ()
+    kept: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SamplingMessage:
     """One message of a sampling prompt; `editable` if it is plain text."""
 
@@ -198,6 +229,7 @@ PendingRequest = (
     | UrlRequest
     | SamplingRequest
     | SamplingReview
+    | SignInRequest
 )
 """Any question to the user."""
 
@@ -217,7 +249,7 @@ class ReplyAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer to a `FormRequest`, `UrlRequest`, `SamplingRequest` or `SamplingReview`.
+    """An answer to a server's request or a `SignInRequest`.
 
     Attributes:
         action: The decision. ACCEPT_ALWAYS is for sampling requests: this server's later
@@ -225,7 +257,7 @@ class Reply:
         content: The form's values, by field key.
         system: The edited system prompt, for a `SamplingRequest`.
         messages: The edited messages, in order, for a `SamplingRequest`.
-        text: The edited answer, for a `SamplingReview`.
+        text: The edited answer, for a `SamplingReview`; what was pasted, for a `SignInRequest`.
     """
 
     action: ReplyAction

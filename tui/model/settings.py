@@ -82,6 +82,13 @@ class AuthProviderType(StrEnum):
     SERVICE_ACCOUNT_IMPERSONATION = "service_account_impersonation"
 
 
+class GrantType(StrEnum):
+    """How a token is got: with a person in a browser, or with the client's own credentials."""
+
+    AUTHORIZATION_CODE = "authorization_code"
+    CLIENT_CREDENTIALS = "client_credentials"
+
+
 class _Section(BaseModel):
     """One object of the settings: camelCase keys, frozen; unknown keys are left out."""
 
@@ -107,12 +114,12 @@ class OAuthSettings(_Section):
     """``oauth`` of a server: how to sign in."""
 
     enabled: Flag | None = Field(
-        None,
-        description="Whether to sign in when connecting. If not set, sign-in starts when the "
-        "server requires it.",
+        None, description="Whether gemdeck may sign in. If not set, it may."
     )
     client_id: str | None = Field(
-        None, description="OAuth client ID. If not set, gemdeck registers itself if possible."
+        None,
+        description="OAuth client ID. If not set, gemdeck registers itself if possible. The https "
+        "address of a client metadata document counts where the server takes one.",
     )
     client_secret: SecretStr | None = Field(
         None, description="OAuth client secret. Better a variable, such as $MY_SECRET."
@@ -135,6 +142,16 @@ class OAuthSettings(_Section):
     token_param_name: str | None = Field(
         None, description="Query parameter that carries the token on SSE addresses."
     )
+    grant_type: GrantType = Field(
+        GrantType.AUTHORIZATION_CODE,
+        description="How to get a token: a sign-in in the browser, or client credentials.",
+    )
+    private_key: SecretStr | None = Field(
+        None,
+        description="Private key (PEM) that signs the client's assertions (private_key_jwt) for "
+        "client_credentials, instead of a secret. Better a variable, such as $MY_KEY.",
+    )
+    signing_algorithm: str = Field("RS256", description="Algorithm of `privateKey`.")
 
 
 class ServerSettings(_Section):

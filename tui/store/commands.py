@@ -144,6 +144,10 @@ class Commands:
         """Complete a path of the opened folders; it arrives as `ArgumentCompleted`."""
         self._do(lambda engine: engine.features.complete_path(token, typed))
 
+    def add_folder(self, folder: str) -> None:
+        """Open one more folder, and tell the servers."""
+        self._do(lambda engine: engine.features.add_folder(folder))
+
     def read_context(self) -> None:
         """Read the files of context again; changes arrive as `ContextRead`."""
         self._do(lambda engine: engine.read_context())

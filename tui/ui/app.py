@@ -239,10 +239,10 @@ class GemdeckApp(App[int], inherit_bindings=False):
         return [*filters, self._control_filter]
 
     def get_key_display(self, binding: Binding) -> str:
-        """Return a key as shown on a keyboard: ``F1``, ``^P``."""
-        display = super().get_key_display(binding)
-        is_named = len(display) > 1 and (display[0] == "^" or display[1:].isdigit())
-        return display.upper() if is_named else display
+        """Return a key as shown on the screen: ``F1``, ``^P``, ``pgup``, ``shift+↵``."""
+        display = super().get_key_display(binding).replace("⏎", "↵")
+        is_letter = display[0] == "^" and len(display) == 2
+        return display.upper() if is_letter or display[1:].isdigit() else display
 
     async def on_event(self, event: events.Event) -> None:
         """Let the questions know of each key, whatever takes it; keep those that come early."""
@@ -302,7 +302,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
     def action_help(self) -> None:
         from tui.ui.screens.help import HelpScreen, lines_here  # noqa: PLC0415 - on first use
 
-        here = lines_here(self, self.screen.active_bindings)
+        here = lines_here(self, self.screen.active_bindings, self.focused)
         self.push_screen(HelpScreen(here, self._own_keys))
 
     def _fatal_error(self) -> None:

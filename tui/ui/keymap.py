@@ -226,7 +226,7 @@ KEYS: Final = (
     Key("insert.insert", "i", "insert", "insert", "Insert it into the message", _P.INSERT),
     Key("resources.send", "g", "send", "send", "Send it to the model now", _P.RESOURCES),
     Key("resources.watch", "w", "watch", "watch", "Watch for changes, or stop", _P.RESOURCES),
-    Key("resources.view", "v", "view", "view", "Show the whole content", _P.RESOURCES),
+    Key("resources.view", "v", "choose", "", "Read the resource", _P.RESOURCES),
     Key("activity.search", "slash", "search", "search", "Search the lines", _P.ACTIVITY),
     Key("activity.clear", "escape", "clear_search", "clear", "Clear the search", _P.ACTIVITY),
     Key(

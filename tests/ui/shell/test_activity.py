@@ -43,7 +43,18 @@ async def test_every_message_is_one_line_with_time_level_source_and_text() -> No
         assert any(re.search(r"info +stderr +Starting", row) for row in deck.lines)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36), (160, 36)])
+async def test_in_the_usual_width_the_columns_are_short() -> None:
+    store = decks.full_store()
+    async with running(store, (120, 36)) as deck:
+        await deck.press("f7")
+        decks.log(store, decks.GIT, "careful", severity=Severity.WARNING)
+        await deck.settle()
+        assert re.search(r"\d\d:\d\d:\d\d info  git    Starting", deck.text)
+        assert re.search(r"\d\d:\d\d:\d\d error weath… Module", deck.text)
+        assert re.search(r"\d\d:\d\d:\d\d warn  git    careful", deck.text)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (140, 36)])
 async def test_without_room_for_levels_only_unusual_ones_stand_in_the_text(
     size: tuple[int, int],
 ) -> None:
@@ -65,7 +76,7 @@ async def test_the_search_keeps_the_lines_that_have_all_words() -> None:
         await deck.settle()
         assert [entry.line.text for entry in view.entries][1:] == ["weather of pandas"]
         await deck.press("slash", *"x")
-        assert "No line matches." in deck.text
+        assert "No line matches:" in deck.text
         await deck.press("escape")
         assert view.has_focus
         assert len(view.entries) == 5
@@ -103,11 +114,12 @@ async def test_a_pause_holds_new_lines_back_until_it_ends() -> None:
 async def test_a_line_that_a_server_logged_has_its_level() -> None:
     levels = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
     store = decks.full_store()
-    async with running(store, (120, 60)) as deck:
+    async with running(store, (200, 60)) as deck:
         await deck.press("f7")
         lines = tuple(LogLine(0.0, "log", Severity.INFO, '{"a": 1}', level) for level in levels)
         store.dispatch(ServerLogged(decks.GIT, lines))
-        await deck.until(lambda: all(f'{level}: {{"a": 1}}' in deck.text for level in levels))
+        short = ("debug", "info ", "note ", "warn ", "error", "crit ", "alert", "emerg")
+        await deck.until(lambda: all(f'{level} git    {{"a": 1}}' in deck.text for level in short))
 
 
 async def test_the_view_follows_the_end_until_the_user_scrolls_away() -> None:
@@ -186,7 +198,7 @@ async def test_a_notice_is_a_toast_once_and_stands_in_the_activity() -> None:
             ("Worse settings.", "error"),
         ]
         await deck.press("f7")
-        assert "warning: Odd settings." in deck.text
+        assert "warn  gemde… Odd settings." in deck.text
         assert "gemdeck" in deck.text
 
 

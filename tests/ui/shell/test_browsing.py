@@ -41,7 +41,7 @@ async def test_a_scrollbar_hides_nothing_of_a_row() -> None:
         assert rows.show_vertical_scrollbar
         shown = [line for line in deck.lines if "Template 1" in line]
         assert shown
-        assert all(" template " in line for line in shown)
+        assert all(" template" in line for line in shown)
 
 
 async def test_tools_of_all_servers_are_listed_with_the_details_of_one() -> None:
@@ -202,11 +202,11 @@ async def test_empty_panes_say_what_fills_them() -> None:
     store = decks.new_store()
     async with running(store) as deck:
         await deck.press("f3")
-        assert "No tools yet." in deck.text
+        assert "The tools of your servers appear here" in deck.text
         await deck.press("f4")
-        assert "No prompts." in deck.text
+        assert "The prompts of your servers" in deck.text
         await deck.press("f5")
-        assert "No resources." in deck.text
+        assert "The files and records of your" in deck.text
         assert deck.one(PromptsPane).entries.current is None
 
 

@@ -41,7 +41,7 @@ CASES: Final = {
     "tools": "review_tools answer restart_server",
     "folder": "review_folder forget_folder answer",
     "features": "read_resource subscribe_resource complete_argument set_log_level send_prompt "
-    "complete_path read_context send_resource open_link answer",
+    "complete_path read_context send_resource open_link answer add_folder",
     "servers": "restart_server restart_all_servers start_server stop_server set_server_enabled "
     "start_demo_servers",
     "models": "use_api_key use_vertex use_demo forget_key",
@@ -224,6 +224,8 @@ async def test_features(monkeypatch: pytest.MonkeyPatch) -> None:
         commands.open_link("https://example.com/")
         await eventually(lambda: store.state.notices)
         assert store.state.notices[-1].text == "No program to open links was found."
+        commands.add_folder("/")
+        await eventually(lambda: store.state.folders[1:] == ("/",))
 
 
 def messages(it: Running) -> list[str]:

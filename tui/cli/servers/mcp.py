@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from tui.cli.command import finish, json_option
+from tui.cli.command import finish, json_option, server_names
 from tui.cli.servers import server_commands, server_edits
 from tui.cli.servers.server_edits import server_entry
 from tui.cli.servers.server_session import Start
@@ -30,6 +30,9 @@ def mcp() -> None:
 
     No key is needed. Results are on standard output, messages on standard error.
     """
+
+
+server_argument = click.argument("server", shell_complete=server_names)
 
 
 def _starting(command: F) -> F:
@@ -65,7 +68,7 @@ def list_servers(*, as_json: bool, timeout: float, trusted: tuple[Path, ...]) ->
 
 
 @mcp.command(epilog="Example: gemdeck mcp show files")
-@click.argument("server")
+@server_argument
 @_starting
 def show(server: str, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
     """Show how a server is reached and what it offers."""
@@ -73,7 +76,7 @@ def show(server: str, *, as_json: bool, timeout: float, trusted: tuple[Path, ...
 
 
 @mcp.command(epilog="Example: gemdeck mcp tools files --json")
-@click.argument("server", required=False)
+@click.argument("server", required=False, shell_complete=server_names)
 @_starting
 def tools(server: str | None, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
     """List the tools of a server, or of all."""
@@ -81,7 +84,7 @@ def tools(server: str | None, *, as_json: bool, timeout: float, trusted: tuple[P
 
 
 @mcp.command(epilog="Example: gemdeck mcp call files read_file path=notes.txt")
-@click.argument("server")
+@server_argument
 @click.argument("tool")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]…")
 @click.option("--args", "raw", metavar="JSON", help="The arguments as one JSON object.")
@@ -106,7 +109,7 @@ def call(
 
 
 @mcp.command(epilog="Example: gemdeck mcp read files file:///notes.txt")
-@click.argument("server")
+@server_argument
 @click.argument("uri")
 @_starting
 def read(
@@ -117,7 +120,7 @@ def read(
 
 
 @mcp.command(epilog="Example: gemdeck mcp prompt poems poem mood=reverent")
-@click.argument("server")
+@server_argument
 @click.argument("name")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]…")
 @_starting
@@ -135,6 +138,46 @@ def prompt(
     finish(server_commands.prompt(server, name, _pairs(arguments), start), as_json=as_json)
 
 
+@mcp.command(epilog="Example: gemdeck mcp complete poems poem mood re")
+@server_argument
+@click.argument("target", metavar="PROMPT|TEMPLATE")
+@click.argument("argument")
+@click.argument("value", default="")
+@click.argument("others", nargs=-1, metavar="[KEY=VALUE]…")
+@_starting
+def complete(
+    server: str,
+    target: str,
+    argument: str,
+    value: str,
+    others: tuple[str, ...],
+    *,
+    as_json: bool,
+    timeout: float,
+    trusted: tuple[Path, ...],
+) -> None:
+    """Let a server complete an argument of a prompt or of a resource template.
+
+    KEY=VALUE are the other arguments that are filled in already.
+    """
+    start, given = Start(timeout, trusted), _pairs(others)
+    command = server_commands.complete(server, target, argument, value, given, start)
+    finish(command, as_json=as_json)
+
+
+@mcp.command(epilog="Example: gemdeck mcp logs files")
+@server_argument
+@click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl+C.")
+@_starting
+def logs(
+    server: str, *, follow: bool, as_json: bool, timeout: float, trusted: tuple[Path, ...]
+) -> None:
+    """Start a server, and print what it writes to standard error and logs."""
+    if follow and as_json:
+        raise click.UsageError("--follow prints lines as they come, so there is no JSON of them.")
+    finish(server_commands.logs(server, Start(timeout, trusted), follow=follow), as_json=as_json)
+
+
 _scope = click.option(
     "-s",
     "--scope",
@@ -146,7 +189,7 @@ _scope = click.option(
 
 
 @mcp.command(
-    epilog="Example: gemdeck mcp add -s user files npx -- -y @acme/server-files ~/notes",
+    epilog="Example: gemdeck mcp add -s user notes npx -- -y @acme/server-notes ~/notes",
 )
 @click.argument("name")
 @click.argument("target", metavar="COMMAND|URL")
@@ -186,7 +229,7 @@ def remove(name: str, *, scope: str, as_json: bool) -> None:
 
 
 @mcp.command(epilog="Example: gemdeck mcp enable files")
-@click.argument("server")
+@server_argument
 @json_option
 def enable(server: str, *, as_json: bool) -> None:
     """Enable a server, from its next start on."""
@@ -194,7 +237,7 @@ def enable(server: str, *, as_json: bool) -> None:
 
 
 @mcp.command(epilog="Example: gemdeck mcp disable files")
-@click.argument("server")
+@server_argument
 @json_option
 def disable(server: str, *, as_json: bool) -> None:
     """Disable a server, from its next start on; its settings stay as they are."""

@@ -1,5 +1,6 @@
 """The commands of ``gemdeck mcp``: what each gives as text and as JSON."""
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,7 +8,8 @@ from typing import Any
 
 from tui.cli.command import Answer, CommandError, no_such
 from tui.cli.exit_codes import ExitCode
-from tui.cli.servers.server_session import ServerSession, Start, serving
+from tui.cli.output import write_out
+from tui.cli.servers.server_session import ServerSession, Start, log_text, serving
 from tui.cli.tables import fields, table
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.mcp import enablement
@@ -118,6 +120,39 @@ async def prompt(server: str, name: str, arguments: Mapping[str, str], start: St
         messages = [{"role": role, "content": _content(parts)} for role, parts in turns]
         value = {"server": server, "name": name, "messages": messages}
         return Answer(value, _plain([part for _, parts in turns for part in parts], found.shown))
+
+
+async def complete(
+    server: str, target: str, argument: str, value: str, others: Mapping[str, str], start: Start
+) -> Answer:
+    """Let a server complete an argument of a prompt or of a resource template."""
+    async with serving(start, [server]) as session:
+        catalog, servers = session.ready(server).catalog, session.engine.servers
+        prompts = [one.name for one in catalog.prompts]
+        known = [*prompts, *(one.uri_template for one in catalog.templates)]
+        if target not in known:
+            raise no_such("prompt or template", target, known)
+        name = servers.own_prompt_name(ServerId(server), target) if target in prompts else target
+        try:
+            features = servers.features(ServerId(server))
+            found = await features.complete(name, argument, value, others)
+        except ServerCallError as error:
+            raise CommandError(str(error)) from error
+        listed = {"values": list(found.values), "has_more": found.has_more}
+        return Answer(listed, "\n".join(found.values))
+
+
+async def logs(server: str, start: Start, *, follow: bool) -> Answer:
+    """Print what a server writes while it starts, and on until it is interrupted."""
+    async with serving(start, [server], follow=write_out if follow else None) as session:
+        if follow:
+            await asyncio.Event().wait()
+        lines = session.log(server)
+    value = [
+        {"time": one.time, "source": one.source, "severity": one.severity.value, "text": one.text}
+        for one in lines
+    ]
+    return Answer({"server": server, "lines": value}, "\n".join(map(log_text, lines)))
 
 
 async def set_enabled(server: str, *, enabled: bool) -> Answer:

@@ -1,6 +1,7 @@
 """Servers that are started for one command."""
 
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from tui.engine.engine import Engine, EngineOptions
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.startup import prepare_process
 from tui.engine.threads import in_daemon_thread
-from tui.model.events import Event, NoticeRaised
+from tui.model.events import Event, LogLine, NoticeRaised, ServerLogged
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.store import selectors
 from tui.store.store import Store
@@ -35,14 +36,29 @@ class Start:
 class ServerSession:
     """An engine without a model, and what it says.
 
+    Args:
+        start: How servers are started.
+        names: The servers that count; None for all.
+        follow: Takes each line that a server logs, at once.
+        verbose: Whether to write verbose logs.
+
     Attributes:
         engine: The engine.
+        redactor: Masks secrets.
         warnings: What was written to standard error.
     """
 
-    def __init__(self, start: Start, names: Sequence[str] | None) -> None:
+    def __init__(
+        self,
+        start: Start,
+        names: Sequence[str] | None,
+        follow: Callable[[str], object] | None = None,
+        *,
+        verbose: bool = False,
+    ) -> None:
         self.warnings = list[str]()
         self._start = start
+        self._follow = follow
         self._store = Store()
         options = EngineOptions(
             Path.cwd(),
@@ -51,7 +67,8 @@ class ServerSession:
             only_servers=None if names is None else frozenset(names),
             trusted_folders=start.trusted,
         )
-        self.engine = Engine(options, self._watch, redactor=prepare_process())
+        self.redactor = prepare_process(verbose=verbose)
+        self.engine = Engine(options, self._watch, redactor=self.redactor)
 
     @property
     def views(self) -> tuple[ServerView, ...]:
@@ -85,30 +102,45 @@ class ServerSession:
     def why_not_ready(self, view: ServerView) -> tuple[str, str]:
         """Return why a server is not ready, and what to do about it."""
         failure = view.failure or view.last_failure
-        if view.status is ServerStatus.STARTING:
+        if view.status is ServerStatus.STARTING and failure is None:
             words = f"no answer within {self._start.timeout:g} s"
             return words, view.last_words or "Give it more time with --timeout."
         return (failure.reason, failure.advice) if failure is not None else ("", "")
 
+    def log(self, name: str) -> tuple[LogLine, ...]:
+        return self._store.state.logs.get(ServerId(name), ())
+
     def _watch(self, event: Event) -> None:
         self._store.dispatch(event)
+        if isinstance(event, ServerLogged) and self._follow is not None:
+            for line in event.lines:
+                self._follow(log_text(line))
         if isinstance(event, NoticeRaised):
             self.warnings.append(" ".join(filter(None, (event.notice.text, event.notice.advice))))
             say(self.warnings[-1])
 
 
+def log_text(line: LogLine) -> str:
+    """Write a line of a server's log, with its time and its source."""
+    moment = time.strftime("%H:%M:%S", time.localtime(line.time))
+    return f"{moment}  {line.source:<7}  {line.text}"
+
+
 @asynccontextmanager
-async def serving(start: Start, names: Sequence[str] | None) -> AsyncIterator[ServerSession]:
+async def serving(
+    start: Start, names: Sequence[str] | None, *, follow: Callable[[str], object] | None = None
+) -> AsyncIterator[ServerSession]:
     """Start servers, and wait until each is ready, has failed or has had its time.
 
     Args:
         start: How to start them.
         names: Their names; None for all.
+        follow: Takes each line that a server logs, at once.
 
     Raises:
         CommandError: If settings cannot be used, or there is no server of a name.
     """
-    session = ServerSession(start, names)
+    session = ServerSession(start, names, follow)
     async with session.engine as engine:
         known = [one.id for one in await session.definitions()]
         for name in names or ():

@@ -110,14 +110,29 @@ class KeyStore:
 
     def _place(self) -> "KeyringPlace | FilePlace":
         if self._chosen is None:
-            moved = bool(os.environ.get("GEMDECK_HOME"))
-            in_file = moved or not _has_keyring()
+            in_file = not uses_keyring()
             self._chosen = FilePlace(state_dir() / FILE_NAME) if in_file else KeyringPlace()
         return self._chosen
 
 
+def uses_keyring() -> bool:
+    """Return whether secrets go to the keyring, and not into a private file.
+
+    Raises:
+        CredentialError: If the keyring does not answer.
+    """
+    return not os.environ.get("GEMDECK_HOME") and _has_keyring()
+
+
 class KeyringPlace:
-    """Stores the key in the keyring of the operating system."""
+    """Stores one secret in the keyring of the operating system.
+
+    Args:
+        user: Its user name there.
+    """
+
+    def __init__(self, user: str = USER) -> None:
+        self._user = user
 
     @property
     def name(self) -> str:
@@ -125,7 +140,9 @@ class KeyringPlace:
 
     def get(self) -> str | None:
         try:
-            key: str | None = within(KEYRING_LIMIT, lambda: _keyring().get_password(SERVICE, USER))
+            key: str | None = within(
+                KEYRING_LIMIT, lambda: _keyring().get_password(SERVICE, self._user)
+            )
         except TimeoutError as error:
             raise keyring_timeout() from error
         except Exception as error:  # backends are plugins and raise errors of their own
@@ -133,25 +150,31 @@ class KeyringPlace:
         return key
 
     def set(self, key: str) -> None:
-        """Store a key. Waits without a limit: one given up could overwrite a later one."""
+        """Store it. Waits without a limit: one given up could overwrite a later one."""
         try:
-            _keyring().set_password(SERVICE, USER, key)
+            _keyring().set_password(SERVICE, self._user, key)
         except Exception as error:  # backends are plugins and raise errors of their own
             raise _keyring_failure("The keyring did not store the key.") from error
 
     def forget(self) -> None:
         try:
-            if _keyring().get_password(SERVICE, USER) is not None:
-                _keyring().delete_password(SERVICE, USER)
+            if _keyring().get_password(SERVICE, self._user) is not None:
+                _keyring().delete_password(SERVICE, self._user)
         except Exception as error:  # backends are plugins and raise errors of their own
             raise _keyring_failure("The keyring did not remove the key.") from error
 
 
 class FilePlace:
-    """Stores the key in a JSON file that only the user can read."""
+    """Stores one secret in a JSON file that only the user can read.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: The file.
+        user: The secret's key in it.
+    """
+
+    def __init__(self, path: Path, user: str = USER) -> None:
         self._path = path
+        self._user = user
         self._file = StateFile(path, version=1, fails_closed=True, on_problem=_log.warning)
 
     @property
@@ -159,19 +182,19 @@ class FilePlace:
         return f"the private file {sanitize_line(str(self._path))}"
 
     def get(self) -> str | None:
-        """Return the key, or None if there is none."""
+        """Return the secret, or None if there is none."""
         try:
             content = self._file.read()
         except StateFileError as error:
             raise CredentialError(str(error), advice=error.advice) from error
-        key = (content or {}).get(USER)
+        key = (content or {}).get(self._user)
         return key if isinstance(key, str) else None
 
     def set(self, key: str) -> None:
-        self._save(lambda content: {**content, USER: key})
+        self._save(lambda content: {**content, self._user: key})
 
     def forget(self) -> None:
-        self._save(lambda content: {name: content[name] for name in content if name != USER})
+        self._save(lambda content: {key: content[key] for key in content if key != self._user})
 
     def _save(self, change: Callable[[Content], Content]) -> None:
         try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tui.engine.auth.sign_ins import SignIns
 from tui.engine.bus import Publish
 from tui.engine.desk import Desk
 from tui.engine.logs.redaction import Redactor
@@ -157,6 +158,7 @@ class ClientContext:
         budget: How many tools the model holds at most.
         redactor: Masks the secrets of the run.
         quotes: Finds what servers said in what others ask.
+        sign_ins: Gives the credentials of servers over HTTP, or None.
         takes_call: Returns whether a call with exactly these arguments was allowed, and uses
             that permission up. By default no call runs.
     """
@@ -179,4 +181,5 @@ class ClientContext:
     budget: Budget = field(default_factory=Budget)
     redactor: Redactor = field(default_factory=Redactor)
     quotes: Quotes = field(default_factory=Quotes)
+    sign_ins: SignIns | None = None
     takes_call: Callable[[OfferedTool, JsonObject], bool] = lambda _tool, _arguments: False

@@ -85,8 +85,8 @@ class ServerManager:
         self,
         publish: Publish,
         context: ClientContext,
-        *,
         import_connect: Callable[[], Connect],
+        *,
         enablement: Enablement | None = None,
         retry: RetryPolicy = PATIENT,
     ) -> None:
@@ -143,6 +143,7 @@ class ServerManager:
         for definition in definitions:
             known = before.get(definition.id)
             if known is not None and known.definition == definition:
+                known.definition = definition  # its line may be another
                 self._supervisors[definition.id] = before.pop(definition.id)
                 continue
             if known is not None:

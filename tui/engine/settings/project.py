@@ -27,6 +27,7 @@ from tui.model.settings import (
     MAX_PATTERNS,
     GemdeckSettings,
     McpSettings,
+    OAuthSettings,
     ServerSettings,
     ToolPattern,
 )
@@ -61,8 +62,14 @@ PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
     **_say(
         ProjectSay.ADDS,
         "mcpServers.*.oauth.",
-        *("enabled", "clientId", "clientSecret", "authorizationUrl", "tokenUrl", "issuer"),
-        *("registrationUrl", "scopes", "audiences", "redirectUri", "tokenParamName"),
+        *("enabled", "clientId", "clientSecret", "scopes", "audiences", "redirectUri"),
+        *("tokenParamName", "grantType", "privateKey", "signingAlgorithm"),
+    ),
+    **_say(
+        ProjectSay.NOTHING,
+        "mcpServers.*.oauth.",
+        # The server says where to sign in, and that is checked; these would go unchecked.
+        *("authorizationUrl", "tokenUrl", "registrationUrl", "issuer"),
     ),
     **_say(
         ProjectSay.NOTHING,
@@ -109,6 +116,7 @@ LIMITS: Final = ("max_tool_calls", "max_result_size", "idle_timeout")
 """Limits that a project can lower."""
 
 _WITHOUT_EFFECT: Final = known_keys(ServerSettings) - counting_keys("mcpServers.*")
+_SIGN_IN_WITHOUT_EFFECT: Final = known_keys(OAuthSettings) - counting_keys("mcpServers.*.oauth")
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -342,12 +350,20 @@ def _counting(entry: Entry, problems: list[SettingsProblem]) -> object:
     """Drop the keys of an entry that have no effect in a project's file, with a problem each."""
     if not isinstance(entry.raw, dict):
         return entry.raw
-    problems += [
-        entry.source.problem((*entry.path, key), "has no effect in a project's file")
+    ignored: list[tuple[str, ...]] = [
+        (key,)
         for key, value in entry.raw.items()
         if key in _WITHOUT_EFFECT and value not in (None, False, "false")
     ]
-    return {key: value for key, value in entry.raw.items() if key not in _WITHOUT_EFFECT}
+    kept = {key: value for key, value in entry.raw.items() if key not in _WITHOUT_EFFECT}
+    if isinstance(oauth := kept.get("oauth"), dict):
+        ignored += [("oauth", key) for key in oauth if key in _SIGN_IN_WITHOUT_EFFECT]
+        kept["oauth"] = {key: oauth[key] for key in oauth if key not in _SIGN_IN_WITHOUT_EFFECT}
+    problems += [
+        entry.source.problem((*entry.path, *keys), "has no effect in a project's file")
+        for keys in ignored
+    ]
+    return kept
 
 
 def _report_ignored(source: Source, problems: list[SettingsProblem]) -> None:

@@ -19,6 +19,7 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.notices import OWNER, as_line
 from tui.ui.panes.side import SidePart
+from tui.ui.widgets.key_bar import with_keys
 from tui.ui.widgets.lists.filter_list import FilterLine
 from tui.ui.widgets.lists.log_view import MAX_LINES, LogEntry, LogView
 from tui.ui.widgets.text.plain import PlainText, one_line
@@ -35,8 +36,8 @@ _SEVERITY_WORDS: Final = {
     Severity.ERROR: "errors",
 }
 
-EMPTY: Final = "Nothing has happened yet.\n\nWhat servers write and gemdeck notices stands here."
-NOTHING_FOUND: Final = "No line matches. esc clears the search, w shows all levels."
+EMPTY: Final = "What servers write and gemdeck notices appears here; `F2` shows the servers."
+NOTHING_FOUND: Final = "No line matches: `esc` clears the search, `w` shows all levels."
 
 
 def lines_after(lines: tuple[Line, ...], last: Line | None) -> tuple[Line, ...]:
@@ -69,7 +70,7 @@ class ActivityPane(SidePart):
         yield PlainText(classes="scope")
         yield FilterLine("/ search")
         yield LogView()
-        yield PlainText(EMPTY, classes="empty")
+        yield PlainText(with_keys(EMPTY), classes="empty")
 
     def on_mount(self) -> None:
         self._bridge.watch(
@@ -208,7 +209,8 @@ class ActivityPane(SidePart):
     def _show_scope(self) -> None:
         self.set_class(not self.view.entries, "-empty")
         is_narrowed = bool(self.line.value) or self._least is not Severity.INFO
-        self.query_one(".empty", PlainText).update(NOTHING_FOUND if is_narrowed else EMPTY)
+        words = with_keys(NOTHING_FOUND if is_narrowed else EMPTY)
+        self.query_one(".empty", PlainText).update(words)
         scope = "all servers" if self._owner is None else one_line(self._owner)
         level = self._bridge.state.log_levels.get(ServerId(self._owner or ""), "")
         notes = (

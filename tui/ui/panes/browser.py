@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable
 from itertools import chain
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -22,6 +22,9 @@ from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 T = TypeVar("T")
+
+ENTRY_ACTIONS: Final = frozenset({"choose", "schema", "insert"})
+"""Actions that need an entry."""
 
 Catalogs = tuple[tuple[ServerId, Catalog], ...]
 
@@ -78,6 +81,11 @@ class BrowserPane(SidePart, Generic[T]):
     def wake(self) -> None:
         if self._stale:
             self._refill()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Enable what is done with an entry only while there is one."""
+        is_empty = not self.is_mounted or not self.entries.rows.rows
+        return not (is_empty and action in ENTRY_ACTIONS)
 
     def action_choose(self) -> None:
         """Choose the entry under the cursor, or fold or unfold the server."""

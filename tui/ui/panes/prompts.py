@@ -25,7 +25,7 @@ class PromptsPane(BrowserPane[OwnedPrompt]):
         keymap.Place.PROMPTS, keymap.Place.INSERT
     )
     NOUN = "prompt"
-    EMPTY = "No prompts.\n\nPrompt templates of your servers appear here. F2 shows the servers."
+    EMPTY = "The prompts of your servers appear here, to fill in; `F2` shows the servers."
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedPrompt]]:
         for prompt in catalog.prompts:

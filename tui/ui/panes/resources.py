@@ -46,7 +46,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         keymap.Place.RESOURCES, keymap.Place.INSERT
     )
     NOUN = "resource"
-    EMPTY = "No resources.\n\nFiles and records of your servers appear here. F2 shows the servers."
+    EMPTY = "The files and records of your servers appear here; `F2` shows the servers."
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__(bridge, commands)
@@ -82,7 +82,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         watched = Content.styled("watched: a notice tells when it changes", "$text-success")
         return Content("\n").join((described, watched))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable only the keys that apply to the entry under the cursor."""
         item = self.entries.current if self.is_mounted else None
         match action:
@@ -91,7 +91,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
             case "send":
                 return item is not None and self._uri(item) is not None
             case _:
-                return True
+                return super().check_action(action, parameters)
 
     def action_label(self, action: str) -> str | None:
         item = self.entries.current

@@ -8,6 +8,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
 from textual.getters import query_one
 from textual.timer import Timer
 from textual.widgets import Tree
@@ -19,7 +20,7 @@ from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import PaneName, ShowPane, ShowServer
-from tui.ui.widgets.key_bar import Hint, hint_lines
+from tui.ui.widgets.key_bar import Hint, hint_lines, with_keys
 from tui.ui.widgets.lists.server_tree import TIMED, RowKind, ServerTree, TreeRow
 from tui.ui.widgets.status import STARTABLE, STOPPABLE, recovery
 from tui.ui.widgets.text.plain import PlainText, block
@@ -35,11 +36,11 @@ READING: Final = "Reading the settings…"
 EMPTY: Final = """\
 No servers yet.
 
-d  start the two servers of the demo
-e  edit ~/.gemini/settings.json
+`d`  start the demo's servers
+`e`  edit your settings
 
-gemdeck reads the file again when you save it.
-The palette (^P) shows a sample of every key."""
+~/.gemini/settings.json is read again whenever you save it.
+The palette (`^P`) shows a sample of every key."""
 """Shown if the settings name no server."""
 
 _CATALOG_PANES: Final = {
@@ -168,7 +169,8 @@ class ServersPane(Vertical):
     def _show(self, view: "tuple[bool, tuple[ServerView, ...], Notice | None]") -> None:
         configured, servers, error = view
         wrong = f"{block(error.text)}\n\n" if error is not None and not servers else ""
-        self.query_one(".empty", PlainText).update(wrong + EMPTY if configured else READING)
+        empty = Content.assemble(wrong, with_keys(EMPTY)) if configured else Content(READING)
+        self.query_one(".empty", PlainText).update(empty)
         self.set_class(not servers, "-empty")
         self.rows.show(servers)
         self._show_details()

@@ -26,7 +26,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.TOOLS)
     NOUN = "tool"
-    EMPTY = "No tools yet.\n\nThey appear as soon as a server is ready. F2 shows the servers."
+    EMPTY = "The tools of your servers appear here, once one is ready; `F2` shows the servers."
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__(bridge, commands)
@@ -71,17 +71,17 @@ class ToolsPane(BrowserPane[OwnedTool]):
         server, tool = item
         self.post_message(ShowTool(server, tool.name))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the review for a changed tool, the schema for any other."""
         item: OwnedTool | None = self.entries.current if self.is_mounted else None
         changed = item is not None and item[1].changed
         match action:
             case "review":
                 return changed
-            case "schema":
-                return not changed
+            case "schema" if changed:
+                return False
             case _:
-                return True
+                return super().check_action(action, parameters)
 
     def action_review(self) -> None:
         """Ask again about the changes of this tool's server."""

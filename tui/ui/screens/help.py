@@ -1,4 +1,4 @@
-"""The help: the keys that work here, then all others."""
+"""The help: the keys that work here, then all others, by the place where they work."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,9 @@ from textual.app import App, ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.dom import DOMNode
 
+from tui.model.input.own_commands import OWN_COMMANDS
 from tui.ui import keymap
 from tui.ui.screens.dialog import Dialog
 from tui.ui.widgets.key_bar import key_hints
@@ -24,25 +26,37 @@ HERE: Final = "Here"
 
 @dataclass(frozen=True, slots=True)
 class HelpLine:
-    """The keys of one action as shown, and what it does."""
+    """The keys of one action as shown, what it does, and the id of its binding."""
 
     keys: tuple[str, ...]
     description: str
+    id: str | None = None
 
 
-def lines_here(app: App[Any], bindings: Mapping[str, ActiveBinding]) -> tuple[HelpLine, ...]:
+def lines_here(
+    app: App[Any], bindings: Mapping[str, ActiveBinding], focused: DOMNode | None
+) -> tuple[HelpLine, ...]:
     """List the keys of the focused widget and its ancestors, without those that work everywhere.
 
-    Keys that cannot be remapped, such as those of a text cursor, are left out.
+    First those that the key bars name, those of the focused widget before those around it. Keys
+    that cannot be remapped, such as those of a text cursor, are left out.
     """
     general = {key.id for key in keymap.KEYS if key.place in keymap.GENERAL}
-    found: dict[str, tuple[Binding, list[str]]] = {}
-    for _node, binding, enabled, _ in bindings.values():
+    nodes = list(focused.ancestors_with_self) if focused is not None else []
+    found: dict[str, tuple[DOMNode, Binding, list[str]]] = {}
+    for node, binding, enabled, _ in bindings.values():
         if enabled and binding.id is not None and binding.id not in general:
-            found.setdefault(binding.id, (binding, []))[1].append(app.get_key_display(binding))
+            key = app.get_key_display(binding)
+            found.setdefault(binding.id, (node, binding, []))[2].append(key)
+
+    def rank(entry: tuple[DOMNode, Binding, list[str]]) -> tuple[bool, int, int]:
+        node, binding, _ = entry
+        depth = nodes.index(node) if node in nodes else len(nodes)
+        return not binding.show, depth, keymap.order(binding.id)
+
     return tuple(
-        HelpLine(tuple(dict.fromkeys(keys)), binding.tooltip or binding.description)
-        for binding, keys in sorted(found.values(), key=lambda pair: keymap.order(pair[0].id))
+        HelpLine(tuple(dict.fromkeys(keys)), binding.tooltip or binding.description, binding.id)
+        for _, binding, keys in sorted(found.values(), key=rank)
     )
 
 
@@ -52,7 +66,7 @@ def help_content(sections: Iterable[tuple[str, Iterable[HelpLine]]], width: int)
     for heading, entries in sections:
         rows = [row for entry in entries for row in _rows(entry, width)]
         if rows:
-            lines += [Content.styled(heading, "$text-muted"), *rows, Content()]
+            lines += [Content.styled(heading, "bold"), *rows, Content()]
     return Content("\n").join(lines[:-1])
 
 
@@ -60,7 +74,7 @@ def _rows(entry: HelpLine, width: int) -> Iterable[Content]:
     keys = "  ".join(entry.keys)
     lines = wrap(entry.description, max(20, width - KEY_WIDTH)) or [""]
     for index, line in enumerate(lines):
-        yield Content.assemble((fit("" if index else keys, KEY_WIDTH), "bold"), line)
+        yield Content.assemble((fit("" if index else keys, KEY_WIDTH), "$accent"), line)
 
 
 class HelpScreen(Dialog):
@@ -96,10 +110,16 @@ class HelpScreen(Dialog):
 
     def _sections(self) -> Iterable[tuple[str, tuple[HelpLine, ...]]]:
         yield HERE, self._here
-        for place in (*keymap.GENERAL, *keymap.LOCAL):
-            lines = (
-                HelpLine(keymap.displayed(self.app, key, self._overrides), key.description)
-                for key in keymap.KEYS
-                if key.place is place and key.description
-            )
-            yield place.value, tuple(lines)
+        yield from map(self._keys_of, keymap.GENERAL)
+        commands = (HelpLine((f"/{one.name}",), one.does) for one in OWN_COMMANDS.values())
+        yield "Commands", tuple(commands)
+        yield from map(self._keys_of, keymap.LOCAL)
+
+    def _keys_of(self, place: keymap.Place) -> tuple[str, tuple[HelpLine, ...]]:
+        here = {line.id for line in self._here}
+        lines = (
+            HelpLine(keymap.displayed(self.app, key, self._overrides), key.description)
+            for key in keymap.KEYS
+            if key.place is place and key.description and key.id not in here
+        )
+        return place.value, tuple(lines)

@@ -19,6 +19,7 @@ from tui.ui.panes import (
     FillPrompt,
     InsertText,
     PaneName,
+    RunCommand,
     SendResource,
     ShowPane,
     ShowResource,
@@ -207,6 +208,20 @@ class MainScreen(Screen[None]):
             self.chat.send_prompt(event.server, event.prompt.name, arguments)
         elif event.typed:
             self.chat.composer.replace_all(event.typed)
+
+    @on(RunCommand)
+    async def _on_run_command(self, event: RunCommand) -> None:
+        from tui.ui.commands.runner import CommandRunner  # noqa: PLC0415 - on first use
+        from tui.ui.commands.usage import UsageError  # noqa: PLC0415 - ditto
+
+        event.stop()
+        try:
+            await CommandRunner(self, self._bridge, self._commands).run(event.command)
+        except UsageError as error:
+            if not self.chat.composer.text:
+                self.chat.composer.put_back(event.text)
+            words = f"{error} {error.advice}".rstrip()
+            self.notify(words, severity="warning", markup=False)
 
     @on(SendResource)
     def _on_send_resource(self, event: SendResource) -> None:

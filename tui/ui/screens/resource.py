@@ -149,7 +149,8 @@ class ResourceScreen(Dialog):
             self.notify("Copied.", timeout=2)
 
     def _show_keys(self, _: object) -> None:
-        entries = hints(self.app, self.active_bindings, (self,))
+        found = hints(self.app, self.active_bindings, (self,))
+        entries = [hint for hint in found if hint.id != "app.help"]
         self.keys.update(hint_line(entries, self.keys.size.width))
 
 
@@ -157,4 +158,4 @@ def _view(uri: str, content: ResourceContent) -> Widget:
     """Return a widget that scrolls with the text of a resource."""
     if not fits(content.text):
         return FoldedText(content.text, wrap=True)
-    return VerticalScroll(Document(content.text, kind_of(content.mime_type, uri)))
+    return Document(content.text, kind_of(content.mime_type, uri))

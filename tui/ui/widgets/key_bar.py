@@ -83,6 +83,12 @@ def hints(
     return tuple(sorted(found.values(), key=lambda hint: keymap.order(hint.id)))
 
 
+def with_keys(text: str) -> Content:
+    """Write a sentence in which the keys stand between backticks."""
+    parts = text.split("`")
+    return Content.assemble(*((part, "$accent" if i % 2 else "") for i, part in enumerate(parts)))
+
+
 def fitting(entries: Sequence[Hint], width: int) -> tuple[tuple[Hint, ...], int]:
     """Return the hints that fit in `width` cells, and the gap between them.
 

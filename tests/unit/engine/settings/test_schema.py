@@ -75,9 +75,7 @@ def test_the_sample_loads_without_problems(machine: Machine, sample: str) -> Non
     machine.environ |= {name: f"/{name.lower()}" for name in names}
     machine.write("user", sample)
     loaded = machine.load()
-    said = messages(loaded)
-    assert [words for words in said if "cannot sign in yet" not in words] == []
-    assert len(said) == 3
+    assert messages(loaded) == []
     statuses = {str(server.id): server.withheld for server in loaded.servers}
     assert statuses.pop("old") is ServerStatus.DISABLED
     assert set(statuses.values()) == {None}
@@ -140,7 +138,6 @@ def test_a_file_of_gemini_clis_just_works(machine: Machine) -> None:
     assert [problem.key for problem in loaded.problems] == [
         "tools.allowed",
         "mcp.autoAllowInHeadless",
-        "mcpServers.linear.oauth",
         "mcpServers.python.alwaysAllow",
     ]
 

@@ -6,7 +6,7 @@ from pydantic import SecretStr
 from tests.unit.engine.settings.conftest import Machine, messages
 from tui.engine.settings.servers.definitions import shown_target
 from tui.model.servers import ServerStatus, Transport
-from tui.model.settings import ServerSettings
+from tui.model.settings import AuthProviderType, ServerSettings
 
 
 def test_a_stdio_server_has_all_that_its_entry_says(machine: Machine) -> None:
@@ -194,23 +194,23 @@ def test_a_slip_that_neither_reaches_nor_restricts_costs_a_warning(
     assert problem.message.endswith("left out")
 
 
-@pytest.mark.parametrize(
-    ("entry", "key"),
-    [
-        ({"oauth": {"enabled": True}}, "oauth"),
-        (
-            {"authProviderType": "google_credentials", "oauth": {"scopes": ["a"]}},
-            "authProviderType",
-        ),
-    ],
-)
-def test_sign_in_that_is_asked_for_is_said_not_to_be_there(
-    machine: Machine, entry: dict[str, object], key: str
-) -> None:
-    machine.write("user", {"mcpServers": {"a": {"url": "https://h", **entry}}})
-    [problem] = machine.load().problems
-    assert problem.key == f"mcpServers.a.{key}"
-    assert "cannot sign in yet" in problem.message
+def test_how_to_sign_in_is_part_of_a_definition(machine: Machine) -> None:
+    entry = {
+        "url": "https://h",
+        "oauth": {"clientId": "c", "clientSecret": "hunter2", "issuer": "https://login.example"},
+        "authProviderType": "service_account_impersonation",
+        "targetAudience": "a",
+        "targetServiceAccount": "s",
+    }
+    machine.write("user", {"mcpServers": {"a": entry}})
+    loaded = machine.load()
+    assert not loaded.problems
+    (server,) = loaded.servers
+    assert server.sign_in.oauth.client_id == "c"
+    assert server.sign_in.provider is AuthProviderType.SERVICE_ACCOUNT_IMPERSONATION
+    assert (server.sign_in.audience, server.sign_in.account) == ("a", "s")
+    assert "hunter2" in server.secrets
+    assert "hunter2" not in repr(server.sign_in)
 
 
 def test_a_list_that_restricts_is_never_left_out(machine: Machine) -> None:

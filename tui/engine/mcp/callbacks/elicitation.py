@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from tui.engine.mcp.callbacks.asked_secrets import asks_for_secret
 from tui.engine.mcp.callbacks.form_answers import Answer, AnswerError, read_answer
 from tui.engine.mcp.callbacks.form_schema import Form, UnusableFormError, read_form
-from tui.engine.mcp.callbacks.url_check import Address, AddressError, check_address
 from tui.engine.mcp.context import ClientContext
+from tui.model.addresses import Address, AddressError, check_address
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.requests import FieldKind, FormField, FormRequest, Reply, ReplyAction, UrlRequest

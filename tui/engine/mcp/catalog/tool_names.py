@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from tui.model.catalog import ToolId
-from tui.model.input.typed import OWN_COMMANDS
+from tui.model.input.own_commands import OWN_COMMANDS
 
 OWN_NAMES: Final = ("search_tools", "list_mcp_resources", "read_mcp_resource")
 """The names of gemdeck's own tools, which no server's tool gets."""

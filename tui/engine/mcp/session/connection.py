@@ -24,7 +24,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.catalog.results import convert_result, text_size
 from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.errors import ServerError, internal_error, leaves
+from tui.engine.mcp.errors import ServerError, SignInError, internal_error, leaves
 from tui.engine.mcp.server_log import ServerLog, json_text
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, ProgressReporter
@@ -111,16 +111,21 @@ class Connection:
         self._log = log
         self._context = context
         self._stack = AsyncExitStack()
+        self._call_timeout = CallTimeout(definition.timeout)
         self._transport = transport = (
-            HttpTransport(definition, log) if process is None else StdioTransport(process, log)
+            self._http_transport() if process is None else StdioTransport(process, log)
         )
         self.ended = transport.ended
         self._client: Client | None = None
         self._list_changes = ListChanges(definition, log)
         self._era = EraChoice(definition, context.eras)
         self.outdated = self._era.outdated
-        self._call_timeout = CallTimeout(definition.timeout)
         self._handler = RequestHandler(definition, context, log, self._call_timeout)
+
+    def _http_transport(self) -> HttpTransport:
+        sign_ins, definition = self._context.sign_ins, self._definition
+        credentials = sign_ins.credentials(definition) if sign_ins is not None else None
+        return HttpTransport(definition, self._log, credentials, self._call_timeout.pause)
 
     async def __aenter__(self) -> "Connection":
         sdk_patches.silence()
@@ -157,6 +162,7 @@ class Connection:
         )
         await stack.enter_async_context(client)
         stack.callback(self._handler.close)
+        self._log_handshake(client)
         self._era.check(client.protocol_version)
         sdk_patches.adapt(client)
         self._list_changes.offer = raw_offer = await list_offer(client, self._log, RawOffer())
@@ -166,15 +172,17 @@ class Connection:
             Features(client, self._definition.id, lambda: self.offer, context, self._call_timeout)
         )
         self._client = client
-        self._log_handshake(client)
+        counts = map(len, (self.offer.tools, self.offer.prompts, self.offer.resources))
+        words = "%s: offers %d tools, %d prompts, %d resources"
+        logger.debug(words, self._definition.id, *counts)
 
     def _log_handshake(self, client: Client) -> None:
-        info, offer = self.info, self.offer
+        info = _server_info(client)
         declared = ", ".join(sorted(client.server_capabilities.model_dump(exclude_none=True)))
         logger.debug(
-            "%s: %s %s speaks %s, declares %s, offers %d tools, %d prompts, %d resources",
+            "%s: %s %s speaks %s, declares %s",
             *(self._definition.id, info.name, info.version, info.protocol_version),
-            *(declared or "nothing", len(offer.tools), len(offer.prompts), len(offer.resources)),
+            declared or "nothing",
         )
 
     def ending(self) -> str:
@@ -314,11 +322,13 @@ class Connection:
 
     async def _explain(self, error: Exception) -> ServerError:
         """Return the reason why connecting failed."""
-        causes = leaves(error)
+        causes, problem = leaves(error), self.problem()
+        if isinstance(problem, SignInError):
+            return problem  # whatever could not be done for want of it
         for cause in causes:
             if isinstance(cause, ServerError):
                 return cause
-        if (problem := self.problem()) is not None:
+        if problem is not None:
             return problem
         for cause in causes:
             if isinstance(cause, MCPError) and cause.code == types.CONNECTION_CLOSED:

@@ -13,6 +13,7 @@ from tui.engine.settings.servers.folder_files import FolderFile
 from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.sources.expansion import Expansion
 from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStatus, Transport
+from tui.model.settings import AuthProviderType, OAuthSettings
 from tui.text import sanitize_line
 
 REVIEW_ADVICE: Final = "Press t to review it, or use “Review this folder” in the palette."
@@ -65,6 +66,23 @@ def preview_of(
 
 
 @dataclass(frozen=True, slots=True)
+class SignInSettings:
+    """How to sign in to a server.
+
+    Attributes:
+        oauth: What the settings say of OAuth.
+        provider: Where credentials come from.
+        audience: For an impersonated service account: the audience of the ID token.
+        account: The account to act as.
+    """
+
+    oauth: OAuthSettings = field(default_factory=OAuthSettings)
+    provider: AuthProviderType = AuthProviderType.DYNAMIC_DISCOVERY
+    audience: str = ""
+    account: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ServerDefinition:
     """One server as configured. Values are raw: they go to the server, never to the screen.
 
@@ -81,6 +99,7 @@ class ServerDefinition:
         cwd: Its working folder, or None for gemdeck's.
         url: Its address, for HTTP and SSE.
         headers: HTTP headers to send.
+        sign_in: How to sign in.
         sse_fallback: Whether SSE is to be tried where streamable HTTP is refused.
         protocol: The era of the protocol to speak, where the settings force one.
         extension: The name of the gemini-cli extension it belongs to, or "".
@@ -99,6 +118,7 @@ class ServerDefinition:
             there was none.
         fingerprint: SHA-256 (hex) of all that says what this server is; consent binds to it.
         source: The file it stands in, as shown.
+        line: Its line there, from 1; 0 where unknown.
         written: Its entry as written in that file, with its references.
         files: The files and package folders that it would run or read of the folder where it
             starts and of the opened one, its program included; it starts with no other ones.
@@ -117,6 +137,7 @@ class ServerDefinition:
     cwd: Path | None = None
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    sign_in: SignInSettings = SignInSettings()
     sse_fallback: bool = False
     protocol: ProtocolEra = ProtocolEra.AUTO
     extension: str = ""
@@ -133,6 +154,7 @@ class ServerDefinition:
     program: str = ""
     fingerprint: str = ""
     source: str = ""
+    line: int = field(default=0, compare=False)
     written: Mapping[str, object] = field(
         default_factory=lambda: MappingProxyType({}), repr=False, compare=False
     )

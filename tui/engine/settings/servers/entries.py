@@ -8,13 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 
 from tui.engine.logs.secret_names import is_secret_variable
 from tui.engine.settings.servers.definitions import (
     REVIEW_ADVICE,
     ServerDefinition,
     SettingsProblem,
+    SignInSettings,
     preview_of,
 )
 from tui.engine.settings.servers.entry_validation import (
@@ -33,7 +34,7 @@ from tui.engine.settings.sources.source import (
     validation_problems,
 )
 from tui.model.servers import Failure, ServerId, ServerStatus, Transport
-from tui.model.settings import AuthProviderType, ServerSettings
+from tui.model.settings import OAuthSettings, ServerSettings
 from tui.model.settings_types import MAX_ITEMS, TransportName, names_transport
 from tui.text import sanitize_line
 
@@ -46,9 +47,6 @@ _BLANKABLE: Final = frozenset({"env", "headers"})
 """Keys below which a variable that is not set is empty, as in gemini-cli."""
 
 _Scalar: Final = str | int | float
-
-
-_NO_SIGN_IN: Final = "gemdeck cannot sign in yet, so the server gets only what `headers` say"
 
 
 class ServerReader:
@@ -129,6 +127,7 @@ class ServerReader:
             developed=server in self._developed and not entry.project,
             extension=extension,
             source=entry.source.file,
+            line=entry.source.document.line_of(entry.path),
             written=MappingProxyType(dict(entry.raw)) if isinstance(entry.raw, dict) else _EMPTY,
         )
         if not isinstance(entry.raw, dict):
@@ -236,6 +235,12 @@ class ServerReader:
             cwd=self._folder_of(settings.cwd),
             url=settings.http_url or settings.url or "",
             headers=MappingProxyType(dict(settings.headers)),
+            sign_in=SignInSettings(
+                settings.oauth or OAuthSettings(),
+                settings.auth_provider_type,
+                settings.target_audience or "",
+                settings.target_service_account or "",
+            ),
             sse_fallback=_may_fall_back(settings),
             timeout=settings.timeout / 1000,
             trust=settings.trust,
@@ -281,10 +286,6 @@ class ServerReader:
         if settings.tcp:
             note("tcp", "tcp is not supported and ignored")
         is_local = _transport(settings) is Transport.STDIO
-        if settings.auth_provider_type is not AuthProviderType.DYNAMIC_DISCOVERY:
-            note("authProviderType", _NO_SIGN_IN)
-        elif settings.oauth is not None and settings.oauth.enabled:
-            note("oauth", _NO_SIGN_IN)
         if is_local and named in {TransportName.SSE, TransportName.HTTP}:
             note(type_key, f"{named} is ignored beside a command")
         if settings.url and not settings.http_url and named is TransportName.STDIO:
@@ -360,9 +361,9 @@ def _own_secrets(settings: ServerSettings) -> frozenset[str]:
     named = [*settings.env.items(), *settings.headers.items()]
     values = {value for name, value in named if is_secret_variable(name, value)}
     values |= {value.partition(" ")[2].strip() for value in values if " " in value}
-    secret = settings.oauth.client_secret if settings.oauth else None
-    if isinstance(secret, SecretStr):
-        values.add(secret.get_secret_value())
+    if (oauth := settings.oauth) is not None:
+        secrets = (oauth.client_secret, oauth.private_key)
+        values |= {secret.get_secret_value() for secret in secrets if secret is not None}
     return frozenset(values)
 
 

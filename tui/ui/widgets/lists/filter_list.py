@@ -15,6 +15,7 @@ from textual.widgets import Input
 
 from tui.text import counted
 from tui.ui import keymap
+from tui.ui.widgets.key_bar import with_keys
 from tui.ui.widgets.lists.row_list import Row, RowList
 from tui.ui.widgets.text.plain import PlainText, count, one_line
 
@@ -109,7 +110,7 @@ class FilterList(Vertical, Generic[T]):
 
     Args:
         noun: The word for one entry.
-        empty: The text shown if there are no entries.
+        empty: The text shown if there are no entries, with keys between backticks.
         prompt: The text in an empty filter, if it is not the usual one.
     """
 
@@ -137,7 +138,7 @@ class FilterList(Vertical, Generic[T]):
     def compose(self) -> ComposeResult:
         yield FilterLine(self._prompt)
         yield RowList()
-        yield PlainText(self._empty, classes="empty")
+        yield PlainText(with_keys(self._empty), classes="empty")
         yield PlainText(classes="count")
 
     def on_mount(self) -> None:
@@ -264,7 +265,8 @@ class FilterList(Vertical, Generic[T]):
         self.shown = matching(self._entries, self.line.value)
         is_flat = self.shown is not self._entries
         self._lines = self.shown if is_flat else grouped(self.shown, self._folded)
-        self.rows.set_rows([one.row for one in self._lines], has_leads=is_flat)
+        has_leads = is_flat or not any(isinstance(one, Group) for one in self._lines)
+        self.rows.set_rows([one.row for one in self._lines], has_leads=has_leads)
         self.rows.cursor = self._place_of(before)
         self.set_class(not self._entries, "-empty")
         self.query_one(".count", PlainText).update(self._count_line())

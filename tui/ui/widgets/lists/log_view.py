@@ -53,8 +53,11 @@ class Lead:
         return sum(cells + 1 for cells in (self.time, self.level, self.source) if cells)
 
 
-LEADS: Final = ((60, Lead(8, 8, 10)), (38, Lead(8, 0, 8)), (0, Lead(5, 0, 5)))
+LEADS: Final = ((60, Lead(8, 9, 10)), (42, Lead(8, 5, 6)), (0, Lead(5, 0, 5)))
 """The columns that fit from a width up."""
+
+_SHORT: Final = {"warning": "warn", "critical": "crit", "emergency": "emerg", "notice": "note"}
+"""Levels that are too long for the narrow column."""
 
 _Row = tuple[tuple[str, str], ...]
 """One row on the screen: pairs of text and component class."""
@@ -159,12 +162,13 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         style = f"log-view--{line.severity.value}"
         level = line.level or line.severity.value
         is_said = not lead.level and (line.level or line.severity is not Severity.INFO)
+        short = level if len(level) <= lead.level else _SHORT.get(level, level)
         text = clip((f"{level}: " if is_said else "") + one_line(line.text), MAX_CHARACTERS)
         chunks = wrapped(text, max(8, self._width - lead.width))
         source = one_line(entry.owner if self.names_owners else line.source)
         yield (
             (fit(stamp, lead.time) + " ", "log-view--time"),
-            (fit(level, lead.level) + " " if lead.level else "", style),
+            (fit(short, lead.level) + " " if lead.level else "", style),
             (fit(source, lead.source) + " ", "log-view--source"),
             (chunks[0] if chunks else "", style),
         )

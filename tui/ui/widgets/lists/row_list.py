@@ -169,9 +169,10 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
             self.refresh(Region(0, index - self.scroll_offset.y, self.size.width, 1))
 
     def _scroll_to_cursor(self) -> None:
-        self.scroll_to_region(
-            Region(0, self.cursor, 1, 1), animate=False, force=True, immediate=True
-        )
+        """Bring the row under the cursor into sight, with its heading if that is the row above."""
+        above = self.cursor > 0 and self._rows[self.cursor - 1].is_heading
+        rows = Region(0, self.cursor - above, 1, 1 + above)
+        self.scroll_to_region(rows, animate=False, force=True, immediate=True)
 
     def on_resize(self, event: events.Resize) -> None:
         self.virtual_size = Size(event.size.width, len(self._rows))

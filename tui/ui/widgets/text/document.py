@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
+from textual.containers import VerticalScroll
 from textual.content import Content
 
 from tui.ui.widgets.text.block_view import TEXT_STYLES, BlockView
@@ -37,7 +38,7 @@ def kind_of(mime_type: str, uri: str) -> str:
 
 
 def blocks_of(text: str, kind: str) -> list[Block]:
-    """Lay out a text of a kind; it must not have more than `MAX_DRAWN` characters."""
+    """Lay out a text of a kind."""
     if kind in _MARKDOWN:
         return parse_markdown(text).blocks
     if kind == "json":
@@ -60,14 +61,24 @@ def fits(text: str) -> bool:
     return len(text) <= MAX_DRAWN and text.count("\n") < MAX_DRAWN_LINES
 
 
-class Document(BlockView):
-    """A text drawn as what it is. Links are shown, never followed."""
+class _Page(BlockView):
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        super().__init__()
+        self._blocks = blocks
+
+    def blocks(self) -> Sequence[Block]:
+        return self._blocks
+
+
+class Document(VerticalScroll):
+    """A text drawn as what it is, which scrolls. Links are shown, never followed.
+
+    Args:
+        text: The text, for which `fits` is true.
+        kind: Its language, as of `kind_of`.
+    """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(TEXT_STYLES)
 
     def __init__(self, text: str, kind: str) -> None:
-        super().__init__()
-        self._blocks = blocks_of(text, kind)
-
-    def blocks(self) -> Sequence[Block]:
-        return self._blocks
+        super().__init__(_Page(blocks_of(text, kind)))

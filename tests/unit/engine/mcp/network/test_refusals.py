@@ -75,7 +75,7 @@ async def test_a_server_that_wants_a_sign_in_says_so_and_waits(
     assert change.status is S.NEEDS_SIGN_IN
     assert change.failure is not None
     assert f"HTTP {status}" in change.failure.reason
-    assert "not supported by this version yet" in change.failure.advice
+    assert "put a token into `headers`" in change.failure.advice
     assert '"Authorization": "Bearer' in change.failure.advice
 
 

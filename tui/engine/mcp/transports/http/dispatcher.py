@@ -301,8 +301,8 @@ class Dispatcher:
 
 
 def connect_error(fault: ExchangeError) -> ServerError:
-    """Return the error of a failed connection attempt; then a 403 means a sign-in."""
-    if fault.status == 403:
+    """Return the error of a failed connection attempt; then a 403 mostly means a sign-in."""
+    if fault.status == 403 and not fault.error.permanent:
         return SignInError(fault.error.reason, fault.error.advice)
     return fault.error
 

@@ -5,17 +5,21 @@ import logging
 import socket
 import urllib.request
 import zlib
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final
 
 import httpx2
 
+from tui.engine.auth.oauth.challenges import read_challenge
+from tui.engine.auth.oauth.sign_in_record import AuthError
+from tui.engine.auth.server_credentials import ServerCredentials, Signature
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.http.http_errors import (
     CONNECT_TIMEOUT,
     ExchangeError,
+    auth_error,
     converting_errors,
     cut_error,
     redirect_error,
@@ -34,6 +38,9 @@ MAX_DISCARDED: Final = 64 * 1024
 MAX_REDIRECTS: Final = 3
 """Most redirects within the origin for one request."""
 
+MAX_REFUSALS: Final = 3
+"""Most refusals of one request after which it is signed anew and sent again."""
+
 WRITE_TIMEOUT: Final = 30.0
 """Seconds that a server may leave a request unread."""
 
@@ -44,6 +51,7 @@ UNPACKED_PIECE: Final = 64 * 1024
 """Most bytes that are decompressed at once."""
 
 _TALKATIVE: Final = ("httpx2", "httpcore2")
+_REFUSALS: Final = frozenset({401, 403})
 _KEEPALIVE_IDLE: Final = 30
 _KEEPALIVE_INTERVAL: Final = 10
 _KEEPALIVE_PROBES: Final = 3
@@ -51,6 +59,7 @@ _PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _UNPACK_GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 
 Headers = Mapping[str, str]
+Pausing = Callable[[], AbstractContextManager[None]]
 
 
 class HttpClient:
@@ -68,10 +77,14 @@ class HttpClient:
     Attributes:
         url: The server's address.
         proxy: Host and port of the proxy, or empty.
+        credentials: Signs each request, or None.
+        pausing: Stops the clocks of calls while a refused request is looked into.
     """
 
     def __init__(self, url: httpx2.URL, headers: Headers, proxy: str | None) -> None:
         self.url = url
+        self.credentials: ServerCredentials | None = None
+        self.pausing: Pausing = nullcontext
         self.proxy = ""
         via = httpx2.URL(proxy) if proxy is not None else None
         if via is not None:
@@ -120,23 +133,42 @@ class HttpClient:
     async def exchange(
         self, method: str, url: httpx2.URL, headers: Headers, content: bytes | None = None
     ) -> AsyncIterator[httpx2.Response]:
-        """Send a request and yield the response, its body unread.
+        """Send a request, signed, and yield the response, its body unread.
 
         Redirects are followed within the origin if they keep the method.
 
         Raises:
             ExchangeError: If there is no response, or it redirects elsewhere.
         """
-        request = self._client.build_request(method, url, headers=dict(headers), content=content)
+        for attempt in range(MAX_REFUSALS + 1):
+            signature = await self._signature()
+            signed = url.copy_merge_params(signature.query) if signature.query else url
+            request = self._client.build_request(
+                method, signed, headers={**headers, **signature.headers}, content=content
+            )
+            async with self.send(request) as response:
+                if response.status_code not in _REFUSALS or attempt == MAX_REFUSALS:
+                    yield response
+                    return
+                if not await self._is_worth_another(response, signature, attempt):
+                    yield response
+                    return
+                await discard(response)
+
+    @asynccontextmanager
+    async def send(self, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
+        """Send a request as it is, and follow redirects; see `exchange`."""
         for _ in range(MAX_REDIRECTS + 1):
-            with converting_errors(url):
+            with converting_errors(request.url):
                 response = await self._client.send(request, stream=True)
             try:
                 if response.next_request is None:
                     yield response
                     return
                 following = response.next_request
-                if following.method != method or not _is_same_place(request.url, following.url):
+                if following.method != request.method or not _is_same_place(
+                    request.url, following.url
+                ):
                     raise redirect_error(response)
                 await discard(response)
             finally:
@@ -144,22 +176,44 @@ class HttpClient:
             request = following
         raise redirect_error(response)
 
+    async def _signature(self) -> Signature:
+        if self.credentials is None:
+            return Signature()
+        try:
+            return await self.credentials.signature()
+        except AuthError as error:
+            raise auth_error(error) from error
 
-async def read_body(response: httpx2.Response) -> bytes:
+    async def _is_worth_another(
+        self, response: httpx2.Response, sent: Signature, attempt: int
+    ) -> bool:
+        """Return whether a refused request is to be sent again with other credentials."""
+        if self.credentials is None:
+            return False
+        said = response.headers.get_list("www-authenticate")
+        challenge = read_challenge(response.status_code, said)
+        try:
+            with self.pausing():
+                return await self.credentials.refused(challenge, sent, attempt)
+        except AuthError as error:
+            raise auth_error(error, response.status_code) from error
+
+
+async def read_body(response: httpx2.Response, limit: int = MAX_BODY) -> bytes:
     """Read the whole body of a response.
 
     Raises:
-        ExchangeError: If it is too large or incomplete.
+        ExchangeError: If it is larger than `limit` or incomplete.
     """
     announced = response.headers.get("content-length", "")
-    if announced.isdigit() and (len(announced) > 18 or int(announced) > MAX_BODY):
-        raise _too_large()
+    if announced.isdigit() and (len(announced) > 18 or int(announced) > limit):
+        raise _too_large(limit)
     pieces: list[bytes] = []
     size = 0
     async for piece in read_pieces(response):
         size += len(piece)
-        if max(size, response.num_bytes_downloaded) > MAX_BODY:
-            raise _too_large()
+        if max(size, response.num_bytes_downloaded) > limit:
+            raise _too_large(limit)
         pieces.append(piece)
     return b"".join(pieces)
 
@@ -275,8 +329,9 @@ def _is_same_place(origin: httpx2.URL, target: httpx2.URL) -> bool:
     return is_upgrade and origin.host == target.host and ports == (None, None)
 
 
-def _too_large() -> ExchangeError:
-    return ExchangeError(ServerError(f"sent an answer of more than {MAX_BODY // 2**20} MiB"))
+def _too_large(limit: int) -> ExchangeError:
+    size = f"{limit // 2**20} MiB" if limit >= 2**20 else f"{limit // 2**10} KiB"
+    return ExchangeError(ServerError(f"sent an answer of more than {size}"))
 
 
 def _damaged() -> ExchangeError:

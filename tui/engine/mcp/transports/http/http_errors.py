@@ -12,6 +12,7 @@ from typing import Final
 import httpx2
 from mcp_types import JSONRPCError
 
+from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
 
 CONNECT_TIMEOUT: Final = 10.0
@@ -20,10 +21,11 @@ CONNECT_TIMEOUT: Final = 10.0
 MAX_RETRY_AFTER: Final = 86_400
 """Longest ``Retry-After`` that is shown, in seconds."""
 
-_USE_HEADERS: Final = (
-    "Signing in is not supported by this version yet; until then put a token into `headers` in "
-    'the settings, such as "Authorization": "Bearer …".'
+_HEADERS: Final = (
+    'or put a token into `headers` in the settings, such as "Authorization": "Bearer …".'
 )
+_SIGN_IN: Final = f"Press a to sign in, {_HEADERS}"
+_USE_HEADERS: Final = f"Sign in as someone who may use it, {_HEADERS}"
 CERTIFICATE_ADVICE: Final = (
     "Connections are never made without a valid certificate. One of a private authority is "
     "accepted if SSL_CERT_FILE names that authority."
@@ -128,6 +130,15 @@ def status_error(response: httpx2.Response, reply: JSONRPCError | None = None) -
     return ExchangeError(_refused(response), outcome, status=status, reply=reply)
 
 
+def auth_error(problem: AuthError, status: int = 0) -> ExchangeError:
+    """Return the error of a request for which there were no usable credentials."""
+    is_final = status == HTTPStatus.UNAUTHORIZED and not problem.is_transient
+    kind = SignInError if is_final else ServerError
+    advice = problem.advice or (_SIGN_IN if is_final else "")
+    error = kind(problem.reason, advice, permanent=problem.is_permanent)
+    return ExchangeError(error, Outcome.NOT_EXECUTED, status=status)
+
+
 def session_error(status: int) -> ExchangeError:
     """Return the error of a lost session."""
     error = SessionLostError("no longer knows this session: it was restarted or let it expire")
@@ -224,7 +235,7 @@ def _refused(response: httpx2.Response) -> ServerError:
     status = response.status_code
     match status:
         case 401:
-            return SignInError("requires sign-in (HTTP 401)", _USE_HEADERS)
+            return SignInError("requires sign-in (HTTP 401)", _SIGN_IN)
         case 403:
             return ServerError("refused access (HTTP 403)", _USE_HEADERS)
         case 404 | 410:

@@ -6,15 +6,17 @@ server is gone, has lost the session or requires a sign-in.
 """
 
 import asyncio
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Final
 
 import anyio
 
+from tui.engine.auth.oauth.sign_in_record import AuthError
+from tui.engine.auth.server_credentials import ServerCredentials
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.http.dispatcher import Dispatcher, connect_error
-from tui.engine.mcp.transports.http.http_client import HttpClient
+from tui.engine.mcp.transports.http.http_client import HttpClient, Pausing
 from tui.engine.mcp.transports.http.http_errors import ExchangeError
 from tui.engine.mcp.transports.jsonrpc_lines import Streams, open_streams
 from tui.engine.settings.servers.definitions import ServerDefinition
@@ -32,27 +34,38 @@ class HttpTransport:
     Args:
         definition: Its address and headers.
         log: Takes remarks.
+        credentials: Signs each request, or None.
+        pausing: Stops the clocks of calls, such as while somebody signs in.
 
     Attributes:
         ended: Set when the server is gone or has ended the connection.
     """
 
-    def __init__(self, definition: ServerDefinition, log: ServerLog) -> None:
+    def __init__(
+        self,
+        definition: ServerDefinition,
+        log: ServerLog,
+        credentials: ServerCredentials | None = None,
+        pausing: Pausing = nullcontext,
+    ) -> None:
         self.ended = asyncio.Event()
         self._definition = definition
         self._log = log
+        self._credentials = credentials
+        self._pausing = pausing
         self._http: HttpClient | None = None
         self._dispatcher: Dispatcher | None = None
 
     async def __aenter__(self) -> Streams:
         definition = self._definition
         self._http = http = await HttpClient.make(definition.url, definition.headers)
-        self._log_route(http)
+        http.credentials, http.pausing = self._credentials, self._pausing
         streams, to_session, from_session = open_streams()
         self._dispatcher = dispatcher = Dispatcher(
             http, to_session, self._log, self.ended, tries_sse=definition.sse_fallback
         )
         try:
+            await self._log_route(http)
             if definition.transport is Transport.SSE:
                 await dispatcher.open_sse()
         except BaseException as error:
@@ -97,10 +110,19 @@ class HttpTransport:
                         async with asyncio.timeout(DISCONNECT_TIMEOUT):
                             await self._http.aclose()
 
-    def _log_route(self, http: HttpClient) -> None:
-        """Log a proxy and a missing encryption."""
+    async def _log_route(self, http: HttpClient) -> None:
+        """Log a proxy, a missing encryption, and which of two credentials is sent."""
         if http.proxy:
             self._log.add("gemdeck", Severity.INFO, f"reached through the proxy {http.proxy}")
         if http.url.scheme == "http" and not is_loopback(http.url.host):
             words = "the connection is not encrypted: use https:// in `url` if the server can"
             self._log.add("gemdeck", Severity.WARNING, words)
+        names = {name.lower() for name in self._definition.headers}
+        if self._credentials is None or "authorization" not in names:
+            return
+        with suppress(AuthError):  # the first request says why
+            if (await self._credentials.signature()).token:
+                words = (
+                    "the token of the sign-in is sent, not the Authorization header of `headers`"
+                )
+                self._log.add("gemdeck", Severity.INFO, words)

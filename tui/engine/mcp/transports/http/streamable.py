@@ -7,6 +7,7 @@ servers of earlier revisions.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import httpx2
@@ -138,7 +139,7 @@ class StreamableHttp:
         """Return the error of a failure status."""
         status = response.status_code
         reply: JSONRPCError | None = None
-        if media_type(response) == _JSON:
+        if media_type(response) == _JSON and status != HTTPStatus.UNAUTHORIZED:
             decoded = await self._dispatcher.take(await read_body(response))
             if isinstance(decoded, JSONRPCError) and isinstance(message, JSONRPCRequest):
                 reply = decoded.model_copy(update={"id": message.id})

@@ -4,10 +4,12 @@ It needs no MCP SDK, so that servers start while that is imported.
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.server_log import ServerLog
@@ -23,6 +25,8 @@ from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.programs import guarded_folders
 from tui.model.servers import Origin, Transport
+
+_log: Final = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -51,6 +55,7 @@ async def running_server(
         yield None
         return
     process = await ServerProcess.start(launch, log.write_stderr, context.zygote)
+    _log.debug("%s: its process runs", definition.id)
     try:
         yield process
     finally:

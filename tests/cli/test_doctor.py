@@ -1,0 +1,113 @@
+"""`gemdeck doctor`: what it finds, and that it tells no secret."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.running import environment, notes_server, run, write_settings
+from tests.fakes.gemini import KEY, FakeGemini
+from tests.support import warm
+from tui.cli.exit_codes import ExitCode
+
+SECRET = "hunter22hunter22"
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> None:
+    """Set up a server that works, one that shouts and ends, and one that is not there."""
+    dies = tmp_path / "dies.py"
+    text = f"import sys; print('no disk for {SECRET}', file=sys.stderr); sys.exit(3)"
+    dies.write_text(text)
+    write_settings(
+        {
+            "mcpServers": {
+                "notes": notes_server(),
+                "dies": {
+                    "command": warm.python(),
+                    "args": [str(dies)],
+                    "env": {"API_KEY": SECRET, "OTHER": "$GEMDECK_NOT_SET"},
+                },
+                "gone": {"command": "gemdeck-unknown-program"},
+            }
+        }
+    )
+
+
+def by_title(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {section["title"]: section for section in report["sections"]}
+
+
+def words(section: dict[str, Any]) -> str:
+    return json.dumps(section["findings"])
+
+
+@pytest.mark.usefixtures("odd")
+async def test_each_server_is_examined_step_by_step(gemini: FakeGemini) -> None:
+    result = await run("doctor", "--json", gemini=gemini)
+
+    assert result.code == ExitCode.ERROR
+    found = by_title(result.json)
+    assert result.json["failed"] == ["Server dies", "Server gone"]
+    notes = found["Server notes"]
+    assert (notes["status"], notes["tools"]) == ("ready", 5)
+    steps = [step["what"] for step in notes["steps"]]
+    assert steps[:2] == ["starting", "its process runs"]
+    assert any(what.startswith("connecting to") for what in steps)
+    assert any("speaks 20" in what for what in steps)
+    assert any(what.startswith("offers 5 tools") for what in steps)
+    assert steps[-1] == "ready"
+    seconds = [step["seconds"] for step in notes["steps"]]
+    assert seconds == sorted(seconds)
+    dies = found["Server dies"]
+    assert "exited with code 3" in dies["reason"]
+    assert any("no disk for" in line for line in dies["output"])
+    assert "command not found" in found["Server gone"]["reason"]
+    assert "GEMDECK_NOT_SET is not set" in words(found["Settings"])
+    model = words(found["Model"])
+    assert "credentials from GEMINI_API_KEY" in model
+    assert "the service takes the credentials" in model
+    assert f"{gemini.url} answers" in model
+
+
+@pytest.mark.usefixtures("odd")
+async def test_a_report_holds_no_secret_and_not_the_home(gemini: FakeGemini) -> None:
+    text = await run("doctor", gemini=gemini)
+    report = await run("doctor", "--json", gemini=gemini)
+
+    for told in (text.stdout, report.stdout):
+        assert SECRET not in told
+        assert KEY not in told
+        assert str(Path.home()) not in told
+    assert "→" in text.stdout
+
+
+async def test_one_server_is_examined_alone(tmp_path: Path) -> None:
+    canary = tmp_path / "ran"
+    other = {"command": "touch", "args": [str(canary)]}
+    write_settings({"mcpServers": {"notes": notes_server(), "other": other}})
+
+    result = await run("doctor", "notes", "--json", "--offline")
+
+    assert result.code == ExitCode.OK
+    assert {title for title in by_title(result.json) if title.startswith("Server")} == {
+        "Server notes"
+    }
+    assert not canary.exists()
+    missing = await run("doctor", "nots", "--offline")
+    assert (missing.code, missing.stdout) == (ExitCode.NOT_FOUND, "")
+    assert "Did you mean notes?" in missing.stderr
+
+
+async def test_broken_settings_and_a_refused_key_are_findings(gemini: FakeGemini) -> None:
+    folder = Path.home() / ".gemini"
+    folder.mkdir()
+    (folder / "settings.json").write_text("{\n", encoding="utf-8")
+    env = environment(gemini) | {"GEMINI_API_KEY": "AIza-refused"}
+
+    result = await run("doctor", "--json", env=env)
+
+    assert result.code == ExitCode.ERROR
+    assert result.json["failed"] == ["Settings", "Model"]
+    assert "~/.gemini/settings.json:" in words(by_title(result.json)["Settings"])

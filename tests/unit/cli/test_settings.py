@@ -1,0 +1,102 @@
+"""`gemdeck settings`: files, values with their places, problems and the schema."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.unit.cli.conftest import Run
+from tui.cli.exit_codes import ExitCode
+from tui.engine.settings.sources.document import parse_document
+from tui.engine.settings.starter import sample_settings
+
+
+@pytest.fixture
+def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the model in two files, and forbid tools in both."""
+    system = tmp_path / "system.json"
+    system.write_text('{\n "gemdeck": {"model": "gemini-b", "alwaysDeny": [{"tool": "b"}]}\n}')
+    monkeypatch.setenv("GEMINI_CLI_SYSTEM_SETTINGS_PATH", str(system))
+    user = Path.home() / ".gemini" / "settings.json"
+    user.parent.mkdir()
+    user.write_text(
+        '{\n "gemdeck": {\n  "model": "gemini-a",\n  "alwaysDeny": [{"tool": "a"}]\n },\n'
+        ' "mcpServers": {"s": {"command": "x", "args": ["$GEMDECK_NOT_SET"]}}\n}'
+    )
+
+
+@pytest.mark.usefixtures("layers")
+def test_the_value_that_counts_is_shown_with_what_it_wins_over(run: Run, tmp_path: Path) -> None:
+    shown = run("settings", "show", "--json")
+    assert shown.code == 0
+    found = {one["key"]: one for one in shown.json["settings"]}
+    system, user = f"{tmp_path}/system.json", "~/.gemini/settings.json"
+    model = found["gemdeck.model"]
+    assert (model["value"], model["places"]) == ("gemini-b", [f"{system}:2", f"{user}:3"])
+    assert found["gemdeck.alwaysDeny"]["adds_up"]
+    assert len(found["gemdeck.alwaysDeny"]["value"]) == 2
+    assert found["gemdeck.maxToolCalls"]["places"] == ["default"]
+    assert shown.json["merged"]["gemdeck"].keys() == {"model", "alwaysDeny"}
+    [server] = shown.json["servers"]
+    assert (server["name"], server["places"]) == ("s", [f"{user}:6"])
+    text = run("settings", "show").stdout
+    assert f"{system}:2 (over {user}:3)" in text
+
+
+@pytest.mark.usefixtures("layers")
+def test_the_environment_names_the_model_above_all_files(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMINI_MODEL", "gemini-c")
+    found = {one["key"]: one for one in run("settings", "show", "--json").json["settings"]}
+    assert found["gemdeck.model"]["value"] == "gemini-c"
+    assert found["gemdeck.model"]["places"][0] == "GEMINI_MODEL"
+
+
+@pytest.mark.usefixtures("layers")
+def test_problems_have_a_file_and_a_line(run: Run) -> None:
+    checked = run("settings", "check", "--json")
+    assert checked.code == ExitCode.ERROR
+    [problem] = checked.json["problems"]
+    assert (problem["file"], problem["line"]) == ("~/.gemini/settings.json", 6)
+    assert "GEMDECK_NOT_SET is not set" in problem["message"]
+    (Path.home() / ".gemini" / "settings.json").write_text("{")
+    assert run("settings", "check").code == ExitCode.BAD_SETTINGS
+
+
+def test_without_files_nothing_is_wrong(run: Run) -> None:
+    assert run("settings", "check").stdout == "Nothing is wrong.\n"
+    states = {one["layer"]: one["state"] for one in run("settings", "path", "--json").json["files"]}
+    assert states["user"] == "absent"
+
+
+def test_editing_begins_the_file_and_checks_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", "true")
+    assert run("settings", "edit").stdout == "Nothing is wrong.\n"
+    assert (Path.home() / ".gemini" / "settings.json").exists()
+
+
+def schema(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run("settings", "schema").stdout)
+    jsonschema.Draft202012Validator.check_schema(found)
+    return found
+
+
+def test_the_sample_obeys_the_schema(run: Run) -> None:
+    sample = parse_document(sample_settings()).content
+    jsonschema.validate(dict(sample), schema(run))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"mcpServers": {"a": {"command": "x", "args": {"b": 1}}}},
+        {"gemdeck": {"maxToolCalls": 0}},
+        {"mcpServers": []},
+    ],
+)
+def test_the_schema_refuses_what_we_refuse(run: Run, wrong: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, schema(run))

@@ -1,0 +1,88 @@
+"""``gemdeck doctor``: everything that can be in the way, looked at once."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tui.cli.command import Answer, finish, json_option, no_such, server_names
+from tui.cli.doctor.findings import Section, mapped
+from tui.cli.doctor.handshakes import StepRecorder, server_section
+from tui.cli.doctor.surroundings import (
+    folder_section,
+    model_section,
+    program_section,
+    settings_section,
+)
+from tui.cli.exit_codes import ExitCode
+from tui.cli.servers.server_session import ServerSession, Start
+from tui.engine import late
+from tui.engine.threads import in_daemon_thread
+from tui.model.settings_rules import MAX_WAIT
+
+
+@click.command(epilog="Example: gemdeck doctor files\n\nExample: gemdeck doctor --json --offline")
+@click.argument("server", required=False, shell_complete=server_names)
+@click.option(
+    "--trust-folder",
+    "trusted",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Apply the settings of this folder in this run; DIR is its real path.",
+)
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(0, MAX_WAIT, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="Seconds that a server gets to become ready.",
+)
+@click.option("--offline", is_flag=True, help="Do not ask the model's service anything.")
+@json_option
+def doctor(
+    server: str | None, *, trusted: tuple[Path, ...], timeout: float, offline: bool, as_json: bool
+) -> None:
+    """Look at settings, trust, key, network and servers, and say what to do.
+
+    Starts the servers, or the one that is named, and tells each step. Secrets are masked and
+    your home is ~, so that it fits into a bug report. The exit code is 1 if anything failed.
+    """
+    finish(_examine(server, Start(timeout, trusted), offline=offline), as_json=as_json)
+
+
+async def _examine(server: str | None, start: Start, *, offline: bool) -> Answer:
+    session = ServerSession(start, None if server is None else [server])
+    with StepRecorder() as steps:
+        async with session.engine as engine:
+            loaded = await engine.load()
+            known = {one.id: one for one in loaded.servers}
+            if server is not None and server not in known:
+                raise no_such("server", server, known)
+            await engine.start()
+            await in_daemon_thread(late.import_connection)  # which is not the servers' time
+            sections = [program_section(), settings_section(loaded), folder_section(loaded)]
+            sections.append(await model_section(loaded, session.redactor, offline=offline))
+            await engine.wait_ready(start.timeout)
+            sections += [
+                server_section(view, known[view.id], session, steps) for view in session.views
+            ]
+    return _report(sections, session)
+
+
+def _report(sections: list[Section], session: ServerSession) -> Answer:
+    """Write the sections, without secrets and without the name of the home."""
+    clean = partial(_cleaned, session, str(Path.home()))
+    failed = [section.title for section in sections if section.has_failed]
+    end = f"Failed: {', '.join(failed)}." if failed else "Nothing failed."
+    text = "\n".join(map(clean, "\n\n".join([*(one.text() for one in sections), end]).split("\n")))
+    value: dict[str, Any] = mapped(
+        {"sections": [one.json() for one in sections], "failed": failed}, clean
+    )
+    return Answer(value, text, ExitCode.ERROR if failed else ExitCode.OK)
+
+
+def _cleaned(session: ServerSession, home: str, text: str) -> str:
+    return session.redactor.redact(text).replace(home, "~")

@@ -1,0 +1,81 @@
+"""``gemdeck grants``: the rules on tools, and how to take one back."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+
+import click
+
+from tui.cli.command import Answer, CommandError, finish, json_option
+from tui.cli.exit_codes import ExitCode
+from tui.cli.servers.server_session import ServerSession, Start
+from tui.cli.tables import table
+from tui.engine.consent.rule_views import trust_view
+from tui.engine.engine import Engine
+from tui.model.consent import GrantView
+
+
+@click.group()
+def grants() -> None:
+    """List what may run unasked and what never runs, and take it back."""
+
+
+@grants.command("list", epilog="Example: gemdeck grants list --json")
+@json_option
+def list_grants(*, as_json: bool) -> None:
+    """List the rules on tools: what you saved, newest first, then what the settings say."""
+    finish(_list(), as_json=as_json)
+
+
+@grants.command(epilog="Example: gemdeck grants revoke 3f9a2c1b")
+@click.argument("ids", nargs=-1, required=True, metavar="ID…")
+@json_option
+def revoke(ids: tuple[str, ...], *, as_json: bool) -> None:
+    """Take saved rules back, by the beginnings of their ids; those of settings files stay."""
+    finish(_revoke(ids), as_json=as_json)
+
+
+async def _list() -> Answer:
+    async with _rules() as (_, found):
+        rows = [
+            (one.id[:8], one.effect.value, f"{one.server}.{one.tool}", one.scope, one.origin)
+            for one in found
+        ]
+        text = table(rows) or "There are no rules on tools."
+        return Answer({"grants": [asdict(one) for one in found]}, text)
+
+
+async def _revoke(ids: Sequence[str]) -> Answer:
+    async with _rules() as (engine, found):
+        chosen = [_chosen(name, found) for name in ids]
+        for one in chosen:
+            engine.revoke_grant(one.id)
+    names = [f"{one.server}.{one.tool}" for one in chosen]
+    return Answer({"revoked": [one.id for one in chosen]}, f"Taken back: {', '.join(names)}.")
+
+
+@asynccontextmanager
+async def _rules() -> AsyncIterator[tuple[Engine, tuple[GrantView, ...]]]:
+    """Give the rules, and the engine that keeps them; no server is started."""
+    session = ServerSession(Start(0.0), [])
+    async with session.engine as engine:
+        trusted = [one for one in await session.definitions() if one.trust]
+        await engine.start()
+        yield engine, (*engine.grants(), *(trust_view(one, "") for one in trusted))
+
+
+def _chosen(name: str, found: Iterable[GrantView]) -> GrantView:
+    """Find a rule by the beginning of its id.
+
+    Raises:
+        CommandError: If there is none, or several, or it stands in the settings.
+    """
+    fitting = [one for one in found if one.id.startswith(name)]
+    if not fitting:
+        raise CommandError(f"There is no rule {name}.", ExitCode.NOT_FOUND)
+    if len(fitting) > 1:
+        raise CommandError(f"{len(fitting)} rules begin with {name}.", ExitCode.USAGE)
+    [one] = fitting
+    if not one.revocable:
+        raise CommandError(f"Remove it where it stands: {one.origin}.")
+    return one

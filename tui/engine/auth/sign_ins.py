@@ -1,0 +1,156 @@
+"""The credentials of all servers, and the sign-ins that a person takes part in, one at a time."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from tui.engine.auth.key_store import CredentialError
+from tui.engine.auth.oauth.challenges import Challenge
+from tui.engine.auth.oauth.session import TokenSession
+from tui.engine.auth.oauth.sign_in_record import AuthError, SignInRecord
+from tui.engine.auth.oauth.token_endpoint import Send
+from tui.engine.auth.oauth.token_store import TokenStore
+from tui.engine.auth.server_credentials import ServerCredentials
+from tui.engine.bus import Publish
+from tui.engine.desk import Desk
+from tui.engine.logs.redaction import Redactor
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.tasks import TaskSet
+from tui.engine.threads import import_alone, in_daemon_thread
+from tui.model.chat import Severity
+from tui.model.events import Notice, NoticeRaised
+from tui.model.settings import AuthProviderType
+
+if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
+    from tui.engine.auth.oauth.flow import SignInFlow
+
+MakeSend: TypeAlias = "Callable[[ServerDefinition], Send]"
+"""Makes what sends requests to the authorization server of one server."""
+
+CLOSE_TIMEOUT: Final = 3.0
+"""Seconds that a refresh under way gets when gemdeck ends, so that its token is not lost."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class SignIns:
+    """The credentials of all servers. Lives on one event loop.
+
+    Args:
+        folder: The state folder; None keeps tokens in memory.
+        desk: Asks the person.
+        open_url: Opens an address in the browser, after the person agreed.
+        import_send: Imports what talks to authorization servers; slow, run in a thread.
+        publish: Takes notices.
+        redactor: Learns every token.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        desk: Desk,
+        open_url: Callable[[str], Awaitable[bool]],
+        import_send: Callable[[], MakeSend],
+        publish: Publish,
+        redactor: Redactor,
+    ) -> None:
+        self.store = TokenStore(folder)
+        self._desk = desk
+        self._open_url = open_url
+        self._import_send = import_send
+        self._publish = publish
+        self._redactor = redactor
+        self._tasks = TaskSet("a token could not be refreshed")
+        self._sessions: dict[str, TokenSession] = {}
+        self._asking = asyncio.Lock()
+
+    async def aclose(self) -> None:
+        """Let refreshes under way end, within a time limit."""
+        await self._tasks.wait(CLOSE_TIMEOUT)
+        await self._tasks.aclose()
+
+    def credentials(self, definition: ServerDefinition) -> ServerCredentials | None:
+        """Return what signs requests to a server; None if nothing does."""
+        if definition.sign_in.provider is not AuthProviderType.DYNAMIC_DISCOVERY:
+            return None
+        if definition.sign_in.oauth.enabled is False:
+            return None
+        return self._session(definition)
+
+    async def sign_in(self, definition: ServerDefinition) -> str:
+        """Sign in with the person; return in a sentence what came of it.
+
+        Raises:
+            AuthError: If it did not work.
+        """
+        if definition.sign_in.oauth.enabled is False:
+            raise AuthError(
+                "is not signed in to: its entry forbids it", "Remove oauth.enabled from its entry."
+            )
+        session = self._session(definition)
+        await self._sign_in(session, session.challenge)
+        place = await in_daemon_thread(lambda: self.store.place)
+        return f"Signed in to {definition.id}; the tokens are kept in {place}."
+
+    async def sign_out(self, definition: ServerDefinition) -> str:
+        """Revoke and forget the tokens of a server; return in a sentence what came of it.
+
+        Raises:
+            AuthError: If they could not be removed.
+        """
+        session = self._session(definition)
+        if await session.record() is None:
+            return f"You were not signed in to {definition.id}."
+        if await session.sign_out():
+            return f"Signed out of {definition.id}; the tokens are revoked and removed."
+        return f"Signed out of {definition.id}; the tokens are removed here, but not revoked there."
+
+    def _session(self, definition: ServerDefinition) -> TokenSession:
+        """Return the session of a server with these settings; another entry gets another."""
+        known = self._sessions.get(definition.id)
+        if known is None or (known.definition.url, known.definition.sign_in) != (
+            definition.url,
+            definition.sign_in,
+        ):
+            known = self._sessions[definition.id] = TokenSession(
+                definition, self.store, self._load_send, self._sign_in, self._tasks, self._told
+            )
+        return known
+
+    async def _load_send(self, definition: ServerDefinition) -> Send:
+        make = await asyncio.to_thread(self._import_send)
+        return make(definition)
+
+    async def _sign_in(self, session: TokenSession, challenge: Challenge) -> None:
+        """Run a sign-in; persons are asked about one after the other."""
+        flow = await asyncio.to_thread(_import_flow)
+        definition = session.definition
+        send = await self._load_send(definition)
+        async with self._asking:
+            known = await session.record()
+            from tui.engine.auth.oauth.person import PersonAsker  # noqa: PLC0415 - imports the SDK
+
+            place = await in_daemon_thread(lambda: self.store.place)
+            before = known.issuer if known is not None else ""
+            ask = PersonAsker(definition, self._desk, self._open_url, place, before)
+            if known is not None:
+                self._redactor.register(*known.secrets())
+            await session.take(await flow(definition, send, ask, known).run(challenge))
+
+    def _told(
+        self, definition: ServerDefinition, record: SignInRecord, problem: CredentialError | None
+    ) -> None:
+        """Mask the secrets of a record, and tell the user if it could not be kept."""
+        self._redactor.register(*record.secrets())
+        if problem is not None:
+            words = f"The sign-in to {definition.id} lasts until the end of this run: {problem}"
+            self._publish(NoticeRaised(Notice(Severity.WARNING, words, problem.advice)))
+
+
+def _import_flow() -> "type[SignInFlow]":
+    import_alone("tui.engine.auth.oauth.flow")
+    from tui.engine.auth.oauth.flow import SignInFlow  # noqa: PLC0415
+
+    return SignInFlow

@@ -1,0 +1,108 @@
+"""Commands to sign in to servers and out of them."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from tui.engine import late
+from tui.engine.auth.oauth.sign_in_record import AuthError
+from tui.engine.auth.sign_ins import SignIns
+from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.manager import ServerManager
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.tasks import TaskSet
+from tui.model.chat import Severity
+from tui.model.events import Notice, NoticeRaised
+from tui.model.servers import ServerId, Transport
+from tui.text import sanitize_line
+
+Command = Callable[[ServerId], Awaitable[str]]
+
+
+class SignInCommands:
+    """Signs in to servers and out of them, with the person.
+
+    Use it as an async context manager: leaving it cancels what waits for the person, and lets a
+    token that is on its way arrive.
+
+    Args:
+        servers: The servers.
+        context: What their connections share; gets the sign-ins.
+        folder: The state folder, or None.
+        definitions: Returns the servers as configured.
+    """
+
+    def __init__(
+        self,
+        servers: ServerManager,
+        context: ClientContext,
+        folder: Path | None,
+        definitions: Callable[[], Sequence[ServerDefinition]],
+    ) -> None:
+        self._servers = servers
+        self._definitions = definitions
+        self._publish = context.publish
+        self._tasks = TaskSet("a sign-in broke down")
+        self._running: set[ServerId] = set()
+        self._sign_ins = context.sign_ins = SignIns(
+            folder,
+            context.desk,
+            context.open_url,
+            late.import_auth_requests,
+            context.publish,
+            context.redactor,
+        )
+
+    async def __aenter__(self) -> "SignInCommands":
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self._tasks.aclose()
+        await self._sign_ins.aclose()
+
+    def begin(self, server: ServerId) -> None:
+        """Sign in to a server and connect again; once at a time for each."""
+        if server not in self._running:
+            self._running.add(server)
+            task = self._tasks.start(self._report(server, self.sign_in))
+            task.add_done_callback(lambda _: self._running.discard(server))
+
+    def end(self, server: ServerId) -> None:
+        """Sign out of a server."""
+        self._tasks.start(self._report(server, self.sign_out))
+
+    async def sign_in(self, server: ServerId) -> str:
+        """Sign in to a server, and connect to it with the token; return what came of it.
+
+        Raises:
+            AuthError: If it did not work.
+        """
+        words = await self._sign_ins.sign_in(self._definition(server))
+        self._servers.restart(server)
+        return words
+
+    async def sign_out(self, server: ServerId) -> str:
+        """Revoke and forget the tokens of a server; return what came of it.
+
+        Raises:
+            AuthError: If they could not be removed.
+        """
+        words = await self._sign_ins.sign_out(self._definition(server))
+        self._servers.restart(server)
+        return words
+
+    def _definition(self, server: ServerId) -> ServerDefinition:
+        found = next((one for one in self._definitions() if one.id == server), None)
+        if found is None:
+            raise AuthError("is not configured")
+        if found.transport is Transport.STDIO:
+            raise AuthError("runs on this computer and takes no sign-in")
+        return found
+
+    async def _report(self, server: ServerId, command: Command) -> None:
+        """Run a command, and tell what came of it."""
+        try:
+            notice = Notice(Severity.INFO, await command(server))
+        except AuthError as error:
+            words = f"{server} {sanitize_line(error.reason)}."
+            notice = Notice(Severity.WARNING, words, sanitize_line(error.advice))
+        self._publish(NoticeRaised(notice))

@@ -1,0 +1,137 @@
+"""Requests to the authorization servers that servers name: small, short, and only where allowed.
+
+The name of a host is looked up once, and the connection goes to the very address that was checked,
+so that a second look-up cannot lead elsewhere.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx2
+
+from tui.engine.auth.oauth.endpoints import may_reach
+from tui.engine.auth.oauth.sign_in_record import AuthError
+from tui.engine.auth.oauth.token_endpoint import Answer, Send
+from tui.engine.mcp.errors import ServerError
+from tui.engine.mcp.transports.http.http_client import HttpClient, find_proxy, read_body
+from tui.engine.mcp.transports.http.http_errors import ExchangeError
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.servers import Origin
+from tui.text import sanitize_line
+
+MAX_ANSWER: Final = 256 * 1024
+"""Largest answer of an authorization server, in bytes."""
+
+AUTH_TIMEOUT: Final = 20.0
+"""Seconds for one request to an authorization server."""
+
+
+def make_send(definition: ServerDefinition) -> Send:
+    """Return what sends requests for the sign-in to one server."""
+    return _AuthRequests(definition).send
+
+
+class _AuthRequests:
+    """Sends requests for the sign-in to one server; see `Send`."""
+
+    def __init__(self, definition: ServerDefinition) -> None:
+        self._server_host = urlsplit(definition.url).hostname or ""
+        oauth = definition.sign_in.oauth
+        named = (oauth.authorization_url, oauth.token_url, oauth.registration_url, oauth.issuer)
+        is_own = definition.origin is not Origin.PROJECT
+        self._own = {urlsplit(url).hostname for url in named if url} if is_own else set()
+
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Answer:
+        """Send a request and read the whole answer."""
+        address = httpx2.URL(url)
+        host = sanitize_line(address.host)
+        try:
+            async with asyncio.timeout(AUTH_TIMEOUT):
+                return await self._send(method, address, headers, body)
+        except TimeoutError:
+            reason = f"has an authorization server, {host}, that does not answer"
+            raise AuthError(reason, is_transient=True) from None
+        except ExchangeError as fault:
+            raise _told(fault.error, host) from fault
+        except ServerError as error:
+            raise _told(error, host) from error
+
+    async def _send(
+        self, method: str, url: httpx2.URL, headers: Mapping[str, str], body: bytes | None
+    ) -> Answer:
+        http = await HttpClient.make(str(url), {})
+        try:
+            places = [""] if find_proxy(url) else await self._places(url)
+            for place in places:
+                try:
+                    return await _exchange(http, (method, url, headers, body), place)
+                except ExchangeError as fault:
+                    if not fault.is_gone or place == places[-1]:
+                        raise
+            raise AuthError(f"has an authorization server at {url.host}, which is unknown")
+        finally:
+            await http.aclose()
+
+    async def _places(self, url: httpx2.URL) -> list[str]:
+        """Look up a host; return its addresses if all of them may be reached."""
+        port = url.port or (443 if url.scheme == "https" else 80)
+        found = await _look_up(url.host, port)
+        if url.host in self._own:
+            return found
+        around: list[str] = []
+        if not all(may_reach(one, url.host, self._server_host, around) for one in found):
+            with suppress(OSError):
+                around = await _look_up(self._server_host, port)
+        if not all(may_reach(one, url.host, self._server_host, around) for one in found):
+            raise AuthError(
+                f"names {sanitize_line(url.host)} for the sign-in, which leads into a private "
+                "network; it is refused",
+                "If you trust it, name it yourself: oauth.issuer, or oauth.authorizationUrl and "
+                "oauth.tokenUrl.",
+            )
+        return found
+
+
+async def _look_up(host: str, port: int) -> list[str]:
+    with suppress(ValueError):
+        return [str(ipaddress.ip_address(host))]
+    try:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        reason = f"names {sanitize_line(host)} for the sign-in, which was not found"
+        raise AuthError(reason, "Check the network.", is_transient=True) from error
+    return list(dict.fromkeys(str(one[4][0]) for one in found))
+
+
+async def _exchange(
+    http: HttpClient,
+    order: tuple[str, httpx2.URL, Mapping[str, str], bytes | None],
+    place: str,
+) -> Answer:
+    """Send one request to one address; empty leaves the way to the proxy."""
+    method, url, headers, body = order
+    target = url.copy_with(host=place) if place else url
+    request = httpx2.Request(
+        method,
+        target,
+        headers={"accept-encoding": "identity", **headers, "host": url.netloc.decode("ascii")},
+        content=body,
+        extensions={"sni_hostname": url.host} if place else {},
+    )
+    async with http.send(request) as response:
+        content = await read_body(response, MAX_ANSWER)
+        return Answer(response.status_code, dict(response.headers), content)
+
+
+def _told(error: ServerError, host: str) -> AuthError:
+    """Return why an authorization server could not be asked."""
+    reason = f"has an authorization server, {host}, that {error.reason}"
+    return AuthError(reason, error.advice, is_transient=not error.permanent)
