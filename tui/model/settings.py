@@ -7,8 +7,7 @@ and gemdeck's own under ``gemdeck``.
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, SecretStr, model_validator
 
 from tui.model.servers import ProtocolEra
 from tui.model.settings_rules import (
@@ -18,11 +17,11 @@ from tui.model.settings_rules import (
     MAX_WAIT,
 )
 from tui.model.settings_types import (
-    ContextName,
     Flag,
     Headers,
     ModelName,
     Number,
+    Section,
     Transport,
     TransportName,
     Variables,
@@ -68,9 +67,6 @@ MAX_PATTERNS: Final = 1_000
 MAX_INSTRUCTION: Final = 100_000
 """Longest system instruction, in characters."""
 
-MAX_CONTEXT_NAMES: Final = 20
-"""Most names in `context.fileName`."""
-
 _EMPTY_IS_ABSENT: Final = ("command", "url", "httpUrl", "tcp")
 
 
@@ -89,28 +85,7 @@ class GrantType(StrEnum):
     CLIENT_CREDENTIALS = "client_credentials"
 
 
-class _Section(BaseModel):
-    """One object of the settings: camelCase keys, frozen; unknown keys are left out."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-        extra="ignore",
-        frozen=True,
-        hide_input_in_errors=True,
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_nulls(cls, data: Any) -> Any:  # noqa: ANN401  (pydantic: anything can come)
-        """Treat null as a missing key."""
-        if not isinstance(data, dict):
-            return data
-        return {key: value for key, value in data.items() if value is not None}
-
-
-class OAuthSettings(_Section):
+class OAuthSettings(Section):
     """``oauth`` of a server: how to sign in."""
 
     enabled: Flag | None = Field(
@@ -154,7 +129,7 @@ class OAuthSettings(_Section):
     signing_algorithm: str = Field("RS256", description="Algorithm of `privateKey`.")
 
 
-class ServerSettings(_Section):
+class ServerSettings(Section):
     """One entry of ``mcpServers``: of `httpUrl`, `url` and `command` the first counts."""
 
     command: Word | None = Field(
@@ -256,7 +231,7 @@ class ServerSettings(_Section):
         return self.type or self.transport_type
 
 
-class McpSettings(_Section):
+class McpSettings(Section):
     """``mcp``: rules for all servers."""
 
     server_command: str | None = Field(
@@ -266,33 +241,7 @@ class McpSettings(_Section):
     excluded: Words = Field((), description="These servers never start.")
 
 
-class ModelSettings(_Section):
-    """gemini-cli's ``model``."""
-
-    name: ModelName | None = Field(None, description="Model to use, unless `gemdeck.model` is set.")
-
-
-class ContextSettings(_Section):
-    """gemini-cli's ``context``."""
-
-    file_name: tuple[ContextName, ...] | None = Field(
-        None,
-        max_length=MAX_CONTEXT_NAMES,
-        description="Names of the files whose text goes to the model in every turn, in `~/.gemini` "
-        "and in trusted projects. If not set, GEMINI.md.",
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_list(cls, data: Any) -> Any:  # noqa: ANN401  (pydantic: anything can come)
-        """Accept one name as a list with one item."""
-        match data:
-            case {"fileName": str(name)}:
-                return {**data, "fileName": [name]}
-        return data
-
-
-class ToolPattern(_Section):
+class ToolPattern(Section):
     """One rule on tools. ``*`` matches any characters within a name."""
 
     server: str = Field(
@@ -306,7 +255,7 @@ class ToolPattern(_Section):
     )
 
 
-class GemdeckSettings(_Section):
+class GemdeckSettings(Section):
     """``gemdeck``: gemdeck's own settings."""
 
     model: ModelName = Field(DEFAULT_MODEL, description="Model to use.")

@@ -234,11 +234,11 @@ class ServerManager:
         Raises:
             ToolCallError: If no result came back.
         """
-        is_free = isinstance(tool, OwnTool) and tool.is_free
-        if not is_free and not self._context.takes_call(tool, arguments):
+        own = tool if isinstance(tool, OwnTool) else None
+        if not (own and own.is_free) and not self._context.takes_call(tool, arguments):
             raise ToolCallError("Nobody has allowed this call; it was not run.")
-        if isinstance(tool, OwnTool):
-            return await tool.run(arguments)
+        if own is not None:
+            return await own.run(arguments)
         forgotten = self._live(tool.server)
         try:
             return await self._call_once(tool, arguments, on_progress)
@@ -284,11 +284,7 @@ class ServerManager:
         return supervisor.status in _RETURNING
 
     def features(self, server: ServerId) -> "Features":
-        """Return the prompts, resources and other features of a ready server.
-
-        Raises:
-            ServerCallError: If it is not ready.
-        """
+        """Return the prompts and resources of a server; raises `ServerCallError` unless ready."""
         live = self._live(server)
         if live is None:
             raise ServerCallError(

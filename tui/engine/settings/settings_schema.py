@@ -9,14 +9,15 @@ from pydantic.json_schema import models_json_schema
 from tui.model.settings import (
     GemdeckSettings,
     McpSettings,
-    ModelSettings,
     OAuthSettings,
     ServerSettings,
 )
+from tui.model.settings_gemini_cli import ContextSettings, ModelSettings
 
 _SECTIONS: Final[Mapping[str, tuple[type[BaseModel], str]]] = {
     "gemdeck": (GemdeckSettings, "gemdeck's own settings."),
     "model": (ModelSettings, "gemini-cli's model setting."),
+    "context": (ContextSettings, "gemini-cli's files of context."),
     "mcp": (McpSettings, "Rules for all servers."),
     "mcpServers": (ServerSettings, "The servers by name."),
 }
@@ -46,6 +47,7 @@ def settings_reference() -> Iterator[tuple[str, str, str]]:
     places: dict[str, type[BaseModel]] = {
         "gemdeck.": GemdeckSettings,
         "model.": ModelSettings,
+        "context.": ContextSettings,
         "mcp.": McpSettings,
         "mcpServers.*.": ServerSettings,
         "mcpServers.*.oauth.": OAuthSettings,
