@@ -19,13 +19,14 @@ from tests.unit.engine.settings.test_loader_rules import Files
 from tui.engine.settings.project import PROJECT_SAY, ProjectSay, counting_keys
 from tui.model.servers import ServerStatus
 from tui.model.settings import (
+    ContextSettings,
     GemdeckSettings,
     McpSettings,
+    ModelSettings,
     OAuthSettings,
     ServerSettings,
     ToolPattern,
 )
-from tui.model.settings_gemini_cli import ContextSettings, ModelSettings
 from tui.model.trust import FolderTrust
 from tui.text import sanitize
 

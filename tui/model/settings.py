@@ -17,6 +17,7 @@ from tui.model.settings_rules import (
     MAX_WAIT,
 )
 from tui.model.settings_types import (
+    ContextName,
     Flag,
     Headers,
     ModelName,
@@ -66,6 +67,9 @@ MAX_PATTERNS: Final = 1_000
 
 MAX_INSTRUCTION: Final = 100_000
 """Longest system instruction, in characters."""
+
+MAX_CONTEXT_NAMES: Final = 20
+"""Most names in `context.fileName`."""
 
 _EMPTY_IS_ABSENT: Final = ("command", "url", "httpUrl", "tcp")
 
@@ -239,6 +243,32 @@ class McpSettings(Section):
     )
     allowed: Words | None = Field(None, description="If set, only these servers start.")
     excluded: Words = Field((), description="These servers never start.")
+
+
+class ModelSettings(Section):
+    """gemini-cli's ``model``."""
+
+    name: ModelName | None = Field(None, description="Model to use, unless `gemdeck.model` is set.")
+
+
+class ContextSettings(Section):
+    """gemini-cli's ``context``."""
+
+    file_name: tuple[ContextName, ...] | None = Field(
+        None,
+        max_length=MAX_CONTEXT_NAMES,
+        description="Names of the files whose text goes to the model in every turn, in `~/.gemini` "
+        "and in trusted projects. If not set, GEMINI.md.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_list(cls, data: Any) -> Any:  # noqa: ANN401  (pydantic: anything can come)
+        """Accept one name as a list with one item."""
+        match data:
+            case {"fileName": str(name)}:
+                return {**data, "fileName": [name]}
+        return data
 
 
 class ToolPattern(Section):

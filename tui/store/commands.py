@@ -174,6 +174,14 @@ class Commands:
     def set_server_enabled(self, server: ServerId, *, enabled: bool) -> None:
         self._do(lambda engine: engine.servers.set_enabled(server, enabled=enabled))
 
+    def sign_in(self, server: ServerId) -> None:
+        """Sign in to a server; the questions and what comes of it arrive as events."""
+        self._do(lambda engine: engine.sign_ins.begin(server))
+
+    def sign_out(self, server: ServerId) -> None:
+        """Revoke and forget the tokens of a server."""
+        self._do(lambda engine: engine.sign_ins.end(server))
+
     def use_api_key(self, key: str) -> None:
         self._choose(lambda engine: engine.models.use_api_key(key))
 

@@ -23,9 +23,9 @@ from tui.engine.settings.sources.source import Source, known_keys, salvage
 from tui.model.settings import (
     GemdeckSettings,
     McpSettings,
+    ModelSettings,
     ToolPattern,
 )
-from tui.model.settings_gemini_cli import ModelSettings
 from tui.model.settings_rules import check_model_name
 
 MAX_UNKNOWN: Final = 200

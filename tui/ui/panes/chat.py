@@ -122,6 +122,9 @@ class ChatPane(Vertical):
         self._bridge.watch(self, lambda state: state.conversation.unsent, self._show_unsent)
         self._bridge.watch(self, lambda state: state.completion, self._show_values)
 
+    def on_resize(self) -> None:
+        self.refresh_bindings()  # the hints in the border are cut to its width
+
     def action_stop(self) -> None:
         """Close the completions, else stop the running turn, else focus the composer."""
         if self.popup.is_open:
@@ -167,6 +170,23 @@ class ChatPane(Vertical):
             self.transcript.action_page_up()
         else:
             self.transcript.action_page_down()
+
+    def action_conversation(self) -> None:
+        """Go to the messages that wait, if there are some, else to the newest entry."""
+        if self.queued.display and self.composer.has_focus:
+            self.queued.focus()
+        elif self.transcript.display:
+            self.transcript.take_newest()
+
+    def action_label(self, action: str) -> str | None:
+        """Name what Esc does."""
+        if action != "stop" or self._bridge.state.conversation.turn is not None:
+            return None
+        return "message"
+
+    def view_last_result(self) -> None:
+        if not self.transcript.view_last_result():
+            self.notify("No tool has run yet.", timeout=2)
 
     def action_to_end(self) -> None:
         self.transcript.go_to_end()

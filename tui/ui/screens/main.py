@@ -31,13 +31,16 @@ from tui.ui.panes.deck import Deck
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.side import SidePane
 from tui.ui.widgets.header import DeckHeader
-from tui.ui.widgets.key_bar import Hint, KeyBar, hint_line, hints
+from tui.ui.widgets.key_bar import Hint, KeyBar, hint_at, hint_line, hints
 
 if TYPE_CHECKING:
     from tui.ui.panes.resources import Resource
 
 BORDER_STEP: Final = 2
 """Columns by which a key moves a border."""
+
+BORDER_START: Final = 2
+"""Cells of a border before and after what is written into it."""
 
 
 class MainScreen(Screen[None]):
@@ -152,6 +155,9 @@ class MainScreen(Screen[None]):
 
         self.app.push_screen(LogLevelScreen(self._bridge, self._commands, server))
 
+    def action_last_result(self) -> None:
+        self.chat.view_last_result()
+
     def action_model(self) -> None:
         from tui.ui.screens.model_setup import ModelScreen  # noqa: PLC0415 - on first use
 
@@ -164,16 +170,30 @@ class MainScreen(Screen[None]):
             self.deck.bring(pane)
 
     def _show_hints(self) -> None:
-        """Show the keys of the focused pane: below the servers, or in the border of the side."""
+        """Show the keys of the focused pane: below the servers, or in the border of another."""
         self.servers.show_keys(self._hints_in(self.servers))
-        line = hint_line(self._hints_in(self.side), max(0, self.side.size.width - 2))
-        self.side.border_subtitle = line if line else None
+        for pane in (self.chat, self.side):
+            line = hint_line(self._hints_in(pane), _border_width(pane))
+            pane.border_subtitle = line if line else None
+
+    def on_click(self, event: events.Click) -> None:
+        """Press the key that was clicked in the border of a pane."""
+        for pane in (self.chat, self.side):
+            place = pane.region
+            if event.widget is pane and event.screen_y == place.bottom - 1:
+                x = event.screen_x - place.x - BORDER_START
+                if hint := hint_at(self._hints_in(pane), _border_width(pane), x):
+                    # Not from here: a key that a screen sends goes no further up than itself.
+                    self.app.call_later(self.app.simulate_key, hint.name)
 
     def _hints_in(self, pane: Widget) -> tuple[Hint, ...]:
         focused = self.focused
         if focused is None or pane not in focused.ancestors:
             return ()
         nodes = [node for node in focused.ancestors_with_self if pane in node.ancestors]
+        if pane is self.chat:
+            # The composer has room for a message alone.
+            nodes = [] if focused is self.chat.composer else [*nodes, pane]
         return hints(self.app, self.active_bindings, nodes)
 
     @on(InsertText)
@@ -254,3 +274,7 @@ class MainScreen(Screen[None]):
 
         screen = ToolDetailsScreen(self._bridge, self._commands, event.server, event.tool)
         self.app.push_screen(screen)
+
+
+def _border_width(pane: Widget) -> int:
+    return max(0, pane.outer_size.width - 2 * BORDER_START)

@@ -113,6 +113,17 @@ def hint_line(entries: Sequence[Hint], width: int) -> Content:
     return Content(" " * gap).join(hint.content for hint in kept)
 
 
+def hint_at(entries: Sequence[Hint], width: int, x: int) -> Hint | None:
+    """Return the hint at a cell of the line that `hint_line` gives."""
+    kept, gap = fitting(entries, width)
+    position = 0
+    for hint in kept:
+        if position <= x < position + hint.width:
+            return hint
+        position += hint.width + gap
+    return None
+
+
 def hint_lines(entries: Sequence[Hint], width: int) -> Content:
     """Return all hints in as many lines of `width` cells as they need."""
     lines: list[list[Hint]] = [[]]
@@ -162,11 +173,6 @@ class KeyBar(Widget):
 
     def on_click(self, event: events.Click) -> None:
         """Press the key that was clicked."""
-        kept, gap = fitting(self._hints, self.size.width)
         offset = event.get_content_offset(self)
-        position = 0
-        for hint in kept:
-            if offset is not None and position <= offset.x < position + hint.width:
-                self.app.simulate_key(hint.name)
-                return
-            position += hint.width + gap
+        if offset is not None and (hint := hint_at(self._hints, self.size.width, offset.x)):
+            self.app.simulate_key(hint.name)

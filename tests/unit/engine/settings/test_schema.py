@@ -11,13 +11,14 @@ from tests.unit.engine.settings.conftest import Machine, messages
 from tui.engine.settings.sources.document import parse_document
 from tui.model.servers import ServerStatus, Transport
 from tui.model.settings import (
+    ContextSettings,
     GemdeckSettings,
     McpSettings,
+    ModelSettings,
     OAuthSettings,
     ServerSettings,
     ToolPattern,
 )
-from tui.model.settings_gemini_cli import ContextSettings, ModelSettings
 
 SAMPLE = Path(__file__).parents[4] / "settings.sample.json"
 SECTIONS = (

@@ -13,7 +13,7 @@ from tui.engine.settings.sources.dotenv import leads_out
 from tui.engine.settings.sources.locations import FOLDER_NAME, shown_path
 from tui.engine.settings.sources.source import Source, salvage
 from tui.model.context import ContextFile
-from tui.model.settings_gemini_cli import ContextSettings
+from tui.model.settings import ContextSettings
 from tui.text import clip_middle, for_model, sanitize_line
 
 MAX_FILE: Final = 1024 * 1024
