@@ -9,14 +9,8 @@ from typing import Any, Final, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from tui.model.servers import ProtocolEra
-from tui.model.settings_rules import (
-    DEFAULT_MAX_TOOLS,
-    DEFAULT_RESULT_SIZE,
-    DEFAULT_TOOL_SHARE,
-    MAX_WAIT,
-)
-from tui.model.settings_types import (
+from tui.model.sections.chat_settings import SessionSettings
+from tui.model.sections.settings_types import (
     ContextName,
     Flag,
     Headers,
@@ -30,6 +24,13 @@ from tui.model.settings_types import (
     WholeNumber,
     Word,
     Words,
+)
+from tui.model.servers import ProtocolEra
+from tui.model.settings_rules import (
+    DEFAULT_MAX_TOOLS,
+    DEFAULT_RESULT_SIZE,
+    DEFAULT_TOOL_SHARE,
+    MAX_WAIT,
 )
 
 DEFAULT_MODEL: Final = "gemini-3.8-flash"
@@ -366,6 +367,9 @@ class GemdeckSettings(Section):
         max_length=MAX_PATTERNS,
         description="Names of servers of yours that you develop: a change of their code asks "
         "nothing. Has no effect in a project's file.",
+    )
+    sessions: SessionSettings = Field(
+        default_factory=SessionSettings, description="Which conversations are kept."
     )
     always_allow: tuple[ToolPattern, ...] = Field(
         (),
