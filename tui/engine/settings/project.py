@@ -87,7 +87,8 @@ PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
     **_say(ProjectSay.NOTHING, "gemdeck.", "serverInstructions", "waitForServers", "bell"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "systemInstruction", "protocols", "alwaysAllow"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "environmentAllow", "environmentBlock"),
-    **_say(ProjectSay.NOTHING, "gemdeck.", "developedServers"),
+    **_say(ProjectSay.NOTHING, "gemdeck.", "developedServers", "sessions"),
+    **_say(ProjectSay.NOTHING, "gemdeck.sessions.", "save", "keepDays"),
     **_say(ProjectSay.NOTHING, "gemdeck.alwaysAllow[].", "server", "tool"),
 }
 """What a project's file may set; `*` stands for a server's name, `[]` for an item.
