@@ -38,9 +38,8 @@ class OwnCommand:
 
     @property
     def usage(self) -> str:
-        """How it is typed: ``mcp list|desc|restart``, ``theme [THEME]``."""
-        after = "|".join(part.name for part in self.parts) if self.parts else self.takes.value
-        return f"{self.name} {after}".rstrip()
+        """How it is typed: ``theme [THEME]``, or ``mcp …`` if it has parts."""
+        return f"{self.name} {'…' if self.parts else self.takes.value}".rstrip()
 
 
 def _table(*commands: OwnCommand) -> Mapping[str, OwnCommand]:
@@ -56,7 +55,7 @@ OWN_COMMANDS: Final = _table(
     _C("tools", "the tools of your servers", Takes.SOME_SERVERS),
     _C(
         "mcp",
-        "your servers",
+        "your servers: list, restart, stop and more",
         parts=(
             _C("list", "how each server is set up and stands", Takes.SOME_SERVERS),
             _C("desc", "the same with what its tools do", Takes.SOME_SERVERS),
@@ -71,7 +70,7 @@ OWN_COMMANDS: Final = _table(
     ),
     _C("copy", "copy the last answer"),
     _C("stats", "tokens, turns and tool calls so far"),
-    _C("theme", "choose the colours", Takes.THEME),
+    _C("theme", "choose the theme", Takes.THEME),
     _C(
         "directory",
         "the folders that servers are told of",

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import ClassVar, Final
 from urllib.parse import quote
 
+from rich.cells import cell_len
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import OptionList
@@ -31,6 +32,9 @@ MAX_COMMANDS: Final = 50
 
 MAX_LABEL: Final = 100
 """Characters shown of a completion."""
+
+MAX_COLUMN: Final = 32
+"""Widest column of labels, in cells; what is wider sticks out."""
 
 COMPLETE_AFTER: Final = 0.15
 """Seconds without a key before a server is asked for values."""
@@ -327,15 +331,17 @@ class CompletionPopup(OptionList, can_focus=False):
         self._offered = offered
         self.display = offered is not None
         if offered is not None:
+            labels = [clip(completion.label, MAX_LABEL) for completion in offered.completions]
+            width = max(filter(MAX_COLUMN.__ge__, map(cell_len, labels)), default=0)
             self.set_options(
                 Option(
                     Content.assemble(
-                        clip(completion.label, MAX_LABEL),
-                        "  ",
+                        label,
+                        " " * max(2, width + 2 - cell_len(label)),
                         (clip(completion.detail, MAX_LABEL), "$foreground 60%"),
                     )
                 )
-                for completion in offered.completions
+                for label, completion in zip(labels, offered.completions, strict=True)
             )
             self.highlighted = 0
 
