@@ -36,7 +36,7 @@ READING: Final = "Reading the settings…"
 EMPTY: Final = """\
 No servers yet.
 
-`d`  start the demo's servers
+`d`  start the demo
 `e`  edit your settings
 
 ~/.gemini/settings.json is read again whenever you save it.
