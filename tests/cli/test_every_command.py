@@ -13,8 +13,11 @@ import pytest
 
 from tests import servers
 from tests.unit.cli.conftest import Run, run
+from tests.unit.engine.sessions.written import turn, write
 from tui.cli.exit_codes import ExitCode
 from tui.cli.main import main
+from tui.engine.files.paths import state_dir
+from tui.engine.sessions.library import SessionLibrary
 
 __all__ = ["run"]  # the fixture
 
@@ -23,10 +26,12 @@ EXAMPLE: Final = re.compile(r"Example: gemdeck (.+)")
 OTHER_CODES: Final = {
     "gemdeck": ExitCode.NO_KEY,
     "gemdeck grants revoke": ExitCode.NOT_FOUND,
+    "gemdeck mcp auth": ExitCode.NOT_FOUND,
+    "gemdeck mcp logout": ExitCode.NOT_FOUND,
     "gemdeck mcp list": ExitCode.ERROR,
     "gemdeck doctor": ExitCode.ERROR,
 }
-"""Commands that end otherwise without a key, a rule of this id, trust and a network."""
+"""Commands that end otherwise without a key, this rule or server, trust and a network."""
 
 
 def commands(
@@ -87,6 +92,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tools), prepend=":")
     monkeypatch.setenv("EDITOR", "true")
     monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:9")
+    write(SessionLibrary(state_dir()), Path.cwd(), turn(1, "hello", "Hi."))
     (Path.cwd() / ".mcp.json").write_text(json.dumps({"mcpServers": {"here": {"command": "x"}}}))
 
 

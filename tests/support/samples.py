@@ -31,7 +31,7 @@ from tui.model.servers import (
     ServerView,
     Transport,
 )
-from tui.model.trust import BranchRead, FolderTrust
+from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
 from tui.store.reducer import reduce
 from tui.store.state import AppState
 
@@ -134,6 +134,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.FolderTrustChanged(FolderTrust.TRUSTED),
         BellSet(False),
         BranchRead("main"),
+        FoldersOpened(("~/shop", "~/more")),
         e.GrantsChanged((grant,)),
         ToolRuleChanged(SERVER, "ab", "add_note", "cd", "revoke"),
         e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),

@@ -40,6 +40,7 @@ _COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "settings": "tui.cli.settings:settings",
         "trust": "tui.cli.trust:trust",
         "grants": "tui.cli.grants:grants",
+        "sessions": "tui.cli.sessions:sessions",
         "completion": "tui.cli.completion:completion",
     }
 )

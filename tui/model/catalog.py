@@ -71,6 +71,7 @@ class PromptView:
     """One prompt template of a server.
 
     `problem` says why it cannot be sent; `left_out` names the arguments that cannot be set.
+    `own_name` is what its server calls it, if that name was taken here.
     """
 
     name: str
@@ -80,6 +81,7 @@ class PromptView:
     problem: str = ""
     left_out: tuple[str, ...] = ()
     has_icons: bool = False
+    own_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

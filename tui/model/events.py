@@ -25,7 +25,7 @@ from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStandin
 from tui.model.context import ContextRead
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
-from tui.model.trust import BranchRead, FolderTrust
+from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
 
 OWN_SOURCE: Final = "gemdeck"
 """The source of a log line that is our own remark."""
@@ -383,6 +383,7 @@ Event = (
     | FolderTrustChanged
     | BellSet
     | BranchRead
+    | FoldersOpened
     | GrantsChanged
     | ToolRuleChanged
     | ToolExplained

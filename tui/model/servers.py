@@ -77,6 +77,16 @@ ATTEMPTED: Final = frozenset({_S.RETRYING, _S.FAILED})
 TROUBLED: Final = frozenset({_S.RETRYING, _S.FAILED, _S.INVALID, _S.UNTRUSTED})
 """Statuses that have a reason."""
 
+DISCOVERY: Final[Mapping[ServerStatus, str]] = {
+    status: "completed"
+    if status in SETTLED - {_S.INVALID, _S.DISABLED, _S.UNTRUSTED, _S.STOPPED} | {_S.STOPPING}
+    else "in progress"
+    if status is _S.STARTING
+    else "not started"
+    for status in ServerStatus
+}
+"""How far the first listing of what a server offers has come."""
+
 UNDECIDED: Final = frozenset({_S.STARTING, _S.STOPPING})
 """Statuses that keep the last failure."""
 
@@ -180,6 +190,11 @@ class ServerView:
         environment: The names of the variables that it gets, for stdio.
         withheld: The names of the user's variables that it does not get.
         starts_outside: Whether it starts in an empty folder of gemdeck's.
+        cwd: The folder where it starts; empty for the opened one, and over HTTP.
+        timeout: Seconds that one of its calls may take.
+        trusted: Whether its tools run unasked.
+        source: The file that defines it, with the line.
+        extension: The gemini-cli extension that it belongs to, or an empty string.
     """
 
     id: ServerId
@@ -199,6 +214,11 @@ class ServerView:
     environment: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
     starts_outside: bool = False
+    cwd: str = ""
+    timeout: float = 0.0
+    trusted: bool = False
+    source: str = ""
+    extension: str = ""
 
     @property
     def is_troubled(self) -> bool:

@@ -28,6 +28,13 @@ class BranchRead:
     branch: str
 
 
+@dataclass(frozen=True, slots=True)
+class FoldersOpened:
+    """These folders are open, the workspace first; servers are told of them as roots."""
+
+    folders: tuple[str, ...]
+
+
 class TrustAnswer(StrEnum):
     """The answers to "may this run?".
 

@@ -144,6 +144,10 @@ class Commands:
         """Complete a path of the opened folders; it arrives as `ArgumentCompleted`."""
         self._do(lambda engine: engine.features.complete_path(token, typed))
 
+    def add_folder(self, folder: str) -> None:
+        """Open one more folder, and tell the servers."""
+        self._do(lambda engine: engine.features.add_folder(folder))
+
     def read_context(self) -> None:
         """Read the files of context again; changes arrive as `ContextRead`."""
         self._do(lambda engine: engine.read_context())
@@ -169,6 +173,14 @@ class Commands:
 
     def set_server_enabled(self, server: ServerId, *, enabled: bool) -> None:
         self._do(lambda engine: engine.servers.set_enabled(server, enabled=enabled))
+
+    def sign_in(self, server: ServerId) -> None:
+        """Sign in to a server; the questions and what comes of it arrive as events."""
+        self._do(lambda engine: engine.sign_ins.begin(server))
+
+    def sign_out(self, server: ServerId) -> None:
+        """Revoke and forget the tokens of a server."""
+        self._do(lambda engine: engine.sign_ins.end(server))
 
     def use_api_key(self, key: str) -> None:
         self._choose(lambda engine: engine.models.use_api_key(key))

@@ -23,7 +23,7 @@ from tui.model.consent import ToolRuleChanged
 from tui.model.context import ContextRead
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
-from tui.model.trust import BranchRead
+from tui.model.trust import BranchRead, FoldersOpened
 from tui.store.state import (
     MAX_LOG_LINES,
     MAX_NOTICES,
@@ -40,6 +40,7 @@ MAX_RESULTS: Final = 16 * 1024 * 1024
 MAX_OLD_RESULT: Final = 2_000
 """Characters kept of an older result."""
 
+_FolderEvent = e.FolderTrustChanged | BranchRead | ContextRead | FoldersOpened
 _RUNNING: Final = frozenset({ToolCallStatus.WAITING, ToolCallStatus.ASKING, ToolCallStatus.RUNNING})
 
 _NOTICE: Final = 100
@@ -93,7 +94,7 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, subscriptions=changed)
         case e.LogLevelChanged(server, level):
             return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
-        case e.FolderTrustChanged() | BranchRead() | ContextRead():
+        case e.FolderTrustChanged() | BranchRead() | ContextRead() | FoldersOpened():
             return _reduce_folder(state, event)
         case BellSet(rings):
             return replace(state, bell=rings)
@@ -109,14 +110,14 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, conversations=MappingProxyType(conversations))
 
 
-def _reduce_folder(
-    state: AppState, event: e.FolderTrustChanged | BranchRead | ContextRead
-) -> AppState:
+def _reduce_folder(state: AppState, event: _FolderEvent) -> AppState:
     match event:
         case e.FolderTrustChanged(trust):
             return replace(state, folder_trust=trust)
         case BranchRead(branch):
             return replace(state, branch=branch)
+        case FoldersOpened(folders):
+            return replace(state, folders=folders)
         case ContextRead(files):
             return replace(state, context=files)
 
@@ -206,7 +207,8 @@ def _reduce_conversation(
         case e.QueueChanged(texts):
             return replace(conversation, queued=texts)
         case e.UsageReported(usage):
-            return replace(conversation, usage=conversation.usage.plus(usage))
+            spent = conversation.spent.plus(usage)
+            return replace(conversation, usage=conversation.usage.plus(usage), spent=spent)
         case e.MessageReturned(text):
             return _with_unsent(conversation, text)
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():

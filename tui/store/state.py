@@ -66,6 +66,7 @@ class ConversationState:
         turn: The running turn, or None.
         queued: The messages that wait for its end.
         usage: Tokens of all requests since the last turn began.
+        spent: Tokens of all requests.
         unsent: Messages to return to the composer.
     """
 
@@ -73,6 +74,7 @@ class ConversationState:
     turn: TurnState | None = None
     queued: tuple[str, ...] = ()
     usage: Usage = Usage()
+    spent: Usage = Usage()
     unsent: Unsent = Unsent()
 
 
@@ -101,6 +103,7 @@ class AppState:
         context: The files of context that the model gets, or would but for a problem.
         folder_trust: The trust of the workspace folder.
         bell: Whether a question rings while the user looks elsewhere.
+        folders: The opened folders, as shown, the workspace first.
         branch: The git branch that the folder is on, or an empty string.
         grants: The rules on tools, newest first.
         standing: The last requested explanation of a tool's permission, or None.
@@ -131,6 +134,7 @@ class AppState:
     folder_trust: FolderTrust = FolderTrust.UNKNOWN
     bell: bool = True
     branch: str = ""
+    folders: tuple[str, ...] = ()
     grants: tuple[GrantView, ...] = ()
     standing: ToolStanding | None = None
 

@@ -31,6 +31,7 @@ class Place(StrEnum):
     MESSAGE = "Message"
     QUEUE = "Queued messages"
     CONVERSATION = "Conversation"
+    SEARCH = "Search in the conversation"
     SIDE = "Side panes"
     DIALOG = "Dialogs"
     VIEWER = "Viewer"
@@ -131,6 +132,7 @@ KEYS: Final = (
         _P.EVERYWHERE,
         priority=True,
     ),
+    Key("deck.last-result", "ctrl+o", "last_result", "", "Open the last result", _P.DECK),
     Key("deck.model", "f9", "model", "model", "Choose the model, enter or forget a key", _P.DECK),
     Key("app.quit", "ctrl+q", "quit", "quit", "Quit at once", _P.EVERYWHERE, priority=True),
     Key(
@@ -150,6 +152,8 @@ KEYS: Final = (
         "Start or stop the server",
         _P.SERVERS,
     ),
+    Key("servers.sign-in", "a", "sign_in", "sign in", "Sign in to the server", _P.SERVERS),
+    Key("servers.sign-out", "A", "sign_out", "", "Sign out of the server", _P.SERVERS),
     Key("servers.log", "l", "log", "log", "Show its log in the activity pane", _P.SERVERS),
     Key(
         "servers.enable",
@@ -273,10 +277,10 @@ KEYS: Final = (
     Key(
         "composer.conversation",
         "shift+tab",
-        "app.focus_previous",
+        "conversation",
         "",
-        "Go to the conversation: ↑ ↓ select, v shows all of it",
-        _P.MESSAGE,
+        "Go to the newest entry: ↑ ↓ select, v shows all of it",
+        _P.CHAT,
     ),
     Key(
         "composer.take-back",
@@ -325,15 +329,22 @@ KEYS: Final = (
         _P.CONVERSATION,
         display="↵",
     ),
-    Key("transcript.view", "v", "view", "whole text", "Show the whole text", _P.CONVERSATION),
+    Key("transcript.view", "v", "view", "whole", "Show the whole text", _P.CONVERSATION),
     Key("transcript.copy", "c", "copy", "copy", "Copy the text of the entry", _P.CONVERSATION),
+    Key("transcript.code", "y", "copy_code", "copy code", "Copy a block of code", _P.CONVERSATION),
+    Key("transcript.search", "slash", "search", "search", "Search", _P.CONVERSATION),
+    Key("transcript.turn-back", "p", "turn(-1)", "previous turn", "Previous turn", _P.CONVERSATION),
+    Key("transcript.turn-on", "n", "turn(1)", "next turn", "Next turn", _P.CONVERSATION),
+    Key("search.earlier", "up", "step(-1)", "earlier", "The entry before that", _P.SEARCH),
+    Key("search.later", "down", "step(1)", "later", "The entry after that", _P.SEARCH),
+    Key("search.close", "escape", "close", "close", "Close", _P.SEARCH, display="esc"),
     Key("side.chat", "escape", "screen.go('chat')", "chat", "Back to the chat", _P.SIDE),
     Key("dialog.close", "escape,q", "close", "close", "Close", _P.DIALOG, display="esc"),
     Key("help.close", "f1", "close", "", "Close the help", _P.DIALOG, priority=True),
     Key("arguments.send", "ctrl+s", "send", "send", "Send or read it", _P.DIALOG, priority=True),
     Key("arguments.close", "escape", "close", "cancel", "Cancel", _P.DIALOG),
     Key("welcome.back", "escape", "back", "back", "Go back, or close", _P.DIALOG),
-    Key("viewer.close", "v", "close", "", "Close", _P.VIEWER),
+    Key("viewer.close", "v,ctrl+o", "close", "", "Close", _P.VIEWER),
     Key("viewer.copy", "c", "copy", "copy all", "Copy the whole text", _P.VIEWER),
 )
 """All keys of the deck, in the order of the help."""

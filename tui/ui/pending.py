@@ -12,6 +12,7 @@ from tui.model.requests import (
     PendingRequest,
     SamplingRequest,
     SamplingReview,
+    SignInRequest,
     UrlRequest,
 )
 from tui.model.trust import ToolChangeRequest, TrustRequest
@@ -96,7 +97,9 @@ class PendingController:
         """Open the first question, if it may open now."""
         self._close()
         request = pending[0]
-        is_asked_for = isinstance(request, ConfirmationRequest) or request.id == self._wanted
+        is_asked_for = (
+            isinstance(request, ConfirmationRequest | SignInRequest) or request.id == self._wanted
+        )
         if not is_asked_for and self._keyboard.pause_left:
             return False
         self._screen = self._make(request)
@@ -110,6 +113,7 @@ class PendingController:
         from tui.ui.questions.confirmation import ConfirmationQuestion  # noqa: PLC0415
         from tui.ui.questions.form import FormQuestion  # noqa: PLC0415
         from tui.ui.questions.sampling import ReviewQuestion, SamplingQuestion  # noqa: PLC0415
+        from tui.ui.questions.sign_in import SignInQuestion  # noqa: PLC0415
         from tui.ui.questions.tool_changes import ToolChangeQuestion  # noqa: PLC0415
         from tui.ui.questions.trust import TrustQuestion  # noqa: PLC0415
 
@@ -119,6 +123,7 @@ class PendingController:
             UrlRequest: AddressQuestion,
             SamplingRequest: SamplingQuestion,
             SamplingReview: ReviewQuestion,
+            SignInRequest: SignInQuestion,
             TrustRequest: TrustQuestion,
             ToolChangeRequest: ToolChangeQuestion,
         }

@@ -15,7 +15,8 @@ from tui.model.catalog import (
     ResourceView,
 )
 from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase
-from tui.model.input.typed import OWN_COMMANDS, find_prompt
+from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.input.typed import find_prompt
 from tui.model.servers import (
     Origin,
     ServerId,

@@ -5,6 +5,7 @@ from time import thread_time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from textual.style import Style
 
 from tui.ui.widgets.chat.streaming import GrowingMarkdown
 from tui.ui.widgets.chat.window import (
@@ -15,8 +16,8 @@ from tui.ui.widgets.chat.window import (
     markdown_part,
     shown_part,
 )
-from tui.ui.widgets.text.blocks import BULLETS, links_in, share_width, stack
-from tui.ui.widgets.text.markdown import MAX_BRACKETS, parse_markdown
+from tui.ui.widgets.text.blocks import BULLETS, COPY, links_in, share_width, stack
+from tui.ui.widgets.text.markdown import MAX_BRACKETS, code_in, parse_markdown
 
 
 def drawn(text: str, width: int = 60) -> list[str]:
@@ -62,9 +63,35 @@ def test_columns_share_the_room_and_none_gets_more_than_it_wants(
     assert all(width <= max(1, wanted) for width, wanted in zip(widths, natural, strict=True))
 
 
-def test_code_keeps_its_lines_and_folds_long_ones() -> None:
+def test_code_names_its_language_and_marks_where_a_long_line_goes_on() -> None:
     lines = drawn("```\nab\n\n" + "x" * 25 + "\n```", 12)
-    assert lines == [" ab", "", " xxxxxxxxxx", " xxxxxxxxxx", " xxxxx"]
+    assert lines == [" code  copy", " ab", "", " xxxxxxxxxx", " ↳ xxxxxxxx", " ↳ xxxxxxx"]
+    lines = drawn("```py\nx = some words + 漢字漢字漢字漢字\n```", 16)
+    assert lines == [" py        copy", " x = some", " ↳ words +", " ↳ 漢字漢字漢字", " ↳ 漢字"]
+
+
+def test_a_click_copies_the_code_as_it_was_written() -> None:
+    text = "- item\n\n  ```py\n  a = 1\n\n  b = 2\n  ```\n\n> ~~~\n> quoted\n> ~~~\n\n    indented"
+    code = ["a = 1\n\nb = 2", "quoted", "indented"]
+    assert code_in(text) == code
+    lines = stack(parse_markdown(text).blocks, 40)
+    spans = [span.style for line in lines for span in line.spans]
+    metas = [style.meta.get(COPY) for style in spans if isinstance(style, Style)]
+    assert [meta for meta in metas if meta] == code
+
+
+def test_a_table_keeps_words_whole_by_shrinking_the_columns_that_can() -> None:
+    text = "| name | note |\n|---|---|\n| read_file | a note of many words that may wrap |"
+    assert drawn(text, 30) == [
+        "name       note",
+        "─────────  ───────────────────",
+        "read_file  a note of many",
+        "           words that may wrap",
+    ]
+    wide = "|" + "abcdefghij|" * 4 + "\n|" + "-|" * 4 + "\n|" + "abcdefghij|" * 4
+    assert drawn(wide, 46)[0] == "abcdefghij  " * 3 + "abcdefghij"
+    assert drawn(wide, 40)[0].split()[0] == "abcdefgh", "eight letters are better than records"
+    assert drawn(wide, 20)[:2] == ["abcdefghij:", "abcdefghij"]
 
 
 def test_no_line_is_wider_than_the_view() -> None:

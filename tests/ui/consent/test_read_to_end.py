@@ -10,7 +10,7 @@ from textual import events
 from tests.ui.consent.samples import GIT, asked, changed_tools, trust
 from tests.ui.hands import Asking, asking
 from tests.ui.harness import chat_app, until
-from tests.ui.requests.samples import address, form, review, sampling
+from tests.ui.requests.samples import address, form, review, sampling, sign_in
 from tui.model import events as e
 from tui.model.requests import (
     FieldKind,
@@ -96,6 +96,7 @@ KINDS = {
     "form with a wide text": ends_with(
         FormField("text", FieldKind.TEXT, "Text", default="漢" * 12 + END)
     ),
+    "sign-in": Kind(sign_in(url=f"https://a.example/{'x/' * 950}{END}"), "ctrl+s"),
     "address": Kind(address(message=TEXT), "o"),
     "link": Kind(f"http://example.org/{'x/' * 950}{END}", "o"),
 }

@@ -9,6 +9,7 @@ from tui.model.requests import (
     SamplingMessage,
     SamplingRequest,
     SamplingReview,
+    SignInRequest,
     UrlRequest,
 )
 from tui.model.servers import ServerId
@@ -40,6 +41,23 @@ def form(
     request: RequestId = FORM_ID,
 ) -> FormRequest:
     return FormRequest(request, EVERYTHING, message, fields, problem)
+
+
+def sign_in(*, url: str = "", problem: str = "", notes: tuple[str, ...] = ()) -> SignInRequest:
+    parameters = "response_type=code&client_id=client-17&state=N0tRe4lJustALongState"
+    return SignInRequest(
+        RequestId("sign-in"),
+        EVERYTHING,
+        "https://events.example.com/mcp",
+        "login.example.com",
+        "login.example.com",
+        "https://events.example.com/mcp",
+        ("events.read", "offline_access"),
+        url or f"https://login.example.com/authorize?{parameters}",
+        notes,
+        "the system keyring",
+        problem,
+    )
 
 
 def address(

@@ -17,6 +17,7 @@ from tui.model.requests import (
     SamplingMessage,
     SamplingRequest,
     SamplingReview,
+    SignInRequest,
     UrlRequest,
 )
 from tui.model.servers import ServerId
@@ -49,11 +50,19 @@ def hostile_sampling(text: str) -> PendingRequest:
     return SamplingRequest(ID, ServerId(text), text, messages, 10, half, (half,), (half,))
 
 
+def hostile_sign_in(text: str) -> PendingRequest:
+    part = text[:500]  # the engine lets no more of a fact through
+    facts = (part, part, f"{part}.", part, (part[:200],) * 20, text[:4_000], (part,), part, part)
+    return SignInRequest(ID, ServerId(part), *facts)
+
+
 def hostile_review(text: str) -> PendingRequest:
     return SamplingReview(ID, ServerId(text), text, text)
 
 
-@pytest.mark.parametrize("make", [hostile_form, hostile_address, hostile_sampling, hostile_review])
+@pytest.mark.parametrize(
+    "make", [hostile_form, hostile_address, hostile_sampling, hostile_sign_in, hostile_review]
+)
 @pytest.mark.parametrize(
     "text",
     [

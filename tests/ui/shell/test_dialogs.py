@@ -81,7 +81,7 @@ async def test_the_choice_of_a_model_is_a_dialog_over_the_deck(size: tuple[int, 
 
 
 async def test_help_shows_every_action_when_scrolled() -> None:
-    async with running(decks.full_store(), (120, 180)) as deck:
+    async with running(decks.full_store(), (120, 240)) as deck:
         await deck.press("f1")
         for key in keymap.KEYS:
             if key.place is not keymap.Place.DIALOG:
@@ -101,7 +101,7 @@ async def test_help_says_first_how_to_get_to_whole_texts_from_the_composer() -> 
     async with running(decks.full_store(), NARROW) as deck:
         await deck.press("f1")
         lines = iter(deck.lines)
-        assert any("shift+tab" in line and "Go to the conversation" in line for line in lines)
+        assert any("shift+tab" in line and "Go to the newest entry" in line for line in lines)
         assert "shows all of it" in next(lines)
 
 

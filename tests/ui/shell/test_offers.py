@@ -18,9 +18,6 @@ from tui.model.servers import ServerInfo, ServerStatus
 from tui.ui.panes import PaneName
 from tui.ui.panes.chat import ABOUT_RESOURCE, ChatPane
 from tui.ui.panes.resources import ResourcesPane
-from tui.ui.panes.servers import ServersPane
-from tui.ui.panes.tools import ToolsPane
-from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.log_level import LogLevelScreen
 from tui.ui.screens.main import MainScreen
 from tui.ui.screens.prompt_arguments import ArgumentsScreen
@@ -100,24 +97,6 @@ async def test_help_after_a_prompt_shows_its_arguments() -> None:
         await deck.press("escape")
         await deck.until(lambda: deck.one(Composer).text == "/complex_prompt ")
         assert asked(deck, "send") == []
-
-
-async def test_the_commands_of_the_screen_are_carried_out_there() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press(*"/tools", "enter")
-        await deck.until(lambda: deck.one(ToolsPane).has_focus_within)
-        await deck.press("f6", *"/mcp", "enter")
-        await deck.until(lambda: deck.one(ServersPane).has_focus_within)
-        await deck.press("f6", *"/new", "enter")
-        await deck.press(*"/clear", "enter")
-        await deck.until(lambda: len(asked(deck, "clear_conversation")) == 2)
-        await deck.press(*"/help", "enter")
-        await deck.until(lambda: deck.on_top(HelpScreen))
-        await deck.press("escape", *"/clear all", "enter")
-        await deck.until(lambda: bool(asked(deck, "send")))
-        assert asked(deck, "send") == [("/clear all",)]
-        await deck.press(*"/quit", "enter")
-        await deck.until(lambda: deck.app.return_code == 0)
 
 
 async def test_leaving_the_arguments_sends_nothing() -> None:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,8 @@ async def deck(
         ("/review only\nthis file", ["review {}", "only\nthis file"]),
         ("/etc/hosts is a file", ["/etc/hosts is a file"]),
         ("/* a comment */", ["/* a comment */"]),
+        ("/gret Ada\nand more", ["/gret Ada\nand more"]),
+        ("/50% of it", ["/50% of it"]),
     ],
 )
 async def test_a_prompt_is_rendered_with_its_typed_arguments(
@@ -193,11 +196,11 @@ async def test_what_is_no_command_never_reaches_the_model(
 ) -> None:
     async with deck(home, monkeypatch) as at:
         for text, words in (
-            ("/gret Ada\nand more", "There is no command /gret. Did you mean /greet?"),
+            ("/gret Ada and more", "There is no command /gret. Did you mean /greet?"),
             ("/hlep", "There is no command /hlep. Did you mean /help?"),
-            ("/clear all", "/clear stands alone and works on the screen only."),
+            ("/clear all", "/clear works on the screen only."),
             ("/greet help", "This is a prompt of lib. Type /greet --name [--mood]"),
-            ("/zzzzz! x", "There is no command /zzzzz!. F4 shows the prompts of your servers."),
+            ("/zzzzz:1 x", "There is no command /zzzzz:1. F4 shows the prompts of your servers."),
             ("/föö", "There is no command /föö. F4 shows the prompts of your servers."),
             ("/greet", 'name="…"'),
         ):
@@ -207,6 +210,31 @@ async def test_what_is_no_command_never_reaches_the_model(
         assert at.fake.requests == []
         assert at.turn is None
         assert at.chat.unsent.count == 7
+
+
+async def test_a_folder_that_is_added_is_open_and_servers_are_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def says(words: str) -> bool:
+        return at.notice == words
+
+    (home / "more").mkdir()
+    async with deck(home, monkeypatch) as at:
+        assert [*at.store.state.folders] == ["~/work"]
+        at.engine.features.add_folder("~/more")
+        await eventually(lambda: at.store.state.folders == ("~/work", "~/more"))
+        changed = "notifications/roots/list_changed"
+        await eventually(lambda: changed in at.record.read_text())
+        assert at.notice == "~/more was added; the servers are told."
+        for typed, words in (
+            ("../more", "~/more is open already."),
+            ("nowhere", "There is no folder nowhere."),
+            ("a\0b", "There is no folder a␀b."),
+        ):
+            at.engine.features.add_folder(typed)
+            await eventually(partial(says, words))
+        assert len(at.store.state.folders) == 2
+        assert at.record.read_text().count(changed) == 1
 
 
 async def test_a_message_that_comes_back_leaves_the_running_turn_alone(

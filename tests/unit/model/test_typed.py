@@ -13,7 +13,6 @@ from tui.model.catalog import (
 )
 from tui.model.input.typed import (
     TypedPrompt,
-    command_name,
     find_prompt,
     nearest,
     typed_command,
@@ -35,33 +34,6 @@ def named(text: str, *names: str) -> str | None:
     catalog = Catalog(prompts=tuple(PromptView(name) for name in names))
     found = find_prompt(text, [(NOTES, catalog)])
     return found.prompt.name if found else None
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("/poem", "poem"),
-        ('  /poem --title="Gemini CLI"', "poem"),
-        ("/srv.poem:2-b_c one", "srv.poem:2-b_c"),
-        ("/poem\nof two lines", "poem"),
-        ("/slow! x", "slow!"),
-        ("/foo, x", "foo,"),
-        ("/föö", "föö"),
-        ("/詩", "詩"),
-        ("/?", "?"),
-        ("/etc/hosts is a file", ""),
-        ("/usr/ is a folder", ""),
-        ("// a comment", ""),
-        ("//review", ""),
-        ("/* a comment */", ""),
-        ("/", ""),
-        ("/ poem", ""),
-        ("", ""),
-        ("see /poem", ""),
-    ],
-)
-def test_a_command_is_a_first_word_with_one_slash_before_it(text: str, name: str) -> None:
-    assert command_name(text) == name
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,10 @@ CASES: Final = {
     "tools": "review_tools answer restart_server",
     "folder": "review_folder forget_folder answer",
     "features": "read_resource subscribe_resource complete_argument set_log_level send_prompt "
-    "complete_path read_context send_resource open_link answer",
+    "complete_path read_context send_resource open_link answer add_folder",
     "servers": "restart_server restart_all_servers start_server stop_server set_server_enabled "
     "start_demo_servers",
+    "sign-in": "sign_in sign_out",
     "models": "use_api_key use_vertex use_demo forget_key",
 }
 """The tests here, each with the commands that it runs."""
@@ -224,6 +225,8 @@ async def test_features(monkeypatch: pytest.MonkeyPatch) -> None:
         commands.open_link("https://example.com/")
         await eventually(lambda: store.state.notices)
         assert store.state.notices[-1].text == "No program to open links was found."
+        commands.add_folder("/")
+        await eventually(lambda: store.state.folders[1:] == ("/",))
 
 
 def messages(it: Running) -> list[str]:
@@ -280,3 +283,16 @@ async def test_models(shop: Turncoat, tmp_path: Path, monkeypatch: pytest.Monkey
         await eventually(lambda: not it.deck.store.state.model.is_kept)
         it.commands.use_vertex("project", "")
         await it.answers_with(BackendKind.VERTEX)
+
+
+async def test_sign_in(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running("sign-in", monkeypatch, turncoats=[shop]) as it:
+
+        def told() -> list[str]:
+            words = "shop runs on this computer and takes no sign-in."
+            return [one.text for one in it.deck.store.state.notices if one.text == words]
+
+        it.commands.sign_in(SHOP)
+        await eventually(lambda: len(told()) == 1)
+        it.commands.sign_out(SHOP)
+        await eventually(lambda: len(told()) == 2)

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from tui.cli.command import finish, json_option, server_names
-from tui.cli.servers import server_commands, server_edits
+from tui.cli.servers import server_commands, server_edits, sign_in
 from tui.cli.servers.server_edits import server_entry
 from tui.cli.servers.server_session import Start
 from tui.model.settings_rules import MAX_WAIT
@@ -226,6 +226,37 @@ def add(name: str, *, scope: str, no_check: bool, as_json: bool, **given: Any) -
 def remove(name: str, *, scope: str, as_json: bool) -> None:
     """Remove a server from the settings; comments and all else in the file stay."""
     finish(server_edits.remove(name, scope), as_json=as_json)
+
+
+@mcp.command(epilog="Example: gemdeck mcp auth search")
+@server_argument
+@click.option("-y", "--yes", is_flag=True, help="Sign in without asking first.")
+@click.option("--no-browser", is_flag=True, help="Show the address in place of opening it.")
+@_starting
+def auth(
+    server: str,
+    *,
+    yes: bool,
+    no_browser: bool,
+    as_json: bool,
+    timeout: float,
+    trusted: tuple[Path, ...],
+) -> None:
+    """Sign in to a server in your browser.
+
+    Where the browser cannot come back, as over SSH, paste the address that it ends at.
+    """
+    start = Start(timeout, trusted)
+    command = sign_in.sign_in(server, start, says_yes=yes, opens=not no_browser)
+    finish(command, as_json=as_json)
+
+
+@mcp.command(epilog="Example: gemdeck mcp logout search")
+@server_argument
+@json_option
+def logout(server: str, *, as_json: bool) -> None:
+    """Sign out of a server: its tokens are revoked and removed."""
+    finish(sign_in.sign_out(server), as_json=as_json)
 
 
 @mcp.command(epilog="Example: gemdeck mcp enable files")

@@ -11,6 +11,7 @@ from tui.cli.exit_codes import ExitCode
 from tui.cli.output import say
 from tui.engine import late
 from tui.engine.engine import Engine, EngineOptions
+from tui.engine.mcp.context import OpenUrl, open_nothing
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.startup import prepare_process
 from tui.engine.threads import in_daemon_thread
@@ -40,7 +41,7 @@ class ServerSession:
         start: How servers are started.
         names: The servers that count; None for all.
         follow: Takes each line that a server logs, at once.
-        verbose: Whether to write verbose logs.
+        open_url: Opens the browser for the person at the terminal; None where there is none.
 
     Attributes:
         engine: The engine.
@@ -54,7 +55,7 @@ class ServerSession:
         names: Sequence[str] | None,
         follow: Callable[[str], object] | None = None,
         *,
-        verbose: bool = False,
+        open_url: OpenUrl | None = None,
     ) -> None:
         self.warnings = list[str]()
         self._start = start
@@ -66,9 +67,12 @@ class ServerSession:
             needs_model=False,
             only_servers=None if names is None else frozenset(names),
             trusted_folders=start.trusted,
+            attended=open_url is not None,
         )
-        self.redactor = prepare_process(verbose=verbose)
-        self.engine = Engine(options, self._watch, redactor=self.redactor)
+        self.redactor = prepare_process()
+        self.engine = Engine(
+            options, self._watch, open_url=open_url or open_nothing, redactor=self.redactor
+        )
 
     @property
     def views(self) -> tuple[ServerView, ...]:
@@ -128,7 +132,11 @@ def log_text(line: LogLine) -> str:
 
 @asynccontextmanager
 async def serving(
-    start: Start, names: Sequence[str] | None, *, follow: Callable[[str], object] | None = None
+    start: Start,
+    names: Sequence[str] | None,
+    *,
+    follow: Callable[[str], object] | None = None,
+    open_url: OpenUrl | None = None,
 ) -> AsyncIterator[ServerSession]:
     """Start servers, and wait until each is ready, has failed or has had its time.
 
@@ -136,11 +144,12 @@ async def serving(
         start: How to start them.
         names: Their names; None for all.
         follow: Takes each line that a server logs, at once.
+        open_url: As `ServerSession` takes it.
 
     Raises:
         CommandError: If settings cannot be used, or there is no server of a name.
     """
-    session = ServerSession(start, names, follow)
+    session = ServerSession(start, names, follow, open_url=open_url)
     async with session.engine as engine:
         known = [one.id for one in await session.definitions()]
         for name in names or ():

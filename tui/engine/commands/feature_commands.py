@@ -4,6 +4,8 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 from tui.engine.bus import Publish
@@ -11,8 +13,9 @@ from tui.engine.mcp.catalog.offered_tool import Completion
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.settings.sources.locations import shown_path
 from tui.engine.tasks import TaskSet
-from tui.engine.workspace.workspace import Workspace
+from tui.engine.workspace.workspace import Workspace, existing_folder
 from tui.model.chat import Severity
 from tui.model.events import (
     ArgumentCompleted,
@@ -22,6 +25,7 @@ from tui.model.events import (
     SubscriptionChanged,
 )
 from tui.model.servers import ServerId
+from tui.model.trust import FoldersOpened
 from tui.text import sanitize_line
 
 MAX_RUNNING: Final = 20
@@ -71,6 +75,7 @@ class FeatureCommands:
         context.resource_updated = self._resource_updated
 
     async def __aenter__(self) -> "FeatureCommands":
+        self._tell_folders()
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -106,6 +111,33 @@ class FeatureCommands:
         """Complete a path of the workspace; an earlier completion is cancelled."""
         _cancel(self._completing)
         self._completing = self._start(self._complete_path(token, typed))
+
+    def add_folder(self, typed: str) -> None:
+        """Open one more folder until the end of the run, and tell the servers."""
+        self._start(self._add_folder(typed))
+
+    async def _add_folder(self, typed: str) -> None:
+        folders = self._context.workspaces
+        try:
+            folder = await asyncio.to_thread(existing_folder, typed, folders[0])
+        except ValueError as error:
+            self._publish(NoticeRaised(Notice(Severity.WARNING, str(error))))
+            return
+        if folder in folders:
+            words = f"{shown_path(folder, Path.home())} is open already."
+            self._publish(NoticeRaised(Notice(Severity.INFO, words)))
+            return
+        self._context.workspaces = (*folders, folder)
+        self._tell_folders()
+        for server in self._servers.catalogs:
+            with suppress(ServerCallError):  # it is told when it is ready
+                self._tasks.start(self._servers.features(server).tell_roots_changed())
+        words = f"{shown_path(folder, Path.home())} was added; the servers are told."
+        self._publish(NoticeRaised(Notice(Severity.INFO, words)))
+
+    def _tell_folders(self) -> None:
+        folders = tuple(shown_path(folder, Path.home()) for folder in self._context.workspaces)
+        self._publish(FoldersOpened(folders))
 
     def set_log_level(self, server: ServerId, level: str) -> None:
         self._start(self._set_log_level(server, level))

@@ -13,10 +13,9 @@ from tui.engine.mcp.manager import ServerManager
 from tui.engine.workspace.workspace import Workspace
 from tui.model.catalog import PromptView
 from tui.model.input.mentions import typed_mention
+from tui.model.input.own_commands import OWN_COMMANDS, command_words
 from tui.model.input.typed import (
-    OWN_COMMANDS,
     TypedPrompt,
-    command_name,
     find_prompt,
     nearest,
     typed_command,
@@ -117,9 +116,9 @@ class TypedMessages:
                 example = typed_command(name, dict.fromkeys(missing, "…"))
                 raise MessageError(words, f"Type {example}")
             return prompt
-        name = command_name(text)
+        name, _ = command_words(text)
         if name in OWN_COMMANDS:
-            raise MessageError(f"/{name} stands alone and works on the screen only.")
+            raise MessageError(f"/{name} works on the screen only.")
         if name:
             words = f"There is no command /{clip(name, MAX_SHOWN)}."
             raise MessageError(words, self._advice(name))

@@ -141,6 +141,7 @@ class ServerManager:
         for definition in definitions:
             known = before.get(definition.id)
             if known is not None and known.definition == definition:
+                known.definition = definition  # its line may be another
                 self._supervisors[definition.id] = before.pop(definition.id)
                 continue
             if known is not None:

@@ -1,10 +1,12 @@
 """The state of a server as the UI shows it."""
 
 import os
+from pathlib import Path
 
 from tui.engine.mcp.supervisor import Supervisor
 from tui.engine.mcp.transports.stdio.environment import environment_names
-from tui.engine.settings.servers.definitions import shown_target
+from tui.engine.settings.servers.definitions import ServerDefinition, shown_target
+from tui.engine.settings.sources.locations import shown_path
 from tui.model.catalog import Catalog
 from tui.model.servers import ServerView
 
@@ -29,4 +31,15 @@ def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
         environment=passed,
         withheld=withheld,
         starts_outside=definition.starts_outside,
+        cwd="" if definition.cwd is None else shown_path(definition.cwd, Path.home()),
+        timeout=definition.timeout,
+        trusted=definition.trust,
+        source=_place(definition),
+        extension=definition.extension,
     )
+
+
+def _place(definition: ServerDefinition) -> str:
+    """Return the file and line of a server's entry."""
+    line = f", line {definition.line}" if definition.line else ""
+    return f"{definition.source}{line}" if definition.source else ""

@@ -1,22 +1,23 @@
 """The JSON Schema of a settings file, for editors, and the reference of all keys."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from tui.model.settings import (
+    ContextSettings,
     GemdeckSettings,
     McpSettings,
     ModelSettings,
-    OAuthSettings,
     ServerSettings,
 )
 
 _SECTIONS: Final[Mapping[str, tuple[type[BaseModel], str]]] = {
     "gemdeck": (GemdeckSettings, "gemdeck's own settings."),
     "model": (ModelSettings, "gemini-cli's model setting."),
+    "context": (ContextSettings, "gemini-cli's names of context files."),
     "mcp": (McpSettings, "Rules for all servers."),
     "mcpServers": (ServerSettings, "The servers by name."),
 }
@@ -43,22 +44,24 @@ def settings_schema() -> dict[str, Any]:
 
 def settings_reference() -> Iterator[tuple[str, str, str]]:
     """Give each key with its default and what it does."""
-    places: dict[str, type[BaseModel]] = {
-        "gemdeck.": GemdeckSettings,
-        "model.": ModelSettings,
-        "mcp.": McpSettings,
-        "mcpServers.*.": ServerSettings,
-        "mcpServers.*.oauth.": OAuthSettings,
-    }
-    for start, section in places.items():
-        for name, field in section.model_fields.items():
-            default = field.get_default(call_default_factory=True)
-            yield f"{start}{field.alias or name}", _written(default), str(field.description)
+    for name, (section, _) in _SECTIONS.items():
+        yield from _keys(f"{name}.*." if section is ServerSettings else f"{name}.", section)
+
+
+def _keys(start: str, section: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
+    """Give the keys of a section, and those of the sections in it."""
+    for name, field in section.model_fields.items():
+        key = f"{start}{field.alias or name}"
+        default = field.get_default(call_default_factory=True)
+        yield key, _written(default), str(field.description)
+        for part in (field.annotation, *get_args(field.annotation)):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                yield from _keys(f"{key}.", part)
 
 
 def _written(default: object) -> str:
     match default:
-        case None | "" | () | {}:
+        case None | "" | () | {} | BaseModel():
             return ""
         case bool():
             return "true" if default else "false"

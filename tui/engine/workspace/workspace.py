@@ -10,10 +10,13 @@ from typing import Final
 
 from tui.engine.workspace.ignored import REPOSITORY, IgnoreRules
 from tui.model.input.fuzzy import best
-from tui.text import is_shown_whole
+from tui.text import is_shown_whole, sanitize_line
 
 MAX_LISTED: Final = 20_000
 """Most files and folders that are listed, those nearest to the root first."""
+
+MAX_SHOWN: Final = 200
+"""Characters of a path in a message."""
 
 MAX_SECONDS: Final = 5.0
 """Seconds after which a walk ends with what it has."""
@@ -41,6 +44,26 @@ class WorkspacePath:
     path: Path
     shown: str
     root: Path
+
+
+def existing_folder(typed: str, base: Path) -> Path:
+    """Return the real path of a folder as the user typed it.
+
+    Args:
+        typed: Its path; ``~`` is the home.
+        base: The folder that a relative path belongs to.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    try:
+        path = (base / Path(typed).expanduser()).resolve()
+        is_folder = path.is_dir()
+    except (OSError, RuntimeError, ValueError):
+        is_folder = False
+    if not is_folder:
+        raise ValueError(f"There is no folder {sanitize_line(typed, MAX_SHOWN)}.")
+    return path
 
 
 class Workspace:

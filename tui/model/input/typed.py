@@ -19,16 +19,6 @@ MAX_LIKE: Final = 64
 MAX_CLOSE: Final = 200
 """Names that `nearest` compares in full: those whose length is most like the wanted one's."""
 
-OWN_COMMANDS: Final[Mapping[str, str]] = {
-    "help": "all keys",
-    "clear": "a new conversation",
-    "new": "a new conversation",
-    "tools": "the tools of your servers",
-    "mcp": "your servers",
-    "quit": "leave gemdeck",
-}
-"""Commands of the screen, which no prompt can take the name of, and what they show or do."""
-
 _ESCAPED: Final = re.compile(r'\\(["\\])')
 _WORD: Final = re.compile(
     r"""
@@ -86,16 +76,6 @@ def find_prompt(text: str, catalogs: Iterable[tuple[ServerId, Catalog]]) -> Type
     after = text[1 + len(prompt.name) :].strip()
     values, rest = _read_arguments(after, prompt.arguments)
     return TypedPrompt(server, prompt, values, rest, after == "help")
-
-
-def command_name(text: str) -> str:
-    """Return the name after ``/`` in a message's first word, or an empty string.
-
-    ``//``, ``/*`` and paths such as ``/etc/hosts`` are no commands.
-    """
-    word = next(iter(text.split(maxsplit=1)), "")
-    is_command = word.startswith("/") and "/" not in word[1:] and not _is_comment(word)
-    return word[1:] if is_command else ""
 
 
 def typed_command(prompt: str, values: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from textual.message import Message
 
 from tui.model.catalog import PromptView
+from tui.model.input.own_commands import TypedCommand
 from tui.model.servers import ServerId
 
 
@@ -25,6 +26,14 @@ class PaneName(StrEnum):
 class InsertText(Message):
     """Insert a text into the user's message."""
 
+    text: str
+
+
+@dataclass
+class RunCommand(Message):
+    """Carry out a command of the screen, typed as `text`."""
+
+    command: TypedCommand
     text: str
 
 

@@ -12,6 +12,7 @@ from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
 from tui.model.chat import TurnPhase, TurnState
+from tui.model.input.own_commands import find_own_command
 from tui.model.input.typed import find_prompt
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
@@ -20,8 +21,9 @@ from tui.store.state import AppState, Unsent
 from tui.store.state import Transcript as TranscriptState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes import FillPrompt
+from tui.ui.panes import FillPrompt, RunCommand
 from tui.ui.questions.arming import Keyboard
+from tui.ui.widgets.chat.command_completion import complete_command
 from tui.ui.widgets.chat.completion import (
     COMPLETE_AFTER,
     CompletionList,
@@ -46,16 +48,6 @@ ABOUT_RESOURCE: Final = "What is in this resource?"
 """Sent with a resource if the composer is empty."""
 
 RETURNED: Final = "Your message is back: Enter sends it again, typing replaces it."
-
-_ACTIONS: Final = {
-    "/help": "app.help",
-    "/clear": "new_conversation",
-    "/new": "new_conversation",
-    "/tools": "screen.go('tools')",
-    "/mcp": "screen.go('servers')",
-    "/quit": "app.quit",
-}
-"""What the commands of the screen do."""
 
 
 def _work(state: AppState) -> tuple[TurnState | None, int, str, bool]:
@@ -130,6 +122,9 @@ class ChatPane(Vertical):
         self._bridge.watch(self, lambda state: state.conversation.unsent, self._show_unsent)
         self._bridge.watch(self, lambda state: state.completion, self._show_values)
 
+    def on_resize(self) -> None:
+        self.refresh_bindings()  # the hints in the border are cut to its width
+
     def action_stop(self) -> None:
         """Close the completions, else stop the running turn, else focus the composer."""
         if self.popup.is_open:
@@ -176,21 +171,35 @@ class ChatPane(Vertical):
         else:
             self.transcript.action_page_down()
 
+    def action_conversation(self) -> None:
+        """Go to the messages that wait, if there are some, else to the newest entry."""
+        if self.queued.display and self.composer.has_focus:
+            self.queued.focus()
+        elif self.transcript.display:
+            self.transcript.take_newest()
+
+    def action_label(self, action: str) -> str | None:
+        """Name what Esc does."""
+        if action != "stop" or self._bridge.state.conversation.turn is not None:
+            return None
+        return "message"
+
+    def view_last_result(self) -> None:
+        if not self.transcript.view_last_result():
+            self.notify("No tool has run yet.", timeout=2)
+
     def action_to_end(self) -> None:
         self.transcript.go_to_end()
 
     @on(Composer.Sent)
-    async def _send(self, event: Composer.Sent) -> None:
+    def _send(self, event: Composer.Sent) -> None:
         event.stop()
-        if event.text in _ACTIONS:
-            await self.run_action(_ACTIONS[event.text])
+        if (command := find_own_command(event.text)) is not None:
+            self.post_message(RunCommand(command, event.text))
             return
         self.transcript.go_to_end()
         if not self._opens_form(event.text):
             self._commands.send(event.text)
-
-    def action_new_conversation(self) -> None:
-        self._commands.clear_conversation()
 
     def _opens_form(self, text: str) -> bool:
         """Open the form for a prompt that lacks arguments, or for its help; return whether so."""
@@ -272,7 +281,9 @@ class ChatPane(Vertical):
         offered = None
         if state is not None and self.composer.has_focus:
             before = self.composer.before_cursor
-            offered = complete(before, state.servers)
+            themes = self.app.available_themes
+            offered = complete_command(before, state.servers, themes)
+            offered = offered or complete(before, state.servers)
             self._query = value_query(before, state.servers) or path_query(before, offered)
         if self._query is not None:
             self._asking = self.set_timer(COMPLETE_AFTER, self._ask_for_values)

@@ -14,7 +14,7 @@ from textual.timer import Timer
 from textual.widgets import Tree
 
 from tui.model.chat import Severity
-from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.model.servers import ServerId, ServerStatus, ServerView, Transport
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.ui import keymap
@@ -59,8 +59,16 @@ class ServersTree(ServerTree):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """Enable only the keys that the status of the server under the cursor allows."""
-        status = self.current.status if self.current is not None else None
+        view = self.current
+        status = view.status if view is not None else None
         match action:
+            case "sign_in" | "sign_out":
+                is_remote = view is not None and view.transport is not Transport.STDIO
+                return (
+                    is_remote
+                    and (status is _S.READY or action == "sign_in")
+                    and (status in STOPPABLE or status in STARTABLE)
+                )
             case "start_stop":
                 return status in STOPPABLE or status in STARTABLE or status is _S.UNTRUSTED
             case "restart":
@@ -90,6 +98,14 @@ class ServersTree(ServerTree):
     def action_restart(self) -> None:
         if self.current is not None:
             self._commands.restart_server(self.current.id)
+
+    def action_sign_in(self) -> None:
+        if self.current is not None:
+            self._commands.sign_in(self.current.id)
+
+    def action_sign_out(self) -> None:
+        if self.current is not None:
+            self._commands.sign_out(self.current.id)
 
     def action_restart_all(self) -> None:
         self._commands.restart_all_servers()

@@ -11,7 +11,14 @@ from textual.getters import query_one
 from textual.widget import Widget
 from textual.widgets import Input, Select, SelectionList
 
-from tui.model.requests import FormRequest, Reply, ReplyAction, SamplingRequest, SamplingReview
+from tui.model.requests import (
+    FormRequest,
+    Reply,
+    ReplyAction,
+    SamplingRequest,
+    SamplingReview,
+    SignInRequest,
+)
 from tui.text import clip
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.question import Question
@@ -21,7 +28,7 @@ from tui.ui.widgets.frame import Heading
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText, one_line
 
-R = TypeVar("R", bound=FormRequest | SamplingRequest | SamplingReview)
+R = TypeVar("R", bound=FormRequest | SamplingRequest | SamplingReview | SignInRequest)
 
 MAX_NAME: Final = 100
 """Characters of a server's name, and half of those of a problem."""

@@ -1,6 +1,8 @@
 """Dialogs with the details of a server, a tool or a rule."""
 
+from collections.abc import Callable
 from time import monotonic
+from typing import Generic, TypeVar
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -17,6 +19,8 @@ from tui.ui.screens.dialog import Dialog
 from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.describe import describe_server, describe_tool
 from tui.ui.widgets.text.plain import PlainText, one_line
+
+T = TypeVar("T")
 
 
 class DetailsScreen(Dialog):
@@ -40,6 +44,32 @@ class DetailsScreen(Dialog):
 
     def update(self, content: Content) -> None:
         self.query_one(PlainText).update(content)
+
+
+class ReportScreen(DetailsScreen, Generic[T]):
+    """Show a part of the state as text and keep it up to date.
+
+    Args:
+        title: The title of the frame.
+        bridge: Provides the state.
+        select: Selects the part.
+        describe: Writes it.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        bridge: StoreBridge,
+        select: Callable[[AppState], T],
+        describe: Callable[[T], Content],
+    ) -> None:
+        super().__init__(title)
+        self._bridge = bridge
+        self._select = select
+        self._describe = describe
+
+    def on_mount(self) -> None:
+        self._bridge.watch(self, self._select, lambda part: self.update(self._describe(part)))
 
 
 class ServerDetailsScreen(DetailsScreen):

@@ -11,6 +11,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.dom import DOMNode
 
+from tui.model.input.own_commands import OWN_COMMANDS
 from tui.ui import keymap
 from tui.ui.screens.dialog import Dialog
 from tui.ui.widgets.key_bar import key_hints
@@ -109,11 +110,16 @@ class HelpScreen(Dialog):
 
     def _sections(self) -> Iterable[tuple[str, tuple[HelpLine, ...]]]:
         yield HERE, self._here
+        yield from map(self._keys_of, keymap.GENERAL)
+        commands = (HelpLine((f"/{one.name}",), one.does) for one in OWN_COMMANDS.values())
+        yield "Commands", tuple(commands)
+        yield from map(self._keys_of, keymap.LOCAL)
+
+    def _keys_of(self, place: keymap.Place) -> tuple[str, tuple[HelpLine, ...]]:
         here = {line.id for line in self._here}
-        for place in (*keymap.GENERAL, *keymap.LOCAL):
-            lines = (
-                HelpLine(keymap.displayed(self.app, key, self._overrides), key.description)
-                for key in keymap.KEYS
-                if key.place is place and key.description and key.id not in here
-            )
-            yield place.value, tuple(lines)
+        lines = (
+            HelpLine(keymap.displayed(self.app, key, self._overrides), key.description)
+            for key in keymap.KEYS
+            if key.place is place and key.description and key.id not in here
+        )
+        return place.value, tuple(lines)

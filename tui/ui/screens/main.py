@@ -19,6 +19,7 @@ from tui.ui.panes import (
     FillPrompt,
     InsertText,
     PaneName,
+    RunCommand,
     SendResource,
     ShowPane,
     ShowResource,
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 BORDER_STEP: Final = 2
 """Columns by which a key moves a border."""
+
+BORDER_START: Final = 2
+"""Cells of a border before and after what is written into it."""
 
 
 class MainScreen(Screen[None]):
@@ -151,6 +155,9 @@ class MainScreen(Screen[None]):
 
         self.app.push_screen(LogLevelScreen(self._bridge, self._commands, server))
 
+    def action_last_result(self) -> None:
+        self.chat.view_last_result()
+
     def action_model(self) -> None:
         from tui.ui.screens.model_setup import ModelScreen  # noqa: PLC0415 - on first use
 
@@ -163,16 +170,20 @@ class MainScreen(Screen[None]):
             self.deck.bring(pane)
 
     def _show_hints(self) -> None:
-        """Show the keys of the focused pane: below the servers, or in the border of the side."""
+        """Show the keys of the focused pane: below the servers, or in the border of another."""
         self.servers.show_keys(self._hints_in(self.servers))
-        line = hint_line(self._hints_in(self.side), max(0, self.side.size.width - 2))
-        self.side.border_subtitle = line if line else None
+        for pane in (self.chat, self.side):
+            line = hint_line(self._hints_in(pane), _border_width(pane))
+            pane.border_subtitle = line if line else None
 
     def _hints_in(self, pane: Widget) -> tuple[Hint, ...]:
         focused = self.focused
         if focused is None or pane not in focused.ancestors:
             return ()
         nodes = [node for node in focused.ancestors_with_self if pane in node.ancestors]
+        if pane is self.chat:
+            # The composer has room for a message alone.
+            nodes = [] if focused is self.chat.composer else [*nodes, pane]
         return hints(self.app, self.active_bindings, nodes)
 
     @on(InsertText)
@@ -208,6 +219,20 @@ class MainScreen(Screen[None]):
         elif event.typed:
             self.chat.composer.replace_all(event.typed)
 
+    @on(RunCommand)
+    async def _on_run_command(self, event: RunCommand) -> None:
+        from tui.ui.commands.runner import CommandRunner  # noqa: PLC0415 - on first use
+        from tui.ui.commands.usage import UsageError  # noqa: PLC0415 - ditto
+
+        event.stop()
+        try:
+            await CommandRunner(self, self._bridge, self._commands).run(event.command)
+        except UsageError as error:
+            if not self.chat.composer.text:
+                self.chat.composer.put_back(event.text)
+            words = f"{error} {error.advice}".rstrip()
+            self.notify(words, severity="warning", markup=False)
+
     @on(SendResource)
     def _on_send_resource(self, event: SendResource) -> None:
         event.stop()
@@ -239,3 +264,7 @@ class MainScreen(Screen[None]):
 
         screen = ToolDetailsScreen(self._bridge, self._commands, event.server, event.tool)
         self.app.push_screen(screen)
+
+
+def _border_width(pane: Widget) -> int:
+    return max(0, pane.outer_size.width - 2 * BORDER_START)

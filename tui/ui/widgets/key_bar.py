@@ -68,7 +68,7 @@ def key_hints(*pairs: tuple[str, str]) -> Content:
 def _hint(key: str, label: str, name: str) -> Content:
     """Write a key and what it does; a click presses the key if Textual's name of it is given."""
     hint = Content.assemble((key, "$accent"), " ", (label, "$text-muted"))
-    press = Style.from_meta({"@click": f"app.simulate_key({name!r})"})
+    press = Style.from_meta({"@click": f"app.press({name!r})"})
     return hint.stylize(press) if name else hint
 
 

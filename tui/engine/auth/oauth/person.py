@@ -21,6 +21,12 @@ PATIENCE: Final = 300.0
 MAX_SCOPES: Final = 100
 """Most scopes that one sign-in may ask for."""
 
+MAX_SCOPE: Final = 200
+"""Characters of a scope that are shown; no real one is as long."""
+
+MAX_FACT: Final = 500
+"""Characters of an address or resource that are shown."""
+
 WAITING: Final = "Waiting for the browser. If it does not come back, paste its address here."
 NO_BROWSER: Final = (
     "No browser could be opened here. Open the address above anywhere, and paste the address "
@@ -120,11 +126,11 @@ class PersonAsker:
         return SignInRequest(
             id=self._desk.new_id(),
             server=definition.id,
-            address=sanitize_line(masked_address(definition.url, definition.secrets)),
+            address=sanitize_line(masked_address(definition.url, definition.secrets), MAX_FACT),
             host=address.host,
             shown_host=address.shown_host,
-            resource=sanitize_line(place.resource),
-            scopes=tuple(sanitize_line(scope) for scope in scopes),
+            resource=sanitize_line(place.resource, MAX_FACT),
+            scopes=tuple(sanitize_line(scope, MAX_SCOPE) for scope in scopes),
             url=address.url if consent.url else "",
             notes=tuple(notes),
             kept=self._kept,

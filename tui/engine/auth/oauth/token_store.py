@@ -109,8 +109,9 @@ class TokenStore:
             raise CredentialError(words, advice="Close the other gemdeck if it hangs.") from error
 
     def _keys(self, server: str) -> list[str]:
+        text = self._read(_server_entry(server))
         try:
-            found = json.loads(self._read(_server_entry(server)) or "[]")
+            found = json.loads(text or "[]")
         except ValueError:
             return []
         return [key for key in found if isinstance(key, str)] if isinstance(found, list) else []

@@ -212,7 +212,7 @@ class Registry:
         for (server, offer), names in zip(ordered, named, strict=True):
             pairs = list(zip(offer.prompts, names, strict=True))
             views[server] = tuple(
-                prompt if name == prompt.name else replace(prompt, name=name)
+                prompt if name == prompt.name else replace(prompt, name=name, own_name=prompt.name)
                 for prompt, name in pairs
             )
             self._renamed_prompts[server] = {n: p.name for p, n in pairs if n != p.name}

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from tui.model.catalog import ToolId
-from tui.model.input.typed import OWN_COMMANDS
+from tui.model.input.own_commands import OWN_COMMANDS
 
 MAX_NAME: Final = 63
 """Longest name; Gemini documents 64."""

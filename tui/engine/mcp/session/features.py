@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final, cast, get_args
 
 import mcp_types as types
@@ -158,6 +158,13 @@ class Features:
         async with self._requesting():
             await self._send_log_level(level)
         self._context.log_levels[self._server] = level
+
+    async def tell_roots_changed(self) -> None:
+        """Say that the opened folders are others; a stateless server asks whenever it must know."""
+        if not sdk_patches.is_stateless(self._client):
+            with suppress(ServerCallError):
+                async with self._requesting():
+                    await self._client.send_roots_list_changed()
 
     def _refuse_withheld(self, shown: str) -> None:
         """Refuse a name that is shown but differs from the server's own name."""

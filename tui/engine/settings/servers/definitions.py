@@ -118,6 +118,7 @@ class ServerDefinition:
             there was none.
         fingerprint: SHA-256 (hex) of all that says what this server is; consent binds to it.
         source: The file it stands in, as shown.
+        line: Its line there, from 1; 0 where unknown.
         written: Its entry as written in that file, with its references.
         files: The files and package folders that it would run or read of the folder where it
             starts and of the opened one, its program included; it starts with no other ones.
@@ -153,6 +154,7 @@ class ServerDefinition:
     program: str = ""
     fingerprint: str = ""
     source: str = ""
+    line: int = field(default=0, compare=False)
     written: Mapping[str, object] = field(
         default_factory=lambda: MappingProxyType({}), repr=False, compare=False
     )

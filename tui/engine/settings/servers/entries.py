@@ -127,6 +127,7 @@ class ServerReader:
             developed=server in self._developed and not entry.project,
             extension=extension,
             source=entry.source.file,
+            line=entry.source.document.line_of(entry.path),
             written=MappingProxyType(dict(entry.raw)) if isinstance(entry.raw, dict) else _EMPTY,
         )
         if not isinstance(entry.raw, dict):

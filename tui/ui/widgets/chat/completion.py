@@ -8,6 +8,7 @@ from itertools import chain
 from typing import ClassVar, Final
 from urllib.parse import quote
 
+from rich.cells import cell_len
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import OptionList
@@ -16,7 +17,8 @@ from textual.widgets.option_list import Option
 from tui.model.catalog import ResourceTemplateView
 from tui.model.input.fuzzy import best
 from tui.model.input.mentions import typed_mention
-from tui.model.input.typed import OWN_COMMANDS, TypedPrompt, find_prompt, typed_argument, usage
+from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.input.typed import TypedPrompt, find_prompt, typed_argument, usage
 from tui.model.input.uri_templates import OpenVariable, UriTemplateError, parse_template
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.text import clip
@@ -25,8 +27,14 @@ from tui.ui.widgets.text.plain import one_line
 MAX_COMPLETIONS: Final = 10
 """Completions offered at once."""
 
+MAX_COMMANDS: Final = 50
+"""Commands and prompts offered at once; the list scrolls."""
+
 MAX_LABEL: Final = 100
 """Characters shown of a completion."""
+
+MAX_COLUMN: Final = 32
+"""Widest column of labels, in cells; what is wider sticks out."""
 
 COMPLETE_AFTER: Final = 0.15
 """Seconds without a key before a server is asked for values."""
@@ -129,8 +137,8 @@ def complete(before_cursor: str, servers: Sequence[ServerView]) -> CompletionLis
         servers: The servers whose prompts and resources are offered.
 
     Returns:
-        At most `MAX_COMPLETIONS`, prefix matches first; None if there are none. A prompt can only
-        be the first word of a message.
+        At most `MAX_COMMANDS` or `MAX_COMPLETIONS`, prefix matches first; None if there are none.
+        A prompt can only be the first word of a message.
     """
     if (command := _COMMAND.match(before_cursor)) is not None:
         found = _best(command[1], chain(_own(command[1]), _prompts(servers)))
@@ -238,18 +246,19 @@ def _prompt_in(text: str, servers: Sequence[ServerView]) -> TypedPrompt | None:
 def _own(typed: str) -> Iterable[Completion]:
     """The commands of the screen that begin as was typed."""
     return (
-        Completion(f"/{name} ", f"/{name}", does)
-        for name, does in OWN_COMMANDS.items()
-        if name.startswith(typed)
+        Completion(f"/{one.name} ", f"/{one.usage}", one.does)
+        for one in OWN_COMMANDS.values()
+        if one.name.startswith(typed)
     )
 
 
 def _prompts(servers: Sequence[ServerView]) -> Iterator[Completion]:
     for server in _ready(servers):
-        for prompt in server.catalog.prompts:
+        for prompt in sorted(server.catalog.prompts, key=lambda prompt: prompt.name.casefold()):
             if prompt.problem or prompt.name.startswith(("/", "*")):  # no command when typed
                 continue
-            yield Completion(f"/{prompt.name} ", usage(prompt), server.id)
+            renamed = f" · its {one_line(prompt.own_name)}, renamed" if prompt.own_name else ""
+            yield Completion(f"/{prompt.name} ", usage(prompt), f"{server.id}{renamed}")
 
 
 def _resources(typed: str, servers: Sequence[ServerView]) -> Iterator[Completion]:
@@ -284,13 +293,13 @@ def _best(typed: str, offered: Iterator[Completion]) -> list[Completion]:
         text = completion.text[1:].casefold()
         if text.startswith(wanted):
             prefixed.append(completion)
-            if len(prefixed) == MAX_COMPLETIONS:
+            if len(prefixed) == MAX_COMMANDS:
                 return prefixed
-        elif len(contains) < MAX_COMPLETIONS and (
+        elif len(contains) < MAX_COMMANDS and (
             wanted in text or wanted in completion.detail.casefold()
         ):
             contains.append(completion)
-    return [*prefixed, *contains][:MAX_COMPLETIONS]
+    return [*prefixed, *contains][:MAX_COMMANDS]
 
 
 class CompletionPopup(OptionList, can_focus=False):
@@ -322,15 +331,17 @@ class CompletionPopup(OptionList, can_focus=False):
         self._offered = offered
         self.display = offered is not None
         if offered is not None:
+            labels = [clip(completion.label, MAX_LABEL) for completion in offered.completions]
+            width = max(filter(MAX_COLUMN.__ge__, map(cell_len, labels)), default=0)
             self.set_options(
                 Option(
                     Content.assemble(
-                        clip(completion.label, MAX_LABEL),
-                        "  ",
+                        label,
+                        " " * max(2, width + 2 - cell_len(label)),
                         (clip(completion.detail, MAX_LABEL), "$foreground 60%"),
                     )
                 )
-                for completion in offered.completions
+                for label, completion in zip(labels, offered.completions, strict=True)
             )
             self.highlighted = 0
 

@@ -22,7 +22,7 @@ from tui.model.chat import (
 from tui.text import counted, sanitize_line
 from tui.ui.bridge import MIN_WAIT
 from tui.ui.widgets.chat.streaming import GrowingMarkdown
-from tui.ui.widgets.chat.window import shown_part
+from tui.ui.widgets.chat.window import markdown_part, shown_part
 from tui.ui.widgets.text.block_view import BlockView
 from tui.ui.widgets.text.blocks import (
     LINK,
@@ -49,6 +49,9 @@ MAX_TITLED: Final = 2_000
 
 MAX_TITLE: Final = 80
 """Characters of a thought's title."""
+
+_CODE_SIGNS: Final = ("```", "~~~", "\n    ", "\n\t")
+"""One of these is in each text with a block of code, but for one that begins with it."""
 
 _TITLE: Final = re.compile(r"^(?:\*\*|#{1,6} )(\S[^\n*#]*)", re.MULTILINE)
 
@@ -104,7 +107,17 @@ class EntryView(BlockView):
     def links(self) -> list[str]:
         return []
 
+    @property
+    def may_hold_code(self) -> bool:
+        """Whether it may hold blocks of code, as far as can be seen at once."""
+        return False
+
+    def codes(self) -> list[str]:
+        """Return its blocks of code."""
+        return []
+
     def on_click(self, event: events.Click) -> None:
+        """Follow a link, or open the entry."""
         href = event.style.meta.get(LINK)
         if isinstance(href, str):
             event.stop()
@@ -195,6 +208,15 @@ class ModelEntry(TextEntry):
 
     def links(self) -> list[str]:
         return links_in(self.lines(self.size.width))
+
+    @property
+    def may_hold_code(self) -> bool:
+        return any(sign in self.entry.text for sign in _CODE_SIGNS)
+
+    def codes(self) -> list[str]:
+        from tui.ui.widgets.text.markdown import code_in  # noqa: PLC0415 - takes 50 ms
+
+        return code_in(markdown_part(self.entry.text)) if self.may_hold_code else []
 
 
 class ThoughtEntry(TextEntry):

@@ -15,7 +15,7 @@ BAR_WIDTH: Final = 20
 """Cells of a progress bar."""
 
 TIME_WIDTH: Final = 8
-"""Cells of the time column, with a blank before it."""
+"""Cells of the time column, with the gap before it; a longer time gets more."""
 
 MIN_SERVER: Final = 4
 """Cells below which the server's name is left out."""
@@ -81,7 +81,7 @@ class ToolCallEntry(EntryView):
         """Draw state, tool and arguments, with server and time at the right."""
         glyph, verb, style = _LOOKS[self.entry.status]
         seconds = "" if self.entry.seconds is None else duration(self.entry.seconds)
-        time = styled(seconds.rjust(TIME_WIDTH), ".entry-muted")
+        time = styled(f"{'':{GAP}}{seconds}".rjust(TIME_WIDTH), ".entry-muted")
         tool = styled(one_line(self.entry.tool[:MAX_LABEL]), ".entry-strong")
         left = Content.assemble((f"{glyph} {verb} ", style), tool)
         room = width - time.cell_length

@@ -11,6 +11,7 @@ from textual.widgets import Static
 
 from tui.model.chat import ModelView, TurnState
 from tui.model.servers import Origin, ServerStatus, ServerView
+from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.plain import one_line
 
 QUIET_SECONDS: Final = 2
@@ -143,8 +144,10 @@ class WorkingLine(Static):
         if self._queued:
             parts.append(Content.styled(f"{self._queued} queued", "$text-warning"))
         if self._servers:
-            parts.append(Content.styled("^S sends without", "$foreground 60%"))
+            parts.append(key_hints(("^S", "sends without")))
         elif self._turn.until is not None:
-            parts.append(Content.styled("^S now   ^N never", "$foreground 60%"))
-        parts.append(Content.styled("Esc stops", "$foreground 60%"))
+            parts.append(key_hints(("^S", "now"), ("^N", "never")))
+        elif self._queued:
+            parts.append(key_hints(("Alt+↑", "takes the last back")))
+        parts.append(key_hints(("Esc", "stops")))
         self.update(Content("   ").join(parts))

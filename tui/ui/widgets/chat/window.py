@@ -56,6 +56,14 @@ class Window:
         self.last = total
         self.first = self._reach_back(total, MAX_ENTRIES, rows)
 
+    def move_to(self, index: int, total: int, rows: Rows) -> None:
+        """Show an entry with what stands before and after it."""
+        self.first = self._reach_back(index, STEP, rows)
+        self.last, budget = index + 1, MAX_ROWS
+        while self.last < total and self.size < MAX_ENTRIES and budget > 0:
+            budget -= rows(self.last)
+            self.last += 1
+
     def move_earlier(self, rows: Rows) -> None:
         """Add earlier entries, and drop the latest if there are too many."""
         self.first = self._reach_back(self.first, STEP, rows)

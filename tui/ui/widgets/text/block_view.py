@@ -1,9 +1,11 @@
 """`BlockView`: a widget that lays blocks out and draws the visible lines."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from rich.segment import Segment
+from textual import events
 from textual.content import Content
 from textual.geometry import Size
 from textual.selection import Selection
@@ -11,7 +13,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
-from tui.ui.widgets.text.blocks import Block, stack
+from tui.ui.widgets.text.blocks import COPY, Block, stack
 
 TEXT_STYLES: Final = frozenset(
     {
@@ -35,6 +37,7 @@ TEXT_STYLES: Final = frozenset(
         "entry-error",
         "entry-running",
         "entry-strong",
+        "entry-match",
     }
 )
 """Component classes of the blocks. The container of the views declares them, not each view:
@@ -56,6 +59,20 @@ class BlockView(Widget):
         self._laid_out: tuple[int, list[Content]] | None = None
         self._strips: dict[int, tuple[Content, Style, Strip]] = {}
         self._styles_by_name: dict[str, Style] = {}
+        self._marked: re.Pattern[str] | None = None
+
+    @property
+    def marked_row(self) -> int | None:
+        """The first row with a mark."""
+        rows = enumerate(self.lines(self.size.width)) if self._marked else ()
+        return next((row for row, line in rows if self._matches(line)), None)
+
+    def mark(self, pattern: re.Pattern[str] | None) -> None:
+        """Mark what matches in each line."""
+        if pattern != self._marked:
+            self._marked = pattern
+            self._strips.clear()
+            self.refresh()
 
     def blocks(self) -> Sequence[Block]:
         return ()
@@ -101,6 +118,14 @@ class BlockView(Widget):
     def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002
         self.refresh()
 
+    def on_click(self, event: events.Click) -> None:
+        """Copy the block of code whose word for it was clicked."""
+        code = event.style.meta.get(COPY)
+        if isinstance(code, str):
+            event.stop()
+            self.app.copy_to_clipboard(code)
+            self.notify("Copied.", timeout=2)
+
     def notify_style_update(self) -> None:
         """Drop cached strips and the old theme's styles."""
         self._styles_by_name.clear()
@@ -111,8 +136,13 @@ class BlockView(Widget):
         selection = self.text_selection
         return None if selection is None else selection.get_span(y)
 
+    def _matches(self, line: Content) -> Sequence[re.Match[str]]:
+        return list(self._marked.finditer(line.plain)) if self._marked else ()
+
     def _draw(self, line: Content, y: int, base: Style) -> Strip:
         """Convert a line to segments that carry their offset in the text, for selections."""
+        for match in self._matches(line):
+            line = line.stylize(".entry-match", *match.span())
         segments: list[Segment] = []
         x = 0
         for text, style in line.render(base, end="", parse_style=self._style):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
+from rich.cells import cell_len
 from textual.content import Content, Span
 from textual.style import Style
 
@@ -18,8 +19,20 @@ MIN_COLUMN: Final = 4
 COLUMN_GAP: Final = 2
 """Cells between two columns of a table."""
 
+MAX_WORDS: Final = (12, 8, MIN_COLUMN)
+"""Longest words in cells that a column keeps whole: the first number that fits all columns."""
+
+MIN_CODE: Final = 6
+"""Fewest cells of a row of code."""
+
+CONTINUES: Final = "↳ "
+"""The mark before the further rows of a line of code."""
+
 LINK: Final = "link"
 """Key of a link's address in the style's metadata."""
+
+COPY: Final = "copy"
+"""Key of the code that a click copies, likewise."""
 
 BULLETS: Final = ("•", "◦", "▪")
 """Bullets by depth of nesting."""
@@ -98,25 +111,68 @@ class RuleBlock(Block):
 
 
 class CodeBlock(Block):
-    """Code on its own background, with long lines folded."""
+    """Code on its own background; where a long line goes on, a mark says so.
 
-    def __init__(self, content: Content) -> None:
+    Args:
+        content: The code.
+        language: Its language, which stands above it beside a word to click on, which copies it.
+    """
+
+    def __init__(self, content: Content, language: str = "") -> None:
         super().__init__()
         self.content = content
+        self._language = language
 
     def layout(self, width: int) -> list[Content]:
-        room = max(2, width - 2)
-        folded = [
-            piece
-            for line in self.content.split("\n", allow_blank=True)
-            for piece in line.expand_tabs(4).fold(room)
-        ]
+        room = max(MIN_CODE, width - 2)
+        rows = [self._heading(width - 2)] if self._language else []
+        for line in self.content.split("\n", allow_blank=True):
+            rows += _wrapped_code(line.expand_tabs(4), room)
         return [
-            Content.assemble(" ", line, " " * max(0, width - 1 - line.cell_length)).stylize_before(
+            Content.assemble(" ", row, " " * max(0, width - 1 - row.cell_length)).stylize_before(
                 ".md-code-block"
             )
-            for line in folded
+            for row in rows
         ]
+
+    def _heading(self, width: int) -> Content:
+        copy = Style.from_meta({COPY: self.content.plain})
+        button = Content("copy").stylize(".md-quote").stylize(copy)
+        label = styled(self._language, ".md-quote").truncate(max(1, width - 6), ellipsis=True)
+        return label.pad_right(max(1, width - label.cell_length - len(button))) + button
+
+
+def _wrapped_code(line: Content, width: int) -> list[Content]:
+    """Wrap a line between words where it can be; each row but the first begins with a mark."""
+    if line.cell_length <= width:
+        return [line]
+    first, *rest = line.divide(_code_cuts(line.plain, width))
+    return [first, *(styled(CONTINUES, ".md-quote") + row for row in rest)]
+
+
+def _code_cuts(text: str, width: int) -> list[int]:
+    """Return where the rows after the first begin."""
+    cuts = list[int]()
+    start, room = 0, width
+    while (end := _reach(text, start, room)) < len(text):
+        blank = text.rfind(" ", start + room // 2, end)
+        start = blank + 1 if blank >= 0 else end
+        cuts.append(start)
+        room = width - len(CONTINUES)
+    return cuts
+
+
+def _reach(text: str, start: int, width: int) -> int:
+    """Return the end of what fits into a row, which is one character at least."""
+    snip = text[start : start + width]
+    if snip.isascii():
+        return start + len(snip)
+    room = width
+    for index, character in enumerate(snip):
+        room -= cell_len(character)
+        if room < 0:
+            return start + max(1, index)
+    return start + len(snip)
 
 
 class IndentBlock(Block):
@@ -190,15 +246,18 @@ class TableBlock(Block):
 
     def layout(self, width: int) -> list[Content]:
         """Draw header, rule and rows; if the columns do not fit, one line per cell."""
-        columns = len(self.headers)
-        room = width - COLUMN_GAP * (columns - 1)
-        if room < columns * MIN_COLUMN:
+        number = len(self.headers)
+        room = width - COLUMN_GAP * (number - 1)
+        columns = list(zip_longest(self.headers, *self.rows, fillvalue=Content("")))[:number]
+        natural = [max((cell.cell_length for cell in cells), default=0) for cells in columns]
+        words = [max(map(_longest_word, cells), default=0) for cells in columns]
+        for most in MAX_WORDS:
+            least = [max(MIN_COLUMN, min(word, most)) for word in words]
+            if sum(map(min, least, natural)) <= room and room >= number * MIN_COLUMN:
+                break
+        else:
             return list(self._as_records(width))
-        natural = [
-            max((cell.cell_length for cell in column), default=0)
-            for column in zip_longest(self.headers, *self.rows, fillvalue=Content(""))
-        ][:columns]
-        widths = share_width(natural, room)
+        widths = share_width(natural, room, least)
         lines = self._row_lines([cell.stylize_before(".md-th") for cell in self.headers], widths)
         gap = " " * COLUMN_GAP
         lines.append(Content.styled(gap.join("─" * cells for cells in widths), ".md-rule"))
@@ -236,27 +295,38 @@ def _pad(cell: Content, width: int, *, right: bool) -> Content:
     return cell.pad_left(blank) if right else cell.pad_right(blank)
 
 
-def share_width(natural: Sequence[int], room: int) -> list[int]:
+def share_width(natural: Sequence[int], room: int, least: Sequence[int] | None = None) -> list[int]:
     """Distribute `room` cells among columns, shrinking the widest first.
 
     Args:
         natural: The width of each column's content.
-        room: The available cells; at least `MIN_COLUMN` per column.
+        room: The available cells; as many as all columns need at least.
+        least: Cells below which a column does not shrink, `MIN_COLUMN` of each if None.
     """
+    floors = least or [MIN_COLUMN] * len(natural)
     widths = [max(1, cells) for cells in natural]
     excess = sum(widths) - room
     while excess > 0:
-        widest = max(widths)
-        wide = [index for index, cells in enumerate(widths) if cells == widest]
-        runner_up = max((cells for cells in widths if cells < widest), default=MIN_COLUMN)
-        cut = min(widest - max(runner_up, MIN_COLUMN), -(-excess // len(wide)))
-        if cut <= 0:
+        shrinking = [index for index, floor in enumerate(floors) if widths[index] > floor]
+        if not shrinking:
             break
+        widest = max(widths[index] for index in shrinking)
+        wide = [index for index in shrinking if widths[index] == widest]
+        stop = max(
+            *(widths[index] for index in shrinking if widths[index] < widest),
+            *(floors[index] for index in wide),
+            0,
+        )
+        cut = min(widest - stop, -(-excess // len(wide)))
         for index in wide:
             taken = min(cut, excess)
             widths[index] -= taken
             excess -= taken
     return widths
+
+
+def _longest_word(cell: Content) -> int:
+    return max(map(cell_len, cell.plain.split()), default=0)
 
 
 def styled(text: str, style: str) -> Content:

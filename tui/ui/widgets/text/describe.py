@@ -3,7 +3,7 @@
 What servers wrote is never read as markup.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from time import localtime, strftime
 from typing import Final
 
@@ -19,7 +19,7 @@ from tui.model.catalog import (
     ToolView,
 )
 from tui.model.consent import GrantView, ToolStanding
-from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
+from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView, Transport
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, recovery, status_word
 from tui.ui.widgets.text.plain import block, fit, one_line
@@ -53,7 +53,7 @@ def describe_tool(
         schema: Whether to append its schemas.
         standing: What happens when the model calls it; ignored if it belongs to another tool.
     """
-    parts = [_heading(tool.title or tool.name), _muted(f"{server} · {tool.name}")]
+    parts = [_heading(tool.title or tool.name), muted(f"{server} · {tool.name}")]
     if tool.changed:
         reason = one_line(tool.problem) or "the model gets it back when you accept the change"
         parts += [Content(), Content.styled(f"◌ withheld: {reason}", "$text-warning")]
@@ -64,12 +64,12 @@ def describe_tool(
     if tool.description:
         parts += [Content(), Content(block(tool.description))]
     if tool.claims:
-        parts += [Content(), _muted("server claims: " + ", ".join(map(one_line, tool.claims)))]
+        parts += [Content(), muted("server claims: " + ", ".join(map(one_line, tool.claims)))]
     if tool.parameters or '"properties"' not in tool.schema:
         parts += _parameters(tool.parameters)
-    parts += [_muted(f"left out: {one_line(words)}") for words in tool.left_out]
+    parts += [muted(f"left out: {one_line(words)}") for words in tool.left_out]
     if tool.has_icons:
-        parts += [Content(), _muted("has icons, which are not loaded")]
+        parts += [Content(), muted("has icons, which are not loaded")]
     if schema:
         parts += [Content(), _section("Schema"), Content(block(tool.schema))]
         if tool.output_schema:
@@ -79,13 +79,15 @@ def describe_tool(
 
 def describe_prompt(server: ServerId, prompt: PromptView, *, arguments: bool = True) -> Content:
     """Describe a prompt, with its arguments unless they are shown elsewhere."""
-    parts = [_heading(prompt.title or prompt.name), _muted(f"{server} · /{prompt.name}")]
+    parts = [_heading(prompt.title or prompt.name), muted(f"{server} · /{prompt.name}")]
+    if prompt.own_name:
+        parts.append(muted(f"renamed: its server calls it {one_line(prompt.own_name)}"))
     parts += _problem("cannot be sent", prompt.problem)
     if prompt.description:
         parts += [Content(), Content(block(prompt.description))]
     if arguments or not prompt.arguments:
         parts += _arguments(prompt.arguments)
-    parts += [_muted(f"left out: {one_line(words)}") for words in prompt.left_out]
+    parts += [muted(f"left out: {one_line(words)}") for words in prompt.left_out]
     return _lines(parts)
 
 
@@ -93,18 +95,18 @@ def describe_resource(server: ServerId, resource: ResourceView | ResourceTemplat
     """Describe a resource or a resource template."""
     parts = [_heading(resource.title or resource.name)]
     if isinstance(resource, ResourceView):
-        parts += [_muted(str(server)), Content(), Content(one_line(resource.uri))]
+        parts += [muted(str(server)), Content(), Content(one_line(resource.uri))]
         size = "" if resource.size is None else counted(resource.size, "byte")
         facts = [fact for fact in (one_line(resource.mime_type), size) if fact]
     else:
         parts += [
-            _muted(f"{server} · template"),
+            muted(f"{server} · template"),
             Content(),
             Content(one_line(resource.uri_template)),
         ]
         facts = [fact for fact in (one_line(resource.mime_type),) if fact]
     if facts:
-        parts.append(_muted(" · ".join(facts)))
+        parts.append(muted(" · ".join(facts)))
     parts += _problem("cannot be read", resource.problem)
     if resource.description:
         parts += [Content(), Content(block(resource.description))]
@@ -129,7 +131,22 @@ def resource_facts(uri: str, content: ResourceContent) -> Content:
         *blobs,
         f"{more} more" if more else "",
     )
-    return _lines([Content(one_line(uri)), _muted(" · ".join(filter(None, facts)))])
+    return _lines([Content(one_line(uri)), muted(" · ".join(filter(None, facts)))])
+
+
+def setup_lines(view: ServerView) -> Iterator[Content]:
+    """Say how a server is set up: its folder, its timeout, its trust, and where that stands."""
+    if view.starts_outside:
+        yield field("starts in", "an empty folder of gemdeck's")
+    elif view.transport is Transport.STDIO:
+        yield field("starts in", view.cwd or "the opened folder")
+    if view.timeout:
+        yield field("timeout", f"{view.timeout:g} s")
+    yield field("trust", "its tools run unasked" if view.trusted else "its tools ask")
+    if view.source:
+        yield field("settings", view.source)
+    if view.extension:
+        yield field("extension", view.extension)
 
 
 def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
@@ -141,31 +158,30 @@ def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
         sent: Its instructions as the model got them with the last request.
     """
     parts = [
-        _field("status", f"{LOOKS[view.status][0]} {status_word(view, now)}"),
-        _field("defined by", view.origin.value),
-        _field("transport", view.transport.value),
-        _field("target", view.target),
+        field("status", f"{LOOKS[view.status][0]} {status_word(view, now)}"),
+        field("defined by", view.origin.value),
+        field("transport", view.transport.value),
+        field("target", view.target),
     ]
-    if view.starts_outside:
-        parts.append(_field("starts in", "an empty folder of gemdeck's"))
+    parts += setup_lines(view)
     if view.description:
-        parts.append(_field("description", view.description))
+        parts.append(field("description", view.description))
     if view.info is not None:
         claimed = f"{view.info.name} {view.info.version}".strip()
         parts += [
-            _field("reported as", claimed),
-            _field("protocol", f"{view.info.protocol_version} · {era(view.info)}"),
+            field("reported as", claimed),
+            field("protocol", f"{view.info.protocol_version} · {era(view.info)}"),
         ]
     catalog = view.catalog
     parts += [
-        _field("tools", f"{len(catalog.tools):,}"),
-        _field("prompts", f"{len(catalog.prompts):,}"),
-        _field("resources", f"{len(catalog.resources) + len(catalog.templates):,}"),
+        field("tools", f"{len(catalog.tools):,}"),
+        field("prompts", f"{len(catalog.prompts):,}"),
+        field("resources", f"{len(catalog.resources) + len(catalog.templates):,}"),
     ]
     if view.restarted:
-        parts.append(_field("came back", view.restarted))
+        parts.append(field("came back", view.restarted))
     if view.last_words:
-        parts.append(_field("last words", view.last_words))
+        parts.append(field("last words", view.last_words))
     parts += _failure(view)
     own = view.info.instructions if view.info is not None else ""
     if sent or own:
@@ -173,8 +189,8 @@ def describe_server(view: ServerView, now: float, sent: str = "") -> Content:
         parts += [Content(), _section(title), Content(block(sent or own))]
     if view.environment:
         passed, withheld = ", ".join(view.environment), ", ".join(view.withheld) or "nothing"
-        parts += [Content(), _section("Environment"), _muted(f"gets {passed}")]
-        parts += [_muted(f"withheld {withheld}")]
+        parts += [Content(), _section("Environment"), muted(f"gets {passed}")]
+        parts += [muted(f"withheld {withheld}")]
     return _lines(parts)
 
 
@@ -191,35 +207,35 @@ def summarize_server(view: ServerView, now: float) -> Content:
     parts = [_heading(view.id)]
     if failure is not None:
         parts.append(Content.styled(one_line(failure.reason), "$text-error"))
-        parts += [_muted(one_line(line)) for line in failure.stderr_tail[-MAX_SUMMED_LINES:]]
+        parts += [muted(one_line(line)) for line in failure.stderr_tail[-MAX_SUMMED_LINES:]]
         parts += [Content(one_line(failure.advice))] if failure.advice else []
     elif recovered := recovery(view, now):
         parts.append(Content.styled(one_line(recovered), "$text-warning"))
     if view.status is ServerStatus.STARTING and view.last_words:
-        parts.append(_muted(one_line(view.last_words)))
+        parts.append(muted(one_line(view.last_words)))
     if view.description:
         parts.append(Content(one_line(view.description)))
     if view.info is not None and failure is None:
         claimed = one_line(f"{view.info.name} {view.info.version}".strip())
-        parts.append(_muted(f"{claimed} · MCP {view.info.protocol_version}"))
+        parts.append(muted(f"{claimed} · MCP {view.info.protocol_version}"))
     elif failure is None:
-        parts.append(_muted(one_line(view.target)))
+        parts.append(muted(one_line(view.target)))
     return _lines(parts)
 
 
 def describe_grant(grant: GrantView) -> Content:
     """Describe a rule for tools: its effect, scope and source."""
     parts = [
-        _field("rule", grant.effect.value),
-        _field("server", grant.server),
-        _field("tool", "all tools of this server" if grant.tool == "*" else grant.tool),
-        _field("scope", grant.scope),
-        _field("source", grant.origin),
-        _field("created", moment(grant.granted_at, "%Y-%m-%d %H:%M", "unknown")),
-        _field("last used", moment(grant.used_at, "%Y-%m-%d %H:%M", "never")),
+        field("rule", grant.effect.value),
+        field("server", grant.server),
+        field("tool", "all tools of this server" if grant.tool == "*" else grant.tool),
+        field("scope", grant.scope),
+        field("source", grant.origin),
+        field("created", moment(grant.granted_at, "%Y-%m-%d %H:%M", "unknown")),
+        field("last used", moment(grant.used_at, "%Y-%m-%d %H:%M", "never")),
     ]
     if not grant.revocable:
-        parts.append(_muted(f"To change it, edit {one_line(grant.origin)}."))
+        parts.append(muted(f"To change it, edit {one_line(grant.origin)}."))
     return _lines(parts)
 
 
@@ -256,13 +272,13 @@ def _failure(view: ServerView) -> list[Content]:
         parts.append(Content(block(failure.advice)))
     if failure.stderr_tail:
         tail = block("\n".join(failure.stderr_tail))
-        parts += [Content(), _section("Last lines of standard error"), _muted(tail)]
+        parts += [Content(), _section("Last lines of standard error"), muted(tail)]
     return parts
 
 
 def _parameters(parameters: Sequence[Parameter]) -> list[Content]:
     if not parameters:
-        return [Content(), _muted("takes no parameters")]
+        return [Content(), muted("takes no parameters")]
     parts = [Content(), _section("Parameters")]
     width = _name_width(parameter.name for parameter in parameters)
     types = max(len(parameter.type) for parameter in parameters)
@@ -276,15 +292,15 @@ def _parameters(parameters: Sequence[Parameter]) -> list[Content]:
             )
         )
         if parameter.description:
-            parts.append(_muted("  " + one_line(parameter.description)))
+            parts.append(muted("  " + one_line(parameter.description)))
     if len(parameters) > MAX_PARAMETERS:
-        parts.append(_muted(f"… {len(parameters) - MAX_PARAMETERS} more"))
+        parts.append(muted(f"… {len(parameters) - MAX_PARAMETERS} more"))
     return parts
 
 
 def _arguments(arguments: Sequence[PromptArgument]) -> list[Content]:
     if not arguments:
-        return [Content(), _muted("takes no arguments")]
+        return [Content(), muted("takes no arguments")]
     parts = [Content(), _section("Arguments")]
     width = _name_width(argument.name for argument in arguments)
     for argument in arguments[:MAX_PARAMETERS]:
@@ -292,7 +308,7 @@ def _arguments(arguments: Sequence[PromptArgument]) -> list[Content]:
         name = fit(one_line(argument.name), width)
         parts.append(Content.assemble(name, "  ", (required, _MUTED)))
         if argument.description:
-            parts.append(_muted("  " + one_line(argument.description)))
+            parts.append(muted("  " + one_line(argument.description)))
     return parts
 
 
@@ -308,11 +324,13 @@ def _section(text: str) -> Content:
     return Content.styled(text, "bold $text-muted")
 
 
-def _muted(text: str) -> Content:
+def muted(text: str) -> Content:
+    """Write a line in the muted colour."""
     return Content.styled(text, _MUTED)
 
 
-def _field(name: str, value: str) -> Content:
+def field(name: str, value: str) -> Content:
+    """Write a value on one line behind its name."""
     return Content.assemble((fit(name, 13), _MUTED), one_line(value))
 
 

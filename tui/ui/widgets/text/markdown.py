@@ -112,7 +112,7 @@ class _Builder:
                 case "inline":
                     frame.content = inline_content(token)
                 case "fence" | "code_block":
-                    frame.blocks.append(code_block(token.content, token.info))
+                    frame.blocks.append(code_block(token.content, token.info, labelled=True))
                 case "hr":
                     frame.blocks.append(RuleBlock())
                 case _ if token.nesting == 1:
@@ -165,13 +165,20 @@ def _is_right(token: Token | None) -> bool:
     return token is not None and token.attrGet("style") == "text-align:right"
 
 
-def code_block(code: str, language: str = "") -> CodeBlock:
+def code_block(code: str, language: str = "", *, labelled: bool = False) -> CodeBlock:
     """Return a block of code, highlighted if its language is given and it is short enough."""
     code = code.rstrip("\n")
     words = language.split(maxsplit=1)
+    name = (words[0] if words else "code") if labelled else ""
     if words and len(code) <= MAX_HIGHLIGHTED:
-        return CodeBlock(highlight(code, language=words[0]))
-    return CodeBlock(Content(code))
+        return CodeBlock(highlight(code, language=words[0]), name)
+    return CodeBlock(Content(code), name)
+
+
+def code_in(text: str) -> list[str]:
+    """Return the blocks of code in a text, in their order."""
+    tokens = _PARSER.parse(text) if text.count("[") <= MAX_BRACKETS else []
+    return [t.content.rstrip("\n") for t in tokens if t.type in {"fence", "code_block"}]
 
 
 def inline_content(token: Token) -> Content:

@@ -1,0 +1,74 @@
+"""`gemdeck mcp auth` and `logout`, against a real authorization server."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import httpx2
+import pytest
+from anyio.abc import Process
+
+from tests.cli.running import finish, run, write_settings
+from tests.servers.authority import walk_through
+from tests.servers.web import free_port
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.auth.support import guarded
+from tui.cli.exit_codes import ExitCode
+
+pytestmark = pytest.mark.writes_secrets("sign-ins.json")
+ADDRESS = re.compile(r"Address: (\S+)")
+
+
+def configure(url: str) -> None:
+    back = f"http://localhost:{free_port()}/oauth/callback"
+    write_settings({"mcpServers": {"web": {"httpUrl": url, "oauth": {"redirectUri": back}}}})
+
+
+async def read_address(process: Process) -> str:
+    """Read what the command says until it shows the address to open."""
+    assert process.stderr is not None
+    said = ""
+    while (found := ADDRESS.search(said)) is None or "\n" not in said[found.end() :]:
+        said += (await process.stderr.receive()).decode()
+    return found[1]
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+async def test_signing_in_and_out(comes_back: bool) -> None:
+    async with guarded() as server:
+        configure(server.url)
+        before = await run("mcp", "show", "web", "--json")
+        assert before.json["status"] == "needs sign-in"
+
+        command = [sys.executable, "-m", "tui", "mcp", "auth", "web", "--no-browser"]
+        with anyio.fail_after(PATIENCE):
+            async with await anyio.open_process(
+                command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=Path.home()
+            ) as process:
+                url = await read_address(process)
+                answer = await walk_through(url, comes_back=comes_back)
+                if not comes_back:
+                    await paste(process, answer)
+                assert await finish(process) == ExitCode.OK
+
+        after = await run("mcp", "show", "web", "--json")
+        assert after.json["status"] == "ready"
+        out = await run("mcp", "logout", "web")
+        assert (out.code, "revoked" in out.stdout) == (ExitCode.OK, True)
+        assert server.authority.revoked
+        again = await run("mcp", "show", "web", "--json")
+        assert again.json["status"] == "needs sign-in"
+
+
+async def paste(process: Process, answer: httpx2.Response) -> None:
+    assert process.stdin is not None
+    await process.stdin.send(answer.headers["location"].encode() + b"\n")
+
+
+async def test_a_server_without_a_sign_in_says_so() -> None:
+    write_settings({"mcpServers": {"local": {"command": "gemdeck-unknown-program"}}})
+    result = await run("mcp", "auth", "local", "--json")
+    assert result.code == ExitCode.ERROR
+    assert "takes no sign-in" in result.json["error"]["message"]

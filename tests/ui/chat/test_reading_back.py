@@ -1,0 +1,236 @@
+"""Reading back in the conversation: the newest entry, search, turns, code, the last result."""
+
+from collections.abc import Callable
+from time import thread_time
+
+import pytest
+from textual import events
+
+from tests.snapshots.decks import HISTORIES
+from tests.ui.chat.samples import call, conversation
+from tests.ui.harness import ChatApp, running, until
+from tui.model import events as e
+from tui.model.chat import EntryId, ToolCallStatus, TurnId, TurnOutcome
+from tui.store.reducer import reduce
+from tui.store.state import AppState
+from tui.store.store import Store
+from tui.ui.screens.dialog import ViewerScreen
+from tui.ui.widgets.chat.entries import EntryView
+from tui.ui.widgets.chat.search import SearchLine, SearchWords
+from tui.ui.widgets.chat.transcript import Transcript
+from tui.ui.widgets.chat.window import MAX_MOUNTED
+from tui.ui.widgets.text.blocks import COPY
+from tui.ui.widgets.text.folded_text import FoldedText
+
+CODE = "Two:\n\n```py\na = 1\nb = 2\n```\n\n~~~\nlast one\n~~~\n"
+
+
+def answer(app: ChatApp, text: str, turn: str = "t1") -> None:
+    """Let a whole turn of one answer happen."""
+    app.start_turn(f"question of {turn}", turn)
+    app.store.dispatch(e.TextStreamed(EntryId(f"{turn}-m"), text))
+    app.store.dispatch(e.TurnFinished(TurnId(turn), TurnOutcome.COMPLETED))
+
+
+def is_in_view(transcript: Transcript, view: EntryView | None) -> bool:
+    """Tell whether some of an entry can be seen."""
+    return view is not None and transcript.content_region.overlaps(view.region)
+
+
+def cursor_at(app: ChatApp, entry: str) -> Callable[[], bool]:
+    """Give a condition: the cursor is on this entry, which can be seen."""
+    transcript = app.chat.transcript
+
+    def holds() -> bool:
+        view = transcript.cursor
+        return view is not None and view.entry.id == entry and is_in_view(transcript, view)
+
+    return holds
+
+
+async def test_shift_tab_takes_the_newest_entry_each_time_and_passes_over_ends_of_turns() -> None:
+    app = ChatApp(conversation(40))
+    async with app.run_test(size=(80, 20)) as pilot:
+        await until(pilot, lambda: len(app.chat.transcript.views) == 40)
+        await pilot.press("shift+tab")
+        await until(pilot, cursor_at(app, "e39"))
+        await pilot.press("up", "up", "escape")
+        for number in range(6):
+            answer(app, f"answer {number}\n\n" * 8, f"t{number}")
+        await until(pilot, lambda: len(app.chat.transcript.views) == 58)
+        await pilot.press("shift+tab")
+        await until(pilot, cursor_at(app, "t5-m"))
+        assert app.focused is app.chat.transcript
+        for _ in range(40):
+            await pilot.press("up")
+            view = app.chat.transcript.cursor
+            assert view is not None
+            assert view.selectable
+            assert is_in_view(app.chat.transcript, view)
+            if view.entry.id == "t4-m":
+                break
+        else:
+            raise AssertionError("The cursor never came to the turn before.")
+
+
+async def test_search_goes_from_the_newest_match_to_older_ones_and_marks_them() -> None:
+    app = ChatApp(conversation(10_000))
+    async with app.run_test(size=(80, 24)) as pilot:
+        transcript = app.chat.transcript
+        await until(pilot, lambda: len(transcript.views) > 0)
+        await pilot.press("shift+tab", "slash")
+        await until(pilot, lambda: isinstance(app.focused, SearchWords))
+        line = app.screen.query_one(SearchLine)
+        await pilot.press(*"QUESTION", "space", "9", "9", "8")
+        await until(pilot, cursor_at(app, "e9988"))
+        assert str(line.count.render()) == "6 of 6", "998, and 9980 to 9988"
+        await pilot.press("enter")
+        await until(pilot, cursor_at(app, "e9986"))
+        for entry in ("e9984", "e9982", "e9980", "e998"):
+            await pilot.press("up")
+            await until(pilot, cursor_at(app, entry))
+        assert len(transcript.views) <= MAX_MOUNTED
+        view = transcript.cursor
+        assert view is not None
+        assert view.marked_row == 0
+        await pilot.press("up")
+        await until(pilot, cursor_at(app, "e9988"))
+        assert str(line.count.render()) == "6 of 6"
+        await pilot.press("down")
+        await until(pilot, cursor_at(app, "e998"))
+        await pilot.press("x")
+        await until(pilot, lambda: str(line.count.render()) == "not found")
+        await pilot.press("escape")
+        await until(pilot, lambda: app.focused is transcript)
+        assert not app.screen.query(SearchLine)
+        assert all(view.marked_row is None for view in transcript.views)
+        await pilot.press("end")
+        await until(pilot, lambda: transcript.views[-1].entry.id == "e9999")
+
+
+async def test_a_search_opens_a_call_for_its_result_and_folds_it_again() -> None:
+    app = ChatApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.start_turn()
+        for number, result in enumerate(("first\nneedle one", "second\nneedle two")):
+            app.store.dispatch(e.ToolCallRequested(call(number)))
+            changed = e.ToolCallChanged(EntryId(f"call{number}"), ToolCallStatus.OK, 0.1, result)
+            app.store.dispatch(changed)
+        await until(pilot, lambda: len(app.chat.transcript.views) == 3)
+        _, first, second = app.chat.transcript.views
+        await pilot.press("shift+tab", "slash", *"needle")
+        await until(pilot, cursor_at(app, "call1"))
+        assert (first.expanded, second.expanded) == (False, True)
+        await pilot.press("up")
+        await until(pilot, cursor_at(app, "call0"))
+        assert (first.expanded, second.expanded) == (True, False)
+
+
+async def test_searching_a_long_conversation_takes_little_time() -> None:
+    app = ChatApp(conversation(10_000))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: len(app.chat.transcript.views) > 0)
+        before = thread_time()
+        assert app.chat.transcript.find("answer 7777") == (1, 1)
+        assert thread_time() - before < 0.5, "a bound for a slow machine; 20 ms are measured"
+
+
+async def test_p_and_n_go_from_turn_to_turn_and_past_the_last_to_the_end() -> None:
+    app = ChatApp(conversation(400))
+    async with app.run_test(size=(80, 20)) as pilot:
+        await until(pilot, lambda: len(app.chat.transcript.views) > 0)
+        await pilot.press("shift+tab")
+        for entry in ("e398", "e396"):
+            await pilot.press("p")
+            await until(pilot, cursor_at(app, entry))
+        for number in range(394, 200, -2):
+            await pilot.press("p")
+            await until(pilot, cursor_at(app, f"e{number}"))
+        await pilot.press("n")
+        await until(pilot, cursor_at(app, "e204"))
+        await pilot.press("end", "shift+tab", "n")
+        await until(pilot, cursor_at(app, "e399"))
+
+
+async def test_y_copies_the_last_code_then_the_one_before_and_a_click_copies_its_own() -> None:
+    app = ChatApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        answer(app, CODE)
+        answer(app, "No code here.", "t2")
+        await until(pilot, lambda: len(app.chat.transcript.views) == 6)
+        await pilot.press("shift+tab", "y")
+        assert app.clipboard == "last one"
+        await pilot.press("y")
+        assert app.clipboard == "a = 1\nb = 2"
+        await pilot.press("y")
+        assert app.clipboard == "last one"
+        app.copy_to_clipboard("")
+        view = app.chat.transcript.views[1]
+        rows = [line.plain for line in view.lines(view.size.width)]
+        row = next(index for index, text in enumerate(rows) if text.startswith(" py"))
+        x = view.content_region.x + rows[row].index("copy")
+        y = view.content_region.y + row
+        assert app.screen.get_style_at(x, y).meta.get(COPY) == "a = 1\nb = 2"
+        await pilot.click(offset=(x, y))
+        assert app.clipboard == "a = 1\nb = 2"
+
+
+async def test_the_border_names_the_keys_of_the_entry_and_a_click_presses_one() -> None:
+    state = AppState()
+    for event in HISTORIES["done"]:
+        state = reduce(state, event)
+    async with running(Store(state)) as deck:
+        chat = deck.app.deck.query_one("#chat")
+        assert "v whole" not in deck.text
+        await deck.press("shift+tab")
+        await deck.until(lambda: "v whole" in deck.text)
+        assert "open" not in deck.text, "there is nothing to open in an answer"
+        await deck.press("up")
+        await deck.until(lambda: "↵ open" in deck.text)
+        await deck.press("enter")
+        await deck.until(lambda: "↵ close" in deck.text)
+        y = chat.region.bottom - 1
+        x = deck.lines[y].index("/ search") + 3
+        for kind in (events.MouseDown, events.MouseUp):
+            deck.app.post_message(kind(None, x, y, 0, 0, 1, False, False, False))
+            await deck.pilot.pause()
+        await deck.until(lambda: isinstance(deck.focus, SearchWords))
+        await deck.press("escape", "escape")
+        await deck.until(lambda: "v whole" not in deck.text)
+
+
+@pytest.mark.parametrize("keys", [(), ("f2",), ("f3",), ("shift+tab",)])
+async def test_ctrl_o_opens_the_last_result_from_anywhere_and_closes_it(keys: tuple[str]) -> None:
+    state = AppState()
+    for event in HISTORIES["done"]:
+        state = reduce(state, event)
+    async with running(Store(state)) as deck:
+        await deck.press(*keys)
+        focus = deck.focus
+        await deck.press("ctrl+o")
+        await deck.until(lambda: deck.on_top(ViewerScreen))
+        text = deck.app.screen.query_one(FoldedText)
+        await deck.until(lambda: text.row_count == 1)
+        assert text._row(0).plain == "Added note 1: buy milk"
+        await deck.press("ctrl+o")
+        await deck.until(lambda: not deck.on_top(ViewerScreen))
+        assert deck.focus is focus
+
+
+async def test_ctrl_o_says_that_no_tool_has_run() -> None:
+    async with running(Store(AppState())) as deck:
+        await deck.press("ctrl+o")
+        await deck.until(lambda: "No tool has run yet." in deck.text)
+
+
+@pytest.mark.parametrize("size", [(60, 20), (40, 12)])
+async def test_small_terminals_read_back_as_well(size: tuple[int, int]) -> None:
+    state = AppState()
+    for event in HISTORIES["done"]:
+        state = reduce(state, event)
+    async with running(Store(state), size) as deck:
+        await deck.press("shift+tab", "up")
+        await deck.until(lambda: "✓ ran add_note" in deck.text)
+        await deck.until(lambda: "↵ open" in deck.text)
+        await deck.press("slash", *"milk")
+        await deck.until(lambda: "of 2" in deck.text)

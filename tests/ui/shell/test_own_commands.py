@@ -1,0 +1,302 @@
+"""The commands of the screen: what they show, what they ask for, what is said of slips."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.ui.harness import Running, running
+from tests.ui.shell import decks
+from tui.model import events as e
+from tui.model.catalog import Catalog, PromptView
+from tui.model.chat import (
+    EntryId,
+    ModelText,
+    ToolCall,
+    ToolCallStatus,
+    TurnId,
+    TurnOutcome,
+    Usage,
+    UserMessage,
+)
+from tui.model.context import ContextFile, ContextRead
+from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.servers import DISCOVERY, ServerStatus
+from tui.model.trust import FoldersOpened
+from tui.store.store import Store
+from tui.ui.commands.runner import CommandRunner
+from tui.ui.panes.tools import ToolsPane
+from tui.ui.screens.details import DetailsScreen
+from tui.ui.screens.help import HelpScreen
+from tui.ui.widgets.chat.command_completion import complete_command
+from tui.ui.widgets.chat.completion import complete
+from tui.ui.widgets.chat.composer import Composer
+
+
+async def typed(deck: Running, text: str) -> None:
+    """Type a command and send it."""
+    deck.one(Composer).replace_all(text)
+    await deck.press("enter")
+
+
+def said(deck: Running) -> str:
+    return [toast.message for toast in deck.app._notifications][-1]
+
+
+def shown(deck: Running) -> str:
+    """Give all of what the dialog says."""
+    return str(deck.app.screen.query_one(".dialog Static").render())
+
+
+async def report(deck: Running, text: str) -> str:
+    """Type a command that shows something, and give all of that."""
+    await typed(deck, text)
+    await deck.until(lambda: deck.on_top(DetailsScreen))
+    await deck.settle()
+    text = shown(deck)
+    await deck.press("escape")
+    return text
+
+
+def test_every_command_has_its_action() -> None:
+    for command in OWN_COMMANDS.values():
+        for part in [f"{command.name}_{one.name}" for one in command.parts] or [command.name]:
+            assert callable(getattr(CommandRunner, f"run_{part}", None)), part
+
+
+async def test_mcp_shows_how_each_server_is_set_up_and_stands() -> None:
+    store = decks.full_store()
+    git = replace(
+        store.state.servers[0],
+        cwd="~/shop",
+        timeout=30.0,
+        trusted=True,
+        source="~/.gemini/settings.json, line 12",
+        environment=("HOME", "GIT_DIR"),
+        extension="tools [/x]",
+    )
+    store.dispatch(e.ServersConfigured((git, *store.state.servers[1:])))
+    async with running(store) as deck:
+        report_on_git = await report(deck, "/mcp list GIT")
+        for row in (
+            "● git  ready",
+            "stdio        uvx mcp-server-git --repository ~/shop",
+            "starts in    ~/shop",
+            "timeout      30 s",
+            "trust        its tools run unasked",
+            "settings     ~/.gemini/settings.json, line 12",
+            "extension    tools [/x]",
+            "variables    HOME, GIT_DIR",
+            "discovery    completed",
+            "offers       6 tools, 0 prompts, 0 resources",
+            "tools        branch_list, commit, diff, log, show, status",
+        ):
+            assert row in report_on_git.splitlines(), row
+        assert "everything" not in report_on_git
+        everything = await report(deck, "/mcp")
+        assert "✕ weather  failed" in everything
+        assert "The server ended with exit code 1" in everything
+        assert "○ legacy  disabled" in everything
+        assert everything.count("discovery    not started") == 2
+        described = await report(deck, "/mcp desc git")
+        assert "Record changes to the repository." in described
+        assert '"required": ["repo_path"]' not in described
+        assert '"required": ["repo_path"]' in await report(deck, "/mcp schema git")
+
+
+def test_how_far_a_server_is_has_three_words() -> None:
+    words = {status.name: DISCOVERY[status] for status in ServerStatus}
+    assert words.pop("STARTING") == "in progress"
+    early = {"INVALID", "DISABLED", "UNTRUSTED", "STOPPED"}
+    assert {name for name, word in words.items() if word == "not started"} == early
+    assert {word for name, word in words.items() if name not in early} == {"completed"}
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("/mcp restart everything", ("restart_server", ("everything",))),
+        ("/mcp restart GIT", ("restart_server", ("git",))),
+        ("/mcp stop git", ("stop_server", ("git",))),
+        ("/mcp start weather", ("start_server", ("weather",))),
+        ("/mcp enable legacy", ("set_server_enabled", ("legacy", True))),
+        ("/mcp disable git", ("set_server_enabled", ("git", False))),
+        ("/mcp refresh", ("restart_all_servers", ())),
+        ("/clear", ("clear_conversation", ())),
+        ("/new", ("clear_conversation", ())),
+        ("/directory add ~/more and more", ("add_folder", ("~/more and more",))),
+    ],
+)
+async def test_a_command_asks_the_engine_and_sends_nothing(
+    text: str, call: tuple[str, tuple[object, ...]]
+) -> None:
+    async with running(decks.full_store()) as deck:
+        await typed(deck, text)
+        await deck.until(lambda: deck.commands.calls)
+        assert deck.commands.calls == [call]
+        assert deck.one(Composer).text == ""
+
+
+async def test_the_servers_of_an_extension_stop_and_start_together() -> None:
+    store = decks.full_store()
+    views = [replace(view, extension="kit") for view in store.state.servers[:3]]
+    store.dispatch(e.ServersConfigured((*views, *store.state.servers[3:])))
+    async with running(store) as deck:
+        await typed(deck, "/mcp stop kit")
+        await deck.until(lambda: len(deck.commands.calls) == 3)
+        stopped = [arguments for name, arguments in deck.commands.calls if name == "stop_server"]
+        assert stopped == [("git",), ("everything",), ("search",)]
+        assert said(deck) == "Stopping git, everything, search."
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("/mcp restart", "Type /mcp restart SERVER"),
+        ("/mcp restart gti", "There is no server gti. Did you mean git?"),
+        ("/mcp restrat git", "/mcp has no restrat. Did you mean /mcp restart git?"),
+        ("/mcp start git", "git is ready."),
+        ("/mcp start legacy", "legacy is disabled. /mcp enable legacy lets it run."),
+        ("/mcp restart team-notes", "team-notes is untrusted. /mcp list team-notes says why."),
+        ("/mcp zzzz", "There is no server zzzz. /mcp lists your servers."),
+        ("/clear all", "/clear takes nothing after it."),
+        ("/copy", "There is no answer to copy yet."),
+        ("/theme gemdeck-drak", "There is no theme gemdeck-drak. Did you mean gemdeck-dark?"),
+        ("/directory add", "Type /directory add FOLDER"),
+        ("/tools [/x]", "There is no server [/x]. /mcp lists your servers."),
+    ],
+)
+async def test_a_slip_is_said_and_what_was_typed_comes_back(text: str, words: str) -> None:
+    async with running(decks.full_store()) as deck:
+        await typed(deck, text)
+        await deck.until(lambda: deck.app._notifications)
+        assert said(deck) == words
+        assert deck.one(Composer).text == text
+        assert deck.one(Composer).holds_returned
+        assert deck.commands.calls == []
+
+
+async def test_commands_that_show_or_change_the_screen() -> None:
+    async with running(decks.full_store()) as deck:
+        await typed(deck, "/tools everything")
+        await deck.until(lambda: deck.one(ToolsPane).has_focus_within)
+        await deck.until(lambda: "longRunningOperation" in deck.text)
+        assert "branch_list" not in deck.text
+        await deck.press("f6")
+        await typed(deck, "/theme gemdeck-light")
+        await deck.until(lambda: deck.app.theme == "gemdeck-light")
+        await typed(deck, "/help")
+        await deck.until(lambda: deck.on_top(HelpScreen))
+        await deck.until(lambda: "/directory      the folders that" in shown(deck))
+        await deck.press("escape")
+        await typed(deck, "/quit")
+        await deck.until(lambda: deck.app.return_code == 0)
+
+
+async def test_the_last_answer_is_copied() -> None:
+    store = Store()
+    for number, text in enumerate(("one", "**two** [/x]")):
+        turn = TurnId(f"t{number}")
+        store.dispatch(e.TurnStarted(turn, UserMessage(EntryId(f"u{number}"), "?"), 0.0))
+        store.dispatch(e.TextStreamed(EntryId(f"m{number}"), text))
+        store.dispatch(e.TurnFinished(turn, TurnOutcome.COMPLETED))
+    assert any(isinstance(one, ModelText) for one in store.state.conversation.transcript.settled)
+    async with running(store) as deck:
+        await typed(deck, "/copy")
+        await deck.until(lambda: deck.app.clipboard == "**two** [/x]")
+
+
+async def test_figures_of_the_run_and_of_this_conversation() -> None:
+    store = decks.full_store()
+    decks.start_turn(store)
+    for number, status in enumerate((ToolCallStatus.OK, ToolCallStatus.ERROR)):
+        call = ToolCall(EntryId(f"c{number}"), decks.GIT, "log", "{}")
+        store.dispatch(e.ToolCallRequested(call))
+        store.dispatch(e.ToolCallChanged(call.id, status, 1.5, "x"))
+    store.dispatch(e.TextStreamed(EntryId("m"), "done"))
+    usage = Usage(prompt=1_600, output=20, thoughts=3, cached=5, context=25_000)
+    store.dispatch(e.UsageReported(replace(usage, context_limit=1_000_000)))
+    async with running(store) as deck:
+        stats = await report(deck, "/stats")
+        for row in (
+            "sent         14,000 (5 of them cached)",
+            "answered     20",
+            "thought      3",
+            "context      25,000 of 1,000,000 (2%)",
+            "messages     1",
+            "answers      1",
+            "tool calls   2, 1 failed, 3.0 s in all",
+            "             git: 2",
+        ):
+            assert row in stats.splitlines(), row
+
+
+async def test_the_context_files_are_shown_whole() -> None:
+    store = Store()
+    files = (ContextFile("~/.gemini/GEMINI.md", "Be [b]brief[/b].\n\nEnd."),)
+    bad = ContextFile("GEMINI.md", "", "its folder is not trusted")
+    async with running(store) as deck:
+        await typed(deck, "/memory")
+        await deck.until(lambda: deck.on_top(DetailsScreen))
+        assert deck.commands.calls == [("read_context", ())]
+        await deck.until(lambda: "There are no context files." in shown(deck))
+        store.dispatch(ContextRead((*files, bad)))
+        await deck.until(lambda: "GEMINI.md" in shown(deck))
+        assert shown(deck).splitlines() == [
+            "~/.gemini/GEMINI.md",
+            "Be [b]brief[/b].",
+            "",
+            "End.",
+            "",
+            "GEMINI.md",
+            "✕ not used: its folder is not trusted",
+        ]
+
+
+async def test_the_folders_are_listed() -> None:
+    store = Store()
+    store.dispatch(FoldersOpened(("~/shop", "~/[/x] more")))
+    async with running(store) as deck:
+        assert (await report(deck, "/directory")).splitlines()[:2] == ["~/shop", "~/[/x] more"]
+
+
+def test_parts_servers_and_themes_are_completed() -> None:
+    servers = decks.full_store().state.servers
+
+    def offered(before: str) -> list[str]:
+        found = complete_command(before, servers, ("gemdeck-dark", "nord"))
+        return [before[: found.start] + one.text for one in found.completions] if found else []
+
+    assert offered("/mcp re") == ["/mcp refresh ", "/mcp restart "]
+    assert offered("/mcp restart ea") == [
+        f"/mcp restart {one}" for one in ("search", "weather", "team-notes")
+    ]
+    assert offered("/mcp restart  gi") == ["/mcp restart  git"]
+    assert offered("/mcp enable ") == ["/mcp enable legacy"]
+    assert "/mcp disable legacy" not in offered("/mcp disable ")
+    assert offered("/mcp disable git") == []
+    assert offered("/theme n") == ["/theme nord"]
+    assert offered("/theme") == offered("/help x") == offered("/mcp nothing x") == []
+    assert offered("/none x") == offered("see /mcp re") == offered("/mcp\nre") == []
+
+
+async def test_completions_of_a_command_are_taken_with_tab() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press(*"/mc", "tab", *"rest", "tab", *"ever", "tab")
+        await deck.until(lambda: deck.one(Composer).text == "/mcp restart everything")
+        await deck.press("enter")
+        await deck.until(lambda: deck.commands.calls == [("restart_server", ("everything",))])
+
+
+def test_prompts_are_sorted_by_server_and_a_renamed_one_says_so() -> None:
+    zoo = Catalog(prompts=(PromptView("zebra"), PromptView("Ape")))
+    again = Catalog(prompts=(PromptView("other_zebra", own_name="zebra"),))
+    views = [
+        replace(decks.server(decks.GIT, ServerStatus.READY), catalog=zoo),
+        replace(decks.server(decks.SEARCH, ServerStatus.READY), catalog=again),
+    ]
+    found = complete("/", views)
+    assert found is not None
+    labels = [(one.label, one.detail) for one in found.completions]
+    assert ("/other_zebra", "search · its zebra, renamed") in labels
+    own = {f"/{command.usage}" for command in OWN_COMMANDS.values()}
+    assert [label for label, _ in labels if label not in own] == ["/Ape", "/zebra", "/other_zebra"]

@@ -1,0 +1,124 @@
+"""``gemdeck mcp auth`` and ``logout``: sign in to a server from a terminal, and out again."""
+
+import asyncio
+import sys
+from typing import Final
+
+from tui.cli.command import Answer, CommandError
+from tui.cli.exit_codes import ExitCode
+from tui.cli.output import say
+from tui.cli.servers.server_session import Start, serving
+from tui.engine.auth.oauth.sign_in_record import AuthError
+from tui.engine.browser import open_in_browser
+from tui.engine.engine import Engine
+from tui.engine.mcp.context import open_nothing
+from tui.engine.threads import in_daemon_thread
+from tui.model.consent import RequestId
+from tui.model.events import RequestRaised
+from tui.model.requests import Reply, ReplyAction, SignInRequest
+from tui.model.servers import ServerId, ServerStatus
+from tui.text import sanitize_line
+
+MAX_SHOWN: Final = 4_000
+"""Characters of an address that are shown."""
+
+
+async def sign_in(server: str, start: Start, *, says_yes: bool, opens: bool) -> Answer:
+    """Sign in to a server with the person at the terminal, and connect to it.
+
+    Args:
+        server: The server.
+        start: How it is started.
+        says_yes: Whether to go on without asking.
+        opens: Whether to open the browser; else the address is only shown.
+    """
+    open_url = open_in_browser if opens else open_nothing
+    async with serving(start, [server], open_url=open_url) as session:
+        person = _Person(session.engine, says_yes=says_yes)
+        attending = asyncio.create_task(person.attend())
+        try:
+            words = await session.engine.sign_ins.sign_in(ServerId(server))
+        except AuthError as error:
+            raise _failed(server, error) from error
+        finally:
+            attending.cancel()
+        await session.engine.wait_ready(start.timeout)
+        view = next(view for view in session.views if view.id == server)
+        reason, _ = session.why_not_ready(view)
+        state = f"It is {view.status.value}" + (f": {reason}" if reason else ".")
+        code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
+        value = {"server": server, "status": view.status.value, "reason": reason}
+        return Answer(value, f"{words} {state}", code)
+
+
+async def sign_out(server: str) -> Answer:
+    """Revoke and forget the tokens of a server."""
+    async with serving(Start(0.0), [server]) as session:
+        try:
+            words = await session.engine.sign_ins.sign_out(ServerId(server))
+        except AuthError as error:
+            raise _failed(server, error) from error
+    return Answer({"server": server, "result": words}, words)
+
+
+def _failed(server: str, error: AuthError) -> CommandError:
+    return CommandError(f"{server} {error.reason}. {error.advice}".rstrip())
+
+
+class _Person:
+    """Whoever sits before the terminal."""
+
+    def __init__(self, engine: Engine, *, says_yes: bool) -> None:
+        self._desk = engine.desk
+        self._events = engine.events()
+        self._says_yes = says_yes or not sys.stdin.isatty()
+        self._asked = set[RequestId]()
+
+    async def attend(self) -> None:
+        """Answer the question whether to sign in, and then with what is pasted."""
+        async for event in self._events:
+            if isinstance(event, RequestRaised) and isinstance(event.request, SignInRequest):
+                self._hear(event.request)
+
+    def _hear(self, request: SignInRequest) -> None:
+        is_again = request.id in self._asked
+        self._asked.add(request.id)
+        if request.problem:
+            say(request.problem)
+        if not is_again:
+            _show(request)
+        if not is_again and self._says_yes:
+            self._desk.answer(request.id, Reply(ReplyAction.ACCEPT))
+            return
+        say("paste it here, or wait for the browser" if is_again else "go on? [y/N]")
+        self._read(request, is_again=is_again)
+
+    def _read(self, request: SignInRequest, *, is_again: bool) -> None:
+        """Read a line in a thread; the browser may come back before it."""
+        reading = in_daemon_thread(sys.stdin.readline)
+
+        def answer(_: object) -> None:
+            line = "" if reading.cancelled() or reading.exception() else reading.result()
+            if is_again and line.strip():
+                self._desk.answer(request.id, Reply(ReplyAction.ACCEPT, text=line.strip()))
+            elif not is_again:
+                agrees = line.strip().lower() in {"y", "yes"}
+                action = ReplyAction.ACCEPT if agrees else ReplyAction.CANCEL
+                self._desk.answer(request.id, Reply(action))
+
+        reading.add_done_callback(answer)
+
+
+def _show(request: SignInRequest) -> None:
+    """Say where the sign-in goes, what it asks for and where the tokens are kept."""
+    is_plain = request.host == request.shown_host
+    host = request.host if is_plain else f"{request.shown_host} ({request.host})"
+    lines = [
+        f"Sign in to {request.server} ({request.address}) at {host}.",
+        f"It asks for: {', '.join(request.scopes) or 'nothing in particular'}.",
+        f"Tokens are kept in {request.kept}.",
+        *request.notes,
+        *([f"Address: {request.url}"] if request.url else []),
+    ]
+    for line in lines:
+        say(sanitize_line(line, MAX_SHOWN))

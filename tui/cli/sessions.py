@@ -1,0 +1,131 @@
+"""``gemdeck sessions``: saved conversations, listed, read, exported and deleted."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from tui.cli.command import Answer, CommandError, finish, json_option, shown
+from tui.cli.exit_codes import ExitCode
+from tui.cli.tables import table
+from tui.engine.files.paths import state_dir
+from tui.engine.sessions.export import to_json, to_markdown
+from tui.engine.sessions.library import SessionError, SessionLibrary
+from tui.engine.sessions.replay import SavedSession
+from tui.model.sessions import SessionView
+
+T = TypeVar("T")
+
+
+@click.group()
+def sessions() -> None:
+    """List, read, export and delete saved conversations."""
+
+
+_everywhere = click.option("--all", "everywhere", is_flag=True, help="Of all folders.")
+_session = click.argument("session", metavar="[ID]", default="")
+
+
+@sessions.command("list", epilog="Example: gemdeck sessions list --all")
+@_everywhere
+@json_option
+def list_sessions(*, everywhere: bool, as_json: bool) -> None:
+    """List the sessions of this folder, the last changed first."""
+    finish(_list(_folder(everywhere=everywhere)), as_json=as_json)
+
+
+@sessions.command(epilog="Example: gemdeck sessions show")
+@_session
+@_everywhere
+@json_option
+def show(session: str, *, everywhere: bool, as_json: bool) -> None:
+    """Print a session, by the beginning of its ID; without one the last of this folder."""
+    finish(_show(session, _folder(everywhere=everywhere)), as_json=as_json)
+
+
+@sessions.command(epilog="Example: gemdeck sessions export latest session.md")
+@click.argument("session", metavar="ID")
+@click.argument("file", type=click.Path(path_type=Path))
+@_everywhere
+@json_option
+def export(session: str, file: Path, *, everywhere: bool, as_json: bool) -> None:
+    """Write a session to a new file: JSON if its name ends so, else Markdown."""
+    finish(_export(session, file, _folder(everywhere=everywhere)), as_json=as_json)
+
+
+@sessions.command(epilog="Example: gemdeck sessions delete latest")
+@click.argument("ids", nargs=-1, required=True, metavar="ID…")
+@_everywhere
+@json_option
+def delete(ids: tuple[str, ...], *, everywhere: bool, as_json: bool) -> None:
+    """Delete sessions, by the beginnings of their IDs."""
+    finish(_delete(ids, _folder(everywhere=everywhere)), as_json=as_json)
+
+
+def _folder(*, everywhere: bool) -> Path | None:
+    return None if everywhere else Path.cwd()
+
+
+async def _list(folder: Path | None) -> Answer:
+    found = SessionLibrary(state_dir()).sessions(folder)
+    rows = [
+        (str(one.id), _day(one.changed), f"{one.turns} turns", one.model, one.title or one.first)
+        for one in found
+    ]
+    value = {"sessions": [asdict(one) for one in found]}
+    return Answer(value, table(rows) or "There are no sessions.")
+
+
+async def _show(session: str, folder: Path | None) -> Answer:
+    saved = _read(session, folder)
+    # as JSON it is what an export holds
+    return Answer(json.loads(to_json(saved)), to_markdown(saved).rstrip())
+
+
+async def _export(session: str, file: Path, folder: Path | None) -> Answer:
+    saved = _read(session, folder)
+    text = to_json(saved) if file.suffix == ".json" else to_markdown(saved)
+    try:
+        with file.open("x", encoding="utf-8") as new:
+            new.write(text)
+    except OSError as error:
+        raise CommandError(f"{shown(file)}: {error.strerror}") from error
+    return Answer({"session": saved.view.id, "file": str(file)}, f"{saved.view.id} is in {file}.")
+
+
+async def _delete(ids: tuple[str, ...], folder: Path | None) -> Answer:
+    library = SessionLibrary(state_dir())
+    chosen = [_found(library, one, folder) for one in ids]
+    for one in chosen:
+        _done(partial(library.delete, one))
+    names = [str(one.id) for one in chosen]
+    return Answer({"deleted": names}, f"Deleted: {', '.join(names)}.")
+
+
+def _read(session: str, folder: Path | None) -> SavedSession:
+    library = SessionLibrary(state_dir())
+    view = _found(library, session, folder)
+    return _done(partial(library.read, view))
+
+
+def _found(library: SessionLibrary, words: str, folder: Path | None) -> SessionView:
+    try:
+        return library.find(words, folder)
+    except SessionError as error:
+        raise CommandError(str(error), ExitCode.NOT_FOUND) from error
+
+
+def _done(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except SessionError as error:
+        raise CommandError(str(error)) from error
+
+
+def _day(moment: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))

@@ -1,0 +1,132 @@
+"""The commands of the screen: typed after ``/`` as prompts are, and carried out by no server."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class Takes(StrEnum):
+    """What stands after a command; the value is how its usage says so."""
+
+    NOTHING = ""
+    SERVER = "SERVER"
+    SOME_SERVERS = "[SERVER]"
+    THEME = "[THEME]"
+    FOLDER = "FOLDER"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCommand:
+    """A command of the screen, or a part of one, as `restart` is of `mcp`.
+
+    The screen's method for it is called ``run_name``, with ``run_name_part`` for a part.
+
+    Attributes:
+        name: What is typed.
+        does: What it does, in a few words.
+        takes: What stands after it.
+        parts: Its parts; the first one is meant where none is named.
+    """
+
+    name: str
+    does: str
+    takes: Takes = Takes.NOTHING
+    parts: tuple["OwnCommand", ...] = ()
+
+    @property
+    def usage(self) -> str:
+        """How it is typed: ``theme [THEME]``, or ``mcp …`` if it has parts."""
+        return f"{self.name} {'…' if self.parts else self.takes.value}".rstrip()
+
+
+def _table(*commands: OwnCommand) -> Mapping[str, OwnCommand]:
+    return MappingProxyType({command.name: command for command in commands})
+
+
+_C = OwnCommand
+
+OWN_COMMANDS: Final = _table(
+    _C("help", "all keys and commands"),
+    _C("clear", "a new conversation"),
+    _C("new", "a new conversation"),
+    _C("tools", "the tools of your servers", Takes.SOME_SERVERS),
+    _C(
+        "mcp",
+        "your servers: list, restart, stop and more",
+        parts=(
+            _C("list", "how each server is set up and stands", Takes.SOME_SERVERS),
+            _C("desc", "the same with what its tools do", Takes.SOME_SERVERS),
+            _C("schema", "the same with the schemas of its tools", Takes.SOME_SERVERS),
+            _C("refresh", "restart all servers"),
+            _C("restart", "restart a server", Takes.SERVER),
+            _C("start", "start a server, or those of an extension", Takes.SERVER),
+            _C("stop", "stop a server, or those of an extension", Takes.SERVER),
+            _C("enable", "let a server run, also later on", Takes.SERVER),
+            _C("disable", "keep a server from running, also later on", Takes.SERVER),
+        ),
+    ),
+    _C("copy", "copy the last answer"),
+    _C("stats", "tokens, turns and tool calls so far"),
+    _C("theme", "choose the theme", Takes.THEME),
+    _C(
+        "directory",
+        "the folders that servers are told of",
+        parts=(
+            _C("show", "list them"),
+            _C("add", "add one", Takes.FOLDER),
+        ),
+    ),
+    _C("memory", "the context files that the model gets, such as GEMINI.md"),
+    _C("quit", "leave gemdeck"),
+)
+"""All of them, in the order in which they are listed. No prompt can take the name of one."""
+
+_COMMAND: Final = re.compile(r"/([\w.:-]+)(?:[^\S\n]+([^\n]*))?")
+
+
+def command_words(text: str) -> tuple[str, str]:
+    """Return the name and the rest of a typed command; both are empty if a text is none.
+
+    A command is one line whose first word is ``/`` with letters, digits and ``_-.:``. So ``//``,
+    ``/*`` and paths such as ``/etc/hosts`` are none.
+    """
+    match = _COMMAND.fullmatch(text.strip())
+    return (match[1], (match[2] or "").strip()) if match is not None else ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class TypedCommand:
+    """A command of the screen as it was typed.
+
+    Attributes:
+        words: Its name, and that of its part.
+        takes: What may stand after it.
+        rest: What stands there.
+    """
+
+    words: tuple[str, ...]
+    takes: Takes
+    rest: str = ""
+
+    @property
+    def usage(self) -> str:
+        return " ".join(("/" + self.words[0], *self.words[1:], *filter(None, [self.takes.value])))
+
+
+def find_own_command(text: str) -> TypedCommand | None:
+    """Return the command of the screen that a message is, or None."""
+    name, rest = command_words(text)
+    command = OWN_COMMANDS.get(name)
+    if command is None:
+        return None
+    if not command.parts:
+        return TypedCommand((name,), command.takes, rest)
+    word, _, after = rest.partition(" ")
+    for part in command.parts:
+        if part.name == word:
+            return TypedCommand((name, word), part.takes, after.strip())
+    first = command.parts[0]
+    return TypedCommand((name, first.name), first.takes, rest)

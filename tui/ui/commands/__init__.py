@@ -1,0 +1,1 @@
+"""The commands that are typed in the chat and carried out by the screen."""

@@ -1,0 +1,138 @@
+"""What commands show: servers, figures and folders as text, never read as markup."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from textual.content import Content
+
+from tui.model.catalog import ToolView
+from tui.model.chat import ModelText, ToolCall, ToolCallStatus, UserMessage
+from tui.model.context import ContextFile
+from tui.model.servers import DISCOVERY, ServerView
+from tui.store.state import ConversationState
+from tui.text import counted
+from tui.ui.widgets.status import LOOKS, status_word
+from tui.ui.widgets.text.describe import field, muted, setup_lines
+from tui.ui.widgets.text.plain import block, one_line
+
+MAX_TOOLS: Final = 100
+"""Tools of one server that are listed."""
+
+MAX_FOLDERS: Final = 100
+"""Folders that are listed."""
+
+
+def describe_servers(
+    views: Sequence[ServerView], now: float, *, descriptions: bool = False, schemas: bool = False
+) -> Content:
+    """Describe how servers are set up and stand, and what tools they have.
+
+    Args:
+        views: The servers.
+        now: The time in seconds of `time.monotonic`.
+        descriptions: Whether to say what their tools do.
+        schemas: Whether to add the schemas of these.
+    """
+    if not views:
+        return Content("There are no servers.")
+    parts: list[Content] = []
+    for view in views:
+        parts += [Content()] if parts else []
+        parts += _server(view, now)
+        tools = view.catalog.tools
+        if tools and not descriptions:
+            names = ", ".join(one_line(tool.name) for tool in tools[:MAX_TOOLS])
+            more = f", … {len(tools) - MAX_TOOLS:,} more" if len(tools) > MAX_TOOLS else ""
+            parts.append(field("tools", names + more))
+        elif tools:
+            for tool in tools[:MAX_TOOLS]:
+                parts += _tool(tool, schemas=schemas)
+            if len(tools) > MAX_TOOLS:
+                parts.append(muted(f"… {len(tools) - MAX_TOOLS:,} more"))
+    return Content("\n").join(parts)
+
+
+def _server(view: ServerView, now: float) -> Iterable[Content]:
+    glyph, _ = LOOKS[view.status]
+    yield Content.assemble(
+        f"{glyph} ", (one_line(view.id), "bold"), "  ", (status_word(view, now), "$foreground 60%")
+    )
+    if view.failure is not None:
+        yield Content.styled(one_line(view.failure.reason), "$text-error")
+        if view.failure.advice:
+            yield Content(one_line(view.failure.advice))
+    yield field(view.transport.value, view.target)
+    yield from setup_lines(view)
+    if view.environment:
+        yield field("variables", ", ".join(view.environment))
+    yield field("discovery", DISCOVERY[view.status])
+    catalog = view.catalog
+    offers = (
+        counted(len(catalog.tools), "tool"),
+        counted(len(catalog.prompts), "prompt"),
+        counted(len(catalog.resources) + len(catalog.templates), "resource"),
+    )
+    yield field("offers", ", ".join(offers))
+
+
+def _tool(tool: ToolView, *, schemas: bool) -> Iterable[Content]:
+    yield Content.styled(one_line(tool.name), "bold")
+    if tool.problem:
+        yield Content.styled(f"✕ not offered: {one_line(tool.problem)}", "$text-error")
+    if tool.description:
+        yield Content(block(tool.description))
+    if schemas:
+        yield muted(block(tool.schema))
+
+
+def describe_stats(conversation: ConversationState) -> Content:
+    """Describe what the run has cost so far, and what this conversation holds."""
+    said = [*conversation.transcript.settled, *conversation.transcript.live]
+    spent, usage = conversation.spent, conversation.usage
+    calls = [entry for entry in said if isinstance(entry, ToolCall)]
+    by_server = Counter(call.server or "no server" for call in calls)
+    failed = sum(call.status is ToolCallStatus.ERROR for call in calls)
+    seconds = sum(call.seconds or 0.0 for call in calls)
+    parts = [
+        Content.styled("Tokens of this run", "bold"),
+        field("sent", f"{spent.prompt:,} ({spent.cached:,} of them cached)"),
+        field("answered", f"{spent.output:,}"),
+        field("thought", f"{spent.thoughts:,}"),
+    ]
+    if usage.context_limit:
+        share = usage.context / usage.context_limit
+        words = f"{usage.context:,} of {usage.context_limit:,} ({share:.0%})"
+        parts.append(field("context", words))
+    parts += [
+        Content(),
+        Content.styled("This conversation", "bold"),
+        field("messages", f"{sum(isinstance(entry, UserMessage) for entry in said):,}"),
+        field("answers", f"{sum(isinstance(entry, ModelText) for entry in said):,}"),
+        field("tool calls", f"{len(calls):,}, {failed:,} failed, {seconds:.1f} s in all"),
+    ]
+    parts += [field("", f"{one_line(name)}: {count:,}") for name, count in by_server.most_common()]
+    return Content("\n").join(parts)
+
+
+def describe_context(files: Sequence[ContextFile]) -> Content:
+    """Describe the files that say something to the model in every turn, with all they say."""
+    if not files:
+        advice = muted("~/.gemini/GEMINI.md is read, and GEMINI.md of a trusted folder.")
+        return Content("\n").join([Content("There are no context files."), advice])
+    parts: list[Content] = []
+    for file in files:
+        parts += [Content()] if parts else []
+        parts.append(Content.styled(one_line(file.place), "bold"))
+        if file.problem:
+            parts.append(Content.styled(f"✕ not used: {one_line(file.problem)}", "$text-error"))
+        if file.text:
+            parts.append(Content(file.text))
+    return Content("\n").join(parts)
+
+
+def describe_folders(folders: Sequence[str]) -> Content:
+    """Describe the folders that servers are told of as roots."""
+    shown = [Content(one_line(folder)) for folder in folders[:MAX_FOLDERS]]
+    advice = muted("/directory add FOLDER adds one, until gemdeck ends.")
+    return Content("\n").join([*shown, Content(), advice])

@@ -1,0 +1,122 @@
+"""Asks whether to sign in to a server, and takes the address where a browser elsewhere ended."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from textual import on
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Input
+
+from tui.model.requests import Reply, ReplyAction, SignInRequest
+from tui.ui.questions.answers import Answer
+from tui.ui.questions.form import CANCEL, ServerQuestion, WholeText, fact
+from tui.ui.widgets.text.plain import PlainText, one_line
+
+MAX_PASTED: Final = 8_192
+"""Characters of what is pasted."""
+
+SIGN_IN: Final = Answer(
+    "sign-in",
+    "ctrl+s",
+    "Sign in",
+    "sign in",
+    ReplyAction.ACCEPT,
+    key_display="^S",
+    priority=True,
+)
+COPY: Final = Answer(
+    "copy",
+    "ctrl+y",
+    "Copy the address",
+    "copy the address",
+    short="Copy",
+    key_display="^Y",
+    priority=True,
+)
+
+
+class SignInQuestion(ServerQuestion[SignInRequest]):
+    """Says where the sign-in leads and what it gives; nothing is opened until it is agreed to."""
+
+    BINDING_GROUP_TITLE = "Sign-in"
+    HELP = "Signing in opens a page in your browser, where you agree to what is listed here."
+    TITLE = "Sign in to this server?"
+    PREFIX = "sign-in"
+    ROWS = (("", (SIGN_IN, COPY, CANCEL)),)
+    SAFE = CANCEL
+    ARMED = ("^S opens the browser, or sends what was pasted · Esc cancels", "^S sign in · Esc")
+
+    def compose_body(self) -> Iterable[Widget]:
+        """Compose where it leads, what it gives, and the address."""
+        request = self._request
+        facts = [
+            fact("address", one_line(request.address)),
+            fact("sign-in", one_line(request.host), "bold"),
+        ]
+        if request.shown_host != request.host:
+            facts.append(fact("shown as", one_line(request.shown_host)))
+        facts += [
+            fact("access to", one_line(request.resource)),
+            fact("scopes", ", ".join(map(one_line, request.scopes)) or "not named"),
+            fact("kept in", one_line(request.kept)),
+        ]
+        yield PlainText(Content("\n").join(facts))
+        if request.url:
+            yield PlainText("The page that opens", classes="heading")
+            yield WholeText(request.url, wrap=True, classes="server-words")
+
+    def compose_text(self) -> Iterable[Widget]:
+        """Compose the room to paste below what is to read."""
+        yield from super().compose_text()
+        pasted = Input(
+            placeholder="paste the address where the browser ended, or the code", compact=True
+        )
+        pasted.max_length = MAX_PASTED
+        pasted.cursor_blink = False  # a blink is a repaint twice a second, for ever
+        pasted.display = bool(self._request.problem)
+        yield pasted
+
+    def _notes(self) -> Iterable[Widget]:
+        for note in self._request.notes:
+            yield PlainText(Content(f"! {one_line(note)}"), classes="field-warning")
+
+    def on_mount(self) -> None:
+        self.complain(self._request.problem)
+
+    def offers(self, answer: Answer) -> bool:
+        return answer is not COPY or bool(self._request.url)
+
+    def changed(self) -> None:
+        """Say what came of the last answer, and let another one be given."""
+        self.complain(self._request.problem)
+        self.show_answers()
+        pasted = self.query_one(Input)
+        pasted.display = bool(self._request.url)
+        if pasted.display:
+            pasted.focus()
+        self.ask_again()
+
+    def choose(self, answer: Answer) -> None:
+        """Copy the address, or send the answer."""
+        if answer is COPY:
+            self.app.copy_to_clipboard(self._request.url)
+            self.say("Copied the address.")
+        else:
+            super().choose(answer)
+
+    def reply(self, action: ReplyAction) -> Reply:
+        """Give what was pasted along, if anything was; an answer can be given again."""
+        pasted = self.query_one(Input)
+        if not action.allows:
+            return Reply(action)
+        self.call_later(self.ask_again)
+        text = pasted.value.strip()
+        pasted.value = ""
+        return Reply(action, text=text or None)
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if event.value.strip() and self.armed:
+            self._take(SIGN_IN)

@@ -1,0 +1,269 @@
+"""A scrolling window of a conversation, following its end unless the user scrolls up.
+
+The state holds every entry; only a window of them is mounted (`tui.ui.widgets.chat.window`), one
+widget each. While it follows the end, the oldest mounted entries are removed as new ones come.
+Once the user scrolls up the visible text stays in place: entries inserted above it shift the
+scroll position by exactly their rows.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.getters import query_one
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static
+
+from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
+from tui.store.state import Transcript as TranscriptState
+from tui.ui.widgets.chat.entries import (
+    EntryView,
+    ModelEntry,
+    NoticeEntry,
+    ThoughtEntry,
+    TurnEndEntry,
+    UserEntry,
+)
+from tui.ui.widgets.chat.tool_call import ToolCallEntry
+from tui.ui.widgets.chat.window import Window, estimate_rows
+from tui.ui.widgets.text.block_view import TEXT_STYLES
+
+_VIEWS: Final[Mapping[type[Entry], Callable[[Any], EntryView]]] = {
+    UserMessage: UserEntry,
+    ModelText: ModelEntry,
+    Thought: ThoughtEntry,
+    ToolCall: ToolCallEntry,
+    ChatNotice: NoticeEntry,
+    TurnEnd: TurnEndEntry,
+}
+
+
+class MoreRow(Static):
+    """The row at an edge of the window with the number of entries beyond; a click loads more."""
+
+    class Clicked(Message):
+        """More entries are requested."""
+
+        def __init__(self, row: "MoreRow") -> None:
+            super().__init__()
+            self.row = row
+
+    def show(self, text: str) -> None:
+        """Set the text; an empty one hides the row."""
+        self.display = bool(text)
+        self.update(Content(text))
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        self.post_message(self.Clicked(self))
+
+
+class EntryWindow(VerticalScroll, inherit_bindings=False):
+    """The mounted part of a conversation."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(TEXT_STYLES)
+
+    earlier = query_one("#earlier", MoreRow)
+    later = query_one("#later", MoreRow)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._state = TranscriptState()
+        self._window = Window()
+        self._views: list[EntryView] = []
+        self._marked: re.Pattern[str] | None = None
+
+    def compose(self) -> ComposeResult:
+        yield MoreRow(id="earlier")
+        yield MoreRow(id="later")
+
+    def on_mount(self) -> None:
+        self.anchor()
+        self._label_edges()
+
+    @property
+    def views(self) -> tuple[EntryView, ...]:
+        return tuple(self._views)
+
+    def show(self, state: TranscriptState) -> None:
+        before, follows = self._state, self._is_at_end
+        self._state = state
+        if state.epoch != before.epoch or not self._continues():
+            self.go_to_end(rebuild=True)
+            return
+        if not self._views:
+            self.go_to_end()
+            return
+        for index, view in enumerate(self._views, self._window.first):
+            view.show(self._entry(index))
+        self._window.grow(self._total)
+        self._mount_missing_at_end()
+        if follows:
+            self._prune_top()
+        self._label_edges()
+
+    def go_to_end(self, *, rebuild: bool = False) -> None:
+        """Go to the end and follow it."""
+        if rebuild or self._window.last < self._total or not self._views:
+            self._remove(self._views)
+            self._window.move_to_end(self._total, self._rows)
+            self._window.last = self._window.first
+            self._extend_to(self._total)
+        self.anchor()
+        self._label_edges()
+
+    def load_earlier(self) -> bool:
+        """Mount earlier entries without moving the visible text; False at the start."""
+        if self._window.first == 0:
+            return False
+        before, kept = self._window.first, self._views[0]
+        above = self._rows_above(kept)
+        self._window.move_earlier(self._rows)
+        added = [self._view(index) for index in range(self._window.first, before)]
+        self._remove(self._views[self._window.last - before :])
+        self._views[:0] = added
+        self.mount_all(added, after=self.earlier)
+        self._label_edges()
+        self._shift(self._rows_above(kept) - above)
+        return True
+
+    def load_later(self) -> bool:
+        """Mount later entries; False at the end."""
+        if self._window.last >= self._total:
+            return False
+        first, last, kept = self._window.first, self._window.last, self._views[-1]
+        above = self._rows_above(kept)
+        self._window.move_later(self._total, self._rows)
+        end, self._window.last = self._window.last, last
+        self._remove(self._views[: self._window.first - first])
+        self._extend_to(end)
+        self._label_edges()
+        self._shift(self._rows_above(kept) - above)
+        return True
+
+    def reveal(self, index: int) -> EntryView:
+        """Scroll to an entry, to its first mark if it has one, mounting what is around it first."""
+        if not self._window.first <= index < self._window.last:
+            self._remove(self._views)
+            self._window.move_to(index, self._total, self._rows)
+            end, self._window.last = self._window.last, self._window.first
+            self._extend_to(end)
+            self._label_edges()
+        view = self._views[index - self._window.first]
+        self.release_anchor()
+        self.call_after_refresh(lambda: self._scroll_to_row(view, view.marked_row or 0))
+        return view
+
+    def mark(self, pattern: re.Pattern[str] | None) -> None:
+        """Mark what matches in all entries."""
+        self._marked = pattern
+        for view in self._views:
+            view.mark(pattern)
+
+    def on_more_row_clicked(self, event: MoreRow.Clicked) -> None:
+        event.stop()
+        if event.row is self.earlier:
+            self.load_earlier()
+        else:
+            self.load_later()
+
+    @property
+    def _is_at_end(self) -> bool:
+        return self._window.last >= self._total and self.scroll_y >= self.max_scroll_y
+
+    @property
+    def _total(self) -> int:
+        return len(self._state.settled) + len(self._state.live)
+
+    def _entry(self, index: int) -> Entry:
+        settled = self._state.settled
+        return settled[index] if index < len(settled) else self._state.live[index - len(settled)]
+
+    def _rows(self, index: int) -> int:
+        return estimate_rows(self._entry(index), self.size.width)
+
+    def _continues(self) -> bool:
+        """Whether the mounted entries are still those of the state."""
+        if self._window.last > self._total:
+            return False
+        return all(
+            view.entry.id == self._entry(index).id
+            for index, view in enumerate(self._views, self._window.first)
+        )
+
+    def _view(self, index: int) -> EntryView:
+        """Return a new widget for an entry."""
+        entry = self._entry(index)
+        view = _VIEWS[type(entry)](entry)
+        view.mark(self._marked)
+        return view
+
+    def _mount_missing_at_end(self) -> None:
+        end, self._window.last = self._window.last, self._window.first + len(self._views)
+        self._extend_to(end)
+
+    def _extend_to(self, end: int) -> None:
+        """Mount the entries from the window's end up to `end`."""
+        added = [self._view(index) for index in range(self._window.last, end)]
+        self._window.last = end
+        if added:
+            self._views.extend(added)
+            self.mount_all(added, before=self.later)
+
+    def _prune_top(self) -> None:
+        """Remove the oldest entries that are beyond the limits."""
+        excess = self._window.excess(self._rows)
+        if excess:
+            self._remove(self._views[:excess])
+            self._window.first += excess
+
+    def _remove(self, views: Sequence[EntryView]) -> None:
+        gone = set(views)
+        self._views = [view for view in self._views if view not in gone]
+        self.remove_children(gone)
+
+    def _rows_above(self, view: EntryView) -> int:
+        """Count the rows above a mounted view, including entries not laid out yet."""
+        rows = margin_below = 0
+        if self.earlier.display:
+            rows += self.earlier.styles.gutter.height + 1
+            margin_below = self.earlier.styles.margin.bottom
+        for mounted in self._views:
+            margin = mounted.styles.margin
+            rows += max(margin_below, margin.top)
+            if mounted is view:
+                break
+            gutter = mounted.styles.gutter
+            width = self.scrollable_content_region.width - margin.width - gutter.width
+            rows += len(mounted.lines(width)) + gutter.height
+            margin_below = margin.bottom
+        return rows
+
+    def _shift(self, rows: int) -> None:
+        """Shift the scroll position in the same layout that shifts the visible text."""
+        position = max(0, self.scroll_offset.y + rows)
+        self.release_anchor()
+        self.set_reactive(Widget.scroll_y, float(position))
+        self.set_reactive(Widget.scroll_target_y, float(position))
+        self.vertical_scrollbar.position = position
+
+    def _scroll_to_row(self, view: EntryView, row: int) -> None:
+        """Scroll so that a row of an entry stands below the top, with what led to it above."""
+        if view in self._views:
+            above = self.size.height // 4
+            self.scroll_to(y=view.virtual_region.y + row - above, animate=False)
+            self.call_after_refresh(self._follow_if_at_end)
+
+    def _label_edges(self) -> None:
+        before, after = self._window.first, self._total - self._window.last
+        self.earlier.show(f"↑ {before:,} earlier · PageUp or click loads more" if before else "")
+        self.later.show(f"↓ {after:,} later · End goes there" if after else "")
+
+    def _follow_if_at_end(self) -> None:
+        if self._is_at_end:
+            self.anchor()
