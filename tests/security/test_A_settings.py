@@ -17,6 +17,7 @@ from tests.security.folders import Reader, reader
 from tests.security.opened import Place, place
 from tests.unit.engine.settings.test_loader_rules import Files
 from tui.engine.settings.project import PROJECT_SAY, ProjectSay, counting_keys
+from tui.model.sections.chat_settings import SessionSettings
 from tui.model.servers import ServerStatus
 from tui.model.settings import (
     ContextSettings,
@@ -49,6 +50,7 @@ def schema_paths() -> set[str]:
         *keys(OAuthSettings, "mcpServers.*.oauth."),
         *keys(McpSettings, "mcp."),
         *keys(GemdeckSettings, "gemdeck."),
+        *keys(SessionSettings, "gemdeck.sessions."),
         *keys(ModelSettings, "model."),
         *keys(ToolPattern, "gemdeck.alwaysAllow[]."),
         *keys(ToolPattern, "gemdeck.alwaysDeny[]."),
@@ -75,8 +77,9 @@ def test_A02_a_project_adds_forbids_and_lowers_and_nothing_else() -> None:
         "mcpServers.*.oauth.registrationUrl",
         *("context", "context.fileName"),
         *("gemdeck.model", "gemdeck.apiVersion", "gemdeck.thoughts", "gemdeck.systemInstruction"),
-        *("gemdeck.protocols", "gemdeck.alwaysAllow", "gemdeck.maxTools"),
-        *("gemdeck.developedServers", "gemdeck.bell"),
+        *("gemdeck.protocols", "gemdeck.alwaysAllow", "gemdeck.maxTools", "gemdeck.maxToolShare"),
+        *("gemdeck.developedServers", "gemdeck.bell", "gemdeck.sessions"),
+        *("gemdeck.sessions.save", "gemdeck.sessions.keepDays"),
         "gemdeck.serverInstructions",
         *("gemdeck.environmentAllow", "gemdeck.environmentBlock", "gemdeck.waitForServers"),
         *("gemdeck.alwaysAllow[].server", "gemdeck.alwaysAllow[].tool"),

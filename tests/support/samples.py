@@ -31,6 +31,14 @@ from tui.model.servers import (
     ServerView,
     Transport,
 )
+from tui.model.sessions import (
+    ConversationRestored,
+    ConversationRewound,
+    SessionId,
+    SessionPreviewed,
+    SessionsListed,
+    SessionView,
+)
 from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
 from tui.store.reducer import reduce
 from tui.store.state import AppState
@@ -41,6 +49,7 @@ TEXT: Final = EntryId("text-1")
 THOUGHT: Final = EntryId("thought-1")
 CALL: Final = EntryId("call-1")
 REQUEST: Final = RequestId("request-1")
+SESSION: Final = SessionView(SessionId("20260102-030405-abcdef"), "/work", first="hello")
 
 EVENT_TYPES: Final[tuple[type, ...]] = get_args(e.Event)
 """Every kind of event."""
@@ -137,6 +146,10 @@ def one_of_each() -> dict[type, e.Event]:
         FoldersOpened(("~/shop", "~/more")),
         e.GrantsChanged((grant,)),
         ToolRuleChanged(SERVER, "ab", "add_note", "cd", "revoke"),
+        ConversationRestored((UserMessage(EntryId("r1"), "hello"),), session=SESSION.id),
+        ConversationRewound(EntryId("e1")),
+        SessionsListed((SESSION,)),
+        SessionPreviewed(SESSION.id, (UserMessage(EntryId("r1"), "hello"),)),
         e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),
     )
     return {type(event): event for event in made}

@@ -49,7 +49,7 @@ async def _revoke(ids: Sequence[str]) -> Answer:
     async with _rules() as (engine, found):
         chosen = [_chosen(name, found) for name in ids]
         for one in chosen:
-            engine.revoke_grant(one.id)
+            engine.rules.revoke(one.id)
     names = [f"{one.server}.{one.tool}" for one in chosen]
     return Answer({"revoked": [one.id for one in chosen]}, f"Taken back: {', '.join(names)}.")
 
@@ -61,7 +61,7 @@ async def _rules() -> AsyncIterator[tuple[Engine, tuple[GrantView, ...]]]:
     async with session.engine as engine:
         trusted = [one for one in await session.definitions() if one.trust]
         await engine.start()
-        yield engine, (*engine.grants(), *(trust_view(one, "") for one in trusted))
+        yield engine, (*engine.rules.grants(), *(trust_view(one, "") for one in trusted))
 
 
 def _chosen(name: str, found: Iterable[GrantView]) -> GrantView:

@@ -17,7 +17,7 @@ from tui import __version__
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import output_problem, say
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
-from tui.engine.options import EngineOptions
+from tui.engine.options import LATEST, EngineOptions
 from tui.model.settings_rules import MAX_WAIT, check_model_name
 from tui.text import sanitize_line
 
@@ -219,6 +219,15 @@ def _prepare_terminal() -> None:
     type=click.IntRange(min=1),
     help="Most requests to the model for one message; then the turn ends.",
 )
+@click.option(
+    "-r",
+    "--resume",
+    is_flag=False,
+    flag_value=LATEST,
+    metavar="[ID]",
+    help="Go on with the session of this folder whose ID begins so, or with the latest.",
+)
+@click.option("--private", is_flag=True, help="Keep nothing of this conversation on disk.")
 @click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to use.")
 @click.option("--demo", is_flag=True, help="Use the offline demo model and the bundled servers.")
 @click.option("--debug", is_flag=True, help="Log handshakes and servers' output, and say where.")
@@ -250,6 +259,8 @@ def main(
     if prompt is not None and prompt_interactive is not None:
         raise click.UsageError("-p runs without a screen and -i with one; give one of them.")
     options = _options(folder, **given)
+    if prompt is not None and options.resume is not None:
+        raise click.UsageError("--resume goes on with a session on the screen, not with -p.")
     if debug:
         say(f"the log is {sanitize_line(str(log_dir() / LOG_NAME))}")
     gc.disable()  # what is imported lives as long as the process: looking for garbage only delays
@@ -272,6 +283,8 @@ def _options(  # noqa: PLR0913 - one for each option
     demo: bool,
     wait: float | None,
     max_turns: int | None,
+    resume: str | None,
+    private: bool,
     yolo: bool,
     approval_mode: str | None,
     allowed_tools: tuple[str, ...],
@@ -293,4 +306,6 @@ def _options(  # noqa: PLR0913 - one for each option
         only_servers=frozenset(allowed_servers) or None,
         more_folders=more_folders,
         max_steps=max_turns,
+        resume=resume,
+        private=private,
     )

@@ -13,6 +13,7 @@ from tui import __version__
 from tui.engine import late
 from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chat.backends.backend import ModelBackend
+from tui.engine.chat.backends.known_models import context_limit
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.conversations import Conversations
 from tui.engine.chat.generation import backend_generator
@@ -21,6 +22,7 @@ from tui.engine.chat.instructions.context_files import ContextFiles
 from tui.engine.chat.turn import TurnContext
 from tui.engine.commands.direct_calls import DirectCaller
 from tui.engine.commands.feature_commands import FeatureCommands
+from tui.engine.commands.rule_commands import RuleCommands
 from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.commands.typed_messages import TypedMessages
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
@@ -36,6 +38,7 @@ from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
 from tui.engine.logs.secret_names import environment_secrets
 from tui.engine.mcp import enablement
+from tui.engine.mcp.catalog.holding import Budget
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.enablement import Enablement
@@ -46,13 +49,13 @@ from tui.engine.model_choice import ModelChoice
 from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
+from tui.engine.sessions.session_commands import SessionCommands
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.servers.definitions import ServerDefinition, secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
 from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
-from tui.model.consent import GrantId, GrantView
-from tui.model.events import FolderTrustChanged, Notice, NoticeRaised, ToolExplained
+from tui.model.events import FolderTrustChanged, Notice, NoticeRaised
 from tui.model.requests import BellSet
 from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust, TrustAnswer
@@ -77,7 +80,9 @@ class Engine:
         features: The commands on what servers offer beside tools.
         messages: Takes what the user sends, prompts and resources of servers included.
         conversations: What is said with the model.
+        sessions: Saves it; theirs are the commands on saved conversations.
         desk: Takes the user's answers.
+        rules: The commands on the rules of tools.
         models: Takes the user's choice of a model.
     """
 
@@ -109,11 +114,13 @@ class Engine:
         )
         self._enablement = Enablement(state and state / enablement.FILE_NAME, problems)
         self.conversations = Conversations(publish, attended=options.attended)
+        self.sessions = self._open_sessions(state)
         self._context_files = ContextFiles(publish, Path.home())
         self._context = self._make_context(open_url, state)
         self.servers = ServerManager(
             publish, self._context, late.import_connection, enablement=self._enablement
         )
+        self.rules = RuleCommands(self._access, self.servers, publish)
         self._first_starts = FirstStarts(self.servers)
         self.features = FeatureCommands(self.servers, self._context, publish)
         self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
@@ -137,6 +144,12 @@ class Engine:
             folder, Path.home(), state, trusted, self._problems, attended=options.attended
         )
 
+    def _open_sessions(self, state: Path | None) -> SessionCommands:
+        folder, tasks, redactor = self._options.folder, self._tasks, self._redactor
+        return SessionCommands(
+            state, folder, self.conversations, self._bus, tasks, redactor, self._problems
+        )
+
     def _make_context(self, open_url: OpenUrl, state: Path | None) -> ClientContext:
         """Say what servers may use of us; without a user nothing that has to be asked for."""
         generator = backend_generator(lambda: self.conversations.backend, self._publish)
@@ -156,7 +169,7 @@ class Engine:
 
     async def __aenter__(self) -> Self:
         self._problems.attach()
-        for part in (self.models, self._access, self._trust):
+        for part in (self.models, self._access, self._trust, self.sessions):
             self._stack.push_async_callback(part.aclose)
         await self._stack.enter_async_context(self.sign_ins)
         await self._stack.enter_async_context(self.servers)
@@ -200,6 +213,8 @@ class Engine:
         if self.models.is_found:
             await self.servers.wait_imported()  # servers answer while the model's SDK is imported
         await self.models.begin(gemdeck, variables)
+        if self._options.resume is not None:
+            await asyncio.wait({self.sessions.resume(self._options.resume)})
 
     async def _read_first(self) -> Reading:
         """Read the settings, and what is kept of earlier runs, once."""
@@ -210,8 +225,10 @@ class Engine:
         self._context.max_result_size = settings.max_result_size
         patience = self._options.server_patience
         self._first_starts.patience = settings.wait_for_servers if patience is None else patience
-        self._context.max_tools = settings.max_tools
+        self._context.budget = Budget(settings.max_tools, settings.max_tool_share)
         self._context.gives_instructions = settings.server_instructions
+        attended, private = self._options.attended, self._options.private
+        self.sessions.configure(settings.sessions, saves=attended and not private)
         await asyncio.to_thread(self._enablement.load)
         await self._access.open(self.servers)
         for problem in first.settings.problems:
@@ -307,21 +324,6 @@ class Engine:
         self._plan_again(self._answers.withdrawn(content, self._reading.trust.folder))
         self._tasks.start(self._read_after(kept))
 
-    def grants(self) -> tuple[GrantView, ...]:
-        """List all rules on tools, newest first."""
-        return self._access.policy.views()
-
-    def revoke_grant(self, grant: GrantId) -> None:
-        self._access.policy.revoke(grant)
-
-    def review_tools(self, server: ServerId) -> None:
-        """Ask anew about the tools that a server changed."""
-        self._access.review.review(server)
-
-    def explain_tool(self, server: ServerId, tool: str) -> None:
-        """Tell how a tool stands, by its name as shown; it arrives as `ToolExplained`."""
-        self._publish(ToolExplained(self._access.standing(self.servers, server, tool)))
-
     async def call_tool(
         self, server: ServerId, tool: str, arguments: JsonObject, *, by_user: bool = False
     ) -> ToolResult:
@@ -371,6 +373,7 @@ class Engine:
     def _answer_with(self, backend: ModelBackend) -> None:
         """Let a model answer from now on; the demo brings its servers along."""
         self.conversations.use_backend(backend)
+        self._context.budget.context = context_limit(backend.model)
         if not self.conversations and self._first is not None:
             settings = self._first.settings.gemdeck
             context = TurnContext(
@@ -387,6 +390,7 @@ class Engine:
                 max_steps=self._options.max_steps,
             )
             self.conversations.add(conversation := Conversation(context))
+            self.sessions.recorder.follow(context.history)
             self._tasks.start(conversation.run())
         self._plan_again(replace(self._answers, demo=backend.kind is BackendKind.DEMO))
 

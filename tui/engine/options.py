@@ -7,6 +7,9 @@ from typing import Final
 READY_PATIENCE: Final = 30.0
 """Seconds that a library waits for the servers unless it says."""
 
+LATEST: Final = "latest"
+"""Stands for the session of a folder that changed last."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
@@ -25,6 +28,8 @@ class EngineOptions:
         allowed_tools: ``server.tool`` or ``server`` patterns of tools that run unasked.
         allows_all: Whether all tools run unasked that no rule denies.
         needs_model: Whether a model is to answer.
+        private: Whether nothing of the conversation is kept on disk. Without a user nothing is.
+        resume: The session to go on with: the beginning of its id, or `LATEST`; None for none.
         only_servers: The names of the servers that count; None for all.
         more_folders: Further folders that servers are told of as roots; absolute.
         max_steps: Most answers of the model in one turn; None for any number.
@@ -41,6 +46,8 @@ class EngineOptions:
     allowed_tools: tuple[str, ...] = ()
     allows_all: bool = False
     needs_model: bool = True
+    private: bool = False
+    resume: str | None = None
     only_servers: frozenset[str] | None = None
     more_folders: tuple[Path, ...] = ()
     max_steps: int | None = None

@@ -25,6 +25,7 @@ from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStandin
 from tui.model.context import ContextRead
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
+from tui.model.sessions import SessionEvents
 from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
 
 OWN_SOURCE: Final = "gemdeck"
@@ -387,4 +388,5 @@ Event = (
     | GrantsChanged
     | ToolRuleChanged
     | ToolExplained
+    | SessionEvents
 )

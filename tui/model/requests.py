@@ -66,6 +66,24 @@ class FormField:
 
 
 @dataclass(frozen=True, slots=True)
+class FileChange:
+    """How an argument differs from the file of the opened folder that another one names.
+
+    Attributes:
+        path: The argument that names the file.
+        content: The argument that is compared with what the file holds.
+        summary: The difference in a few words.
+        lines: All lines of both, each with its sign: ``-`` if only the file has it, ``+`` if only
+            the argument has it, else a blank. Those without ``-`` are the argument's, in order.
+    """
+
+    path: str
+    content: str
+    summary: str
+    lines: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ConfirmationRequest:
     """Asks whether a tool call may run.
 
@@ -85,6 +103,7 @@ class ConfirmationRequest:
         problem: Why the edited arguments cannot be used, or an empty string.
         may_last: Whether answers that cover later calls are offered.
         origin: Where the server comes from, such as ``this folder``; empty if unknown.
+        change: What the arguments hold for a file that they name, or None.
     """
 
     id: RequestId
@@ -100,6 +119,7 @@ class ConfirmationRequest:
     problem: str = ""
     may_last: bool = True
     origin: str = ""
+    change: FileChange | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,12 @@
 """Saved conversations, and the events about them."""
 
 from dataclasses import dataclass
-from typing import Final, NewType
+from typing import NewType
 
-from tui.model.chat import MAIN, ConversationId, Entry, Usage
+from tui.model.chat import MAIN, ConversationId, Entry, EntryId, Usage
 
 SessionId = NewType("SessionId", str)
 """Names a saved conversation: its start as ``YYYYmmdd-HHMMSS`` (UTC), a hyphen, six hex digits."""
-
-LATEST: Final = "latest"
-"""Stands for the session of a folder that changed last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,12 @@ class SessionView:
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationRestored:
+class SessionEvent:
+    """An event about saved conversations."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRestored(SessionEvent):
     """A saved conversation is on the screen again, or an earlier part of this one.
 
     Attributes:
@@ -67,14 +69,22 @@ class ConversationRestored:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionsListed:
+class ConversationRewound(SessionEvent):
+    """A message of the user's and all that came after it were taken off the screen."""
+
+    message: EntryId
+    conversation: ConversationId = MAIN
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsListed(SessionEvent):
     """The sessions of the opened folder, newest first."""
 
     sessions: tuple[SessionView, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SessionPreviewed:
+class SessionPreviewed(SessionEvent):
     """The last entries of a session; `failure` says why there are none."""
 
     session: SessionId
@@ -82,4 +92,4 @@ class SessionPreviewed:
     failure: str = ""
 
 
-SessionEvents = ConversationRestored | SessionsListed | SessionPreviewed
+SessionEvents = ConversationRestored | ConversationRewound | SessionsListed | SessionPreviewed

@@ -7,17 +7,16 @@ and gemdeck's own under ``gemdeck``.
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, SecretStr, model_validator
 
-from tui.model.servers import ProtocolEra
-from tui.model.settings_rules import DEFAULT_MAX_TOOLS, DEFAULT_RESULT_SIZE, MAX_WAIT
-from tui.model.settings_types import (
+from tui.model.sections.chat_settings import SessionSettings
+from tui.model.sections.settings_types import (
     ContextName,
     Flag,
     Headers,
     ModelName,
     Number,
+    Section,
     Transport,
     TransportName,
     Variables,
@@ -25,6 +24,13 @@ from tui.model.settings_types import (
     WholeNumber,
     Word,
     Words,
+)
+from tui.model.servers import ProtocolEra
+from tui.model.settings_rules import (
+    DEFAULT_MAX_TOOLS,
+    DEFAULT_RESULT_SIZE,
+    DEFAULT_TOOL_SHARE,
+    MAX_WAIT,
 )
 
 DEFAULT_MODEL: Final = "gemini-3.8-flash"
@@ -44,6 +50,9 @@ MAX_TOOL_CALLS: Final = 1_000
 
 MAX_OFFERED_TOOLS: Final = 10_000
 """Largest value of `maxTools`."""
+
+MAX_TOOL_SHARE: Final = 50
+"""Largest value of `maxToolShare`, in percent."""
 
 MIN_RESULT_SIZE: Final = 1_000
 """Smallest value of `maxResultSize`, in characters."""
@@ -81,28 +90,7 @@ class GrantType(StrEnum):
     CLIENT_CREDENTIALS = "client_credentials"
 
 
-class _Section(BaseModel):
-    """One object of the settings: camelCase keys, frozen; unknown keys are left out."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-        extra="ignore",
-        frozen=True,
-        hide_input_in_errors=True,
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_nulls(cls, data: Any) -> Any:  # noqa: ANN401  (pydantic: anything can come)
-        """Treat null as a missing key."""
-        if not isinstance(data, dict):
-            return data
-        return {key: value for key, value in data.items() if value is not None}
-
-
-class OAuthSettings(_Section):
+class OAuthSettings(Section):
     """``oauth`` of a server: how to sign in."""
 
     enabled: Flag | None = Field(
@@ -146,7 +134,7 @@ class OAuthSettings(_Section):
     signing_algorithm: str = Field("RS256", description="Algorithm of `privateKey`.")
 
 
-class ServerSettings(_Section):
+class ServerSettings(Section):
     """One entry of ``mcpServers``: of `httpUrl`, `url` and `command` the first counts."""
 
     command: Word | None = Field(
@@ -248,7 +236,7 @@ class ServerSettings(_Section):
         return self.type or self.transport_type
 
 
-class McpSettings(_Section):
+class McpSettings(Section):
     """``mcp``: rules for all servers."""
 
     server_command: str | None = Field(
@@ -258,13 +246,13 @@ class McpSettings(_Section):
     excluded: Words = Field((), description="These servers never start.")
 
 
-class ModelSettings(_Section):
+class ModelSettings(Section):
     """gemini-cli's ``model``."""
 
     name: ModelName | None = Field(None, description="Model to use, unless `gemdeck.model` is set.")
 
 
-class ContextSettings(_Section):
+class ContextSettings(Section):
     """gemini-cli's ``context``."""
 
     file_name: tuple[ContextName, ...] | None = Field(
@@ -284,7 +272,7 @@ class ContextSettings(_Section):
         return data
 
 
-class ToolPattern(_Section):
+class ToolPattern(Section):
     """One rule on tools. ``*`` matches any characters within a name."""
 
     server: str = Field(
@@ -298,7 +286,7 @@ class ToolPattern(_Section):
     )
 
 
-class GemdeckSettings(_Section):
+class GemdeckSettings(Section):
     """``gemdeck``: gemdeck's own settings."""
 
     model: ModelName = Field(DEFAULT_MODEL, description="Model to use.")
@@ -316,8 +304,15 @@ class GemdeckSettings(_Section):
         DEFAULT_MAX_TOOLS,
         ge=1,
         le=MAX_OFFERED_TOOLS,
-        description="Most tools the model is offered, of all servers together. Those of the first "
-        "servers come first; the others are listed with the reason.",
+        description="Most tools the model holds at once, of all servers together. With more, it "
+        "searches the others and loads what it finds.",
+    )
+    max_tool_share: Number = Field(
+        DEFAULT_TOOL_SHARE,
+        gt=0,
+        le=MAX_TOOL_SHARE,
+        allow_inf_nan=False,
+        description="Most that these tools take of the model's context, in percent.",
     )
     server_instructions: Flag = Field(
         True,
@@ -372,6 +367,9 @@ class GemdeckSettings(_Section):
         max_length=MAX_PATTERNS,
         description="Names of servers of yours that you develop: a change of their code asks "
         "nothing. Has no effect in a project's file.",
+    )
+    sessions: SessionSettings = Field(
+        default_factory=SessionSettings, description="Which conversations are kept."
     )
     always_allow: tuple[ToolPattern, ...] = Field(
         (),

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from tui.model.chat import EntryId
 from tui.model.consent import GrantId, RequestId
 from tui.model.servers import ServerId
+from tui.model.sessions import SessionId
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.engine.engine import Engine
@@ -89,7 +91,7 @@ class Commands:
         self._do(lambda engine: engine.forget_folder())
 
     def review_tools(self, server: ServerId) -> None:
-        self._do(lambda engine: engine.review_tools(server))
+        self._do(lambda engine: engine.rules.review(server))
 
     def explain_tool(self, server: ServerId, tool: str) -> None:
         """Request the explanation of a tool's permission; it arrives as `ToolExplained`.
@@ -98,11 +100,11 @@ class Commands:
             server: The tool's server.
             tool: The tool's name as shown.
         """
-        self._do(lambda engine: engine.explain_tool(server, tool))
+        self._do(lambda engine: engine.rules.explain(server, tool))
 
     def revoke_grant(self, grant: GrantId) -> None:
         """Revoke a rule; the tools it covered are asked about again."""
-        self._do(lambda engine: engine.revoke_grant(grant))
+        self._do(lambda engine: engine.rules.revoke(grant))
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
         self._do(lambda engine: engine.messages.send_prompt(server, prompt, arguments))
@@ -174,6 +176,40 @@ class Commands:
     def set_server_enabled(self, server: ServerId, *, enabled: bool) -> None:
         self._do(lambda engine: engine.servers.set_enabled(server, enabled=enabled))
 
+    def list_sessions(self) -> None:
+        """List the saved sessions of the folder; they arrive as `SessionsListed`."""
+        self._do(lambda engine: engine.sessions.list_sessions())
+
+    def preview_session(self, session: SessionId) -> None:
+        """Read the end of a session; it arrives as `SessionPreviewed`."""
+        self._do(lambda engine: engine.sessions.preview(session))
+
+    def resume_session(self, words: str) -> None:
+        """Go on with the session whose id begins so; empty for the latest."""
+        self._do(lambda engine: engine.sessions.resume(words))
+
+    def rename_session(self, session: SessionId, title: str) -> None:
+        self._do(lambda engine: engine.sessions.rename(session, title))
+
+    def delete_session(self, session: SessionId) -> None:
+        self._do(lambda engine: engine.sessions.delete(session))
+
+    def export_session(self, words: str, path: str) -> None:
+        """Write a session to a file, the open one if none is named; see `SessionCommands`."""
+        self._do(lambda engine: engine.sessions.export(words, path))
+
+    def import_session(self, path: str) -> None:
+        """Go on with a conversation that was exported as JSON."""
+        self._do(lambda engine: engine.sessions.import_file(path))
+
+    def keep_draft(self, text: str) -> None:
+        """Save what stands in the composer with the session."""
+        self._do(lambda engine: engine.sessions.keep_draft(text))
+
+    def edit_message(self, message: EntryId, text: str) -> None:
+        """Send another text in place of an earlier message; what followed is kept as a copy."""
+        self._do(lambda engine: engine.sessions.edit_message(message, text, engine.send))
+
     def sign_in(self, server: ServerId) -> None:
         """Sign in to a server; the questions and what comes of it arrive as events."""
         self._do(lambda engine: engine.sign_ins.begin(server))
@@ -195,7 +231,7 @@ class Commands:
     def use_demo(self) -> None:
         self._choose(lambda engine: engine.models.use_demo())
 
-    def _do(self, command: "Callable[[Engine], None]") -> None:
+    def _do(self, command: "Callable[[Engine], object]") -> None:
         if self._engine is not None:
             command(self._engine)
 

@@ -1,6 +1,6 @@
 """`reduce`, the pure function from state and event to the next state."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
@@ -23,7 +23,10 @@ from tui.model.consent import ToolRuleChanged
 from tui.model.context import ContextRead
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
+from tui.model.sessions import SessionEvent
 from tui.model.trust import BranchRead, FoldersOpened
+from tui.store.retention import clip_old_results
+from tui.store.session_reducer import reduce_sessions
 from tui.store.state import (
     MAX_LOG_LINES,
     MAX_NOTICES,
@@ -34,17 +37,8 @@ from tui.store.state import (
     Unsent,
 )
 
-MAX_RESULTS: Final = 16 * 1024 * 1024
-"""Total characters of results kept whole."""
-
-MAX_OLD_RESULT: Final = 2_000
-"""Characters kept of an older result."""
-
 _FolderEvent = e.FolderTrustChanged | BranchRead | ContextRead | FoldersOpened
 _RUNNING: Final = frozenset({ToolCallStatus.WAITING, ToolCallStatus.ASKING, ToolCallStatus.RUNNING})
-
-_NOTICE: Final = 100
-"""Longest notice about a cut, in characters; a text within this margin is not cut again."""
 
 
 def reduce(state: AppState, event: e.Event) -> AppState:
@@ -75,7 +69,13 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             old = {view.id: view for view in state.servers}
             servers = tuple(_keep_failure(view, old.get(view.id)) for view in event.servers)
             return replace(state, servers=servers, configured=True)
-        case e.ServerStatusChanged() | e.CatalogChanged() | e.ServerLogged() | e.InstructionsSent():
+        case (
+            e.ServerStatusChanged()
+            | e.CatalogChanged()
+            | e.ServerLogged()
+            | e.LogLevelChanged()
+            | e.InstructionsSent()
+        ):
             return _reduce_server(state, event)
         case e.ModelSelected(model):
             return replace(state, model=model)
@@ -92,8 +92,6 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             one = frozenset({(server, uri)})
             changed = state.subscriptions | one if subscribed else state.subscriptions - one
             return replace(state, subscriptions=changed)
-        case e.LogLevelChanged(server, level):
-            return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
         case e.FolderTrustChanged() | BranchRead() | ContextRead() | FoldersOpened():
             return _reduce_folder(state, event)
         case BellSet(rings):
@@ -104,6 +102,8 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, standing=standing)
         case e.ToolCallDecided() | ToolRuleChanged():
             return state  # for the audit log
+        case SessionEvent():
+            return reduce_sessions(state, event)
         case e.ConversationEvent(conversation=key):
             before = state.conversations.get(key, ConversationState())
             conversations = {**state.conversations, key: _reduce_conversation(before, event)}
@@ -145,9 +145,15 @@ def _with_request(
 
 def _reduce_server(
     state: AppState,
-    event: e.ServerStatusChanged | e.CatalogChanged | e.ServerLogged | e.InstructionsSent,
+    event: e.ServerStatusChanged
+    | e.CatalogChanged
+    | e.ServerLogged
+    | e.LogLevelChanged
+    | e.InstructionsSent,
 ) -> AppState:
     match event:
+        case e.LogLevelChanged(server, level):
+            return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
         case e.InstructionsSent(texts):
             return replace(state, instructions=MappingProxyType(dict(texts)))
         case e.ServerStatusChanged(server):
@@ -368,33 +374,3 @@ def _with_entry(
         change(entry) if entry.id == entry_id else entry for entry in conversation.transcript.live
     )
     return replace(conversation, transcript=replace(conversation.transcript, live=live))
-
-
-def clip_old_results(transcript: Transcript) -> Transcript:
-    """Clip the results of older calls above the limit; return the same object otherwise."""
-    entries = (*transcript.settled, *transcript.live)
-    if sum(len(entry.result) for entry in entries if isinstance(entry, ToolCall)) <= MAX_RESULTS:
-        return transcript
-    kept = _clipped(reversed(entries))[::-1]
-    count = len(transcript.settled)
-    return replace(transcript, settled=tuple(kept[:count]), live=tuple(kept[count:]))
-
-
-def _clipped(newest_first: Iterable[Entry]) -> list[Entry]:
-    room = MAX_RESULTS
-    kept: list[Entry] = []
-    for entry in newest_first:
-        if isinstance(entry, ToolCall):
-            room -= len(entry.result)
-            kept.append(entry if room >= 0 else _cut(entry))
-        else:
-            kept.append(entry)
-    return kept
-
-
-def _cut(call: ToolCall) -> ToolCall:
-    dropped = len(call.result) - MAX_OLD_RESULT
-    if dropped <= _NOTICE:
-        return call
-    notice = f"… [clipped; {dropped:,} characters were dropped]"
-    return replace(call, result=f"{call.result[:MAX_OLD_RESULT]}\n{notice}")

@@ -17,6 +17,7 @@ from tui.model.chat import (
 from tui.model.consent import GrantView, ToolStanding
 from tui.model.context import ContextFile
 from tui.model.servers import ServerId, ServerView
+from tui.model.sessions import SessionPreviewed, SessionView
 from tui.model.trust import FolderTrust
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
@@ -106,6 +107,8 @@ class AppState:
         folders: The opened folders, as shown, the workspace first.
         branch: The git branch that the folder is on, or an empty string.
         grants: The rules on tools, newest first.
+        sessions: The saved sessions of the folder as they were listed last, newest first.
+        preview: The end of a session as it was read last, or None.
         standing: The last requested explanation of a tool's permission, or None.
     """
 
@@ -136,6 +139,8 @@ class AppState:
     branch: str = ""
     folders: tuple[str, ...] = ()
     grants: tuple[GrantView, ...] = ()
+    sessions: tuple[SessionView, ...] = ()
+    preview: SessionPreviewed | None = None
     standing: ToolStanding | None = None
 
     @property

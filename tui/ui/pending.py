@@ -90,7 +90,7 @@ class PendingController:
         """Let the question on the screen go on where it is still the first."""
         if self._screen is None or not self._screen.accepts(pending[0]):
             return False
-        self._screen.show(pending[0], self._count(pending))
+        self._screen.show(pending, self._count(pending))
         return True
 
     def _open(self, pending: tuple[PendingRequest, ...]) -> bool:
@@ -103,7 +103,7 @@ class PendingController:
         if not is_asked_for and self._keyboard.pause_left:
             return False
         self._screen = self._make(request)
-        self._screen.show(request, self._count(pending))
+        self._screen.show(pending, self._count(pending))
         self._app.push_screen(self._screen)
         return True
 
@@ -130,9 +130,14 @@ class PendingController:
         return kinds[type(request)](request, self._commands, keyboard=self._keyboard)
 
     def _count(self, pending: tuple[PendingRequest, ...]) -> str:
-        """Say how many questions there are, and how many requests were declined unasked."""
+        """Say how many questions there are, and how many requests were declined unasked.
+
+        Calls are one question.
+        """
         state = self._bridge.state
         number = len(pending) + state.queued
+        if isinstance(pending[0], ConfirmationRequest):
+            number -= sum(isinstance(one, ConfirmationRequest) for one in pending[1:])
         words = f"1 of {number}" if number > 1 else ""
         declined = f"{state.declined} more declined" if state.declined else ""
         return " · ".join(filter(None, (words, declined)))

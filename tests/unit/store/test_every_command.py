@@ -44,6 +44,8 @@ CASES: Final = {
     "complete_path read_context send_resource open_link answer add_folder",
     "servers": "restart_server restart_all_servers start_server stop_server set_server_enabled "
     "start_demo_servers",
+    "sessions": "send list_sessions preview_session resume_session rename_session delete_session "
+    "export_session import_session keep_draft edit_message clear_conversation",
     "sign-in": "sign_in sign_out",
     "models": "use_api_key use_vertex use_demo forget_key",
 }
@@ -267,6 +269,42 @@ async def test_servers(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
         await it.reach(SHOP, S.READY)
         commands.start_demo_servers()
         await it.reach(ServerId("notes"), S.READY)
+
+
+async def test_sessions(home: Path, shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
+    script: Script = [[Say("one")], [Say("two")], [Say("three")]]
+    async with running("sessions", monkeypatch, script, [shop]) as it:
+        commands, store = it.commands, it.deck.store
+        commands.send("first")
+        await it.deck.idle()
+        [before] = [e for e in entries(store.state) if isinstance(e, UserMessage)]
+        commands.edit_message(before.id, "better")
+        await eventually(lambda: messages(it) == ["better"])
+        await it.deck.idle()
+        commands.keep_draft("half a")
+        commands.export_session("", "kept.json")
+        exported = home / "work" / "kept.json"
+        await eventually(lambda: exported.is_file() and exported.read_text().endswith("}\n"))
+        commands.clear_conversation()
+        commands.list_sessions()
+        await eventually(lambda: len(store.state.sessions) == 2)
+        branch, now = sorted(store.state.sessions, key=lambda view: not view.title)
+        assert (branch.title, branch.parent) == ("before editing: first", now.id)
+        commands.preview_session(branch.id)
+        await eventually(lambda: store.state.preview)
+        assert store.state.preview is not None
+        assert [e.text for e in store.state.preview.entries if isinstance(e, ModelText)] == ["one"]
+        commands.resume_session(now.id)
+        await eventually(lambda: messages(it) == ["better"])
+        assert store.state.conversation.unsent.texts[-1] == "half a"
+        commands.resume_session(branch.id)
+        await eventually(lambda: messages(it) == ["first"])
+        commands.rename_session(now.id, "mine")
+        await eventually(lambda: "mine" in {view.title for view in store.state.sessions})
+        commands.delete_session(now.id)
+        await eventually(lambda: [view.id for view in store.state.sessions] == [branch.id])
+        commands.import_session("kept.json")
+        await eventually(lambda: messages(it) == ["better"])
 
 
 async def test_models(shop: Turncoat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

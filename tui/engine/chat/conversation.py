@@ -7,6 +7,7 @@ from collections import deque
 from typing import Final
 
 from tui.engine.chat.backends.backend import ModelBackend
+from tui.engine.chat.history import History
 from tui.engine.chat.message import Message, MessageError, give_back
 from tui.engine.chat.turn import Turn, TurnContext
 from tui.model.chat import Severity, TurnOutcome
@@ -54,6 +55,15 @@ class Conversation:
     @property
     def backend(self) -> ModelBackend:
         return self._next_backend or self._context.backend
+
+    @property
+    def history(self) -> History:
+        return self._context.history
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no turn runs and none waits, so that the history may be changed."""
+        return self._idle.is_set()
 
     async def run(self) -> None:
         """Run a turn for each message until cancelled.

@@ -30,8 +30,11 @@ class Conversations:
     @property
     def backend(self) -> ModelBackend | None:
         """The model that answers now."""
-        main = self._all.get(MAIN)
-        return main.backend if main is not None else None
+        return self.main.backend if self.main is not None else None
+
+    @property
+    def main(self) -> Conversation | None:
+        return self._all.get(MAIN)
 
     def add(self, conversation: Conversation, key: ConversationId = MAIN) -> None:
         self._all[key] = conversation

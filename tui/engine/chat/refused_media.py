@@ -54,9 +54,13 @@ def _drop(
                 continue
             if "inlineData" in part and is_dropped(part["inlineData"]["mimeType"]):
                 dropped.append(part["inlineData"]["mimeType"])
-                content["parts"][index] = {"text": _note(dropped[-1])}
-            elif "functionResponse" in part:
-                dropped += _drop_inner(part["functionResponse"], is_dropped)
+                kept = content["parts"]
+                content["parts"] = [*kept[:index], {"text": _note(dropped[-1])}, *kept[index + 1 :]]
+            elif "functionResponse" in part and (
+                inner := _drop_inner(part["functionResponse"], is_dropped)
+            ):
+                dropped += inner
+                content["parts"] = [*content["parts"]]
     return dropped
 
 

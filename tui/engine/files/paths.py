@@ -2,7 +2,9 @@
 
 import contextlib
 import errno
+import hashlib
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -36,6 +38,18 @@ def usable_state_dir() -> Path | None:
     with contextlib.suppress(OSError):
         return state_dir()
     return None
+
+
+SESSIONS: Final = "sessions"
+"""The folder of what is kept for each opened folder, in the state folder."""
+
+
+def folder_key(folder: Path) -> str:
+    """Return under which name something is kept for a folder: its own, and its path's hash."""
+    real = Path(os.path.realpath(folder))
+    digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", real.name)[:40].strip("-")
+    return f"{name or 'folder'}-{digest}"
 
 
 LOG_NAME: Final = "gemdeck.log"

@@ -5,6 +5,7 @@ question or counts as consent.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -79,6 +80,22 @@ def read_export(path: Path) -> SavedSession:
         first=sanitize_line(first, MAX_FIRST),
     )
     return saved
+
+
+def write_export(file: Path, text: str) -> Path:
+    """Write an export to a new private file and return it. Blocks.
+
+    Raises:
+        SessionError: If there is a file of that name, or it cannot be written.
+    """
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as new:  # noqa: PTH123  (no path)
+            new.write(text)
+    except OSError as error:
+        name = sanitize_line(str(file))
+        raise SessionError(f"{name} cannot be written: {error.strerror}.") from None
+    return file
 
 
 def imported(records: Iterable[Any]) -> SavedSession:

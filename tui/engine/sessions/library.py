@@ -1,15 +1,14 @@
 """The saved sessions of a state folder: listed, found, read, renamed and deleted.
 
-They lie in ``sessions/FOLDER-HASH/ID.jsonl``, where HASH is of the opened folder's real path. All
-functions block.
+They lie in ``sessions/KEY/ID.jsonl``, where KEY stands for the opened folder. All functions block.
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import re
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,15 +16,14 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.files.atomic import ExposedFileError, UnfitFileError, open_own
+from tui.engine.files.paths import SESSIONS, folder_key
 from tui.engine.logs.redaction import Redactor
+from tui.engine.options import LATEST
 from tui.engine.sessions.records import MAX_FIRST, Record, summary
 from tui.engine.sessions.replay import MAX_TITLE, SavedSession, read_session
 from tui.engine.sessions.session_file import SessionFile, SessionLock
-from tui.model.sessions import LATEST, SessionId, SessionView
+from tui.model.sessions import SessionId, SessionView
 from tui.text import sanitize_line
-
-FOLDER_NAME: Final = "sessions"
-"""The folder of all sessions, in the state folder."""
 
 MAX_LISTED: Final = 10_000
 """Most sessions of a folder that are listed."""
@@ -66,18 +64,19 @@ class SessionLibrary:
     """
 
     def __init__(self, state: Path) -> None:
-        self._root = state / FOLDER_NAME
+        self._root = state / SESSIONS
 
     def place(self, folder: Path) -> Path:
         """Return where the sessions of a folder lie; it need not exist."""
-        real = os.path.realpath(folder)
-        digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
-        name = re.sub(r"[^A-Za-z0-9_-]+", "-", os.path.basename(real))[:40].strip("-")  # noqa: PTH119
-        return self._root / f"{name or 'folder'}-{digest}"
+        return self._root / folder_key(folder)
 
     def path(self, folder: Path, session: SessionId) -> Path:
         """Return a session's file; it need not exist."""
         return self.place(folder) / f"{session}{_SUFFIX}"
+
+    def path_of(self, view: SessionView) -> Path:
+        """Return the file of a listed session."""
+        return self._root / view.place / f"{view.id}{_SUFFIX}"
 
     def sessions(self, folder: Path | None = None) -> tuple[SessionView, ...]:
         """List the sessions of a folder, or of all folders, the last changed first."""
@@ -109,7 +108,7 @@ class SessionLibrary:
             SessionError: If its file cannot be read.
         """
         try:
-            return read_session(self._path(view), view)
+            return read_session(self.path_of(view), view)
         except (OSError, UnfitFileError, ExposedFileError) as error:
             raise _unusable("read", error) from None
 
@@ -120,7 +119,7 @@ class SessionLibrary:
             SessionError: If the file cannot be opened.
         """
         try:
-            return SessionLock.take(self._path(view))
+            return SessionLock.take(self.path_of(view))
         except OSError as error:
             raise _unusable("opened", error) from None
 
@@ -133,12 +132,30 @@ class SessionLibrary:
             SessionError: If it is open elsewhere, or cannot be opened.
         """
         renamed = replace(view, title=sanitize_line(title, MAX_TITLE))
-        file = SessionFile(self._path(view), redactor, on_problem, self._own_lock(view))
+        file = SessionFile(self.path_of(view), redactor, on_problem, self._own_lock(view))
         file.write([summary(renamed)])
         file.close()
         with contextlib.suppress(OSError):  # a new name is no use of it
             os.utime(file.path, (view.changed, view.changed))
         return renamed
+
+    def copy(self, view: SessionView, made: SessionView, redactor: Redactor) -> None:
+        """Copy a session as it is now to one with another id and title in the same folder.
+
+        Raises:
+            OSError: If it cannot be written; nothing of it is left.
+        """
+        target = self.path_of(made)
+        try:
+            with open_own(self.path_of(view)) as source, target.open("xb") as file:
+                target.chmod(0o600)
+                shutil.copyfileobj(source, file)
+        except OSError:
+            target.unlink(missing_ok=True)
+            raise
+        copied = SessionFile(target, redactor, lambda _: None)
+        copied.write([summary(made)])
+        copied.close()
 
     def delete(self, view: SessionView) -> None:
         """Delete a session.
@@ -148,7 +165,7 @@ class SessionLibrary:
         """
         lock = self._own_lock(view)
         try:
-            self._path(view).unlink(missing_ok=True)
+            self.path_of(view).unlink(missing_ok=True)
         except OSError as error:
             raise _unusable("deleted", error) from None
         finally:
@@ -179,10 +196,6 @@ class SessionLibrary:
             return sorted(path for path in self._root.iterdir() if path.is_dir())
         except OSError:
             return []
-
-    def _path(self, view: SessionView) -> Path:
-        """Return the file of a listed session."""
-        return self._root / view.place / f"{view.id}{_SUFFIX}"
 
 
 def _files(place: Path) -> Iterator[Path]:

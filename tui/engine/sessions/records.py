@@ -3,12 +3,12 @@
 ``session``: the first line. ``user``, ``text``, ``thought``, ``call``, ``notice``: what the screen
 shows; a later line with the same ``id`` adds to a text and replaces anything else. ``content`` and
 ``cut``: the history in wire form, which grows by one content or keeps its first ``at``.
-``resumed``: the ids begin anew. ``compressed``: the history before became a summary. ``draft`` and
+``resumed``: the ids begin anew. ``back``: the user's messages from number ``to`` on are gone, with
+all that came after them. ``compressed``: the history before became a summary. ``draft`` and
 ``queue``: what the user has not sent. ``usage``: tokens of a request. ``end`` and ``summary``: a
 turn is over, and what a list shows. Unknown kinds are skipped.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
@@ -63,7 +63,7 @@ def summary(view: SessionView) -> Record:
         "model": view.model,
         "tokens": view.tokens,
         "turns": view.turns,
-        "time": time.time(),
+        "parent": view.parent,
     }
 
 

@@ -7,7 +7,7 @@ makes no sense is left out.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import takewhile
+from itertools import islice, takewhile
 from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -186,6 +186,8 @@ class Replay:
             case "resumed":
                 self._note_stop()
                 self._places.clear()
+            case "back":
+                self._go_back(_number(record["to"]))
             case "compressed":
                 self._starts.clear()
             case kind:
@@ -212,6 +214,8 @@ class Replay:
                 text = _text(record["text"])
                 if record["id"] not in self._places:
                     self._typed = text
+                    if self._queued and sanitize(self._queued[0]) == text:
+                        del self._queued[0]
                     self._starts[self._next_id()] = len(self.contents)
                 self._put(record, UserMessage(self._id(record), sanitize(text)))
             case "call":
@@ -224,6 +228,18 @@ class Replay:
                 calls, tokens = _number(record["calls"]), _number(record["tokens"])
                 seconds = _seconds(record["seconds"]) or 0.0
                 self._put(record, TurnEnd(self._id(record), calls, seconds, tokens))
+
+    def _go_back(self, to: int) -> None:
+        """Drop a message of the user's, by its number, and all that came after it."""
+        messages = (i for i, e in enumerate(self._entries) if isinstance(e, UserMessage))
+        place = next(islice(messages, to, None), len(self._entries))
+        for gone in self._entries[place:]:
+            self._starts.pop(gone.id, None)
+        for index in [index for index in self._pieces if index >= place]:
+            del self._pieces[index]
+        del self._entries[place:]
+        self._places = {key: at for key, at in self._places.items() if at < place}
+        self._typed = None
 
     def _add_text(self, kind: str, record: Record) -> None:
         text = sanitize(_text(record["text"]))

@@ -83,11 +83,20 @@ PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
     **_say(ProjectSay.LOWERS, "gemdeck.", "maxToolCalls", "maxResultSize", "idleTimeout"),
     **_say(ProjectSay.NOTHING, "", "model", "model.name", "mcp.serverCommand"),
     **_say(ProjectSay.NOTHING, "", "context", "context.fileName"),
-    **_say(ProjectSay.NOTHING, "gemdeck.", "model", "apiVersion", "thoughts", "maxTools"),
+    **_say(
+        ProjectSay.NOTHING,
+        "gemdeck.",
+        "model",
+        "apiVersion",
+        "thoughts",
+        "maxTools",
+        "maxToolShare",
+    ),
     **_say(ProjectSay.NOTHING, "gemdeck.", "serverInstructions", "waitForServers", "bell"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "systemInstruction", "protocols", "alwaysAllow"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "environmentAllow", "environmentBlock"),
-    **_say(ProjectSay.NOTHING, "gemdeck.", "developedServers"),
+    **_say(ProjectSay.NOTHING, "gemdeck.", "developedServers", "sessions"),
+    **_say(ProjectSay.NOTHING, "gemdeck.sessions.", "save", "keepDays"),
     **_say(ProjectSay.NOTHING, "gemdeck.alwaysAllow[].", "server", "tool"),
 }
 """What a project's file may set; `*` stands for a server's name, `[]` for an item.

@@ -131,7 +131,7 @@ class FormQuestion(ServerQuestion[FormRequest]):
     HELP = "A server asks you to fill in a form. Nothing is sent until you accept."
     TITLE = "A server asks for input"
     PREFIX = "form"
-    ROWS = (("", (ACCEPT, DECLINE, CANCEL)),)
+    ROWS = ((ACCEPT, DECLINE, CANCEL),)
     SAFE = DECLINE
     ARMED = ("Tab moves · ↵ next field · Enter opens a choice, Space ticks",) * 2
 

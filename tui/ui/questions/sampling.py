@@ -111,7 +111,7 @@ class SamplingQuestion(ServerQuestion[SamplingRequest]):
     HELP = "A server asks the model to generate text. You may edit the prompt, or refuse."
     TITLE = "A server wants to use your model"
     PREFIX = "sampling"
-    ROWS = (("", (ONCE, from_text(ONCE), ALWAYS, REFUSE)),)
+    ROWS = ((ONCE, from_text(ONCE), ALWAYS, REFUSE),)
     SAFE = REFUSE
     ARMED = ("Tab moves · ^S allows once from a text · you see the answer first",) * 2
 
@@ -149,7 +149,7 @@ class ReviewQuestion(ServerQuestion[SamplingReview]):
     HELP = "The model answered a server's prompt. Nothing goes to the server until you send it."
     TITLE = "The model's answer for a server"
     PREFIX = "review"
-    ROWS = (("", (SEND, from_text(SEND), REFUSE)),)
+    ROWS = ((SEND, from_text(SEND), REFUSE),)
     SAFE = REFUSE
     ARMED = ("Tab moves · ^S sends from the text · Esc refuses",) * 2
 

@@ -3,10 +3,11 @@
 import math
 import re
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic.alias_generators import to_camel
 
 from tui.model.settings_rules import check_model_name
 
@@ -130,3 +131,24 @@ WholeNumber = Annotated[int, BeforeValidator(_number)]
 Transport = Annotated[TransportName, BeforeValidator(_transport)]
 ContextName = Annotated[str, AfterValidator(_context_name)]
 ModelName = Annotated[str, AfterValidator(check_model_name)]
+
+
+class Section(BaseModel):
+    """One object of the settings: camelCase keys, frozen; unknown keys are left out."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, data: Any) -> Any:  # noqa: ANN401  (pydantic: anything can come)
+        """Treat null as a missing key."""
+        if not isinstance(data, dict):
+            return data
+        return {key: value for key, value in data.items() if value is not None}

@@ -1,0 +1,204 @@
+"""A conversation is saved as it goes, and goes on wherever it was cut off."""
+
+import errno
+import os
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.fakes.gemini import FakeGemini
+from tests.fakes.gemini_rules import check_request
+from tests.fakes.gemini_script import Call, Say, Stall, Think
+from tests.support.leaks import FIXTURE_SECRET
+from tests.support.waiting import PATIENCE, eventually
+from tests.unit.engine.chat.support import Chat, chatting, make_tool
+from tui.engine.files import unwritten
+from tui.engine.logs.redaction import Redactor
+from tui.engine.sessions.library import SessionLibrary
+from tui.engine.sessions.recorder import Recorder
+from tui.model.chat import Entry, ModelText, ToolCall, UserMessage
+from tui.model.events import TextStreamed
+
+RICH = (
+    (Think("hm"), Say("I will "), Say("look."), Call([("look", {}), ("look", {"text": "2"})])),
+    (Say("And once more.", signed=True), Call([("look", {})])),
+    (Say("It is "), Say("done.")),
+)
+"""A turn of three steps with calls beside each other and one after the other."""
+
+
+class Desk:
+    """What a recorder needs, in a folder of the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.library = SessionLibrary(folder / "state")
+        self.redactor = Redactor()
+        self.problems: list[str] = []
+
+    @asynccontextmanager
+    async def recording(self, chat: Chat) -> AsyncIterator[Recorder]:
+        recorder = Recorder(self.library, self.folder, self.redactor, self.problems.append)
+        recorder.is_on = True
+        recorder.follow(chat.conversation.history)
+        forget = chat.bus.subscribe(recorder.take)
+        try:
+            yield recorder
+        finally:
+            forget()
+            await recorder.aclose()
+
+    @property
+    def file(self) -> Path:
+        [view] = self.library.sessions(self.folder)
+        return self.library.path_of(view)
+
+    @property
+    def data(self) -> bytes:
+        return self.file.read_bytes() if self.library.sessions(self.folder) else b""
+
+
+def said(entries: Iterable[Entry]) -> list[tuple[type[Entry], str]]:
+    return [(type(e), e.text) for e in entries if isinstance(e, UserMessage | ModelText)]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+async def test_a_turn_can_be_cut_off_anywhere_and_the_next_request_is_valid(desk: Desk) -> None:
+    """Whatever a kill leaves is a beginning of the file: each is tried, also within a line."""
+    async with (
+        FakeGemini([(Say("Hello."),), *RICH]) as fake,
+        chatting(fake, make_tool("look")) as chat,
+    ):
+        async with desk.recording(chat):
+            await chat.say("hello?")
+            await chat.say("look twice")
+        told = said(chat.transcript)
+        history = [*chat.conversation.history.contents]
+        path, data = desk.file, desk.file.read_bytes()
+        lines = data.splitlines(keepends=True)
+        seen = set[int]()
+        for count in range(2, len(lines) + 1):
+            for kept in (b"".join(lines[:count]), b"".join(lines[:count]) + b'{"t":"te'):
+                path.write_bytes(kept)
+                saved = desk.library.read(desk.library.sessions(desk.folder)[0])
+                assert saved.remarks == []
+                again = {"role": "user", "parts": [{"text": "and now?"}]}
+                body = {"contents": [*saved.contents, again]}
+                check_request(body, fake._signatures, needs_signatures=True)
+                known = [part.get("text") for c in saved.contents for part in c["parts"]]
+                assert "hello?" in [*known, saved.unsent]
+                if any(b'"look twice"' in line for line in lines[:count]):
+                    assert "look twice" in [*known, saved.unsent]
+                seen.add(len(saved.contents))
+        assert len(seen) >= 4
+        assert said(saved.entries) == told
+        assert saved.contents == history
+        assert len([e for e in saved.entries if isinstance(e, ToolCall)]) == 3
+    assert desk.problems == []
+
+
+async def test_streamed_text_is_on_disk_while_it_streams(desk: Desk) -> None:
+    async with (
+        FakeGemini([(Say("Once upon "), Say("a time"), Stall())]) as fake,
+        chatting(fake) as chat,
+    ):
+        async with desk.recording(chat):
+            chat.send("a tale")
+            await chat.wait_for(TextStreamed, 1)
+            with anyio.fail_after(PATIENCE):
+                await eventually(lambda: b"a time" in desk.data)
+            saved = desk.library.read(desk.library.sessions(desk.folder)[0])
+            assert saved.contents[-1]["parts"][0] == {"text": "Once upon a time"}
+            chat.conversation.cancel()
+            await chat.conversation.wait_idle()
+        saved = desk.library.read(desk.library.sessions(desk.folder)[0])
+        assert saved.contents == chat.conversation.history.contents
+
+
+async def test_a_full_disk_is_said_once_and_saving_goes_on_with_room(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_full = False
+    write = os.write
+
+    def filling(descriptor: int, data: bytes) -> int:
+        if is_full:
+            write(descriptor, data[: len(data) // 2])  # what a disk does that fills up meanwhile
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data)
+
+    monkeypatch.setattr("tui.engine.files.line_file.os.write", filling)
+    async with FakeGemini([(Say("1"),), (Say("2"),), (Say("3"),)]) as fake, chatting(fake) as chat:
+        async with desk.recording(chat) as recorder:
+            await chat.say("one?")
+            await recorder.flush()
+            is_full = True
+            await chat.say("two?")
+            await recorder.flush()
+            during = desk.library.read(desk.library.sessions(desk.folder)[0])
+            is_full = False
+            unwritten.write_now()
+            await chat.say("three?")
+        assert chat.answer == "123"
+        assert len(desk.problems) == 1
+        assert "cannot be written" in desk.problems[0]
+        assert during.contents[:2] == chat.conversation.history.contents[:2]
+        saved = desk.library.read(desk.library.sessions(desk.folder)[0])
+        assert [e.text for e in saved.entries if isinstance(e, ModelText)] == ["1", "2", "3"]
+        assert saved.contents == chat.conversation.history.contents
+
+
+async def test_a_cleared_conversation_stays_and_the_next_is_another(desk: Desk) -> None:
+    async with FakeGemini([(Say("1"),), (Say("2"),)]) as fake, chatting(fake) as chat:
+        async with desk.recording(chat) as recorder:
+            await chat.say("one?")
+            first = recorder.session
+            chat.conversation.clear()
+            assert recorder.session is None
+            await chat.say("two?")
+            assert recorder.session != first
+        views = desk.library.sessions(desk.folder)
+        assert {view.first for view in views} == {"one?", "two?"}
+        assert all(view.turns == 1 and view.tokens == 10 for view in views)
+
+
+async def test_nothing_is_written_while_saving_is_off(desk: Desk) -> None:
+    async with FakeGemini([(Say("1"),)]) as fake, chatting(fake) as chat:
+        async with desk.recording(chat) as recorder:
+            recorder.is_on = False
+            await chat.say("one?")
+            assert recorder.messages
+        assert desk.library.sessions(desk.folder) == ()
+
+
+async def test_no_secret_reaches_the_file_by_any_way(desk: Desk) -> None:
+    secret = f"{FIXTURE_SECRET}sessions-0123"
+    desk.redactor.register(secret)
+    steps = [
+        (Say(secret[:9]), Say(secret[9:]), Call([("look", {"text": secret})])),
+        (Say("done", signed=True),),
+    ]
+    async with FakeGemini(steps) as fake, chatting(fake, make_tool("look")) as chat:
+        async with desk.recording(chat):
+            await chat.say(f"use {secret}")
+        assert secret in chat.answer
+        assert secret not in desk.file.read_text()
+        assert "***" in desk.file.read_text()
+
+
+async def test_what_a_changed_history_lost_is_lost_in_the_file_too(desk: Desk) -> None:
+    async with FakeGemini([(Say("1", signed=True),), (Say("2"),)]) as fake, chatting(fake) as chat:
+        async with desk.recording(chat):
+            await chat.say("one?")
+            chat.conversation.history.strip_signatures()
+            await chat.say("two?")
+        saved = desk.library.read(desk.library.sessions(desk.folder)[0])
+        assert saved.contents == chat.conversation.history.contents
+        assert "thoughtSignature" not in str(saved.contents)

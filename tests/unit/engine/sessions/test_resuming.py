@@ -1,0 +1,184 @@
+"""Sessions that go on: in their file, in a copy, or not at all."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.gemini import FakeGemini
+from tests.fakes.gemini_script import Call, Say, Stall
+from tests.security.decks import Deck, Script, Turncoat, deck, tool
+from tests.unit.engine.mcp.support import eventually
+from tests.unit.engine.sessions.written import turn, write
+from tui.engine.files.paths import state_dir
+from tui.engine.sessions.library import SessionLibrary
+from tui.model.chat import ChatNotice, UserMessage
+from tui.model.consent import Choice
+from tui.model.events import NoticeRaised
+from tui.model.requests import ConfirmationRequest
+from tui.model.sections.chat_settings import SessionSettings
+from tui.model.sessions import SessionView
+from tui.store.selectors import entries
+
+
+def library() -> SessionLibrary:
+    return SessionLibrary(state_dir())
+
+
+def asked(it: Deck) -> list[str]:
+    return [e.text for e in entries(it.store.state) if isinstance(e, UserMessage)]
+
+
+def told_in(view: SessionView) -> list[str]:
+    return [e.text for e in library().read(view).entries if isinstance(e, UserMessage)]
+
+
+def notices(it: Deck) -> str:
+    return " ".join(e.notice.text for e in it.events if isinstance(e, NoticeRaised))
+
+
+def remarks(it: Deck) -> str:
+    return " ".join(e.text for e in entries(it.store.state) if isinstance(e, ChatNotice))
+
+
+async def test_a_session_goes_on_in_another_run_but_its_grants_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Turncoat("shop", tmp_path)
+    shop.offer(tool("look"))
+    steps: Script = [[Call([("look", {})])], [Say("first")]]
+    async with FakeGemini([*steps, *steps]) as fake:
+        async with deck(fake, monkeypatch, servers=[shop]) as it:
+            it.engine.send("look")
+            await it.decide(Choice.ALWAYS_TOOL)
+            await it.idle()
+            session = it.engine.sessions.recorder.session
+        async with deck(fake, monkeypatch, servers=[shop]) as it:
+            it.engine.sessions.resume()
+            await eventually(lambda: asked(it) == ["look"])
+            assert it.engine.sessions.recorder.session == session
+            it.engine.send("again")
+            await it.pending(ConfirmationRequest)
+            it.engine.cancel_turn()
+            await it.idle()
+        assert fake.violations == []
+        said = [
+            part["text"]
+            for c in fake.requests[-1].contents
+            for part in c["parts"]
+            if "text" in part
+        ]
+        assert said == ["look", "first", "again"]
+    [view] = library().sessions()
+    assert view.turns == 2
+
+
+async def test_a_session_that_is_open_elsewhere_is_read_only_and_goes_on_in_a_copy(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = home / "work"
+    view = write(library(), folder, turn(1, "mine?", "1"), first="mine?")
+    held = library().lock(view)
+    assert held is not None
+    before = library().path_of(view).read_bytes()
+    async with FakeGemini([[Say("2")]]) as fake, deck(fake, monkeypatch) as it:
+        it.engine.sessions.resume(view.id)
+        await eventually(lambda: asked(it) == ["mine?"])
+        assert "open in another gemdeck, so it is read-only" in remarks(it)
+        assert len(library().sessions(folder)) == 1
+        await it.ask("and?")
+        copied = it.engine.sessions.recorder.view
+    held.release()
+    assert library().path_of(view).read_bytes() == before
+    assert copied is not None
+    assert copied.parent == view.id
+    saved = library().read(library().find(copied.id))
+    assert [e.text for e in saved.entries if isinstance(e, UserMessage)] == ["mine?", "and?"]
+    assert len(saved.contents) == 4
+    assert saved.remarks == []
+
+
+async def test_a_damaged_session_goes_on_in_a_copy(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = write(library(), home / "work", turn(1, "mine?", "1"))
+    path = library().path_of(view)
+    path.write_bytes(path.read_bytes() + b"edited by hand\n")
+    before = path.read_bytes()
+    async with FakeGemini([[Say("2")]]) as fake, deck(fake, monkeypatch) as it:
+        it.engine.sessions.resume()
+        await eventually(lambda: asked(it) == ["mine?"])
+        assert "1 line of it was left out." in remarks(it)
+        await it.ask("and?")
+        assert fake.violations == []
+    assert path.read_bytes() == before
+
+
+async def test_two_instances_in_a_folder_keep_their_conversations_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps = [[Say("a")], [Say("b")], [Say("c")]]
+    async with (
+        FakeGemini(steps) as fake,
+        deck(fake, monkeypatch) as one,
+        deck(fake, monkeypatch) as other,
+    ):
+        await one.ask("one")
+        await other.ask("two")
+        mine = one.engine.sessions.recorder.session
+        assert mine is not None
+        other.engine.sessions.delete(mine)
+        await eventually(lambda: "open in another gemdeck" in notices(other))
+        await one.ask("three")
+    told = {view.first: told_in(view) for view in library().sessions()}
+    assert told == {"one": ["one", "three"], "two": ["two"]}
+
+
+async def test_nothing_is_replaced_while_a_turn_runs(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = write(library(), home / "work", turn(1, "mine?", "1"))
+    async with FakeGemini([[Say("x"), Stall()]]) as fake, deck(fake, monkeypatch) as it:
+        it.engine.send("go")
+        await fake.wait_for_stall()
+        it.engine.sessions.resume(view.id)
+        await eventually(lambda: "Stop the running turn first" in notices(it))
+        assert asked(it) == ["go"]
+        it.engine.cancel_turn()
+        await it.idle()
+
+
+async def test_an_edited_message_is_a_branch_and_the_old_one_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps = [[Say("1")], [Say("2")], [Say("3")]]
+    async with FakeGemini(steps) as fake, deck(fake, monkeypatch) as it:
+        await it.ask("one")
+        await it.ask("two")
+        second = [e for e in entries(it.store.state) if isinstance(e, UserMessage)][1]
+        it.engine.sessions.edit_message(second.id, "other", it.engine.send)
+        await fake.wait_for_requests(3)
+        await it.idle()
+        assert asked(it) == ["one", "other"]
+        said = [part["text"] for c in fake.requests[-1].contents for part in c["parts"]]
+        assert said == ["one", "1", "other"]
+        now = it.engine.sessions.recorder.session
+    old, new = sorted(library().sessions(), key=lambda view: view.id == now)
+    assert old.parent == now
+    told = [
+        [e.text for e in library().read(v).entries if isinstance(e, UserMessage)]
+        for v in (old, new)
+    ]
+    assert told == [["one", "two"], ["one", "other"]]
+
+
+@pytest.mark.parametrize("private", [True, False])
+async def test_nothing_is_saved_where_that_is_off(
+    monkeypatch: pytest.MonkeyPatch, private: bool
+) -> None:
+    async with FakeGemini([[Say("1")]]) as fake, deck(fake, monkeypatch) as it:
+        settings = SessionSettings(save=private)
+        it.engine.sessions.configure(settings, saves=not private)
+        await it.ask("one")
+        it.engine.sessions.export("", "out.md")
+        await eventually(lambda: "not saved" in notices(it))
+    assert library().sessions() == ()

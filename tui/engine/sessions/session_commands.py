@@ -1,0 +1,268 @@
+"""What the user asks of sessions: to list, open, name, delete, export and import them.
+
+Each command returns at once; what comes of it arrives as events.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from tui.engine.bus import EventBus
+from tui.engine.chat.conversation import Conversation
+from tui.engine.chat.conversations import Conversations
+from tui.engine.logs.redaction import Redactor
+from tui.engine.options import LATEST
+from tui.engine.sessions.export import read_export, to_json, to_markdown, write_export
+from tui.engine.sessions.library import SessionError, SessionLibrary
+from tui.engine.sessions.opening import (
+    MAX_PREVIEW,
+    OpenedSession,
+    copied_records,
+    open_session,
+)
+from tui.engine.sessions.recorder import Recorder
+from tui.engine.tasks import TaskSet
+from tui.model.chat import ChatNotice, EntryId, Severity
+from tui.model.events import MessageReturned, Notice, NoticeRaised
+from tui.model.sections.chat_settings import SessionSettings
+from tui.model.sessions import (
+    ConversationRestored,
+    ConversationRewound,
+    SessionId,
+    SessionPreviewed,
+    SessionsListed,
+)
+from tui.text import sanitize_line
+
+BUSY: Final = "Stop the running turn first (Esc)."
+UNSAVED: Final = "This conversation is not saved, so there is nothing to export."
+NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writable one."
+
+
+class SessionCommands:
+    """The sessions of a run.
+
+    Args:
+        state: The state folder; None if there is no place for them.
+        folder: The opened folder.
+        conversations: What is said with the model.
+        bus: Takes the events, and tells what is to be written.
+        tasks: Run what a command takes.
+        redactor: Knows the secrets that are masked.
+        on_problem: Told from any thread what cannot be written.
+
+    Attributes:
+        recorder: Writes the conversation.
+    """
+
+    def __init__(
+        self,
+        state: Path | None,
+        folder: Path,
+        conversations: Conversations,
+        bus: EventBus,
+        tasks: TaskSet,
+        redactor: Redactor,
+        on_problem: Callable[[str], None],
+    ) -> None:
+        self._library = library = SessionLibrary(state) if state is not None else None
+        self._folder = folder
+        self._conversations = conversations
+        self._publish = bus.publish
+        self._tasks = tasks
+        self._redactor = redactor
+        self._on_problem = on_problem
+        self.recorder = Recorder(library, folder, redactor, on_problem)
+        bus.subscribe(self.recorder.take)
+
+    async def aclose(self) -> None:
+        await self.recorder.aclose()
+
+    def configure(self, settings: SessionSettings, *, saves: bool) -> None:
+        """Go by the settings; old sessions are deleted in the background."""
+        self.recorder.is_on = saves and settings.save and self._library is not None
+        if saves and self._library is not None and settings.keep_days:
+            delete = partial(self._library.delete_old, settings.keep_days, time.time())
+            self._tasks.start(_in_thread(delete))
+
+    def list_sessions(self) -> None:
+        """List the sessions of the opened folder; they arrive as `SessionsListed`."""
+        self._start(self._list())
+
+    def preview(self, session: SessionId) -> None:
+        """Read the end of a session; it arrives as `SessionPreviewed`."""
+        self._start(self._preview(session))
+
+    def resume(self, words: str = LATEST) -> asyncio.Task[None]:
+        """Go on with a session, named by the beginning of its id, or with the latest."""
+        return self._start(self._resume(words))
+
+    def rename(self, session: SessionId, title: str) -> None:
+        self._start(self._rename(session, title))
+
+    def delete(self, session: SessionId) -> None:
+        self._start(self._delete(session))
+
+    def export(self, words: str, path: str) -> None:
+        """Write a session to a new file: JSON if its name ends so, else Markdown.
+
+        Args:
+            words: The session; empty for the one that is open.
+            path: The file, within the opened folder unless it is absolute; empty for a new name.
+        """
+        self._start(self._export(words, path))
+
+    def import_file(self, path: str) -> None:
+        """Go on with a conversation that was exported as JSON, as text alone."""
+        self._start(self._import(path))
+
+    def keep_draft(self, text: str) -> None:
+        self.recorder.keep_draft(text)
+
+    def edit_message(self, message: EntryId, text: str, send: Callable[[str], None]) -> None:
+        """Send another text in place of an earlier message; what followed it is kept as a copy."""
+        self._start(self._edit(message, text, send))
+
+    async def _resume(self, words: str) -> None:
+        library, conversation = self._place(), self._idle()
+        own = self.recorder.session
+        open_it = partial(open_session, library, words, self._folder, own)
+        opened = await asyncio.to_thread(open_it)
+        if opened is None:
+            raise SessionError("This session is open already.")
+        try:
+            self._idle()
+        except SessionError:
+            opened.release()
+            raise
+        self._restore(conversation, opened)
+
+    def _restore(self, conversation: Conversation, opened: OpenedSession) -> None:
+        """Put a session in place of the conversation."""
+        saved, history = opened.saved, conversation.history
+        history.contents[:] = saved.contents
+        if saved.view.model != conversation.backend.model:
+            history.strip_signatures()
+            saved.kept = 0
+        if opened.lock is not None:
+            self.recorder.adopt(saved, opened.lock)
+        else:
+            self.recorder.begin_copy(saved, opened.copied)
+        entries = saved.entries
+        if opened.remark:
+            notice = ChatNotice(EntryId("restored"), Severity.WARNING, opened.remark)
+            entries = [*entries, notice]
+        session = self.recorder.session
+        self._publish(ConversationRestored(tuple(entries), saved.usage, session))
+        if saved.unsent:
+            self._publish(MessageReturned(saved.unsent))
+
+    async def _list(self) -> None:
+        views = await asyncio.to_thread(self._place().sessions, self._folder)
+        self._publish(SessionsListed(views))
+
+    async def _preview(self, session: SessionId) -> None:
+        library = self._place()
+
+        def read() -> SessionPreviewed:
+            try:
+                saved = library.read(library.find(session, self._folder))
+            except SessionError as error:
+                return SessionPreviewed(session, failure=str(error))
+            return SessionPreviewed(session, tuple(saved.entries[-MAX_PREVIEW:]))
+
+        self._publish(await asyncio.to_thread(read))
+
+    async def _rename(self, session: SessionId, title: str) -> None:
+        library = self._place()
+        if session == self.recorder.session:
+            self.recorder.rename(title)
+        else:
+            view = await asyncio.to_thread(library.find, session, self._folder)
+            rename = partial(library.rename, view, title, self._redactor, self._on_problem)
+            await asyncio.to_thread(rename)
+        await self._list()
+
+    async def _delete(self, session: SessionId) -> None:
+        library = self._place()
+        if session == self.recorder.session:
+            raise SessionError("This session is open. Begin a new one first (/clear).")
+        view = await asyncio.to_thread(library.find, session, self._folder)
+        await asyncio.to_thread(library.delete, view)
+        await self._list()
+
+    async def _export(self, words: str, path: str) -> None:
+        library = self._place()
+        if not words and self.recorder.session is None:
+            raise SessionError(UNSAVED)
+        words = words or str(self.recorder.session)
+        await self.recorder.flush()
+
+        def write() -> Path:
+            saved = library.read(library.find(words, self._folder))
+            file = self._folder / (path or f"gemdeck-{saved.view.id}.md")
+            text = to_json(saved) if file.suffix.lower() == ".json" else to_markdown(saved)
+            return write_export(file, self._redactor.redact_known(text))
+
+        file = await asyncio.to_thread(write)
+        self._say(Severity.INFO, f"The session was exported to {sanitize_line(str(file))}.")
+
+    async def _import(self, path: str) -> None:
+        conversation = self._idle()
+
+        def read() -> OpenedSession:
+            saved = read_export(self._folder / Path(path).expanduser())
+            return OpenedSession(saved, None, [*copied_records(saved)])
+
+        opened = await asyncio.to_thread(read)
+        self._idle()
+        self._restore(conversation, opened)
+
+    async def _edit(self, message: EntryId, text: str, send: Callable[[str], None]) -> None:
+        conversation, recorder = self._idle(), self.recorder
+        start = recorder.starts.get(message)
+        if start is None:
+            raise SessionError("A summary stands for this message, so it cannot be sent again.")
+        if recorder.view is not None:
+            await asyncio.wrap_future(recorder.keep_copy(f"before editing: {recorder.view.name}"))
+            self._idle()
+        del conversation.history.contents[start:]
+        recorder.rewind(message)
+        self._publish(ConversationRewound(message))
+        send(text)
+
+    def _place(self) -> SessionLibrary:
+        if self._library is None:
+            raise SessionError(NO_PLACE)
+        return self._library
+
+    def _idle(self) -> Conversation:
+        """Return the conversation if no turn runs."""
+        main = self._conversations.main
+        if main is None:
+            raise SessionError("There is no model yet. Choose one first (F9).")
+        if not main.is_idle:
+            raise SessionError(BUSY)
+        return main
+
+    def _start(self, command: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return self._tasks.start(self._carry_out(command))
+
+    async def _carry_out(self, command: Coroutine[Any, Any, None]) -> None:
+        try:
+            await command
+        except SessionError as error:
+            self._say(Severity.ERROR, str(error))
+        except OSError as error:
+            reason = sanitize_line(error.strerror or type(error).__name__)
+            self._say(Severity.ERROR, f"That could not be written: {reason}.")
+
+    def _say(self, severity: Severity, text: str) -> None:
+        self._publish(NoticeRaised(Notice(severity, text)))
+
+
+async def _in_thread(work: Callable[[], object]) -> None:
+    await asyncio.to_thread(work)

@@ -1,0 +1,1 @@
+"""The parts that the schema of the settings is made of."""

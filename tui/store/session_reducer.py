@@ -1,0 +1,42 @@
+"""What events about saved conversations do to the state."""
+
+from dataclasses import replace
+from itertools import takewhile
+from types import MappingProxyType
+
+from tui.model.sessions import (
+    ConversationRestored,
+    ConversationRewound,
+    SessionEvents,
+    SessionPreviewed,
+    SessionsListed,
+)
+from tui.store.state import AppState, ConversationState, Transcript
+
+
+def reduce_sessions(state: AppState, event: SessionEvents) -> AppState:
+    """Return the state after an event about saved conversations."""
+    match event:
+        case SessionsListed(sessions):
+            return replace(state, sessions=sessions)
+        case SessionPreviewed():
+            return replace(state, preview=event)
+        case ConversationRestored() | ConversationRewound():
+            before = state.conversations.get(event.conversation, ConversationState())
+            conversations = {**state.conversations, event.conversation: _after(before, event)}
+            return replace(state, conversations=MappingProxyType(conversations))
+
+
+def _after(
+    before: ConversationState, event: ConversationRestored | ConversationRewound
+) -> ConversationState:
+    transcript = before.transcript
+    match event:
+        case ConversationRestored(entries, usage):
+            shown = Transcript(settled=entries, epoch=transcript.epoch + 1)
+            return ConversationState(shown, usage=usage.cleared())
+        case ConversationRewound(message):
+            entries = (*transcript.settled, *transcript.live)
+            kept = tuple(takewhile(lambda entry: entry.id != message, entries))
+            shown = Transcript(settled=kept, epoch=transcript.epoch + 1)
+            return replace(before, transcript=shown)
