@@ -102,7 +102,7 @@ class ToolAccess:
 
     def standing(self, servers: ServerManager, server: ServerId, tool: str) -> ToolStanding:
         """Return how the rules treat a tool, by its displayed name, even if it is not offered."""
-        found = servers.look_up(server, tool)
+        found = servers.registry.look_up(server, tool)
         if found is None:
             return ToolStanding(server, tool, Effect.DENY, "Its server does not offer it now.")
         view, offered = found

@@ -14,7 +14,7 @@ from tui.engine.consent.file_change import content_of, file_change
 from tui.engine.consent.policy import Policy
 from tui.engine.consent.tool_patterns import names_tool
 from tui.engine.desk import Desk, WithdrawnError
-from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, OwnTool
 from tui.engine.mcp.quotes import Quotes
 from tui.engine.threads import in_daemon_thread
 from tui.model.catalog import Catalog
@@ -276,7 +276,7 @@ def _why_gone(tool: OfferedTool, event: Event) -> str:
 
 def _is_listed(tool: OfferedTool, catalog: Catalog) -> bool:
     """Return whether a tool is still offered unchanged, whatever its name for the model."""
-    return any(
+    return isinstance(tool, OwnTool) or any(
         view.name == tool.view.name and replace(view, id=tool.view.id) == tool.view
         for view in catalog.tools
     )
