@@ -13,6 +13,7 @@ from tui import __version__
 from tui.engine import late
 from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chat.backends.backend import ModelBackend
+from tui.engine.chat.backends.known_models import context_limit
 from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.conversations import Conversations
 from tui.engine.chat.generation import backend_generator
@@ -37,6 +38,7 @@ from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor
 from tui.engine.logs.secret_names import environment_secrets
 from tui.engine.mcp import enablement
+from tui.engine.mcp.catalog.holding import Budget
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.enablement import Enablement
@@ -223,7 +225,7 @@ class Engine:
         self._context.max_result_size = settings.max_result_size
         patience = self._options.server_patience
         self._first_starts.patience = settings.wait_for_servers if patience is None else patience
-        self._context.max_tools = settings.max_tools
+        self._context.budget = Budget(settings.max_tools, settings.max_tool_share)
         self._context.gives_instructions = settings.server_instructions
         attended, private = self._options.attended, self._options.private
         self.sessions.configure(settings.sessions, saves=attended and not private)
@@ -371,6 +373,7 @@ class Engine:
     def _answer_with(self, backend: ModelBackend) -> None:
         """Let a model answer from now on; the demo brings its servers along."""
         self.conversations.use_backend(backend)
+        self._context.budget.context = context_limit(backend.model)
         if not self.conversations and self._first is not None:
             settings = self._first.settings.gemdeck
             context = TurnContext(

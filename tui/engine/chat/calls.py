@@ -19,6 +19,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
     JsonObject,
     OfferedTool,
+    OwnTool,
     TextPart,
     ToolCallError,
     ToolResult,
@@ -212,6 +213,9 @@ class CallRunner:
         self, step_call: StepCall, admitted: _Admitted, offered: Mapping[str, OfferedTool]
     ) -> None:
         """Ask for consent, and run the call or refuse it."""
+        if isinstance(admitted.tool, OwnTool) and admitted.tool.is_free:
+            await self._execute(step_call, admitted)
+            return
         inquiry = Inquiry(
             call=step_call.entry,
             tool=admitted.tool,
@@ -304,8 +308,10 @@ def _prepare(call: FunctionCall, offered: Mapping[str, OfferedTool]) -> _Prepare
         return _Prepared(None, call.arguments, shown, _unknown_tool(call.name, offered))
     try:
         arguments = validate.coerce(tool.schema, deepcopy(call.arguments))
+        if isinstance(tool, OwnTool) and tool.bind is not None:
+            tool = tool.bind(arguments)
         return _Prepared(tool, arguments, canonical_json(arguments))
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, ToolCallError) as error:
         fault = f"The call cannot be made: {sanitize_line(str(error))}"
         return _Prepared(tool, call.arguments, _shown_arguments(call.arguments), fault)
 
