@@ -206,6 +206,20 @@ class Composer(TextArea, inherit_bindings=False):
             self.clear()
             self._insert_pasted(clean_paste(text))
 
+    def action_search(self) -> None:
+        """Find an earlier message, with the draft as the first words to look for."""
+        from tui.ui.screens.pick import PickScreen  # noqa: PLC0415 - on first use
+
+        texts = self._history.newest_first
+
+        def take(index: int | None) -> None:
+            if index is not None:
+                self.clear_draft()
+                self.replace_all(texts[index])
+
+        query = self.text if "\n" not in self.text else ""
+        self.app.push_screen(PickScreen("Earlier messages", "message", texts, query=query), take)
+
     def action_up(self) -> None:
         """Go a line up; from the first line, to the message before."""
         if self.completing:

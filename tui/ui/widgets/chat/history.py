@@ -38,6 +38,11 @@ class MessageHistory:
         self._position = len(self._messages)
         self._draft = ""
 
+    @property
+    def newest_first(self) -> Sequence[str]:
+        """The messages, each once."""
+        return [*dict.fromkeys(reversed(self._messages))]
+
     def add(self, text: str, *, lasting: bool = True) -> None:
         """Append a message unless it repeats the last one, and go back to the end.
 
