@@ -175,6 +175,9 @@ class ChatPane(Vertical):
         event.stop()
         self.composer.focus()
 
+    def action_search(self) -> None:
+        self.composer.search_history()
+
     def action_scroll(self, direction: int) -> None:
         if direction < 0:
             self.transcript.action_page_up()

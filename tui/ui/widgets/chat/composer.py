@@ -206,7 +206,7 @@ class Composer(TextArea, inherit_bindings=False):
             self.clear()
             self._insert_pasted(clean_paste(text))
 
-    def action_search(self) -> None:
+    def search_history(self) -> None:
         """Find an earlier message, with the draft as the first words to look for."""
         from tui.ui.screens.pick import PickScreen  # noqa: PLC0415 - on first use
 
