@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -28,12 +29,14 @@ def outcomes(listed: dict[str, Any]) -> dict[str, str]:
 
 
 async def test_every_server_is_listed_with_its_status_and_why() -> None:
+    ready = {f"notes{number}": notes_server() for number in range(5)}
     write_settings(
         {
             "mcpServers": {
-                "notes": notes_server(),
+                **ready,
                 "missing": {"command": "no-such-program"},
                 "hanging": HANGING,
+                "patient": {**HANGING, "timeout": 600_000},
                 "off": {"command": "x", "disabled": True},
                 "wrong": {"args": []},
             }
@@ -42,16 +45,17 @@ async def test_every_server_is_listed_with_its_status_and_why() -> None:
     result = await run("mcp", "list", "--json", "--timeout", "8")
     assert result.code == ExitCode.ERROR
     assert outcomes(result.json) == {
-        "notes": "ready",
+        **dict.fromkeys(ready, "ready"),
         "missing": "failed",
         "hanging": "starting",
+        "patient": "starting",
         "off": "disabled",
         "wrong": "invalid",
     }
     reasons = {server["name"]: server["reason"] for server in result.json["servers"]}
     assert "no-such-program" in reasons["missing"]
-    assert reasons["hanging"] == "no answer within 8 s"
-    found = next(one for one in result.json["servers"] if one["name"] == "notes")
+    assert reasons["hanging"] == reasons["patient"] == "no answer within 8 s"
+    found = next(one for one in result.json["servers"] if one["name"] == "notes0")
     assert (found["tools"], found["transport"], found["reason"]) == (5, "stdio", "")
 
 
@@ -60,6 +64,19 @@ async def test_a_list_for_people_has_a_line_for_each_server() -> None:
     result = await run("mcp", "list")
     assert result.code == ExitCode.OK
     assert result.stdout == "notes  ready  stdio  5 tools, 2 prompts, 4 resources\n"
+
+
+async def test_what_a_server_shouts_is_on_neither_stream(tmp_path: Path) -> None:
+    notes, script = notes_server(), tmp_path / "loud.sh"
+    shout = "for i in 1 2 3 4 5 6 7 8 9; do echo SHOUT >&2; done\n"
+    script.write_text(shout + shlex.join(["exec", notes["command"], *notes["args"]]))
+    loud = {**notes, "command": "sh", "args": [str(script)]}
+    write_settings({"mcpServers": {"loud": loud}})
+    result = await run("mcp", "tools", "loud", "--json")
+    assert (result.code, len(result.json["tools"])) == (ExitCode.OK, 5)
+    assert "SHOUT" not in result.stdout + result.stderr
+    logs = await run("mcp", "logs", "loud")
+    assert logs.stdout.count("SHOUT") == 9
 
 
 async def test_without_servers_a_list_says_so() -> None:

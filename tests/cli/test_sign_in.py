@@ -41,6 +41,7 @@ async def test_signing_in_and_out(comes_back: bool) -> None:
         configure(server.url)
         before = await run("mcp", "show", "web", "--json")
         assert before.json["status"] == "needs sign-in"
+        assert before.json["advice"] == "To sign in: gemdeck mcp auth web"
 
         command = [sys.executable, "-m", "tui", "mcp", "auth", "web", "--no-browser"]
         with anyio.fail_after(PATIENCE):

@@ -77,7 +77,7 @@ def test_A02_a_project_adds_forbids_and_lowers_and_nothing_else() -> None:
         "mcpServers.*.oauth.registrationUrl",
         *("context", "context.fileName"),
         *("gemdeck.model", "gemdeck.apiVersion", "gemdeck.thoughts", "gemdeck.systemInstruction"),
-        *("gemdeck.protocols", "gemdeck.alwaysAllow", "gemdeck.maxTools"),
+        *("gemdeck.protocols", "gemdeck.alwaysAllow", "gemdeck.maxTools", "gemdeck.maxToolShare"),
         *("gemdeck.developedServers", "gemdeck.bell", "gemdeck.sessions"),
         *("gemdeck.sessions.save", "gemdeck.sessions.keepDays"),
         "gemdeck.serverInstructions",

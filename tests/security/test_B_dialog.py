@@ -14,7 +14,7 @@ from tui.model.consent import Choice, Decision
 from tui.model.input.arguments import canonical_json
 from tui.model.servers import ServerId
 from tui.text import sanitize
-from tui.ui.questions.call_view import coloured_arguments
+from tui.ui.questions.calls.call_view import coloured_arguments
 from tui.ui.questions.confirmation import ConfirmationQuestion
 
 KEY_REPEAT_SECONDS = 0.03
@@ -52,6 +52,7 @@ async def test_B09_every_character_of_the_arguments_is_reachable_on_the_screen(t
     values = {"command": text}
     async with confirming(asked(values, ())) as hands:
         await hands.arm()
+        await hands.press("j")
         rows = await rows_seen_by_paging(hands)
         shown = "".join(row.rstrip() for row in rows).replace("·", " ")
         written = canonical_json(values)
@@ -81,6 +82,7 @@ async def test_B09_edited_arguments_are_sent_as_the_question_shows_them() -> Non
     async with confirming() as hands:
         await hands.edit_as_json('{"b": "\u202edev", "a":   1.50}')
         await hands.finish()
+        await hands.press("j")
         shown = hands.modal.arguments
         rows = [shown._row(row).plain for row in range(shown.row_count)]
         await hands.press("o")

@@ -75,8 +75,8 @@ async def test_C01_the_users_setting_keeps_instructions_from_the_model(
     assert "Hidden orders" not in running.seen(0)
     assert running.store.state.instructions == {}
     [declared] = fake.requests[0].body["tools"][0]["functionDeclarations"]
-    assert declared["name"] == "look"
-    assert "the model is offered at most 1 tool (gemdeck.maxTools)" in standing.words
+    assert declared["name"] == "search_tools"
+    assert "asked before each call" in standing.words
 
 
 async def test_C02_a_call_that_another_servers_words_led_to_is_asked_about_in_full(

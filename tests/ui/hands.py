@@ -19,9 +19,9 @@ from tui.model import events as e
 from tui.model.consent import Decision, RequestId
 from tui.model.requests import PendingRequest, Reply
 from tui.ui.questions.arming import ARMING_SECONDS, PAUSE_SECONDS
+from tui.ui.questions.calls.deny_reason import Step
+from tui.ui.questions.calls.edit_arguments import EditArgumentsScreen
 from tui.ui.questions.confirmation import ConfirmationQuestion
-from tui.ui.questions.deny_reason import Step
-from tui.ui.questions.edit_arguments import EditArgumentsScreen
 from tui.ui.questions.question import Question
 from tui.ui.widgets.forms.json_area import JsonArea
 from tui.ui.widgets.text.labelled_text import LabelledText

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 import signal
 import sys
 from collections.abc import Coroutine, Iterable
@@ -15,6 +16,7 @@ from tui.cli.exit_codes import ExitCode
 from tui.cli.output import prepare_output, say, write_out
 from tui.engine.settings.sources.locations import shown_path
 from tui.model.input.typed import nearest
+from tui.model.servers import Origin, ServerStatus, ServerView
 from tui.text import sanitize_line
 
 T = TypeVar("T")
@@ -55,6 +57,15 @@ def no_such(kind: str, name: str, known: Iterable[str]) -> CommandError:
     near = nearest(name, known)
     hint = f" Did you mean {near}?" if near else ""
     return CommandError(f"There is no {kind} {name}.{hint}", ExitCode.NOT_FOUND)
+
+
+def way_out(view: ServerView) -> str:
+    """Name the command that helps with what a server waits for; on the screen it is a key."""
+    if view.status is ServerStatus.NEEDS_SIGN_IN:
+        return f"To sign in: gemdeck mcp auth {shlex.quote(view.id)}"
+    if view.status is ServerStatus.UNTRUSTED and view.origin is Origin.PROJECT:
+        return "To see what it would run: gemdeck trust show"
+    return ""
 
 
 def server_names(

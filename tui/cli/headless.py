@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
+from tui.cli.command import way_out
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import PATIENCE, prepare_output, say, write_out
 from tui.cli.piped_input import read_piped_input
@@ -320,7 +321,8 @@ def _why_missing(view: ServerView) -> str:
         words = f": {view.last_words}" if view.last_words else ""
         return f"still starting after {time.monotonic() - view.since:.0f} s{words}"
     failure = view.failure or view.last_failure
-    return f"{view.status.value}: {failure.reason}" if failure is not None else view.status.value
+    words = f"{view.status.value}: {failure.reason}" if failure is not None else view.status.value
+    return f"{words} {way_out(view)}".rstrip()
 
 
 def _meaning_words(meaning: Meaning) -> str:

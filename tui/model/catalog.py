@@ -128,7 +128,7 @@ class ResourceContent:
 class Catalog:
     """The features of one server, in the server's order.
 
-    `excess` are the tools that the model is not offered because there are too many.
+    `excess` are the tools that the model does not hold but finds, because there are too many.
     """
 
     tools: tuple[ToolView, ...] = ()

@@ -66,6 +66,25 @@ class FormField:
 
 
 @dataclass(frozen=True, slots=True)
+class FileChange:
+    """How an argument differs from the file of the opened folder that another one names.
+
+    Attributes:
+        path: The argument that names the file.
+        content: The argument that is compared with what the file holds.
+        summary: The difference in a few words.
+        lines: The signs of all lines of both: ``-`` if only the file has it, ``+`` if only the
+            argument has it, else a blank. A line of the file alone stands behind its sign; the
+            others are the argument's, in order.
+    """
+
+    path: str
+    content: str
+    summary: str
+    lines: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ConfirmationRequest:
     """Asks whether a tool call may run.
 
@@ -85,6 +104,7 @@ class ConfirmationRequest:
         problem: Why the edited arguments cannot be used, or an empty string.
         may_last: Whether answers that cover later calls are offered.
         origin: Where the server comes from, such as ``this folder``; empty if unknown.
+        change: What the arguments hold for a file that they name, or None.
     """
 
     id: RequestId
@@ -100,6 +120,7 @@ class ConfirmationRequest:
     problem: str = ""
     may_last: bool = True
     origin: str = ""
+    change: FileChange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +242,27 @@ class SamplingReview:
     editable: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class ResultReview:
+    """A tool's result before the model gets it; the user can pass, trim or withhold it.
+
+    Attributes:
+        id: The id of the question.
+        call: The transcript entry of the call.
+        server: The server that answered.
+        tool: The tool's name on that server.
+        text: What it says, to edit.
+        media: A line for each image or other data that goes along.
+    """
+
+    id: RequestId
+    call: EntryId
+    server: ServerId
+    tool: str
+    text: str
+    media: tuple[str, ...] = ()
+
+
 PendingRequest = (
     ConfirmationRequest
     | TrustRequest
@@ -229,6 +271,7 @@ PendingRequest = (
     | UrlRequest
     | SamplingRequest
     | SamplingReview
+    | ResultReview
     | SignInRequest
 )
 """Any question to the user."""
@@ -257,7 +300,8 @@ class Reply:
         content: The form's values, by field key.
         system: The edited system prompt, for a `SamplingRequest`.
         messages: The edited messages, in order, for a `SamplingRequest`.
-        text: The edited answer, for a `SamplingReview`; what was pasted, for a `SignInRequest`.
+        text: The edited text, for a `SamplingReview` or `ResultReview`; what was pasted, for a
+            `SignInRequest`.
     """
 
     action: ReplyAction

@@ -26,7 +26,12 @@ from tui.model.sections.settings_types import (
     Words,
 )
 from tui.model.servers import ProtocolEra
-from tui.model.settings_rules import DEFAULT_MAX_TOOLS, DEFAULT_RESULT_SIZE, MAX_WAIT
+from tui.model.settings_rules import (
+    DEFAULT_MAX_TOOLS,
+    DEFAULT_RESULT_SIZE,
+    DEFAULT_TOOL_SHARE,
+    MAX_WAIT,
+)
 
 DEFAULT_MODEL: Final = "gemini-3.8-flash"
 """The default model."""
@@ -45,6 +50,9 @@ MAX_TOOL_CALLS: Final = 1_000
 
 MAX_OFFERED_TOOLS: Final = 10_000
 """Largest value of `maxTools`."""
+
+MAX_TOOL_SHARE: Final = 50
+"""Largest value of `maxToolShare`, in percent."""
 
 MIN_RESULT_SIZE: Final = 1_000
 """Smallest value of `maxResultSize`, in characters."""
@@ -169,6 +177,11 @@ class ServerSettings(Section):
     trust: Flag = Field(
         False,
         description="Run this server's tools without asking. Has no effect in a project's file.",
+    )
+    review_results: Flag = Field(
+        False,
+        description="Show you each result of its tools before the model gets it: pass, trim or "
+        "withhold it.",
     )
     description: str = Field("", description="Your description, shown in its details.")
     include_tools: Words | None = Field(
@@ -296,8 +309,15 @@ class GemdeckSettings(Section):
         DEFAULT_MAX_TOOLS,
         ge=1,
         le=MAX_OFFERED_TOOLS,
-        description="Most tools the model is offered, of all servers together. Those of the first "
-        "servers come first; the others are listed with the reason.",
+        description="Most tools the model holds at once, of all servers together. With more, it "
+        "searches the others and loads what it finds.",
+    )
+    max_tool_share: Number = Field(
+        DEFAULT_TOOL_SHARE,
+        gt=0,
+        le=MAX_TOOL_SHARE,
+        allow_inf_nan=False,
+        description="Most that these tools take of the model's context, in percent.",
     )
     server_instructions: Flag = Field(
         True,

@@ -9,8 +9,11 @@ DEFAULT_RESULT_SIZE: Final = 50_000
 MAX_WAIT: Final = 600
 """Largest value of `waitForServers`, in seconds."""
 
-DEFAULT_MAX_TOOLS: Final = 400
-"""Default for the number of tools that the model is offered."""
+DEFAULT_MAX_TOOLS: Final = 128
+"""Default for the number of tools that the model holds at once."""
+
+DEFAULT_TOOL_SHARE: Final = 5.0
+"""Default for what these may take of the model's context, in percent."""
 
 _MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}")
 

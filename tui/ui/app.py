@@ -252,6 +252,13 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self.keyboard.hear(event, self)
         await super().on_event(event)
 
+    def action_press(self, key: str) -> None:
+        """Press a key that was clicked.
+
+        Later: a key that a screen or widget sends goes no further up than itself.
+        """
+        self.call_later(self.simulate_key, key)
+
     def action_open_question(self) -> None:
         """Open the waiting question."""
         if self._pending is not None:

@@ -134,7 +134,7 @@ KEYS: Final = (
         priority=True,
     ),
     Key("deck.last-result", "ctrl+o", "last_result", "", "Open the last result", _P.DECK),
-    Key("deck.model", "f9", "model", "", "Choose the model, enter or forget a key", _P.DECK),
+    Key("deck.model", "f9", "model", "model", "Choose the model, enter or forget a key", _P.DECK),
     Key("app.quit", "ctrl+q", "quit", "quit", "Quit at once", _P.EVERYWHERE, priority=True),
     Key(
         "app.copy-hint",
@@ -295,7 +295,7 @@ KEYS: Final = (
         "Take the last queued message back",
         _P.CHAT,
     ),
-    Key("composer.search", "ctrl+r", "search", "", "Find an earlier message", _P.CHAT),
+    Key("composer.search", "ctrl+r", "search", "", "Search your earlier messages", _P.MESSAGE),
     Key("composer.editor", "ctrl+g", "editor", "", "Write the message in your editor", _P.MESSAGE),
     Key(
         "composer.end",

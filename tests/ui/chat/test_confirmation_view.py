@@ -6,24 +6,24 @@ from dataclasses import replace
 import pytest
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
-from tests.ui.chat.confirming import arm, ask, modal
-from tests.ui.chat.samples import request
+from tests.ui.chat.confirming import arm, ask, modal, press
+from tests.ui.chat.samples import request, rows_of
 from tests.ui.harness import ChatApp, Clock, until
 from tui.model import events as e
 from tui.model.consent import RequestId
 from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId
-from tui.ui.questions.call_view import coloured_arguments
-from tui.ui.questions.confirmation import DENY, UNDO, ConfirmationQuestion
+from tui.ui.questions.calls.call_answers import DENY
+from tui.ui.questions.calls.call_view import coloured_arguments
+from tui.ui.questions.confirmation import ConfirmationQuestion
 
-SHOWN = tuple(
-    answer.name for _, row in ConfirmationQuestion.ROWS for answer in row if answer is not UNDO
-)
+SHOWN = tuple(answer.name for answer in ConfirmationQuestion.ROWS[0])
 """The buttons that are always there."""
 
 
 async def test_the_question_shows_server_tool_claims_and_all_arguments() -> None:
-    app = ChatApp()
+    clock = Clock()
+    app = ChatApp(clock=clock)
     arguments = json.dumps({"message": "hello", "deep": {"list": list(range(100))}}, indent=2)
     async with app.run_test(size=(80, 24)) as pilot:
         await ask(app, pilot, request(arguments=arguments))
@@ -31,9 +31,9 @@ async def test_the_question_shows_server_tool_claims_and_all_arguments() -> None
         assert "git" in facts
         assert "commit0" in facts
         assert "read-only  (claimed, not checked)" in facts
-        shown = modal(app).arguments
-        rows = [shown._row(row).plain for row in range(shown.row_count)]
-        assert "\n".join(rows) == arguments
+        await arm(app, pilot, clock)
+        await press(app, pilot, clock, "j")
+        assert "\n".join(rows_of(modal(app).arguments)) == arguments
 
 
 @pytest.mark.parametrize(

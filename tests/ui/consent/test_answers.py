@@ -14,8 +14,9 @@ from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.servers import ServerId
 from tui.ui.questions.answers import AnswerRows
 from tui.ui.questions.arming import REPEAT_SECONDS
-from tui.ui.questions.confirmation import UNDO, ConfirmationQuestion
-from tui.ui.questions.deny_reason import DenyReasonScreen
+from tui.ui.questions.calls.call_answers import NEXT, UNDO
+from tui.ui.questions.calls.deny_reason import DenyReasonScreen
+from tui.ui.questions.confirmation import ConfirmationQuestion
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ async def test_a_lasting_answer_holds_for_the_scope_that_is_shown(
 ) -> None:
     async with confirming() as hands:
         await hands.arm()
-        await hands.press(*["m"] * switches)
+        await hands.press("full_stop", *["m"] * switches)
         assert f"m {scope.value}" in hands.text
         await hands.press(key)
         assert hands.hint == f"Press {key} again: {choice.value}, {scope.value}"
@@ -51,8 +52,9 @@ async def test_the_scope_goes_with_no_other_answer_and_not_to_the_next_question(
         assert hands.decisions == [Decision(Choice.ONCE)]
         await hands.settle()
         await hands.ask(request(1))
-        assert "m this session" in hands.text
         await hands.arm()
+        await hands.press("full_stop")
+        assert "m this session" in hands.text
         await hands.press("t", "t")
         assert hands.decisions[-1] == Decision(Choice.ALWAYS_TOOL, scope=GrantScope.SESSION)
 
@@ -80,19 +82,29 @@ async def test_no_key_does_anything_before_the_question_is_armed(key: str) -> No
         await hands.pilot.press(key, key)
         assert isinstance(hands.app.screen, ConfirmationQuestion)
         assert hands.decisions == []
-        assert "m this session" in hands.text
+        assert "Always this server" not in hands.text
 
 
-async def test_allowing_the_rest_of_the_turn_needs_its_key_twice_and_soon() -> None:
+async def test_all_answers_are_shown_where_more_are_asked_for() -> None:
+    async with confirming() as hands:
+        await hands.arm()
+        assert "Always this server" not in hands.text
+        await hands.press("full_stop")
+        assert "s Always this server" in hands.text
+        await hands.press("full_stop")
+        assert "Always this server" not in hands.text
+
+
+async def test_allowing_what_was_seen_needs_its_key_twice_and_soon() -> None:
     async with confirming() as hands:
         await hands.arm()
         await hands.press("a")
-        assert hands.hint == "Press a again: allow this and all further calls of this turn"
+        assert hands.hint == "Press a again: allow this one once, 1 of 1 call seen"
         hands.clock.advance(REPEAT_SECONDS)
         await hands.press("a")
         assert hands.decisions == []
         await hands.press("a")
-        assert hands.decisions == [Decision(Choice.REST_OF_TURN)]
+        assert hands.decisions == [Decision(Choice.ONCE)]
 
 
 async def test_denying_the_rest_of_the_turn_needs_its_key_once() -> None:
@@ -106,13 +118,14 @@ async def test_denying_the_rest_of_the_turn_needs_its_key_once() -> None:
 async def test_lasting_answers_that_are_not_offered_say_why_and_decide_nothing() -> None:
     async with confirming(asked(may_last=False)) as hands:
         await hands.arm()
-        assert "not offered: nothing identifies this server later on" in hands.text
+        await hands.press("full_stop")
+        assert "Always" not in hands.text
         for key in ("t", "s", "m"):
             await hands.press(key, key)
             assert "nothing identifies this server" in hands.hint
         assert hands.decisions == []
         await hands.press("a", "a")
-        assert hands.decisions == [Decision(Choice.REST_OF_TURN)]
+        assert hands.decisions == [Decision(Choice.ONCE)]
 
 
 async def test_a_denial_with_a_word_hands_the_word_over() -> None:
@@ -208,7 +221,7 @@ async def test_every_answer_stays_in_sight_with_notes_an_edit_and_the_widest_sco
         await hands.finish()
         await hands.press("m")
         rows = hands.modal.query_one(AnswerRows)
-        for answer in (one for _, row in hands.modal.ROWS for one in row):
+        for answer in (one for row in hands.modal.ROWS for one in row if one is not NEXT):
             button = rows.query_one(f"#{answer.name}")
             assert hands.modal.frame.region.contains_region(button.region), answer.name
             assert button.size.width >= len(str(button.render())), answer.name

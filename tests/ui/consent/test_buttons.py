@@ -11,7 +11,7 @@ from tui.model.trust import TrustAnswer
 from tui.ui.questions.arming import ARMING_SECONDS, CLICK_SECONDS, HOLD_SECONDS, REPEAT_SECONDS
 
 TWICE = {
-    "allow-rest": Decision(Choice.REST_OF_TURN),
+    "allow-seen": Decision(Choice.ONCE),
     "always-tool": Decision(Choice.ALWAYS_TOOL),
     "always-server": Decision(Choice.ALWAYS_SERVER),
 }
@@ -29,10 +29,16 @@ async def click_and_wait(hands: Confirming, name: str, seconds: float = CLICK_SE
     hands.clock.advance(seconds)
 
 
+async def open_all(hands: Confirming) -> None:
+    """Let the question take answers, and show all of them."""
+    await hands.arm()
+    await hands.press("full_stop")
+
+
 @pytest.mark.parametrize("name", TWICE)
 async def test_a_click_on_a_wide_answer_takes_a_second_one(name: str) -> None:
     async with confirming(size=WIDE) as hands:
-        await hands.arm()
+        await open_all(hands)
         await click_and_wait(hands, name)
         assert hands.decisions == []
         assert "again: " in hands.hint
@@ -42,27 +48,27 @@ async def test_a_click_on_a_wide_answer_takes_a_second_one(name: str) -> None:
 
 async def test_a_double_click_is_one_click() -> None:
     async with confirming(size=WIDE) as hands:
-        await hands.arm()
-        await click_and_wait(hands, "allow-rest", CLICK_SECONDS - 0.01)
-        await click_and_wait(hands, "allow-rest")
+        await open_all(hands)
+        await click_and_wait(hands, "allow-seen", CLICK_SECONDS - 0.01)
+        await click_and_wait(hands, "allow-seen")
         assert hands.decisions == []
-        await click(hands.pilot, "#allow-rest")
-        await hands.until(lambda: hands.decisions == [TWICE["allow-rest"]])
+        await click(hands.pilot, "#allow-seen")
+        await hands.until(lambda: hands.decisions == [TWICE["allow-seen"]])
 
 
 async def test_a_click_elsewhere_or_too_late_is_no_second_one() -> None:
     async with confirming(size=WIDE) as hands:
-        await hands.arm()
-        await click_and_wait(hands, "allow-rest")
+        await open_all(hands)
+        await click_and_wait(hands, "allow-seen")
         await click_and_wait(hands, "always-tool")
-        await click_and_wait(hands, "allow-rest", REPEAT_SECONDS)
-        await click_and_wait(hands, "allow-rest")
+        await click_and_wait(hands, "allow-seen", REPEAT_SECONDS)
+        await click_and_wait(hands, "allow-seen")
         assert hands.decisions == []
 
 
 async def test_clicks_switch_the_scope_that_an_answer_takes() -> None:
     async with confirming(size=WIDE) as hands:
-        await hands.arm()
+        await open_all(hands)
         await click_and_wait(hands, "scope", 0.2)
         assert GrantScope.FOLDER in hands.text
         await click_and_wait(hands, "always-server")
@@ -108,7 +114,7 @@ async def test_a_mouse_button_that_went_down_before_the_question_was_armed_answe
 @pytest.mark.parametrize("name", TWICE)
 async def test_enter_on_a_wide_answer_has_to_be_pressed_again(name: str) -> None:
     async with confirming(size=WIDE) as hands:
-        await hands.arm()
+        await open_all(hands)
         while hands.focused != name:
             await hands.pilot.press("tab")
         hands.clock.advance(ARMING_SECONDS)

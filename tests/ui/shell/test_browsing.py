@@ -54,7 +54,7 @@ async def test_tools_of_all_servers_are_listed_with_the_details_of_one() -> None
         assert "not offered" in deck.text
 
 
-async def test_tools_beyond_the_budget_of_the_model_are_marked() -> None:
+async def test_tools_that_the_model_loads_on_demand_are_marked() -> None:
     store = decks.full_store()
     tools = (ToolView(ToolId("near"), "near"), ToolView(ToolId("far"), "far"))
     catalog = Catalog(tools=tools, excess=frozenset({ToolId("far")}))
@@ -63,7 +63,7 @@ async def test_tools_beyond_the_budget_of_the_model_are_marked() -> None:
     async with running(store) as deck:
         await deck.press("f3")
         rows = {entry.row.label: entry.row.tail for entry in deck.one(ToolsPane).entries.shown}
-        assert (rows["near"], rows["far"]) == ("", "not offered")
+        assert (rows["near"], rows["far"]) == ("", "on demand")
         await deck.press("f2", "home", "enter")
         assert deck.on_top(ServerDetailsScreen)
         assert "Instructions, sent to the model" in deck.text

@@ -21,6 +21,7 @@ from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.prompts import PromptsPane
 from tui.ui.panes.servers import ServersPane, ServersTree
 from tui.ui.panes.side import SidePane
+from tui.ui.panes.tools import ToolsPane
 from tui.ui.questions.form import FormQuestion
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.main import MainScreen
@@ -225,14 +226,32 @@ async def test_the_part_asked_for_last_is_shown_whichever_is_made_first(
 async def test_the_key_bar_names_the_panes_by_the_same_words_at_every_width(width: int) -> None:
     async with running(decks.full_store(), (width, 24)) as deck:
         bar = deck.lines[-1].replace(" ^", " F")
-        shown = dict(part.split(maxsplit=1) for part in bar.strip().replace(" F", "\n").split("\n"))
-        names = ("help", "palette", *(name.value for name in PaneName), "quit")
-        assert {word.strip() for word in shown.values()} <= set(names)
+        shown = dict(
+            part.strip().split(maxsplit=1) for part in bar.strip().replace(" F", "\n").split("\n")
+        )
+        names = ("help", "palette", *(name.value for name in PaneName), "model", "quit")
+        assert set(shown.values()) <= set(names)
         if width >= 60:
             for key in ("F1 help", "^P palette", "F2 servers", "F6 chat", "^Q quit"):
                 assert key in deck.lines[-1]
         if width >= 100:
-            assert len(shown) == len(names)
+            assert {name.value for name in PaneName} <= set(shown.values())
+
+
+async def test_a_click_on_a_key_below_the_servers_or_in_a_border_presses_it() -> None:
+    async with running(decks.full_store()) as deck:
+        for key, words in (("f2", "restart all"), ("f3", "v schema")):
+            await deck.press(key)
+            await deck.settle()
+            y = next(y for y, line in enumerate(deck.lines) if words in line)
+            await deck.pilot.click(offset=(deck.lines[y].index(words) + 1, y))
+            await deck.settle()
+        assert ("restart_all_servers", ()) in deck.commands.calls
+        assert "Schema" in str(deck.one(ToolsPane).details.content)
+        await deck.press("enter")
+        y = next(y for y, line in enumerate(deck.lines) if "esc close" in line)
+        await deck.pilot.click(offset=(deck.lines[y].index("esc close") + 1, y))
+        await deck.until(lambda: deck.on_top(MainScreen))
 
 
 async def test_a_click_on_the_key_bar_presses_the_key() -> None:

@@ -141,18 +141,6 @@ async def test_the_last_message_is_sent_again() -> None:
         assert calls(deck, "edit_message") == [(EntryId("r3"), "two?")]
 
 
-async def test_earlier_messages_are_found_by_their_words() -> None:
-    async with running(decks.full_store()) as deck:
-        for text in ("list the branches", "what is new", "list the tags"):
-            await typed(deck, text)
-        deck.one(Composer).replace_all("list")
-        await deck.press("ctrl+r")
-        await deck.until(lambda: deck.on_top(PickScreen))
-        assert "what is new" not in deck.text.split("Earlier messages")[1]
-        await deck.press(*" bra", "enter")
-        assert deck.one(Composer).text == "list the branches"
-
-
 async def test_a_draft_is_kept_once_the_typing_rests() -> None:
     async with running(store_with_talk()) as deck:
         deck.one(Composer).replace_all("half a thou")

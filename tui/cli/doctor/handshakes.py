@@ -10,7 +10,7 @@ from tui.cli.doctor.findings import Section, Verdict
 from tui.cli.servers.server_session import ServerSession
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.events import OWN_SOURCE
-from tui.model.servers import Origin, ServerStatus, ServerView
+from tui.model.servers import ServerStatus, ServerView
 from tui.text import sanitize_line
 
 LOGGER: Final = "tui.engine.mcp"
@@ -80,8 +80,6 @@ def server_section(
     """Say how one server stands, and what to do about it."""
     section = Section(f"Server {view.id}")
     reason, advice = session.why_not_ready(view)
-    if view.origin is Origin.PROJECT and view.status is ServerStatus.UNTRUSTED:
-        advice = "To see what it would run: gemdeck trust show"
     verdict = _VERDICTS.get(view.status, Verdict.FAILED)
     words = f"{view.status.value}: {reason}" if reason else view.status.value
     section.add(verdict, words, advice)

@@ -111,7 +111,7 @@ async def prompt(server: str, name: str, arguments: Mapping[str, str], start: St
             raise no_such("prompt", name, known)
         _check_arguments(known[name], arguments)
         servers = session.engine.servers
-        own = servers.own_prompt_name(ServerId(server), name)
+        own = servers.registry.own_prompt_name(ServerId(server), name)
         try:
             found = await servers.features(ServerId(server)).get_prompt(own, arguments)
         except ServerCallError as error:
@@ -132,7 +132,11 @@ async def complete(
         known = [*prompts, *(one.uri_template for one in catalog.templates)]
         if target not in known:
             raise no_such("prompt or template", target, known)
-        name = servers.own_prompt_name(ServerId(server), target) if target in prompts else target
+        name = (
+            servers.registry.own_prompt_name(ServerId(server), target)
+            if target in prompts
+            else target
+        )
         try:
             features = servers.features(ServerId(server))
             found = await features.complete(name, argument, value, others)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui.cli.command import CommandError, no_such
+from tui.cli.command import CommandError, no_such, way_out
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import say
 from tui.engine import late
@@ -109,7 +109,9 @@ class ServerSession:
         if view.status is ServerStatus.STARTING and failure is None:
             words = f"no answer within {self._start.timeout:g} s"
             return words, view.last_words or "Give it more time with --timeout."
-        return (failure.reason, failure.advice) if failure is not None else ("", "")
+        if failure is None:
+            return "", way_out(view)
+        return failure.reason, way_out(view) or failure.advice
 
     def log(self, name: str) -> tuple[LogLine, ...]:
         return self._store.state.logs.get(ServerId(name), ())

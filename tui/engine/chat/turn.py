@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -18,8 +18,11 @@ from tui.engine.chat.history import FunctionResponse, History
 from tui.engine.chat.instructions.system_instruction import Instructions, bounded, compose
 from tui.engine.chat.message import Message, MessageContent, MessageError
 from tui.engine.chat.refused_media import drop_refused
+from tui.engine.chat.result_review import ResultReviewer
 from tui.engine.chat.retry import RetryWait
 from tui.engine.chat.step import ModelStep
+from tui.engine.chat.tools.resource_tools import resource_tools
+from tui.engine.chat.tools.tool_search import tool_search
 from tui.engine.consent.consent import Confirm, TurnRecord
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
@@ -76,6 +79,7 @@ class TurnContext:
         system_instruction: The system instruction, or an empty string.
         prepare: Awaited at the start of each turn, so that servers can finish starting; returns
             those to go without.
+        reviewer: Shows results to the user before the model gets them.
         context_files: Reads the files of context, at the start of each turn.
         history: The conversation so far.
         refused: Tools this model refused.
@@ -91,6 +95,7 @@ class TurnContext:
     max_tool_calls: int
     system_instruction: str = ""
     prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None
+    reviewer: ResultReviewer | None = None
     context_files: Callable[[], Awaitable[Sequence[ContextFile]]] | None = None
     history: History = field(default_factory=History)
     refused: set[RefusedTool] = field(default_factory=set)
@@ -126,7 +131,9 @@ class Turn:
         self._message = message
         self._entry = context.new_entry()
         self._record = TurnRecord()
-        self._calls = CallRunner(context.tools, context.confirm, context.publish, self._record)
+        self._calls = CallRunner(
+            context.tools, context.confirm, context.publish, self._record, context.reviewer
+        )
         self._calls_left = context.max_tool_calls
         self._limit_reported = False
         self._has_answer = False
@@ -234,11 +241,24 @@ class Turn:
             self._notify(Severity.INFO, text, "Their tools join as soon as they are ready.")
 
     def _offered(self) -> dict[str, OfferedTool]:
-        return {
-            tool.id: tool
-            for tool in self._context.tools.offered_tools()
-            if (tool.id, tool.definition_hash) not in self._context.refused
-        }
+        """Return the tools that are declared: those the model holds, and gemdeck's own."""
+        tools = self._context.tools
+        found = (*tools.held_tools(), *filter(None, [tool_search(tools)]), *resource_tools(tools))
+        return self._not_refused(found)
+
+    def _not_refused(self, tools: Iterable[OfferedTool]) -> dict[str, OfferedTool]:
+        refused = self._context.refused
+        return {tool.id: tool for tool in tools if (tool.id, tool.definition_hash) not in refused}
+
+    def _callable(
+        self, calls: Iterable[FunctionCall], offered: Mapping[str, OfferedTool]
+    ) -> Mapping[str, OfferedTool]:
+        """Add the tools that the model does not hold; it does hold those that it calls."""
+        others = self._not_refused(self._context.tools.offered_tools())
+        called = [others[call.name] for call in calls if call.name in others.keys() - offered]
+        if called:
+            self._context.tools.load_tools(called)
+        return {**others, **offered}
 
     async def _run_step(self, offered: dict[str, OfferedTool]) -> None:
         """Complete one step in `_step`; refused tools are removed from `offered`."""
@@ -314,6 +334,7 @@ class Turn:
     ) -> None:
         """Run the calls within the limit, and add all responses to the history."""
         self._set_phase(TurnPhase.TOOLS)
+        offered = self._callable(calls, offered)
         within, beyond = calls[: self._calls_left], calls[self._calls_left :]
         self._calls_left -= len(within)
         step_calls = [StepCall(call, self._context.new_entry()) for call in within]

@@ -37,7 +37,7 @@ class DirectCaller:
         confirm = self.access.approval.confirm
         runner = CallRunner(self.servers, confirm, self.publish, TurnRecord())
         if found is None:
-            _, held = self.servers.look_up(server, tool) or (None, None)
+            _, held = self.servers.registry.look_up(server, tool) or (None, None)
             if held is not None:
                 runner.record_withheld(entry, held.id, arguments)
             raise ToolCallError(self.access.standing(self.servers, server, tool).words)

@@ -186,7 +186,7 @@ class FeatureCommands:
     ) -> None:
         try:
             features = self._servers.features(server)
-            own = self._servers.own_prompt_name(server, target)
+            own = self._servers.registry.own_prompt_name(server, target)
             completion = await features.complete(own, argument, value, context)
         except ServerCallError as error:
             logger.debug("a completion failed: %s", error)

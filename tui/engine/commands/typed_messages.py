@@ -139,7 +139,7 @@ class TypedMessages:
         server, name = typed.server, typed.prompt.name
         ask(server)
         try:
-            own = self._servers.own_prompt_name(server, name)
+            own = self._servers.registry.own_prompt_name(server, name)
             features = self._servers.features(server)
             rendered = await features.get_prompt(own, dict(typed.values))
         except ServerCallError as error:

@@ -70,7 +70,12 @@ class ToolAccess:
         self.review = ToolReview(desk, bus.publish, pins, self.policy)
         self.quotes = Quotes()
         self.approval = ToolApproval(
-            desk, bus.publish, self.policy, options.allowed_tools, self.quotes
+            desk,
+            bus.publish,
+            self.policy,
+            options.allowed_tools,
+            self.quotes,
+            folder=options.folder,
         )
         bus.subscribe(self.approval.heed)
         bus.subscribe(self.audit.heed)
@@ -97,7 +102,7 @@ class ToolAccess:
 
     def standing(self, servers: ServerManager, server: ServerId, tool: str) -> ToolStanding:
         """Return how the rules treat a tool, by its displayed name, even if it is not offered."""
-        found = servers.look_up(server, tool)
+        found = servers.registry.look_up(server, tool)
         if found is None:
             return ToolStanding(server, tool, Effect.DENY, "Its server does not offer it now.")
         view, offered = found

@@ -12,6 +12,7 @@ from tui.engine.auth.sign_ins import SignIns
 from tui.engine.bus import Publish
 from tui.engine.desk import Desk
 from tui.engine.logs.redaction import Redactor
+from tui.engine.mcp.catalog.holding import Budget
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
     JsonObject,
@@ -25,7 +26,7 @@ from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.events import Event
 from tui.model.servers import ServerId
-from tui.model.settings_rules import DEFAULT_MAX_TOOLS, DEFAULT_RESULT_SIZE
+from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 
 MAX_UNASKED: Final = 10
 """Prompts of one server within `UNASKED_PERIOD` that go to the model without asking."""
@@ -154,7 +155,7 @@ class ClientContext:
         zygote: Forks the parents of stdio servers; the manager of the servers closes it.
         max_result_size: Characters of text in one result that go to the model.
         gives_instructions: Whether the model gets what servers say about themselves.
-        max_tools: Most tools that the model is offered.
+        budget: How many tools the model holds at most.
         redactor: Masks the secrets of the run.
         quotes: Finds what servers said in what others ask.
         sign_ins: Gives the credentials of servers over HTTP, or None.
@@ -177,7 +178,7 @@ class ClientContext:
     zygote: Zygote = field(default_factory=Zygote)
     max_result_size: int = DEFAULT_RESULT_SIZE
     gives_instructions: bool = True
-    max_tools: int = DEFAULT_MAX_TOOLS
+    budget: Budget = field(default_factory=Budget)
     redactor: Redactor = field(default_factory=Redactor)
     quotes: Quotes = field(default_factory=Quotes)
     sign_ins: SignIns | None = None

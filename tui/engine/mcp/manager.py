@@ -15,6 +15,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     CallNotTakenError,
     JsonObject,
     OfferedTool,
+    OwnTool,
     ToolCallError,
     ToolResult,
 )
@@ -27,7 +28,7 @@ from tui.engine.mcp.server_views import server_view
 from tui.engine.mcp.supervisor import Connect, Supervisor
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.tasks import TaskSet
-from tui.model.catalog import Catalog, ToolView
+from tui.model.catalog import Catalog
 from tui.model.chat import Progress, Severity
 from tui.model.events import (
     CatalogChanged,
@@ -77,6 +78,7 @@ class ServerManager:
 
     Attributes:
         catalogs: What each server offers, as shown.
+        registry: The names of tools and prompts.
     """
 
     def __init__(
@@ -98,10 +100,10 @@ class ServerManager:
         self._supervisors: dict[ServerId, Supervisor] = {}
         self._tasks = TaskSet("a server's supervisor broke down")
         self._running: dict[Supervisor, asyncio.Task[None]] = {}
-        self._registry = Registry(
+        self.registry = Registry(
             lambda server: self._live(server) is not None,
             context.visibility,
-            lambda: context.max_tools,
+            lambda: context.budget,
             lambda server: self._status(server) in _RETURNING,
         )
         self.catalogs: dict[ServerId, Catalog] = {}
@@ -145,14 +147,14 @@ class ServerManager:
                 self._supervisors[definition.id] = before.pop(definition.id)
                 continue
             if known is not None:
-                self._registry.forget(definition.id)
+                self.registry.forget(definition.id)
             supervisor = self._add(definition)
             self._supervisors[definition.id] = supervisor
             added.append(supervisor)
         for supervisor in before.values():
             supervisor.close()
-        self._registry.configure(definitions)
-        self.catalogs = {server: self._registry.catalog(server) for server in self._supervisors}
+        self.registry.configure(definitions)
+        self.catalogs = {server: self.registry.catalog(server) for server in self._supervisors}
         views = (server_view(s, self.catalogs[s.id]) for s in self._supervisors.values())
         self._publish(ServersConfigured(tuple(views)))
         for supervisor in added:
@@ -202,7 +204,14 @@ class ServerManager:
             await asyncio.wait({self._import()})
 
     def offered_tools(self) -> Sequence[OfferedTool]:
-        return self._registry.offered()
+        return self.registry.offered()
+
+    def held_tools(self) -> Sequence[OfferedTool]:
+        return self.registry.held()
+
+    def load_tools(self, tools: Sequence[OfferedTool]) -> None:
+        self.registry.load(tools)
+        self._publish_catalogs()
 
     def instructions(self) -> Sequence[tuple[ServerId, str]]:
         if not self._context.gives_instructions:
@@ -225,8 +234,11 @@ class ServerManager:
         Raises:
             ToolCallError: If no result came back.
         """
-        if not self._context.takes_call(tool, arguments):
+        own = tool if isinstance(tool, OwnTool) else None
+        if not (own and own.is_free) and not self._context.takes_call(tool, arguments):
             raise ToolCallError("Nobody has allowed this call; it was not run.")
+        if own is not None:
+            return await own.run(arguments)
         forgotten = self._live(tool.server)
         try:
             return await self._call_once(tool, arguments, on_progress)
@@ -246,7 +258,7 @@ class ServerManager:
         if live is None:
             status = self._status(tool.server)
             raise ToolCallError(f"The server {tool.server} cannot be called: it is {status}.")
-        current = self._registry.current(tool)
+        current = self.registry.current(tool)
         if current is None or current.definition_hash != tool.definition_hash:
             raise ToolCallError("The server has changed this tool meanwhile; it was not run.")
         if current.fingerprint != tool.fingerprint:
@@ -272,21 +284,13 @@ class ServerManager:
         return supervisor.status in _RETURNING
 
     def features(self, server: ServerId) -> "Features":
-        """Return the prompts, resources and other features of a ready server.
-
-        Raises:
-            ServerCallError: If it is not ready.
-        """
+        """Return the prompts and resources of a server; raises `ServerCallError` unless ready."""
         live = self._live(server)
         if live is None:
             raise ServerCallError(
                 f"The server {server} cannot be asked: it is {self._status(server)}."
             )
         return live.features
-
-    def own_prompt_name(self, server: ServerId, name: str) -> str:
-        """Return the server's own name of a prompt; return any other text unchanged."""
-        return self._registry.own_prompt_name(server, name)
 
     def _status_changed(self, supervisor: Supervisor) -> None:
         if self._supervisors.get(supervisor.id) is not supervisor:
@@ -303,38 +307,35 @@ class ServerManager:
                 supervisor.restarted,
             )
         )
-        self._registry.count_again()
+        self.registry.count_again()
         self._publish_catalogs()
 
     def _offer_changed(self, supervisor: Supervisor, offer: ServerOffer) -> None:
         """Publish each catalog that a new offer changes."""
         if self._supervisors.get(supervisor.id) is not supervisor:
             return
-        for name, own in self._registry.update(supervisor.id, offer).items():
+        for name, own in self.registry.update(supervisor.id, offer).items():
             supervisor.remark(f"its prompt {own} is called {name} here: the other name is taken")
         self._publish_catalogs()
 
     def judge_tools_again(self) -> None:
         """Decide again which tools are withheld from the model."""
-        self._registry.judge_again()
+        self.registry.judge_again()
         self._publish_catalogs()
 
-    def look_up(self, server: ServerId, shown: str) -> tuple[ToolView, OfferedTool | None] | None:
-        """Find a tool by its name as shown; see `Registry.look_up`."""
-        return self._registry.look_up(server, shown)
-
     def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:
-        return self._registry.withheld_tool(name)
+        return self.registry.withheld_tool(name)
 
     def _publish_catalogs(self) -> None:
         for server in self._supervisors:
-            catalog = self._registry.catalog(server)
+            catalog = self.registry.catalog(server)
             if catalog != self.catalogs.get(server):
                 self.catalogs[server] = catalog
                 self._publish(CatalogChanged(server, catalog))
-        if words := self._registry.new_excess():
-            advice = "Leave out tools (excludeTools), disable a server or raise gemdeck.maxTools."
-            self._publish(NoticeRaised(Notice(Severity.WARNING, words, advice)))
+        if self.registry.newly_exceeds():
+            words = f"The model holds at most {self._context.budget.words()} of tools at once."
+            advice = "It searches the others and loads what it needs; F3 shows which it holds."
+            self._publish(NoticeRaised(Notice(Severity.INFO, words, advice)))
 
     async def _connect(self) -> Connect:
         """Return the function that makes connections; imported when the first server starts."""

@@ -20,7 +20,12 @@ from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.servers.raw_entries import Entry
 from tui.engine.settings.sources.expansion import Expansion
 from tui.engine.settings.sources.source import Source, known_keys, salvage
-from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings, ToolPattern
+from tui.model.settings import (
+    GemdeckSettings,
+    McpSettings,
+    ModelSettings,
+    ToolPattern,
+)
 from tui.model.settings_rules import check_model_name
 
 MAX_UNKNOWN: Final = 200

@@ -51,7 +51,7 @@ def canonical_json(arguments: Mapping[str, Any]) -> str:
         raise ValueError(f"the arguments are longer than {MAX_ARGUMENTS} characters")
     if sanitize(text) == text:
         return text
-    return "".join(map(_reveal, text))
+    return "".join(map(reveal_character, text))
 
 
 def read_arguments(text: str) -> dict[str, Any]:
@@ -75,11 +75,12 @@ def reveal(text: str) -> str:
     """Replace invisible characters by JSON escapes, except line breaks and tabs."""
     if sanitize(text) == text:
         return text
-    return "".join(c if c == "\t" else _reveal(c) for c in text)
+    return "".join(c if c == "\t" else reveal_character(c) for c in text)
 
 
 @functools.lru_cache(maxsize=4_096)
-def _reveal(character: str) -> str:
+def reveal_character(character: str) -> str:
+    """Return a character, or the JSON escape of one that cannot be seen."""
     if " " <= character <= "~" or character == "\n":
         return character
     shown = unicodedata.category(character)[0] in _SHOWN_CATEGORIES

@@ -219,8 +219,8 @@ class ActivityPane(SidePart):
             "paused" if self._is_paused else "",
         )
         note = "".join(f"  {words}" for words in notes if words)
-        muted = "$text-muted"
-        self.title_line.update(Content.assemble(("← ", muted), scope, (note, muted), (" →", muted)))
+        keys = (("← ", "$accent"), scope, (note, "$text-muted"), (" →", "$accent"))
+        self.title_line.update(Content.assemble(*keys))
 
 
 def _entry(owner: str, line: Line) -> LogEntry:

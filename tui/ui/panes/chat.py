@@ -31,6 +31,7 @@ from tui.ui.widgets.chat.completion import (
     PathQuery,
     ValueQuery,
     complete,
+    found_messages,
     path_query,
     value_query,
 )
@@ -51,6 +52,8 @@ EDITING: Final = "Enter sends this in place of the earlier message, Esc leaves i
 
 DRAFT_AFTER: Final = 1.0
 """Seconds of rest in typing after which the draft is saved with the session."""
+
+SEARCHING: Final = "Type to search your messages: Enter takes one, Ctrl+R the next, Esc ends."
 
 RETURNED: Final = "Your message is back: Enter sends it again, typing replaces it."
 
@@ -134,7 +137,7 @@ class ChatPane(Vertical):
 
     def action_stop(self) -> None:
         """Close the completions, else stop the running turn, else focus the composer."""
-        if self.popup.is_open:
+        if self.popup.is_open or self.composer.searching:
             self._offer_completions(None)
         elif self._edited is not None:
             self._edited = None
@@ -174,9 +177,6 @@ class ChatPane(Vertical):
     def _leave_queue(self, event: QueuedMessages.Closed) -> None:
         event.stop()
         self.composer.focus()
-
-    def action_search(self) -> None:
-        self.composer.search_history()
 
     def action_scroll(self, direction: int) -> None:
         if direction < 0:
@@ -255,9 +255,10 @@ class ChatPane(Vertical):
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)
     def _complete(self) -> None:
-        returned = RETURNED if self.composer.holds_returned else ""
-        self.working.say_hint(EDITING if self._edited is not None else returned)
-        self._keep_draft_soon()
+        if not self.composer.searching:
+            returned = RETURNED if self.composer.holds_returned else ""
+            self.working.say_hint(EDITING if self._edited is not None else returned)
+            self._keep_draft_soon()
         self._offer_completions(self._bridge.state)
 
     def _keep_draft_soon(self) -> None:
@@ -282,6 +283,10 @@ class ChatPane(Vertical):
                 self._offer_completions(self._bridge.state)
             case "tab":
                 self.popup.choose(self.popup.highlighted or 0)
+            case "search" if not self.composer.searching:
+                self.composer.searching = True
+                self.working.say_hint(SEARCHING)
+                self._offer_completions(self._bridge.state)
             case "up":
                 self.popup.move(-1)
             case _:
@@ -291,7 +296,11 @@ class ChatPane(Vertical):
     def _take_completion(self, event: CompletionPopup.Chosen) -> None:
         event.stop()
         self.composer.completing = False
-        self.composer.replace_before_cursor(event.start, event.completion.text)
+        if self.composer.searching:
+            self._end_search()
+            self.composer.replace_all(event.completion.text)
+        else:
+            self.composer.replace_before_cursor(event.start, event.completion.text)
         self.composer.focus()
 
     @on(EntryView.LinksRequested)
@@ -314,7 +323,11 @@ class ChatPane(Vertical):
         if self._asking is not None:
             self._asking.stop()
         offered = None
-        if state is not None and self.composer.has_focus:
+        if state is None:
+            self._end_search()
+        elif self.composer.searching:
+            offered = found_messages(self._history.matching(self.composer.message))
+        elif self.composer.has_focus:
             before = self.composer.before_cursor
             themes = self.app.available_themes
             offered = complete_command(before, state.servers, themes)
@@ -323,6 +336,11 @@ class ChatPane(Vertical):
         if self._query is not None:
             self._asking = self.set_timer(COMPLETE_AFTER, self._ask_for_values)
         self._open_popup(offered)
+
+    def _end_search(self) -> None:
+        if self.composer.searching:
+            self.composer.searching = False
+            self.working.say_hint("")
 
     def _ask_for_values(self) -> None:
         self._asked += 1

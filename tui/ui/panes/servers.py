@@ -36,7 +36,7 @@ READING: Final = "Reading the settings…"
 EMPTY: Final = """\
 No servers yet.
 
-`d`  start the demo's servers
+`d`  start the demo
 `e`  edit your settings
 
 ~/.gemini/settings.json is read again whenever you save it.
@@ -144,6 +144,10 @@ def _view(state: AppState) -> "tuple[bool, tuple[ServerView, ...], Notice | None
     return state.configured, state.servers, next(errors, None)
 
 
+class _Details(VerticalScroll):
+    FOCUS_ON_CLICK = False  # a click on a key in it is meant for the tree
+
+
 class ServersPane(Vertical):
     """The server tree, or a hint while it is empty."""
 
@@ -167,7 +171,7 @@ class ServersPane(Vertical):
     def compose(self) -> ComposeResult:
         yield ServersTree(self._commands)
         yield PlainText(READING, classes="empty")
-        with VerticalScroll(classes="details"):
+        with _Details(classes="details"):
             yield PlainText(classes="summary")
             yield PlainText(classes="keys")
 
@@ -175,6 +179,10 @@ class ServersPane(Vertical):
         """Show the keys of the server under the cursor, or none."""
         self.keys.display = bool(found)
         self.keys.update(hint_lines(found, self.size.width - 2))
+
+    def on_mouse_down(self) -> None:
+        if not self.has_focus_within:
+            self.rows.focus()
 
     def on_resize(self) -> None:
         self.refresh_bindings()  # the keys are wrapped to its width

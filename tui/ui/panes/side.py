@@ -74,7 +74,9 @@ class FoldedTabs(Widget):
 
     def render(self) -> Content:
         keys = tab_keys(self)
-        return Content("\n").join(Content(fit(keys[name], self.size.width)) for name in TABS)
+        return Content("\n").join(
+            Content.styled(fit(keys[name], self.size.width), "$accent") for name in TABS
+        )
 
     def on_click(self, event: Click) -> None:
         offset = event.get_content_offset(self)

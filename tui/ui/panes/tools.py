@@ -43,14 +43,15 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedTool]]:
         for tool in catalog.tools:
-            is_withheld = bool(tool.problem) or tool.id in catalog.excess
+            on_demand = "on demand" if tool.id in catalog.excess else ""
+            state = "not offered" if tool.problem else on_demand
             yield ListEntry(
                 item=(server, tool),
                 row=Row(
                     server,
                     tool.name,
-                    tail="changed" if tool.changed else "not offered" if is_withheld else "",
-                    faint=is_withheld or tool.changed,
+                    tail="changed" if tool.changed else state,
+                    faint=bool(state) or tool.changed,
                     note=tool.description[:MAX_SEARCHED],
                 ),
                 label=f"{server}:{tool.name} {tool.title}".lower(),

@@ -25,7 +25,7 @@ class AddressQuestion(Question[UrlRequest]):
     HELP = "A server asks you to open an address. Nothing is opened or fetched until you say so."
     TITLE = "A server asks you to open an address"
     PREFIX = "address"
-    ROWS = (("", (OPEN, DECLINE, CANCEL)),)
+    ROWS = ((OPEN, DECLINE, CANCEL),)
     SAFE = DECLINE
     ARMED = (
         "↑↓ scroll · ← → Tab move · ↵ presses · gemdeck cannot see that page",

@@ -15,7 +15,6 @@ from textual.widgets import Button
 from tui.model.consent import Choice
 from tui.model.requests import Reply, ReplyAction
 from tui.model.trust import ToolChangeAnswer, TrustAnswer
-from tui.ui.widgets.text.plain import PlainText
 
 Value = TrustAnswer | ToolChangeAnswer | Reply | Choice | ReplyAction | None
 
@@ -72,8 +71,8 @@ class Answer:
         return f"{key}: {self.words} · any other letter stops it"
 
 
-Rows = tuple[tuple[str, tuple[Answer, ...]], ...]
-"""Rows of answers in the order of their buttons, each behind a label of gemdeck's or nothing."""
+Rows = tuple[tuple[Answer, ...], ...]
+"""Rows of answers in the order of their buttons."""
 
 
 class AnswerRows(Vertical):
@@ -85,19 +84,16 @@ class AnswerRows(Vertical):
 
     def __init__(self, rows: Rows) -> None:
         super().__init__(classes="rows")
-        self._rows = rows
-        self._answers = [answer for _, row in rows for answer in row if answer.label]
+        self._answers_of = rows
+        self._rows = [Horizontal(classes="row") for _ in rows]
+        self._answers = [answer for row in rows for answer in row if answer.label]
         self._buttons = {one.name: Button(id=one.name, compact=True) for one in self._answers}
-        self._notes = [PlainText(classes="row-note") for _ in rows]
 
     def compose(self) -> ComposeResult:
         """Compose the rows."""
-        for (label, row), note in zip(self._rows, self._notes, strict=True):
-            with Horizontal(classes="row"):
-                if label:
-                    yield PlainText(label, classes="row-label")
-                yield from (self._buttons[one.name] for one in row if one.label)
-                yield note
+        for row, answers in zip(self._rows, self._answers_of, strict=True):
+            with row:
+                yield from (self._buttons[one.name] for one in answers if one.label)
 
     def show(
         self, caption: Callable[[Answer], str], offers: Callable[[Answer], bool], *, short: bool
@@ -121,10 +117,10 @@ class AnswerRows(Vertical):
             button.styles.line_pad = 0 if short else 1
             button.styles.width = label.cell_length if short else None
 
-    def note(self, row: int, words: str) -> None:
-        """Say something in place of the answers of a row, or nothing."""
-        self._notes[row].update(Content(words))
-        self._notes[row].display = bool(words)
+    def fold(self, *, folded: bool) -> None:
+        """Show the first row alone, or all of them."""
+        for row in self._rows[1:]:
+            row.display = not folded
 
     def button(self, answer: Answer) -> Button:
         return self._buttons[answer.name]

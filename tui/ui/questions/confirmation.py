@@ -1,30 +1,56 @@
-"""Asks whether a tool may run, and shows all that would be sent."""
+"""Asks whether tools may run, and shows all that would be sent.
 
-from collections.abc import Callable, Iterable
+Calls that wait at the same time are one question with a list: one is in sight at a time, and each
+is answered by itself, or all that were shown to their end at once.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from textual import on
 from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
 
-from tui.model.consent import Choice, Decision, GrantScope
+from tui.model.consent import Choice, GrantScope
 from tui.model.input.arguments import ArgumentsError
-from tui.model.requests import ConfirmationRequest
+from tui.model.requests import ConfirmationRequest, PendingRequest
 from tui.store.commands import Commands
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.arming import Keyboard
-from tui.ui.questions.call_view import (
+from tui.ui.questions.calls.arguments_text import ArgumentsText
+from tui.ui.questions.calls.asked_call import AskedCall, CallList, again_words, seen_words
+from tui.ui.questions.calls.call_answers import (
+    ALLOW_SEEN,
+    ALWAYS_SERVER,
+    ALWAYS_TOOL,
+    DENY,
+    DENY_REST,
+    EDIT,
+    JSON,
+    MORE,
+    NEXT,
+    NOT_LASTING,
+    ONCE,
+    SCOPE,
+    SCOPES,
+    SHORT_SCOPES,
+    STOP,
+    UNDO,
+    WITH_REASON,
+)
+from tui.ui.questions.calls.call_view import (
     CallFacts,
-    coloured_arguments,
     heading,
     notes_content,
     server_words,
 )
-from tui.ui.questions.deny_reason import WITHDRAWN, DenyReasonScreen, Step
-from tui.ui.questions.edit_arguments import EditArgumentsScreen
+from tui.ui.questions.calls.deny_reason import WITHDRAWN, DenyReasonScreen, Step
+from tui.ui.questions.calls.edit_arguments import EditArgumentsScreen
+from tui.ui.questions.calls.placing import RoomAbove, lay_over_chat
 from tui.ui.questions.question import Question
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE
-from tui.ui.widgets.frame import Heading
+from tui.ui.widgets.frame import Frame, Heading
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText
 
@@ -32,97 +58,17 @@ REFUSAL_SECONDS: Final = 1.0
 """Seconds after which edited arguments that were refused before count as refused again: the same
 complaint twice is no change of the state."""
 
-NOT_LASTING: Final = (
-    "not offered: nothing identifies this server later on",
-    "not for this server",
-)
-"""Stands in place of the answers that last where there are none, in many words and in few."""
-
-SCOPES: Final = tuple(GrantScope)
-"""The scopes in the order in which their key goes through them."""
-
-SHORT_SCOPES: Final = {
-    GrantScope.SESSION: "session",
-    GrantScope.FOLDER: "folder",
-    GrantScope.EVERYWHERE: "everywhere",
-}
-
-ONCE: Final = Answer("once", "o", "Once", "allow this call", Choice.ONCE)
-EDIT: Final = Answer("edit", "e", "Edit", "edit the arguments first")
-DENY: Final = Answer("deny", "d,escape", "Deny", "deny this call", Choice.DENY)
-WITH_REASON: Final = Answer(
-    "deny-with-reason",
-    "w",
-    "Deny with a reason",
-    "deny this call and tell the model why",
-    short="Reason",
-)
-UNDO: Final = Answer(
-    "undo-edit",
-    "u",
-    "Model's",
-    "switch between the model's arguments and your edit",
-    short="Undo",
-)
-
-
-def _always(kind: str, key: str, choice: Choice) -> Answer:
-    return Answer(
-        f"always-{kind}",
-        key,
-        f"This {kind}",
-        f"always this {kind}",
-        choice,
-        short=kind.title(),
-        brief=f"always {kind}",
-        twice=True,
-        scoped=True,
-    )
-
-
-ALWAYS_TOOL: Final = _always("tool", "t", Choice.ALWAYS_TOOL)
-ALWAYS_SERVER: Final = _always("server", "s", Choice.ALWAYS_SERVER)
-SCOPE: Final = Answer(
-    "scope", "m", GrantScope.SESSION, "switch how long and where always holds", scoped=True
-)
-ALLOW_REST: Final = Answer(
-    "allow-rest",
-    "a",
-    "Allow the rest",
-    "allow this and all further calls of this turn",
-    Choice.REST_OF_TURN,
-    short="Allow rest",
-    brief="allow rest of turn",
-    twice=True,
-)
-DENY_REST: Final = Answer(
-    "deny-rest",
-    "n",
-    "Deny the rest",
-    "deny this and all further calls of this turn",
-    Choice.DENY_REST_OF_TURN,
-    short="Deny rest",
-)
-STOP: Final = Answer(
-    "stop",
-    "x",
-    "Stop the turn",
-    "deny this and all further calls, and stop the turn",
-    Choice.DENY,
-    short="Stop",
-)
-
 
 class ConfirmationQuestion(Question[ConfirmationRequest]):
-    """Shows a call, complete, and goes through the steps towards an answer."""
+    """Shows calls, complete, and goes through the steps towards an answer to each."""
 
     BINDING_GROUP_TITLE = "Confirmation"
     HELP = "A tool wants to run. Nothing runs until you allow it."
     PREFIX = "confirmation"
     ROWS = (
-        ("this call", (ONCE, EDIT, DENY, WITH_REASON, UNDO)),
-        ("always", (ALWAYS_TOOL, ALWAYS_SERVER, SCOPE)),
-        ("this turn", (ALLOW_REST, DENY_REST, STOP)),
+        (ONCE, ALWAYS_TOOL, DENY, JSON, MORE),
+        (EDIT, UNDO, ALWAYS_SERVER, SCOPE),
+        (WITH_REASON, NEXT, ALLOW_SEEN, DENY_REST, STOP),
     )
     SAFE = DENY
     ARMED = (
@@ -131,29 +77,59 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     )
 
     facts = query_one(CallFacts)
-    arguments = query_one("#confirmation-arguments", FoldedText)
+    calls = query_one(CallList)
+    arguments = query_one(ArgumentsText)
 
     def __init__(
         self, request: ConfirmationRequest, commands: Commands, *, keyboard: Keyboard | None = None
     ) -> None:
         super().__init__(request, commands, keyboard=keyboard)
+        self._call = AskedCall(request)
+        self._calls: Sequence[AskedCall] = (self._call,)
+        self._gone = 0
         self._scope = GrantScope.SESSION
-        self._edit: str | None = None
-        self._shows_edit = False
-        self._offers_editor = False
+        self._shows_json = self._shows_more = False
         self._step: Step | None = None
+        self._room: RoomAbove | None = None
+
+    # What is shown.
 
     def title_words(self) -> str:
-        return f"A tool wants to run{' · your edit' if self._shows_edit else ''}"
+        words = ["A tool wants to run"]
+        number = self._gone + len(self._calls)
+        if number > 1:
+            words.append(f"call {self._gone + self._calls.index(self._call) + 1} of {number}")
+        if self._call.shows_edit:
+            words.append("your edit")
+        return " · ".join(words)
 
     def compose_text(self) -> Iterable[Widget]:
         """Lay out the parts, gemdeck's own notes apart from what the server says."""
+        yield CallList()
         yield CallFacts(self._request)
         yield FoldedText(wrap=True, id="confirmation-notes", classes="-read")
-        yield PlainText("Server's description", classes="heading")
+        yield PlainText("Server's description", classes="heading -description")
         yield FoldedText(wrap=True, id="confirmation-description")
         yield Heading(self.heading_words)
-        yield FoldedText(id="confirmation-arguments", classes="-fits")
+        yield ArgumentsText(id="confirmation-arguments", classes="-fits")
+
+    def place(self, frame: Frame) -> None:
+        """Lie over the lower part of the chat."""
+        lay_over_chat(frame)
+
+    def on_mount(self) -> None:
+        """Let what led to the call be in sight above, however high both become."""
+        self._room = room = RoomAbove(self.frame)
+        for widget in (self.frame, room.transcript):
+            self.watch(widget, "virtual_size", self._make_room)
+
+    def _make_room(self) -> None:
+        if self._room is not None:
+            self.call_after_refresh(self._room.make, self._calls[0].request.call)
+
+    def on_unmount(self) -> None:
+        if self._room is not None:
+            self._room.give_back()
 
     def show_text(self) -> None:
         """Show the call and the arguments that an answer would be about."""
@@ -164,68 +140,187 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         notes.show(said)
         notes.display = bool(said)
         self.query_one("#confirmation-description", FoldedText).show(server_words(self._request))
-        self.arguments.show(coloured_arguments(self._shown_arguments))
+        self._show_arguments()
+        self._show_calls()
+
+    def _show_arguments(self) -> None:
+        call = self._call
+        change = None if call.shows_edit else call.request.change
+        self.arguments.show_arguments(call.arguments, change, as_json=self._shows_json)
+
+    def _show_calls(self) -> None:
+        self.calls.show(self._calls, self._call, self._gone + 1)
+        self.frame.border_title = Content(self.title_words())
 
     def show_answers(self) -> None:
-        """Show what can be answered now, or why it cannot."""
+        """Show what can be answered now."""
         super().show_answers()
         may_last = self._request.may_last
         for answer in (ALWAYS_TOOL, ALWAYS_SERVER, SCOPE):
             self.rows.button(answer).display = may_last
-        self.rows.button(UNDO).display = self._edit is not None
-        self.rows.note(1, "" if may_last else NOT_LASTING[self.is_short])
+        self.rows.button(UNDO).display = self._call.edit is not None
+        self.rows.button(NEXT).display = len(self._calls) > 1
+        self.rows.fold(folded=not self._shows_more)
 
     def heading_words(self) -> Content:
-        return heading(self._shown_arguments, self.reading.position, edited=self._shows_edit)
+        return heading(self._call.arguments, self.reading.position, edited=self._call.shows_edit)
 
     def caption(self, answer: Answer, *, short: bool) -> str:
         """Give the words on a button, which say what is set."""
         if answer is SCOPE:
             return SHORT_SCOPES[self._scope] if short else self._scope.value
-        if answer is UNDO and not self._shows_edit:
+        if answer is UNDO and not self._call.shows_edit:
             return "Yours"
+        if answer is JSON and self._shows_json:
+            return "Read" if short else "To be read"
+        if answer is MORE and self._shows_more:
+            return "Less"
         return super().caption(answer, short=short)
+
+    def armed_words(self, *, short: bool) -> str:
+        """Say how many calls were seen, and what their key allows."""
+        if len(self._calls) == 1 or not self._seen:
+            return super().armed_words(short=short)
+        return seen_words(self._seen, self._calls, short=short)
+
+    @property
+    def _seen(self) -> list[AskedCall]:
+        """The calls that were shown to their end and have no answer yet."""
+        return [call for call in self._calls if call.is_seen and not call.is_answered]
+
+    def unread_words(self, *, short: bool) -> str:
+        return "" if self._call.is_seen else super().unread_words(short=short)
 
     def refusal(self, answer: Answer, *, short: bool) -> str:
         """Say why an answer cannot be given yet, or nothing."""
         if answer.scoped and not self._request.may_last:
             return f"Always: {NOT_LASTING[short]}."
+        if answer is ALLOW_SEEN and self._seen:
+            return ""
         return super().refusal(answer, short=short)
 
     def again_words(self, answer: Answer, key: str, *, short: bool) -> str:
-        """Ask for a key once more, and say for how long what it does holds."""
+        """Ask for a key once more, and say what it reaches."""
+        if answer is ALLOW_SEEN:
+            return again_words(key, self._seen, self._calls, short=short)
         words = super().again_words(answer, key, short=short)
         return f"{words}, {self.caption(SCOPE, short=short)}" if answer.scoped else words
 
-    def choose(self, answer: Answer) -> None:
-        """Take an answer, or the step that comes before one."""
-        if isinstance(answer.value, Choice):
-            self._decide(answer, answer.value)
-        elif answer is SCOPE:
-            following = (SCOPES.index(self._scope) + 1) % len(SCOPES)
-            self._scope = SCOPES[following]
-            self.show_answers()
-        elif answer is EDIT:
-            self._open_editor()
-        elif answer is WITH_REASON:
-            self._open_step(DenyReasonScreen(self._request), self._deny)
-        elif self._edit is None:
-            self.say("These are the model's arguments; you changed nothing.")
-        else:
-            self._shows_edit = not self._shows_edit
-            self.changed()
+    def _look(self) -> None:
+        super()._look()
+        call = self._call
+        if self._arming.is_begun and not call.is_seen and self.reading.unread is None:
+            call.is_seen = True
+            self._show_calls()
+            self.show_hint()
 
-    def show(self, request: ConfirmationRequest, waiting: str) -> None:
-        """Take note of how the request stands; a refused edit is offered once more."""
-        if request != self._request and request.problem and self._edit is not None:
-            self._shows_edit = self._offers_editor = True
-        super().show(request, waiting)
+    # Going from call to call.
+
+    def accepts(self, request: object) -> bool:
+        return isinstance(request, ConfirmationRequest)
+
+    def show(self, pending: Sequence[PendingRequest], waiting: str) -> None:
+        """Take note of the calls that wait; where the one in sight is settled, show the next."""
+        known = {call.request.id: call for call in self._calls}
+        calls: list[AskedCall] = []
+        for request in pending:
+            if isinstance(request, ConfirmationRequest):
+                call = known.get(request.id) or AskedCall(request)
+                call.take(request)
+                calls.append(call)
+        is_other = not any(call in self._calls for call in calls)
+        self._gone = 0 if is_other else self._gone + sum(one not in calls for one in self._calls)
+        self._calls = calls
+        if self._call not in calls:
+            self._scope = GrantScope.SESSION
+            self._call = next((call for call in calls if not call.is_answered), calls[0])
+        super().show([self._call.request], waiting)
+        if self.is_mounted:
+            self._show_calls()
+            self.show_answers()
 
     def changed(self) -> None:
         """Ask anew about what is shown now."""
         if self._withdraw_step():
             self.say(WITHDRAWN)
         super().changed()
+
+    def ask_again(self) -> None:
+        """Take answers to the call in sight, unless it has one."""
+        if self._call.is_answered:
+            self._is_answered = True
+        else:
+            super().ask_again()
+
+    def _go_to(self, call: AskedCall) -> None:
+        if call is self._call or call.is_answered or self._step is not None:
+            return
+        self.arguments.styles.min_height = self.arguments.size.height  # the frame stays as it is
+        self._call, self._scope = call, GrantScope.SESSION
+        self._request = call.request
+        self._show_request()
+
+    def _step_to(self, direction: int, *, around: bool = False) -> bool:
+        """Show the next call that has no answer; return whether there is one."""
+        start = self._calls.index(self._call)
+        before, after = self._calls[:start], self._calls[start + 1 :]
+        others = [*after, *(before if around else ())] if direction > 0 else before[::-1]
+        call = next((one for one in others if not one.is_answered), None)
+        if call is not None:
+            self._go_to(call)
+        return call is not None
+
+    @on(CallList.Clicked)
+    def _on_call_clicked(self, event: CallList.Clicked) -> None:
+        event.stop()
+        self._go_to(event.call)
+
+    def action_scroll(self, rows: int, pages: int) -> None:
+        """Scroll the text; from its end and its beginning a page leads to another call."""
+        at_end = pages == 1 and not self.unread_words(short=True)
+        at_start = pages == -1 and self.reading.position.first == 1
+        if at_end and self.reading.position.shows_end and self._step_to(1):
+            return
+        if not (at_start and self._step_to(-1)):
+            super().action_scroll(rows, pages)
+
+    # Answers, and the steps towards one.
+
+    def choose(self, answer: Answer) -> None:
+        """Take an answer, or the step that comes before one."""
+        if answer is ALLOW_SEEN:
+            for call in self._seen:
+                self._decide(call, Choice.ONCE)
+            self._show_calls()
+        elif isinstance(answer.value, Choice):
+            scope = self._scope if answer.scoped else GrantScope.SESSION
+            self._decide(self._call, answer.value, scope=scope)
+            if answer is STOP:
+                self._commands.cancel_turn()
+        elif answer is SCOPE:
+            following = (SCOPES.index(self._scope) + 1) % len(SCOPES)
+            self._scope = SCOPES[following]
+            self._shows_more = True
+            self.show_answers()
+        elif answer is JSON:
+            self._shows_json = not self._shows_json
+            self._show_arguments()
+            self.show_answers()
+            self.call_after_refresh(self._look)
+        elif answer is MORE:
+            self._shows_more = not self._shows_more
+            self.show_answers()
+        elif answer is NEXT:
+            self._step_to(1, around=True)
+        elif answer is EDIT:
+            self._open_editor()
+        elif answer is WITH_REASON:
+            self._open_step(DenyReasonScreen(self._request), self._deny)
+        elif self._call.edit is None:
+            self.say("These are the model's arguments; you changed nothing.")
+        else:
+            self._call.show_other()
+            self.changed()
 
     def close(self) -> None:
         """Go away, and say so where the user was writing."""
@@ -235,39 +330,41 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def begin(self) -> None:
         """Begin the delay; a refused edit goes on where it was."""
-        if self._offers_editor and self.asks and self.is_active:
-            self._offers_editor = False
+        if self._call.offers_editor and self.asks and self.is_active:
+            self._call.offers_editor = False
             self._open_editor(held=True)
         else:
             super().begin()
 
-    @property
-    def _shown_arguments(self) -> str:
-        """The arguments on the screen, which are the ones an answer is about."""
-        edited = self._edit if self._shows_edit else None
-        return self._request.arguments if edited is None else edited
-
-    def _decide(self, answer: Answer, choice: Choice, note: str = "") -> None:
-        edited = self._edit if self._shows_edit and choice.allows else None
-        scope = self._scope if answer.scoped else GrantScope.SESSION
-        self.send(Decision(choice, note, scope, edited))
-        if answer is STOP:
-            self._commands.cancel_turn()
-        if edited is not None and self._request.problem:
-            request = self._request
-            self.set_timer(REFUSAL_SECONDS, lambda: self._ask_again(request))
+    def _decide(
+        self,
+        call: AskedCall,
+        choice: Choice,
+        note: str = "",
+        scope: GrantScope = GrantScope.SESSION,
+    ) -> None:
+        decision = call.decision(choice, note, scope)
+        call.is_answered = True
+        if call is self._call:
+            self.send(decision)
+        else:
+            self._commands.answer(call.request.id, decision)
+        if decision.arguments is not None and call.request.problem:
+            request = call.request
+            self.set_timer(REFUSAL_SECONDS, lambda: self._ask_again(call, request))
 
     def _deny(self, reason: str) -> None:
-        self._decide(WITH_REASON, Choice.DENY, reason)
+        self._decide(self._call, Choice.DENY, reason)
 
-    def _ask_again(self, request: ConfirmationRequest) -> None:
+    def _ask_again(self, call: AskedCall, request: ConfirmationRequest) -> None:
         """Ask once more where an edit was refused with the same words as the one before."""
-        if self._is_answered and self._request is request and not self._obsolete:
-            self._shows_edit = self._offers_editor = True
-            self.changed()
+        if call.is_answered and call in self._calls and call.request is request:
+            call.offer_again()
+            if call is self._call and not self._obsolete:
+                self.changed()
 
     def _open_editor(self, *, held: bool = False) -> None:
-        text = self._shown_arguments
+        text = self._call.arguments
         if len(text) > MAX_EDITABLE:
             self.say(f"Too long to edit here: more than {MAX_EDITABLE:,} characters.")
             return
@@ -298,7 +395,5 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         return step is not None
 
     def _take_edit(self, text: str) -> None:
-        """Show the arguments as edited; they are no edit where they are the model's again."""
-        self._edit = text if text != self._request.arguments else None
-        self._shows_edit = self._edit is not None
+        self._call.show_edit(text)
         self.changed()

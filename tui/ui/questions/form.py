@@ -15,6 +15,7 @@ from tui.model.requests import (
     FormRequest,
     Reply,
     ReplyAction,
+    ResultReview,
     SamplingRequest,
     SamplingReview,
     SignInRequest,
@@ -28,7 +29,9 @@ from tui.ui.widgets.frame import Heading
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText, one_line
 
-R = TypeVar("R", bound=FormRequest | SamplingRequest | SamplingReview | SignInRequest)
+R = TypeVar(
+    "R", bound=FormRequest | SamplingRequest | SamplingReview | ResultReview | SignInRequest
+)
 
 MAX_NAME: Final = 100
 """Characters of a server's name, and half of those of a problem."""
@@ -131,7 +134,7 @@ class FormQuestion(ServerQuestion[FormRequest]):
     HELP = "A server asks you to fill in a form. Nothing is sent until you accept."
     TITLE = "A server asks for input"
     PREFIX = "form"
-    ROWS = (("", (ACCEPT, DECLINE, CANCEL)),)
+    ROWS = ((ACCEPT, DECLINE, CANCEL),)
     SAFE = DECLINE
     ARMED = ("Tab moves · ↵ next field · Enter opens a choice, Space ticks",) * 2
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar, cast
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -27,7 +27,7 @@ from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.questions.answers import Answer, AnswerRows, Rows
 from tui.ui.questions.arming import Arming, Keyboard
-from tui.ui.questions.reading import Reading
+from tui.ui.questions.reading import SCROLL_KEYS, Reading
 from tui.ui.widgets.frame import WORDY, Frame, Heading, fit
 from tui.ui.widgets.text.folded_text import FoldedText, position_in
 from tui.ui.widgets.text.labelled_text import LabelledLine, LabelledText
@@ -37,16 +37,6 @@ R = TypeVar("R", bound=PendingRequest)
 
 QUESTION_STYLES: Final = Path(__file__).parent.parent / "styles" / "questions.tcss"
 """Read when the first question is asked, so that the first frame does not wait for it."""
-
-SCROLL_KEYS: Final = {
-    "up": (-1, 0),
-    "down": (1, 0),
-    "pageup": (0, -1),
-    "pagedown": (0, 1),
-    "home": (0, -1_000_000),
-    "end": (0, 1_000_000),
-}
-"""Keys that scroll, each by rows and pages; they work before an answer counts."""
 
 WHEEL_ROWS: Final = 2
 """Rows that the wheel scrolls where the pointer is on nothing that scrolls by itself."""
@@ -102,7 +92,7 @@ class Question(ModalScreen[None], Generic[R]):
     def __init_subclass__(cls) -> None:
         if "ROWS" in cls.__dict__:
             safe = replace(cls.SAFE, keys=f"{cls.SAFE.keys},ctrl+c")
-            answers = [safe if one is cls.SAFE else one for _, row in cls.ROWS for one in row]
+            answers = [safe if one is cls.SAFE else one for row in cls.ROWS for one in row]
             bindings = [one.binding(cls.PREFIX) for one in answers]
             cls.BINDINGS = [*bindings, *cls.__dict__.get("BINDINGS", ())]
         super().__init_subclass__()
@@ -113,7 +103,7 @@ class Question(ModalScreen[None], Generic[R]):
         self._commands = commands
         self._keyboard = keyboard or Keyboard()
         self._arming = Arming(self, self._keyboard, self._look_at_arming, self._take)
-        self._answers = {one.name: one for _, row in self.ROWS for one in row}
+        self._answers = {one.name: one for row in self.ROWS for one in row}
         self._is_answered = self._obsolete = self._covered = False
         self.reading = Reading(self)
         self._waiting = ""
@@ -141,10 +131,19 @@ class Question(ModalScreen[None], Generic[R]):
 
     def refusal(self, answer: Answer, *, short: bool) -> str:
         """Say why an answer cannot be given yet, or nothing."""
-        return self.reading.words(short=short) if answer.allows else ""
+        return self.unread_words(short=short) if answer.allows else ""
+
+    def unread_words(self, *, short: bool) -> str:
+        return self.reading.words(short=short)
+
+    def armed_words(self, *, short: bool) -> str:
+        return self.ARMED[short]
 
     def again_words(self, answer: Answer, key: str, *, short: bool) -> str:
         return f"{key} again: {answer.brief}" if short else f"Press {key} again: {answer.words}"
+
+    def place(self, frame: Frame) -> None:
+        """Give the frame another place than the middle."""
 
     def first_focus(self) -> Widget | None:
         return self.rows.button(self.SAFE)
@@ -156,6 +155,7 @@ class Question(ModalScreen[None], Generic[R]):
 
     def changed(self) -> None:
         """Ask anew: what changed while it was on the screen is shown from its beginning."""
+        self._arming.end()
         self.frame.border_title = Content(self.title_words())
         self.show_text()
         self.show_answers()
@@ -179,9 +179,9 @@ class Question(ModalScreen[None], Generic[R]):
     def accepts(self, request: object) -> bool:
         return isinstance(request, type(self._request)) and request.id == self._request.id
 
-    def show(self, request: R, waiting: str) -> None:
-        """Take note of how the request stands now, and of the words on how many wait."""
-        self._request, self._waiting = request, waiting
+    def show(self, pending: Sequence[PendingRequest], waiting: str) -> None:
+        """Take note of what is asked now, this first, and of the words on how many wait."""
+        self._request, self._waiting = cast("R", pending[0]), waiting
         if self.is_mounted:
             self._show_request()
 
@@ -196,6 +196,7 @@ class Question(ModalScreen[None], Generic[R]):
             yield from self.compose_text()
             yield self.rows
             yield PlainText(self._arming.hint[self.is_short], classes="hint")
+            self.place(frame)
 
     def on_mount(self) -> None:
         """Begin to arm once all of it has been drawn."""
@@ -207,6 +208,7 @@ class Question(ModalScreen[None], Generic[R]):
 
     def on_resize(self) -> None:
         fit(self)
+        self.place(self.frame)
         self.show_answers()
         self.call_after_refresh(self._look)
 
@@ -345,8 +347,8 @@ class Question(ModalScreen[None], Generic[R]):
         if awaited is not None:
             return self.again_words(awaited, self._key_of(awaited), short=short)
         may_allow = any(one.allows and self.offers(one) for one in self._answers.values())
-        unread = self.reading.words(short=short) if may_allow else ""
-        return unread or self.ARMED[short]
+        unread = self.unread_words(short=short) if may_allow else ""
+        return unread or self.armed_words(short=short)
 
     def heading_words(self) -> Content:
         return Content(f"{self.reading.position.words}, {self.COMPLETE}")

@@ -1,7 +1,7 @@
 """What of a question was in sight: nothing is allowed before each of its ends was."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from textual.screen import Screen
 from textual.widget import Widget
@@ -9,6 +9,16 @@ from textual.widget import Widget
 from tui.model.requests import PendingRequest
 from tui.ui.widgets.text.folded_text import Position, position_in
 from tui.ui.widgets.text.plain import one_line
+
+SCROLL_KEYS: Final = {
+    "up": (-1, 0),
+    "down": (1, 0),
+    "pageup": (0, -1),
+    "pagedown": (0, 1),
+    "home": (0, -1_000_000),
+    "end": (0, 1_000_000),
+}
+"""Keys that scroll, each by rows and pages; they work before an answer counts."""
 
 
 class Reading:

@@ -43,7 +43,7 @@ class SignInQuestion(ServerQuestion[SignInRequest]):
     HELP = "Signing in opens a page in your browser, where you agree to what is listed here."
     TITLE = "Sign in to this server?"
     PREFIX = "sign-in"
-    ROWS = (("", (SIGN_IN, COPY, CANCEL)),)
+    ROWS = ((SIGN_IN, COPY, CANCEL),)
     SAFE = CANCEL
     ARMED = ("^S opens the browser, or sends what was pasted · Esc cancels", "^S sign in · Esc")
 

@@ -33,7 +33,7 @@ class ToolChangeQuestion(Question[ToolChangeRequest]):
     HELP = "A server changed tools that you knew. The model does not have them until you accept."
     PREFIX = "changes"
     COMPLETE = "with every change"
-    ROWS = (("", (KEEP_AWAY, ACCEPT)),)
+    ROWS = ((KEEP_AWAY, ACCEPT),)
     SAFE = KEEP_AWAY
 
     def title_words(self) -> str:

@@ -51,7 +51,7 @@ class TrustQuestion(Question[TrustRequest]):
     BINDING_GROUP_TITLE = "Trust"
     HELP = "What settings would run or contact, in full. What you did not trust has not run."
     PREFIX = "trust"
-    ROWS = (("", (NOT_NOW, TRUST, WITH_CHILDREN, OUTSIDE, NEVER)),)
+    ROWS = ((NOT_NOW, TRUST, WITH_CHILDREN, OUTSIDE, NEVER),)
     SAFE = NOT_NOW
 
     def title_words(self) -> str:

@@ -21,6 +21,7 @@ from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.screens.details import DetailsScreen
 from tui.ui.screens.dialog import Dialog
 from tui.ui.widgets.header import trust_tone
+from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row, RowList
 from tui.ui.widgets.text.describe import describe_grant, moment
@@ -208,15 +209,10 @@ class GrantsScreen(Dialog):
         self._message_timer = self.set_timer(REPEAT_SECONDS, self._show_hint)
 
     def _show_hint(self) -> None:
-        keys = (
-            f"{self._key('grants.revoke')} revoke",
-            f"{self._key('grants.details')} details",
-            f"{self._key('list.filter')} filter",
-            f"{self._key('grants.folder')} review",
-            f"{self._key('grants.forget')} forget folder",
-            f"{self._key('dialog.close')} close",
-        )
-        self.hint.update(Content.styled("  ".join(keys), "$text-muted"))
+        ids = ("grants.revoke", "grants.details", "list.filter", "grants.folder", "grants.forget")
+        labels = ("revoke", "details", "filter", "review", "forget folder")
+        keys = [(self._key(one), label) for one, label in zip(ids, labels, strict=True)]
+        self.hint.update(key_hints(*keys, (self._key("dialog.close"), "close")))
 
     def _key(self, binding_id: str) -> str:
         return keymap.key_of(self.app, self.active_bindings, binding_id)

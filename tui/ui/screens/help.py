@@ -51,7 +51,7 @@ def lines_here(
 
     def rank(entry: tuple[DOMNode, Binding, list[str]]) -> tuple[bool, int, int]:
         node, binding, _ = entry
-        depth = nodes.index(node) if node in nodes else len(nodes)
+        depth = nodes.index(node) if binding.show and node in nodes else len(nodes)
         return not binding.show, depth, keymap.order(binding.id)
 
     return tuple(

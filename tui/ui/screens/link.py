@@ -42,7 +42,7 @@ class LinkScreen(Question[Any]):
     HELP = "A link from the model. It opens only if you say so."
     TITLE = "Open a link from the model?"
     PREFIX = "link"
-    ROWS = (("", (OPEN, COPY, CLOSE)),)
+    ROWS = ((OPEN, COPY, CLOSE),)
     SAFE = CLOSE
 
     _request: Link

@@ -31,7 +31,7 @@ from tui.ui.panes.deck import Deck
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.side import SidePane
 from tui.ui.widgets.header import DeckHeader
-from tui.ui.widgets.key_bar import Hint, KeyBar, hint_at, hint_line, hints
+from tui.ui.widgets.key_bar import Hint, KeyBar, hint_line, hints
 
 if TYPE_CHECKING:
     from tui.ui.panes.resources import Resource
@@ -175,16 +175,6 @@ class MainScreen(Screen[None]):
         for pane in (self.chat, self.side):
             line = hint_line(self._hints_in(pane), _border_width(pane))
             pane.border_subtitle = line if line else None
-
-    def on_click(self, event: events.Click) -> None:
-        """Press the key that was clicked in the border of a pane."""
-        for pane in (self.chat, self.side):
-            place = pane.region
-            if event.widget is pane and event.screen_y == place.bottom - 1:
-                x = event.screen_x - place.x - BORDER_START
-                if hint := hint_at(self._hints_in(pane), _border_width(pane), x):
-                    # Not from here: a key that a screen sends goes no further up than itself.
-                    self.app.call_later(self.app.simulate_key, hint.name)
 
     def _hints_in(self, pane: Widget) -> tuple[Hint, ...]:
         focused = self.focused

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
 from rich.cells import cell_len
-from textual import events
 from textual.app import App
 from textual.binding import ActiveBinding
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
+from textual.style import Style
 from textual.widget import Widget
 
 from tui.ui import keymap
@@ -21,12 +21,16 @@ GAPS: Final = (2, 1)
 SPARE: Final = (
     "list.filter",
     "activity.search",
+    "deck.model",
     "deck.resources",
     "deck.prompts",
     "deck.activity",
     "deck.tools",
 )
 """Binding ids that are dropped first if not all fit, in this order; a filter names its key."""
+
+_NAMES: Final = {"esc": "escape", "↵": "enter"}
+"""Textual's names of keys that are written otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +55,21 @@ class Hint:
 
     @property
     def content(self) -> Content:
-        return key_hints((self.key, self.label))
+        return _hint(self.key, self.label, self.name)
 
 
 def key_hints(*pairs: tuple[str, str]) -> Content:
-    """Write keys and what they do, the keys in the accent color."""
+    """Write keys and what they do as in the key bars."""
     return Content("  ").join(
-        Content.assemble((key, "$accent"), " ", (label, "$text-muted")) for key, label in pairs
+        _hint(key, label, _NAMES.get(key, key if len(key) == 1 else "")) for key, label in pairs
     )
+
+
+def _hint(key: str, label: str, name: str) -> Content:
+    """Write a key and what it does; a click presses the key if Textual's name of it is given."""
+    hint = Content.assemble((key, "$accent"), " ", (label, "$text-muted"))
+    press = Style.from_meta({"@click": f"app.press({name!r})"})
+    return hint.stylize(press) if name else hint
 
 
 @runtime_checkable
@@ -113,17 +124,6 @@ def hint_line(entries: Sequence[Hint], width: int) -> Content:
     return Content(" " * gap).join(hint.content for hint in kept)
 
 
-def hint_at(entries: Sequence[Hint], width: int, x: int) -> Hint | None:
-    """Return the hint at a cell of the line that `hint_line` gives."""
-    kept, gap = fitting(entries, width)
-    position = 0
-    for hint in kept:
-        if position <= x < position + hint.width:
-            return hint
-        position += hint.width + gap
-    return None
-
-
 def hint_lines(entries: Sequence[Hint], width: int) -> Content:
     """Return all hints in as many lines of `width` cells as they need."""
     lines: list[list[Hint]] = [[]]
@@ -140,6 +140,7 @@ class KeyBar(Widget):
 
     def __init__(self) -> None:
         super().__init__()
+        self.auto_links = False
         self._hints: tuple[Hint, ...] = ()
 
     def on_mount(self) -> None:
@@ -170,9 +171,3 @@ class KeyBar(Widget):
 
     def render(self) -> Content:
         return hint_line(self._hints, self.size.width)
-
-    def on_click(self, event: events.Click) -> None:
-        """Press the key that was clicked."""
-        offset = event.get_content_offset(self)
-        if offset is not None and (hint := hint_at(self._hints, self.size.width, offset.x)):
-            self.app.simulate_key(hint.name)

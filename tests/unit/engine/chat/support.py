@@ -39,7 +39,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolResult,
 )
 from tui.engine.mcp.manager import ServerManager
-from tui.model.catalog import ToolId, ToolView
+from tui.model.catalog import Catalog, ToolId, ToolView
 from tui.model.chat import BackendKind, ChatNotice, Entry, EntryId, ModelText, Progress, ToolCall
 from tui.model.consent import Choice, Decision
 from tui.model.events import Event, RequestRaised, TurnFinished
@@ -143,9 +143,13 @@ class InProcessTools(ServerManager):
     runs: dict[str, Run] = field(default_factory=dict)
     called: list[tuple[str, JsonObject]] = field(default_factory=list)
     said: Sequence[tuple[ServerId, str]] = ()
+    catalogs: dict[ServerId, Catalog] = field(default_factory=dict)
 
     def offered_tools(self) -> Sequence[OfferedTool]:
         return tuple(self.tools)
+
+    def held_tools(self) -> Sequence[OfferedTool]:
+        return self.offered_tools()
 
     def instructions(self) -> Sequence[tuple[ServerId, str]]:
         return self.said

@@ -148,7 +148,8 @@ async def test_ten_thousand_tools_hold_nothing_up(measure: Measure, loop_watch: 
         loop_watch.clear()
         await watcher.until("raw", S.READY)
         tools = watcher.catalog("raw").tools
-        assert (len(tools), len(manager.offered_tools())) == (10_000, 400)
+        assert len(tools) == 10_000
+        assert len(manager.held_tools()) == 64
         assert (await call(manager, "echo", {"text": "hi"})).display == "hi"
         longest = max((stall.cpu_seconds for stall in loop_watch.stalls), default=0.0)
         measure(

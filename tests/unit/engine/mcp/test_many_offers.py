@@ -28,7 +28,6 @@ from tests.unit.engine.mcp.support import (
     server_processes,
 )
 from tui.engine.late import import_connection
-from tui.engine.mcp.catalog import registry
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
@@ -38,53 +37,37 @@ from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
 
 
-def named(manager: ServerManager, server: str) -> int:
-    return sum(tool.server == server for tool in manager.offered_tools())
+def held(manager: ServerManager, server: str) -> int:
+    return sum(tool.server == server for tool in manager.held_tools())
 
 
-async def test_more_tools_than_the_model_can_take_are_listed_and_named() -> None:
+async def test_of_more_tools_than_fit_the_model_holds_a_share_and_loads_others() -> None:
     many, few = script("raw", "many"), script("raw", server="few")
     async with running(many, few) as (manager, watcher):
         await watcher.until("raw", S.READY)
         await watcher.until("few", S.READY)
         own = len(watcher.catalog("few").tools)
-        assert (named(manager, "raw"), named(manager, "few")) == (400 - own, own)
+        assert (held(manager, "raw"), held(manager, "few")) == (64 - own, own)
         catalog = watcher.catalog("raw")
-        assert (len(catalog.tools), len(catalog.excess)) == (1_200, 800 + own)
+        assert (len(catalog.tools), len(catalog.excess)) == (1_200, 1_200 - 64 + own)
         assert watcher.catalog("few").excess == frozenset()
-        words = watcher.of(NoticeRaised)[-1].notice.text
-        first = 400 - own
-        listed = ", ".join(f"tool_{number}" for number in range(first, first + 5))
-        assert words == (
-            f"Too many tools; the model is not offered {800 + own} tools of raw: {listed}, …."
+        assert len(manager.offered_tools()) == 1_200 + own
+        told = watcher.of(NoticeRaised)
+        assert told[-1].notice.text == (
+            "The model holds at most 128 or 5 % of its context of tools at once."
         )
-        view, tool = manager.look_up(ServerId("raw"), "tool_1000") or (None, None)
-        assert view is not None
-        assert "at most 400 tools (gemdeck.maxTools)" in view.problem
-        assert tool is not None
+        every = {tool.name: tool for tool in manager.offered_tools()}
+        manager.load_tools([every["tool_1000"]])
+        assert "tool_1000" not in watcher.catalog("raw").excess
+        manager.load_tools([every[f"tool_{number}"] for number in range(1_001, 1_064)])
+        assert held(manager, "raw") + own == 128
+        manager.load_tools([every["tool_1100"]])
+        assert {"tool_1000", "tool_1100"} & watcher.catalog("raw").excess == {"tool_1000"}
+        assert held(manager, "raw") + own == 128
         manager.stop(ServerId("few"))
         await watcher.until("few", S.STOPPED)
-        await eventually(lambda: named(manager, "raw") == 400)
-        told = len(watcher.of(NoticeRaised))
-        manager.start(ServerId("few"))
-        await watcher.until("few", S.READY)
-        assert named(manager, "few") == own
-        assert len(watcher.of(NoticeRaised)) == told + 1
-
-
-async def test_the_declarations_together_are_bounded_in_bytes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(registry, "MAX_DECLARED_BYTES", 10_000)
-    async with running(script("raw", "many")) as (manager, watcher):
-        await watcher.until("raw", S.READY)
-        declared = [tool.declaration for tool in manager.offered_tools()]
-        described = [[d["description"], d["parametersJsonSchema"]] for d in declared]
-        size = sum(len(json.dumps(words).encode()) for words in described)
-        assert 9_000 < size <= 10_000
-        view, _ = manager.look_up(ServerId("raw"), "tool_1000") or (None, None)
-        assert view is not None
-        assert view.problem == "the tools for the model may take 10,000 bytes together"
+        await eventually(lambda: held(manager, "raw") == 128)
+        assert watcher.of(NoticeRaised) == told
 
 
 async def test_a_declared_list_that_does_not_exist_is_empty() -> None:

@@ -1,7 +1,7 @@
 """The types shared by the turn loop and the servers: offered tools, calls and results."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tui.model.catalog import ResourceContent, ToolId, ToolView
@@ -28,6 +28,7 @@ class OfferedTool:
         definition_hash: SHA-256 (hex) of name, title, description, schemas and annotations.
             Consent is bound to it.
         trusted: Whether the user or system settings set `trust: true` for its server.
+        is_reviewed: Whether the user sees its results before the model does.
         fingerprint: Identifies its server independently of its name; empty if the server has
             none, and then no lasting permission can be granted to it.
     """
@@ -41,6 +42,23 @@ class OfferedTool:
     definition_hash: str
     trusted: bool = False
     fingerprint: str = ""
+    is_reviewed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTool(OfferedTool):
+    """A tool of gemdeck's own, which no server lists.
+
+    Attributes:
+        run: Runs it; raises `ToolCallError`.
+        bind: Returns what a call with these arguments is shown and allowed as, such as a tool of
+            the server that it asks; raises `ToolCallError`. None if that is this tool.
+        is_free: Whether it asks no server and changes nothing, so that it needs no consent.
+    """
+
+    run: Callable[[JsonObject], Awaitable["ToolResult"]] = field(kw_only=True, compare=False)
+    bind: Callable[[JsonObject], "OwnTool"] | None = field(default=None, compare=False)
+    is_free: bool = False
 
 
 @dataclass(frozen=True, slots=True)

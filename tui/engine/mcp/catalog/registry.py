@@ -1,26 +1,15 @@
 """The tools and prompts of all servers under unique names, and their catalogs."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
+from tui.engine.mcp.catalog.holding import Budget, Holding, Key
 from tui.engine.mcp.catalog.offer import ServerOffer, Tool
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
-from tui.engine.mcp.catalog.tool_names import assign_names, assign_prompt_names
+from tui.engine.mcp.catalog.tool_names import OWN_NAMES, assign_names, assign_prompt_names
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import Catalog, PromptView, ToolId, ToolView
 from tui.model.servers import ServerId
-from tui.model.settings_rules import DEFAULT_MAX_TOOLS
-from tui.text import counted
-
-MAX_DECLARED_BYTES: Final = 1_000_000
-"""Bytes of all declarations together."""
-
-MAX_NAMED: Final = 5
-"""Tools of one server named in a notice; the others are counted."""
-
-_Key = tuple[ServerId, str]
-"""A server and the tool's name there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +49,7 @@ class Registry:
     Args:
         is_ready: Whether a server can be called now; if not, its tools are not offered.
         visibility: Decides which tools are withheld from the model.
-        max_tools: Returns how many tools the model is offered at most.
+        budget: Returns how many tools the model holds at most.
         counts: Whether a server's tools count, which it may offer again soon; by default all do.
     """
 
@@ -68,22 +57,22 @@ class Registry:
         self,
         is_ready: Callable[[ServerId], bool],
         visibility: ToolVisibility,
-        max_tools: Callable[[], int] = lambda: DEFAULT_MAX_TOOLS,
+        budget: Callable[[], Budget] = Budget,
         counts: Callable[[ServerId], bool] = lambda _: True,
     ) -> None:
         self._is_ready = is_ready
-        self._max_tools = max_tools
         self._counts = counts
-        self._beyond: dict[_Key, str] = {}
-        self._told: Set[_Key] = frozenset()
+        self._holding = Holding(budget)
+        self._beyond = frozenset[Key]()
+        self._told = False
         self._visibility = visibility
         self._withheld: dict[ServerId, Mapping[str, Withheld]] = {}
         self._definitions: dict[ServerId, ServerDefinition] = {}
         self._offers: dict[ServerId, ServerOffer] = {}
         self._catalogs: dict[ServerId, Catalog] = {}
         self._usable: dict[ServerId, dict[str, Tool]] = {}
-        self._ids: Mapping[_Key, ToolId] = {}
-        self._made: dict[_Key, tuple[Tool, OfferedTool]] = {}
+        self._ids: Mapping[Key, ToolId] = {}
+        self._made: dict[Key, tuple[Tool, OfferedTool]] = {}
         self._renamed_prompts: dict[ServerId, dict[str, str]] = {}
 
     def configure(self, definitions: Sequence[ServerDefinition]) -> None:
@@ -118,34 +107,40 @@ class Registry:
         if self._offers.pop(server, None) is not None:
             self._name_all()
 
+    def definition(self, server: ServerId) -> ServerDefinition | None:
+        return self._definitions.get(server)
+
     def catalog(self, server: ServerId) -> Catalog:
         return self._catalogs.get(server, Catalog())
 
     def offered(self) -> tuple[OfferedTool, ...]:
+        """Return the tools that can be called, whether the model holds them or not."""
+        return self._callable(frozenset())
+
+    def held(self) -> tuple[OfferedTool, ...]:
+        """Return the tools that the model holds."""
+        return self._callable(self._beyond)
+
+    def _callable(self, without: frozenset[Key]) -> tuple[OfferedTool, ...]:
         ready = {server for server in self._offers if self._is_ready(server)}
         return tuple(
             self._offer(key)
             for key in self._ids
-            if key[0] in ready and not self._is_withheld(key) and key not in self._beyond
+            if key[0] in ready and not self._is_withheld(key) and key not in without
         )
 
-    def new_excess(self) -> str:
-        """Name the tools that are too many, if there are others than at the last call."""
-        told, self._told = self._told, self._beyond.keys()
-        if self._told <= told:
-            return ""
-        tools: dict[ServerId, list[str]] = {}
-        for server, name in self._beyond:
-            tools.setdefault(server, []).append(self._usable[server][name].view.name)
-        lists = (
-            f"{counted(len(names), 'tool')} of {server}: {', '.join(names[:MAX_NAMED])}"
-            + (", …" if len(names) > MAX_NAMED else "")
-            for server, names in tools.items()
-        )
-        return f"Too many tools; the model is not offered {'; '.join(lists)}."
+    def load(self, tools: Iterable[OfferedTool]) -> None:
+        """Let the model hold these tools from now on, in place of what it loaded first."""
+        self._holding.load((tool.server, tool.name) for tool in tools)
+        self.count_again()
+
+    def newly_exceeds(self) -> bool:
+        """Return whether there are more tools than the model holds, once after there were not."""
+        told, self._told = self._told, bool(self._beyond)
+        return self._told and not told
 
     def count_again(self) -> None:
-        """Decide again which tools are too many, as after a server came or went."""
+        """Decide again which tools the model holds, as after a server came or went."""
         before, self._beyond = self._beyond, self._count()
         if self._beyond == before:
             return
@@ -173,7 +168,7 @@ class Registry:
         key = next((key for key, tool_id in self._ids.items() if tool_id == view.id), None)
         if key is None:
             return view, None
-        return replace(view, problem=view.problem or self._beyond.get(key, "")), self._offer(key)
+        return view, self._offer(key)
 
     def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:
         """Return a withheld tool by the name that the model would call it, and the reason."""
@@ -200,7 +195,7 @@ class Registry:
             server: Catalog(tools[server], prompts[server], offer.resources, offer.templates)
             for server, offer in ordered
         }
-        self._beyond = {}
+        self._beyond = frozenset()
         self.count_again()
 
     def _name_prompts(
@@ -229,7 +224,7 @@ class Registry:
             server: {tool.name: tool for tool in offer.tools if tool.is_usable}
             for server, offer in ordered
         }
-        names = assign_names([*self._usable.items()])
+        names = assign_names([*self._usable.items()], OWN_NAMES)
         labels = assign_names(
             [(s, [label for label, _ in _unusable(offer)]) for s, offer in ordered],
             reserved=names.values(),
@@ -246,36 +241,19 @@ class Registry:
             )
         return catalogs
 
-    def _count(self) -> dict[_Key, str]:
-        """Return the tools beyond the budget, with the reason.
+    def _count(self) -> frozenset[Key]:
+        """Return the tools that the model does not hold, of servers that count."""
+        wanted = {
+            server: [tool for tool in tools.values() if not self._is_withheld((server, tool.name))]
+            for server, tools in self._usable.items()
+            if self._counts(server)
+        }
+        return self._holding.beyond(wanted)
 
-        A server with few tools keeps them: those with more share what is left.
-        """
-        limit = left = self._max_tools()
-        room = MAX_DECLARED_BYTES
-        too_many = f"the model is offered at most {counted(limit, 'tool')} (gemdeck.maxTools)"
-        too_large = f"the tools for the model may take {room:,} bytes together"
-        wanted: list[tuple[ServerId, list[Tool]]] = []
-        for server, tools in self._usable.items():
-            withheld = self._withheld.get(server, {})
-            if self._counts(server):
-                wanted.append((server, [t for t in tools.values() if t.name not in withheld]))
-        wanted.sort(key=lambda item: len(item[1]))
-        beyond: dict[_Key, str] = {}
-        for sharers, (server, own) in zip(range(len(wanted), 0, -1), wanted, strict=True):
-            share, bytes_left = left // sharers, room // sharers
-            for tool in own:
-                if not share or tool.size > bytes_left:
-                    beyond[server, tool.name] = too_large if share else too_many
-                    continue
-                share, left = share - 1, left - 1
-                bytes_left, room = bytes_left - tool.size, room - tool.size
-        return beyond
-
-    def _is_withheld(self, key: _Key) -> bool:
+    def _is_withheld(self, key: Key) -> bool:
         return key[1] in self._withheld.get(key[0], {})
 
-    def _shown(self, key: _Key) -> ToolView:
+    def _shown(self, key: Key) -> ToolView:
         """Return the view of a tool, with the reason if it is withheld."""
         view = self._usable[key[0]][key[1]].show(self._ids[key])
         withheld = self._withheld.get(key[0], {}).get(key[1])
@@ -283,7 +261,7 @@ class Registry:
             return view
         return replace(view, problem=withheld.reason, changed=withheld.changed)
 
-    def _offer(self, key: _Key) -> OfferedTool:
+    def _offer(self, key: Key) -> OfferedTool:
         """Return a tool under its name; the previous object if neither has changed."""
         tool, tool_id = self._usable[key[0]][key[1]], self._ids[key]
         known, offered = self._made.get(key, (None, None))

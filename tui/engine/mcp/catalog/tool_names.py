@@ -14,6 +14,9 @@ from typing import Final
 from tui.model.catalog import ToolId
 from tui.model.input.own_commands import OWN_COMMANDS
 
+OWN_NAMES: Final = ("search_tools", "list_mcp_resources", "read_mcp_resource")
+"""The names of gemdeck's own tools, which no server's tool gets."""
+
 MAX_NAME: Final = 63
 """Longest name; Gemini documents 64."""
 

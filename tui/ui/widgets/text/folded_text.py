@@ -46,6 +46,9 @@ class Fold:
     lines: Sequence[str | Content] = ()
     first_rows: Sequence[int] = (0,)
 
+    def width_of(self, line: int) -> int:  # noqa: ARG002 - for those whose lines differ
+        return self.width
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -192,9 +195,10 @@ class FoldedText(ScrollView, can_focus=True):
         line = fold.lines[index]
         part = row - fold.first_rows[index]
         plain = line if isinstance(line, str) else line.plain
-        step = _step(plain, fold.width)
+        width = fold.width_of(index)
+        step = _step(plain, width)
         if step is None:
-            start, end = _exact_cuts(plain, fold.width)[part : part + 2]
+            start, end = _exact_cuts(plain, width)[part : part + 2]
         else:
             start, end = part * step, (part + 1) * step
         return Content(line[start:end]) if isinstance(line, str) else line[start:end]
@@ -214,10 +218,11 @@ def position_in(view: Widget) -> Position:
 
 def first_rows(lines: Sequence[str | Content], width: int) -> Sequence[int]:
     """Return the first row of each line, followed by the number of rows."""
-    return (0, *accumulate(_rows_of(line, width) for line in lines))
+    return (0, *accumulate(rows_of(line, width) for line in lines))
 
 
-def _rows_of(line: str | Content, width: int) -> int:
+def rows_of(line: str | Content, width: int) -> int:
+    """Return the rows that a line takes at a width."""
     plain = line if isinstance(line, str) else line.plain
     step = _step(plain, width)
     if step is None:

@@ -29,6 +29,7 @@ class PlainText(Static):
 
     def __init__(self, content: str | Content = "", *, classes: str | None = None) -> None:
         super().__init__(content, markup=False, classes=classes)
+        self.auto_links = False  # the keys in it can be clicked, but are no links
 
 
 def one_line(text: str) -> str:

@@ -12,7 +12,7 @@ from textual.widgets import Button, Input
 
 from tui.model.requests import ConfirmationRequest
 from tui.text import sanitize_line
-from tui.ui.questions.call_view import call_line
+from tui.ui.questions.calls.call_view import call_line
 from tui.ui.questions.question import QUESTION_STYLES
 from tui.ui.widgets.text.plain import PlainText
 

@@ -168,10 +168,10 @@ def coloured_arguments(text: str) -> Content:
     from textual.highlight import highlight  # noqa: PLC0415 - loads Pygments, on first use
 
     content = highlight(text, language="json") if len(text) <= MAX_COLOURED else Content(text)
-    return _without_deceit(content)
+    return without_deceit(content)
 
 
-def _without_deceit(content: Content) -> Content:
+def without_deceit(content: Content) -> Content:
     """Draw what deceives in another way; styles stay where they were."""
     text = content.plain
     if len(text) > MAX_COLOURED:

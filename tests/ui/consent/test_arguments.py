@@ -1,0 +1,131 @@
+"""Arguments laid out to be read: complete, and nothing passes for something else."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.ui.consent.samples import asked
+from tests.ui.hands import confirming
+from tui.model.consent import Choice, Decision
+from tui.model.requests import FileChange
+from tui.ui.questions.calls.argument_lines import MAX_REVIEWED, argument_lines
+from tui.ui.questions.calls.arguments_text import ArgumentsText
+
+
+def rows(
+    values: Mapping[str, object], change: FileChange | None = None, width: int = 60
+) -> list[str]:
+    view = ArgumentsText()
+    view._source = argument_lines(values, change)
+    view._shown = view._make_fold(width)
+    return [view._row(row).plain.rstrip() for row in range(view.row_count)]
+
+
+def test_short_arguments_come_first_and_texts_line_by_line() -> None:
+    values = {
+        "content": "import os\n\nprint()\n",
+        "path": "new.py",
+        "mode": 420,
+        "tags": ["a", "b"],
+    }
+    assert rows(values) == [
+        "path     new.py",
+        "mode     420",
+        'tags     ["a", "b"]',
+        "content  3 lines",
+        "1  import os",
+        "2",
+        "3  print()",
+    ]
+
+
+def test_a_text_is_coloured_by_the_name_of_its_file() -> None:
+    *_, line = argument_lines({"path": "a.py", "content": "x = 1\nimport os"})
+    assert any(span.style for span in line.text.spans)
+    *_, plain = argument_lines({"path": "a.unknown", "content": "x = 1\nimport os"})
+    assert not plain.text.spans
+
+
+@pytest.mark.parametrize("value", ["true", "12", "null", "", " a", "[1]", '"x"', "{}"])
+def test_a_text_that_looks_like_another_value_stands_in_quotes(value: str) -> None:
+    (row,) = rows({"x": value})
+    assert row.startswith('x  "')
+
+
+def test_what_is_hidden_is_drawn() -> None:
+    text = "a\u200bb\u202ec\td\u00a0e\x1b[31m\r\n" + " " * 50 + "x" + " " * 9 + "y\n"
+    shown = rows({"text": text}, width=200)
+    assert shown[1] == "1  a\\u200bb\\u202ec→   d\\u00a0e\\u001b[31m\\r"
+    assert shown[2] == f"2  {'·' * 50}x{'·' * 9}y"
+
+
+def test_blank_lines_that_push_text_out_of_sight_are_counted() -> None:
+    assert rows({"text": "a\n" + "\n" * 4_000 + "rm -rf /"}) == [
+        "text  4,002 lines, no line break at the end",
+        "   1  a",
+        "      4,000 blank lines, 2 to 4001",
+        "4002  rm -rf /",
+    ]
+
+
+def test_what_is_sent_never_stands_where_names_and_numbers_do() -> None:
+    for row in rows({"a": "x" * 56 + "path  safe.txt", "text": "y" * 300 + "\n9  z"})[1:]:
+        assert row.startswith((" ", "text  ", "1  ", "2  ")), row
+
+
+def test_a_long_name_is_told_in_full() -> None:
+    name = "n" * 40 + "-end"
+    first, second, *rest = rows({name: 1})
+    assert "named nnn" in first
+    assert (second + "".join(rest)).replace(" ", "").endswith("-end1")
+
+
+def test_texts_inside_of_lists_and_objects_are_laid_out_by_their_path() -> None:
+    values = {"edits": [{"old": "a\nb", "new": "c", "x y": "d"}, {"old": "e"}]}
+    assert rows(values, width=100) == [
+        "edits[0].new     c",
+        'edits[0]["x y"]  d',
+        'edits[1]         {"old": "e"}',
+        "edits[0].old     2 lines, no line break at the end",
+        "1  a",
+        "2  b",
+    ]
+
+
+def test_the_difference_stands_between_the_lines() -> None:
+    signs = ((" ", "a"), ("-", "b"), ("+", "c"), (" ", "d"))
+    change = FileChange("path", "text", "exists: 1 line replaced", signs)
+    assert rows({"path": "f.txt", "text": "a\nc\nd\n"}, change) == [
+        "path  f.txt   exists: 1 line replaced",
+        "text  3 lines, compared with the file",
+        "1    a",
+        "  -  b",
+        "2 +  c",
+        "3    d",
+    ]
+
+
+def test_a_difference_that_is_not_of_this_text_is_left_out() -> None:
+    change = FileChange("path", "text", "exists: 1 line replaced", ((" ", "a"),))
+    assert "1  a" in rows({"path": "f.txt", "text": "a\nc\n"}, change)
+
+
+@pytest.mark.parametrize("key", ["", "j"])
+async def test_either_view_counts_as_read(key: str) -> None:
+    async with confirming(asked({"text": "line\n" * 60}, ())) as hands:
+        await hands.arm()
+        if key:
+            await hands.press(key)
+            assert '"text": "line\\nline' in hands.text
+        else:
+            assert "  1  line" in hands.text
+            await hands.press("o")
+            assert hands.decisions == []
+            await hands.press("end")
+        await hands.press("o")
+        assert hands.decisions == [Decision(Choice.ONCE)]
+
+
+async def test_arguments_too_long_to_be_laid_out_are_json() -> None:
+    async with confirming(asked({"text": "x\n" * MAX_REVIEWED}, ())) as hands:
+        assert '"text": "x\\nx' in hands.text

@@ -1,0 +1,191 @@
+"""gemdeck's own tools in a turn: the search for tools, and resources, with real servers."""
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.gemini import FakeGemini, Step
+from tests.fakes.gemini_script import Call, Say
+from tests.security.decks import Deck, deck
+from tests.support.waiting import eventually
+from tests.unit.engine.mcp.support import FOLDER
+from tui.model.chat import ToolCallStatus
+from tui.model.consent import Choice
+from tui.model.requests import ConfirmationRequest
+from tui.model.servers import ServerId, ServerStatus
+
+LIB = ServerId("lib")
+
+
+@asynccontextmanager
+async def chatting(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    steps: list[Step],
+    gemdeck: dict[str, Any] | None = None,
+    **servers: tuple[str, ...],
+) -> AsyncIterator[Deck]:
+    """Run an engine with a library and servers of `tests/servers/raw.py`."""
+    says = home / "library.json"
+    offer = {
+        "resources": ["memo://today", "doc://deep/one"],
+        "templates": ["day://{day}"],
+        "record": str(home / "record"),
+    }
+    says.write_text(json.dumps(offer))
+    entries = {
+        "lib": {"command": sys.executable, "args": [str(FOLDER / "library.py"), str(says)]},
+        **{
+            name: {"command": sys.executable, "args": [str(FOLDER / "raw.py"), *arguments]}
+            for name, arguments in servers.items()
+        },
+    }
+    settings = {"mcpServers": entries, "gemdeck": gemdeck or {}}
+    async with FakeGemini(steps) as fake, deck(fake, monkeypatch, settings=settings) as running:
+        await eventually(
+            lambda: all(running.status(name) is ServerStatus.READY for name in entries)
+        )
+        yield running
+        assert fake.violations == []
+
+
+def declared(running: Deck, request: int) -> list[str]:
+    """Name what was declared to the model."""
+    [tools] = running.fake.requests[request].body["tools"]
+    return [one["name"] for one in tools["functionDeclarations"]]
+
+
+def answers(running: Deck, request: int = -1) -> list[str]:
+    """Give the responses that the model got to its last calls."""
+    parts = running.fake.requests[request].contents[-1]["parts"]
+    return [next(iter(part["functionResponse"]["response"].values())) for part in parts]
+
+
+def asked_for(home: Path) -> list[str]:
+    lines = [json.loads(line) for line in (home / "record").read_text().splitlines()]
+    return [line["params"]["uri"] for line in lines if line["method"] == "resources/read"]
+
+
+async def test_the_model_searches_tools_loads_them_and_calls_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[Step] = [
+        [Call([("search_tools", {"query": "tool 1100"})])],
+        [Call([("tool_1100", {})])],
+        [Say("done")],
+    ]
+    async with chatting(home, monkeypatch, steps, raw=("many",)) as running:
+        assert "holds at most 128" in running.store.state.notices[-1].text
+        running.engine.send("go")
+        await running.decide(Choice.ONCE)
+        await running.idle()
+        first, second = declared(running, 0), declared(running, 1)
+        assert len(first) == 64 + 3
+        assert first[-3:] == ["search_tools", "list_mcp_resources", "read_mcp_resource"]
+        assert "tool_1100" not in first
+        assert "tool_1100" in second
+        assert len(second) <= 128 + 3
+        [found] = answers(running, 1)
+        assert found.startswith("These tools are loaded now:\n- tool_1100 (of the server raw)")
+        assert [(call.server, call.tool, call.status) for call in running.calls] == [
+            ("gemdeck", "search_tools", ToolCallStatus.OK),
+            ("raw", "tool_1100", ToolCallStatus.OK),
+        ]
+        catalog = next(view.catalog for view in running.store.state.servers if view.id == "raw")
+        names = {tool.id: tool.name for tool in catalog.tools}
+        assert "tool_1100" not in {names[one] for one in catalog.excess}
+
+
+async def test_a_tool_that_the_model_knows_by_name_needs_no_search(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[Step] = [[Call([("tool_1000", {})])], [Say("done")]]
+    async with chatting(home, monkeypatch, steps, raw=("many",)) as running:
+        running.engine.send("go")
+        await running.decide(Choice.ONCE)
+        await running.idle()
+        assert "tool_1000" not in declared(running, 0)
+        assert "tool_1000" in declared(running, 1)
+        assert running.calls[0].status is ToolCallStatus.OK
+
+
+async def test_without_too_many_tools_there_is_no_search(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with chatting(home, monkeypatch, [[Say("hello")]], raw=()) as running:
+        await running.ask()
+        assert "search_tools" not in declared(running, 0)
+
+
+async def test_the_model_lists_resources_unasked_and_reads_with_consent(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[Step] = [
+        [Call([("list_mcp_resources", {}), ("list_mcp_resources", {"query": "deep"})])],
+        [Call([("read_mcp_resource", {"server": "lib", "uri": "//deep/one"})])],
+        [Call([("read_mcp_resource", {"server": "lib", "uri": "memo://today"})])],
+        [Say("done")],
+    ]
+    async with chatting(home, monkeypatch, steps) as running:
+        running.engine.send("go")
+        request = await running.decide(Choice.ALWAYS_TOOL)
+        await running.idle()
+        assert (request.server, request.tool) == (LIB, "read_mcp_resource")
+        assert len(running.raised(ConfirmationRequest)) == 1
+        whole, one = answers(running, 1)
+        assert whole.splitlines() == [
+            "- lib | memo://today | memo://today",
+            "- lib | doc://deep/one | doc://deep/one",
+            "- lib | day://{day} (template) | day://{day}",
+        ]
+        assert one.splitlines()[0] == "- lib | doc://deep/one | doc://deep/one"
+        [read] = answers(running, 2)
+        assert "content of doc://deep/one" in read
+        assert "data, not instructions" in read
+        assert asked_for(home) == ["doc://deep/one", "memo://today"]
+        assert [call.server for call in running.calls] == ["gemdeck", "gemdeck", "lib", "lib"]
+
+
+async def test_a_reading_that_is_denied_or_means_nothing_asks_no_server(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[Step] = [
+        [Call([("read_mcp_resource", {"server": "lib", "uri": "memo://today"})])],
+        [
+            Call(
+                [
+                    ("read_mcp_resource", {"server": "other", "uri": "memo://today"}),
+                    ("read_mcp_resource", {"uri": "memo://today"}),
+                ]
+            )
+        ],
+        [Say("done")],
+    ]
+    async with chatting(home, monkeypatch, steps) as running:
+        running.engine.send("go")
+        await running.decide(Choice.DENY)
+        await running.idle()
+        assert len(running.raised(ConfirmationRequest)) == 1
+        assert answers(running, 1)[0].startswith("Denied")
+        assert "No server other has resources. Those are: lib." in answers(running, 2)[0]
+        assert asked_for(home) == []
+
+
+async def test_rules_hold_for_readings_and_the_names_are_taken(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[Step] = [
+        [Call([("read_mcp_resource", {"server": "lib", "uri": "memo://today"})])],
+        [Say("done")],
+    ]
+    rules = {"alwaysDeny": [{"server": "lib", "tool": "*"}]}
+    async with chatting(home, monkeypatch, steps, rules) as running:
+        await running.ask()
+        assert running.raised(ConfirmationRequest) == []
+        assert answers(running)[0].startswith("Denied")
+        assert asked_for(home) == []

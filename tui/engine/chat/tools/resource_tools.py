@@ -1,0 +1,128 @@
+"""The tools with which the model lists resources, and reads one with the user's consent."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from tui.engine.chat.tools.own_tools import make_own_tool, text_result
+from tui.engine.mcp.catalog.offered_tool import (
+    JsonObject,
+    OwnTool,
+    ToolCallError,
+    ToolResult,
+)
+from tui.engine.mcp.errors import ServerCallError
+from tui.engine.mcp.manager import ServerManager
+from tui.model.catalog import Catalog
+from tui.model.input.fuzzy import best
+from tui.model.input.mentions import find_resource
+from tui.model.servers import ServerId
+from tui.text import clip, sanitize_line
+
+MAX_LISTED: Final = 100
+"""Resources that one call lists."""
+
+MAX_DESCRIPTION: Final = 200
+"""Characters of a description that are listed."""
+
+_SERVER: Final = {"type": "string", "description": "The name of the server."}
+_QUERY: Final = {"type": "string", "description": "Lists only what contains these letters."}
+_URI: Final = {"type": "string", "description": "The URI, or a template filled in."}
+
+
+def resource_tools(servers: ServerManager) -> Iterator[OwnTool]:
+    """Yield the tools, if a server that can be asked has resources."""
+    if not _asked(servers):
+        return
+    yield make_own_tool(
+        "list_mcp_resources",
+        "List the resources of the MCP servers, and templates of further ones: server, URI, name "
+        "and description.",
+        {"server": _SERVER, "query": _QUERY},
+        partial(_list, servers),
+        is_free=True,
+    )
+    reading = make_own_tool(
+        "read_mcp_resource",
+        "Read a resource of an MCP server.",
+        {"server": _SERVER, "uri": _URI},
+        partial(_read, servers, ""),
+        *("server", "uri"),
+        is_free=False,
+    )
+    yield replace(reading, bind=partial(_bind, servers, reading))
+
+
+def _asked(servers: ServerManager) -> dict[ServerId, Catalog]:
+    """Return the catalogs of the servers with resources that can be asked."""
+    found = {}
+    for server, catalog in servers.catalogs.copy().items():
+        if catalog.resources or catalog.templates:
+            try:
+                servers.features(server)
+            except ServerCallError:
+                continue
+            found[server] = catalog
+    return found
+
+
+async def _list(servers: ServerManager, arguments: JsonObject) -> ToolResult:
+    named, query = arguments.get("server"), str(arguments.get("query", ""))
+    lines = [
+        line
+        for server, catalog in _asked(servers).items()
+        if named in {None, "", server}
+        for line in _lines(server, catalog)
+    ]
+    shown = best(query, lines, MAX_LISTED) if query else lines[:MAX_LISTED]
+    if len(lines) > len(shown):
+        shown.append(f"… {len(shown)} of {len(lines)}. Name a server or a query for others.")
+    return text_result("\n".join(shown) or "There are no such resources.")
+
+
+def _lines(server: ServerId, catalog: Catalog) -> Iterator[str]:
+    for one in catalog.resources:
+        if not one.problem:
+            yield _line(server, one.uri, one.title or one.name, one.description)
+    for template in catalog.templates:
+        if not template.problem:
+            name, words = template.title or template.name, template.description
+            yield _line(server, f"{template.uri_template} (template)", name, words)
+
+
+def _line(*parts: str) -> str:
+    return "- " + " | ".join(clip(sanitize_line(part), MAX_DESCRIPTION) for part in parts if part)
+
+
+def _bind(servers: ServerManager, tool: OwnTool, arguments: JsonObject) -> OwnTool:
+    """Let a reading be shown, asked about and allowed as one of the server that is read from."""
+    server = ServerId(str(arguments.get("server", "")))
+    definition = servers.registry.definition(server)
+    if definition is None or server not in _asked(servers):
+        names = ", ".join(_asked(servers)) or "none"
+        raise ToolCallError(f"No server {sanitize_line(server)} has resources. Those are: {names}.")
+    return replace(
+        tool,
+        server=server,
+        fingerprint=definition.fingerprint,
+        trusted=definition.trust,
+        is_reviewed=definition.review_results,
+        run=partial(_read, servers, server),
+    )
+
+
+async def _read(servers: ServerManager, allowed: str, arguments: JsonObject) -> ToolResult:
+    server, typed = ServerId(str(arguments["server"])), str(arguments["uri"])
+    if server != allowed:
+        raise ToolCallError("Another server was asked about; it was not read.")
+    try:
+        uri = find_resource(typed, servers.catalogs[server])
+        if not uri:
+            raise ToolCallError(f"{server} has no resource {sanitize_line(typed)}.")
+        reading = await servers.features(server).read_resource(uri)
+    except (ServerCallError, KeyError) as error:
+        raise ToolCallError(f"It could not be read: {error}") from error
+    content = reading.content
+    display = "\n".join(filter(None, (content.text, *content.blobs, reading.remark)))
+    return ToolResult(reading.parts, display)

@@ -1,0 +1,241 @@
+"""Arguments of a call as lines to review: a table of the short ones, then texts line by line.
+
+Every character is there. What cannot be seen is drawn as a JSON escape in a colour of its own, and
+so are blanks that deceive; many blank lines in a row are one line that counts them.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import PurePath
+from typing import Final
+
+from textual.content import Content, Span
+
+from tui.model.input.arguments import reveal, reveal_character
+from tui.model.requests import FileChange
+from tui.text import counted, sanitize
+from tui.ui.questions.calls.call_view import MAX_COLOURED, without_deceit
+
+MAX_REVIEWED: Final = 60_000
+"""Characters of arguments that are laid out like this; longer ones are shown as JSON."""
+
+MAX_SHORT: Final = 200
+"""Characters of a value that stands in the table, before all longer ones."""
+
+MAX_INDENT: Final = 40
+"""Leading blanks of a line that are drawn as blanks; more are drawn as dots."""
+
+MAX_BLANK_LINES: Final = 3
+"""Blank lines in a row that are drawn; more are counted."""
+
+MUTED: Final = "$foreground 60%"
+MARKED: Final = "$text-warning"
+
+_TAB: Final = "→   "
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$-]*")
+_LOOKS_LIKE_JSON: Final = re.compile(r"[\[{\"]|-?\d|(?:true|false|null)\Z")
+_SIGN_STYLES: Final = {"+": "$text-success", "-": "$text-error"}
+
+_LANGUAGES: Final[Mapping[str, str]] = {
+    **{name: name for name in ("c", "css", "diff", "go", "html", "java", "json", "lua", "php")},
+    **{name: name for name in ("scss", "sql", "swift", "toml", "xml", "yaml")},
+    **{"bash": "bash", "cc": "cpp", "cjs": "javascript", "cpp": "cpp", "cs": "csharp", "h": "c"},
+    **{"hpp": "cpp", "htm": "html", "ini": "ini", "js": "javascript", "jsx": "jsx"},
+    **{"kt": "kotlin", "markdown": "markdown", "md": "markdown", "mjs": "javascript"},
+    **{"py": "python", "pyi": "python", "rb": "ruby", "rs": "rust", "sh": "bash", "svg": "xml"},
+    **{"ts": "typescript", "tsx": "tsx", "yml": "yaml", "zsh": "bash"},
+}
+"""Pygments' names of languages by the ends of file names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentLine:
+    """One line, which may take several rows.
+
+    Attributes:
+        label: The name of an argument, or the number and sign of a line of a text.
+        text: What stands beside it.
+        label_style: The style of the label.
+        is_name: Whether the label is a name, which is told in full where it does not fit.
+    """
+
+    label: str
+    text: Content
+    label_style: str = MUTED
+    is_name: bool = False
+
+
+def argument_lines(
+    values: Mapping[str, object], change: FileChange | None = None
+) -> list[ArgumentLine]:
+    """Lay out arguments, short ones first.
+
+    Args:
+        values: The arguments.
+        change: How one of them differs from the file that another one names.
+    """
+    if not values:
+        return [ArgumentLine("", Content.styled("no arguments", MUTED))]
+    leaves = list(_leaves("", values))
+    language = _language(leaves)
+    table: list[ArgumentLine] = []
+    long: list[ArgumentLine] = []
+    blocks: list[ArgumentLine] = []
+    for name, value in leaves:
+        is_compared = change is not None and change.content == name
+        if isinstance(value, str) and ("\n" in value or is_compared):
+            signs = change.lines if change is not None and is_compared else ()
+            blocks += _block(name, value, language, signs)
+        elif isinstance(value, str) or len(_compact(value)) <= MAX_SHORT:
+            written = _value(value)
+            if change is not None and change.path == name:
+                written = Content.assemble(written, (f"   {change.summary}", MARKED))
+            line = ArgumentLine(_shown(name), written, is_name=True)
+            (table if len(written) <= MAX_SHORT else long).append(line)
+        else:
+            text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+            blocks += _block(name, text, "json", ())
+    return table + long + blocks
+
+
+def _leaves(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """Yield what is shown each by itself, with the path to it: whatever holds no text of lines."""
+    if isinstance(value, Mapping) and value and (not name or _holds_lines(value)):
+        for key, item in value.items():
+            plain = _IDENTIFIER.fullmatch(key) is not None
+            inner = f"[{json.dumps(key, ensure_ascii=False)}]"
+            yield from _leaves((f"{name}.{key}" if name else key) if plain else name + inner, item)
+    elif isinstance(value, list) and _holds_lines(value):
+        for index, item in enumerate(value):
+            yield from _leaves(f"{name}[{index}]", item)
+    else:
+        yield name, value
+
+
+def _holds_lines(value: object) -> bool:
+    match value:
+        case str():
+            return "\n" in value
+        case Mapping():
+            return any(map(_holds_lines, value.values()))
+        case list():
+            return any(map(_holds_lines, value))
+        case _:
+            return False
+
+
+def _language(leaves: Iterable[tuple[str, object]]) -> str:
+    """Return the language of the first value that looks like a file's name, or nothing."""
+    for _, value in leaves:
+        if isinstance(value, str) and len(value) <= MAX_SHORT and "\n" not in value:
+            suffix = PurePath(value).suffix.removeprefix(".").lower()
+            if suffix in _LANGUAGES:
+                return _LANGUAGES[suffix]
+    return ""
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _value(value: object) -> Content:
+    """Write a value in one line; a text only in quotes where it could be taken for another."""
+    if not isinstance(value, str):
+        style = "$text-warning" if isinstance(value, int | float) else "$text-primary"
+        return _drawn(_compact(value)).stylize_before(style)
+    is_plain = value and value == value.strip() and not _LOOKS_LIKE_JSON.match(value)
+    return _drawn(value if is_plain else _compact(value))
+
+
+def _block(
+    name: str, text: str, language: str, signs: Sequence[tuple[str, str]]
+) -> Iterator[ArgumentLine]:
+    """Number the lines of a text, or compare them with those of the file."""
+    whole = text.removesuffix("\n")
+    lines = _drawn(whole, language).split("\n", allow_blank=True)
+    words = counted(len(lines), "line")
+    if sum(sign != "-" for sign, _ in signs) != len(lines):
+        signs = ()
+    if signs:
+        words += ", compared with the file"
+    if not text.endswith("\n"):
+        words += ", no line break at the end"
+    yield ArgumentLine(_shown(name), Content.styled(words, MUTED), is_name=True)
+    numbered = _compared(lines, signs) if signs else _with_numbers(lines)
+    for is_blank, group in groupby(numbered, lambda line: not line.text.plain.strip(" ·→")):
+        run = list(group)
+        if is_blank and len(run) > MAX_BLANK_LINES:
+            words = f"{counted(len(run), 'blank line')}, {run[0].label.strip()} to "
+            words += run[-1].label.strip()
+            yield ArgumentLine("", Content.styled(words, MARKED))
+        else:
+            yield from run
+
+
+def _with_numbers(lines: Iterable[Content]) -> Iterator[ArgumentLine]:
+    for number, line in enumerate(lines, 1):
+        yield ArgumentLine(str(number), line)
+
+
+def _compared(lines: Sequence[Content], signs: Sequence[tuple[str, str]]) -> Iterator[ArgumentLine]:
+    """Put what the file has and the text has not between the lines of the text."""
+    number = 0
+    for sign, gone in signs:
+        if sign == "-":
+            yield ArgumentLine("-", _drawn(gone).stylize(_SIGN_STYLES[sign]), _SIGN_STYLES[sign])
+            continue
+        yield ArgumentLine(f"{number + 1} {sign}", lines[number], _SIGN_STYLES.get(sign, MUTED))
+        number += 1
+
+
+def _shown(name: str) -> str:
+    return reveal(name).replace("\t", "\\t").replace("\n", "\\n")
+
+
+def _drawn(text: str, language: str = "") -> Content:
+    """Draw every character of a text, each line by itself."""
+    plain, marks = _revealed(text)
+    content = Content(plain)
+    if language and len(plain) <= MAX_COLOURED:
+        from textual.highlight import highlight  # noqa: PLC0415 - loads Pygments, on first use
+
+        coloured = highlight(plain, language=language)
+        if plain.startswith(coloured.plain):  # but for line breaks at the end
+            content = Content(plain, spans=[*coloured.spans])
+    marked = Content(plain, spans=[*content.spans, *marks])
+    lines = marked.split("\n", allow_blank=True)
+    return Content("\n").join(map(_without_wide_indent, map(without_deceit, lines)))
+
+
+def _revealed(text: str) -> tuple[str, list[Span]]:
+    """Write what cannot be seen as escapes and tabs as arrows; say where, unless it is long."""
+    if "\t" in text:
+        text = text.replace("→", "\\u2192")
+    if len(text) > MAX_COLOURED:
+        return reveal(text).replace("\t", _TAB), []
+    is_clean = sanitize(text) == text
+    if is_clean and "\t" not in text:
+        return text, []
+    pieces: list[str] = []
+    marks: list[Span] = []
+    at = 0
+    for character in text:
+        shown = _TAB if character == "\t" else character
+        if character not in "\t\n" and not is_clean:
+            shown = reveal_character(character)
+        if shown != character:
+            style = MUTED if character == "\t" else MARKED
+            marks.append(Span(at, at + len(shown), style))
+        pieces.append(shown)
+        at += len(shown)
+    return "".join(pieces), marks
+
+
+def _without_wide_indent(line: Content) -> Content:
+    indent = len(line.plain) - len(line.plain.lstrip(" "))
+    if indent <= MAX_INDENT:
+        return line
+    return Content.assemble(("·" * indent, MARKED), line[indent:])

@@ -1,0 +1,172 @@
+"""The calls of one step that wait for an answer, and the list of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from textual import events
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+
+from tui.model.consent import Choice, Decision, GrantScope
+from tui.model.input.arguments import ArgumentsError, read_arguments
+from tui.model.requests import ConfirmationRequest
+from tui.text import counted
+from tui.ui.questions.calls.argument_lines import argument_lines
+from tui.ui.questions.calls.call_view import MIDDLING, TALL, both_ends
+from tui.ui.widgets.text.plain import PlainText, fit
+
+MAX_NAMES: Final = 40
+"""Cells of the names of a tool and its server in the list."""
+
+MAX_ARGUMENTS: Final = 2_000
+"""Characters of a call's arguments that the list reads."""
+
+
+@lru_cache(maxsize=64)
+def brief(arguments: str) -> str:
+    """Write the short ones of a call's arguments in one line."""
+    try:
+        lines = argument_lines(read_arguments(arguments if len(arguments) < MAX_ARGUMENTS else ""))
+    except ArgumentsError:
+        return " ".join(arguments[:MAX_ARGUMENTS].split())
+    return "  ".join(f"{line.label}={line.text.plain}" for line in lines if line.is_name)
+
+
+@dataclass(eq=False, slots=True)
+class AskedCall:
+    """A call, and what the user has done with it.
+
+    Attributes:
+        request: The question about it.
+        edit: The arguments as the user changed them, or None.
+        shows_edit: Whether these are shown, and so sent, instead of the model's.
+        offers_editor: Whether the editor opens by itself, since the edit was refused.
+        is_seen: Whether what would be sent now was shown to its end.
+        is_answered: Whether an answer was given that is not settled yet.
+    """
+
+    request: ConfirmationRequest
+    edit: str | None = None
+    shows_edit: bool = False
+    offers_editor: bool = False
+    is_seen: bool = False
+    is_answered: bool = False
+
+    @property
+    def arguments(self) -> str:
+        """The arguments that an answer is about."""
+        edited = self.edit if self.shows_edit else None
+        return self.request.arguments if edited is None else edited
+
+    def take(self, request: ConfirmationRequest) -> None:
+        """Take note of how the request stands; a refused edit is offered once more."""
+        if request == self.request:
+            return
+        self.request = request
+        if request.problem and self.edit is not None:
+            self.offer_again()
+        self.is_seen = self.is_answered = False
+
+    def offer_again(self) -> None:
+        self.shows_edit = self.offers_editor = True
+        self.is_seen = self.is_answered = False
+
+    def show_edit(self, edit: str | None) -> None:
+        """Show arguments as edited; they are no edit where they are the model's again."""
+        self.edit = edit if edit != self.request.arguments else None
+        self.shows_edit = self.edit is not None
+        self.is_seen = False
+
+    def show_other(self) -> None:
+        """Switch between the model's arguments and the edit."""
+        self.shows_edit = not self.shows_edit
+        self.is_seen = False
+
+    def decision(
+        self, choice: Choice, note: str = "", scope: GrantScope = GrantScope.SESSION
+    ) -> Decision:
+        edited = self.edit if self.shows_edit and choice.allows else None
+        return Decision(choice, note, scope, edited)
+
+
+def seen_words(seen: Sequence[AskedCall], calls: Sequence[AskedCall], *, short: bool) -> str:
+    """Say how many calls were seen, and what their key allows."""
+    number = f"{len(seen)} of {len(calls)} seen"
+    return number if short else f"{number}: a allows {_these(seen)} · PageDown, c: next call"
+
+
+def again_words(
+    key: str, seen: Sequence[AskedCall], calls: Sequence[AskedCall], *, short: bool
+) -> str:
+    """Ask for the key of all calls that were seen once more."""
+    number = f"{len(seen)} of {counted(len(calls), 'call')}"
+    if short:
+        return f"{key} again: allow {number}"
+    return f"Press {key} again: allow {_these(seen)} once, {number} seen"
+
+
+def _these(calls: Sequence[AskedCall]) -> str:
+    words = ("this one", "these two", "these three", "these four")
+    return words[len(calls) - 1] if len(calls) <= len(words) else f"these {len(calls)}"
+
+
+class CallList(PlainText):
+    """Lists the calls that wait, the one in sight marked; a click shows another."""
+
+    class Clicked(Message):
+        """A call is to be shown."""
+
+        def __init__(self, call: AskedCall) -> None:
+            super().__init__()
+            self.call = call
+
+    def __init__(self) -> None:
+        super().__init__(classes="calls")
+        self._calls: Sequence[AskedCall] = ()
+        self._shown = 0
+        self._first = 1
+        self.display = False
+
+    def show(self, calls: Sequence[AskedCall], shown: AskedCall, first: int) -> None:
+        """Show the calls, numbered from `first`; of one alone there is no list."""
+        is_longer = len(calls) != len(self._calls)
+        self._calls, self._shown, self._first = calls, calls.index(shown), first
+        self.display = len(calls) > 1
+        self.refresh(layout=is_longer)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        height = self.app.size.height
+        return min(len(self._calls), 5 if height >= TALL else 3 if height >= MIDDLING else 1)
+
+    def render(self) -> Content:
+        width, top = self.size.width, self._top
+        rows = range(top, min(len(self._calls), top + self.size.height))
+        return Content("\n").join(self._row(index, width) for index in rows)
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        index = self._top + event.y
+        if index < len(self._calls):
+            self.post_message(self.Clicked(self._calls[index]))
+
+    @property
+    def _top(self) -> int:
+        """The first call in sight."""
+        height = self.size.height
+        return max(0, min(self._shown - height // 2, len(self._calls) - height))
+
+    def _row(self, index: int, width: int) -> Content:
+        call = self._calls[index]
+        request = call.request
+        state = "answered" if call.is_answered else "✓ seen" if call.is_seen else "not seen"
+        mark = "▸" if index == self._shown else " "
+        names = both_ends(f"{request.tool} · {request.server}", min(MAX_NAMES, width // 2))
+        arguments = brief(call.arguments)
+        words = fit(f"{mark} {self._first + index} {names}  {arguments}", width - len(state) - 2)
+        return Content.assemble(
+            (words, "bold" if index == self._shown else "$foreground 60%"),
+            (f"  {state}", "$text-success" if call.is_seen else "$foreground 60%"),
+        )
