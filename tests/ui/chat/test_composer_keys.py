@@ -4,13 +4,15 @@ from typing import Final
 
 from textual.app import App
 from textual.binding import Binding
-from textual.widgets import TextArea
+from textual.widgets import Input, TextArea
 
-from tests.ui.hands import confirming
+from tests.ui.hands import asking, confirming
 from tests.ui.harness import ChatApp, running, screen_lines, until
+from tests.ui.requests.samples import form
 from tui.model import events as e
 from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase, UserMessage
 from tui.model.consent import Choice
+from tui.model.requests import ReplyAction
 from tui.store.store import Store
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.chat.history import HistoryStorage
@@ -164,11 +166,43 @@ async def test_ctrl_c_in_a_question_denies() -> None:
         assert [one.choice for one in asked.decisions] == [Choice.DENY]
 
 
+async def test_ctrl_c_in_a_form_copies_what_is_selected_else_declines() -> None:
+    async with asking(form()) as asked:
+        await asked.arm()
+        field = asked.one(Input)
+        field.value = "some words"
+        field.focus()
+        field.select_all()
+        await asked.pilot.press("ctrl+c")
+        assert asked.app.clipboard == "some words"
+        assert asked.replies == []
+        await asked.press("home", "ctrl+c")
+        await asked.until(lambda: len(asked.replies) == 1)
+        assert asked.replies[0].action is ReplyAction.DECLINE
+
+
 async def test_tab_stays_in_the_composer() -> None:
     async with running(Store()) as deck:
         await deck.press("tab", *"words", "tab")
         assert deck.focus is deck.one(Composer)
         assert deck.one(Composer).text == "words"
+
+
+async def test_earlier_messages_are_searched_and_taken_not_sent() -> None:
+    earlier = ["list the branches", "Branch [/x] off", "something else", "list the branches"]
+    app = ChatApp(history=HistoryStorage(load=lambda: earlier))
+    async with app.run_test() as pilot:
+        await pilot.press(*"my draft", "home", "shift+end", "ctrl+r")
+        await until(pilot, lambda: "Type to search" in "\n".join(screen_lines(app)))
+        assert not app.chat.popup.display, "nothing contains the draft"
+        await pilot.press(*"BRANCH")
+        await until(pilot, lambda: app.chat.popup.option_count == 2)
+        await pilot.press("ctrl+r", "enter")
+        await until(pilot, lambda: app.chat.composer.text == "Branch [/x] off")
+        assert "Type to search" not in "\n".join(screen_lines(app))
+        assert app.commands.calls == []
+        await pilot.press("ctrl+r", "escape", "enter")
+        await until(pilot, lambda: app.commands.calls == [("send", ("Branch [/x] off",))])
 
 
 async def test_a_cleared_draft_is_not_kept_for_later_runs() -> None:

@@ -11,7 +11,7 @@ from textual.getters import query_one
 from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
-from tui.model.chat import TurnPhase, TurnState
+from tui.model.chat import EntryId, TurnPhase, TurnState, UserMessage
 from tui.model.input.own_commands import find_own_command
 from tui.model.input.typed import find_prompt
 from tui.model.servers import ServerId
@@ -31,6 +31,7 @@ from tui.ui.widgets.chat.completion import (
     PathQuery,
     ValueQuery,
     complete,
+    found_messages,
     path_query,
     value_query,
 )
@@ -46,6 +47,13 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 
 ABOUT_RESOURCE: Final = "What is in this resource?"
 """Sent with a resource if the composer is empty."""
+
+EDITING: Final = "Enter sends this in place of the earlier message, Esc leaves it."
+
+DRAFT_AFTER: Final = 1.0
+"""Seconds of rest in typing after which the draft is saved with the session."""
+
+SEARCHING: Final = "Type to search your messages: Enter takes one, Ctrl+R the next, Esc ends."
 
 RETURNED: Final = "Your message is back: Enter sends it again, typing replaces it."
 
@@ -95,6 +103,8 @@ class ChatPane(Vertical):
         self._bridge = bridge
         self._commands = commands
         self._history = MessageHistory(history)
+        self._edited: EntryId | None = None
+        self._resting: Timer | None = None
         self._returned = 0
         self._query: ValueQuery | PathQuery | None = None
         self._asked = 0
@@ -127,8 +137,11 @@ class ChatPane(Vertical):
 
     def action_stop(self) -> None:
         """Close the completions, else stop the running turn, else focus the composer."""
-        if self.popup.is_open:
+        if self.popup.is_open or self.composer.searching:
             self._offer_completions(None)
+        elif self._edited is not None:
+            self._edited = None
+            self.composer.clear_draft()
         elif self._bridge.state.conversation.turn is not None:
             self._commands.cancel_turn()
         else:
@@ -198,7 +211,10 @@ class ChatPane(Vertical):
             self.post_message(RunCommand(command, event.text))
             return
         self.transcript.go_to_end()
-        if not self._opens_form(event.text):
+        edited, self._edited = self._edited, None
+        if edited is not None:
+            self._commands.edit_message(edited, event.text)
+        elif not self._opens_form(event.text):
             self._commands.send(event.text)
 
     def _opens_form(self, text: str) -> bool:
@@ -216,6 +232,13 @@ class ChatPane(Vertical):
             return False
         return True
 
+    def begin_edit(self, message: UserMessage) -> None:
+        """Put an earlier message into the composer; the next one sent takes its place."""
+        self.composer.clear_draft()
+        self._edited = message.id
+        self.composer.replace_all(message.text)
+        self.composer.focus()
+
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
         self.transcript.go_to_end()
         self._commands.send_prompt(server, prompt, arguments)
@@ -232,8 +255,21 @@ class ChatPane(Vertical):
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)
     def _complete(self) -> None:
-        self.working.say_hint(RETURNED if self.composer.holds_returned else "")
+        if not self.composer.searching:
+            returned = RETURNED if self.composer.holds_returned else ""
+            self.working.say_hint(EDITING if self._edited is not None else returned)
+            self._keep_draft_soon()
         self._offer_completions(self._bridge.state)
+
+    def _keep_draft_soon(self) -> None:
+        """Save the draft with the session once the typing rests."""
+        if self._resting is not None:
+            self._resting.stop()
+        if self.transcript.display:
+            self._resting = self.set_timer(DRAFT_AFTER, self._keep_draft)
+
+    def _keep_draft(self) -> None:
+        self._commands.keep_draft(self.composer.message)
 
     @on(events.DescendantBlur)
     def _close_popup(self) -> None:
@@ -247,6 +283,10 @@ class ChatPane(Vertical):
                 self._offer_completions(self._bridge.state)
             case "tab":
                 self.popup.choose(self.popup.highlighted or 0)
+            case "search" if not self.composer.searching:
+                self.composer.searching = True
+                self.working.say_hint(SEARCHING)
+                self._offer_completions(self._bridge.state)
             case "up":
                 self.popup.move(-1)
             case _:
@@ -256,7 +296,11 @@ class ChatPane(Vertical):
     def _take_completion(self, event: CompletionPopup.Chosen) -> None:
         event.stop()
         self.composer.completing = False
-        self.composer.replace_before_cursor(event.start, event.completion.text)
+        if self.composer.searching:
+            self._end_search()
+            self.composer.replace_all(event.completion.text)
+        else:
+            self.composer.replace_before_cursor(event.start, event.completion.text)
         self.composer.focus()
 
     @on(EntryView.LinksRequested)
@@ -279,7 +323,11 @@ class ChatPane(Vertical):
         if self._asking is not None:
             self._asking.stop()
         offered = None
-        if state is not None and self.composer.has_focus:
+        if state is None:
+            self._end_search()
+        elif self.composer.searching:
+            offered = found_messages(self._history.matching(self.composer.message))
+        elif self.composer.has_focus:
             before = self.composer.before_cursor
             themes = self.app.available_themes
             offered = complete_command(before, state.servers, themes)
@@ -288,6 +336,11 @@ class ChatPane(Vertical):
         if self._query is not None:
             self._asking = self.set_timer(COMPLETE_AFTER, self._ask_for_values)
         self._open_popup(offered)
+
+    def _end_search(self) -> None:
+        if self.composer.searching:
+            self.composer.searching = False
+            self.working.say_hint("")
 
     def _ask_for_values(self) -> None:
         self._asked += 1
