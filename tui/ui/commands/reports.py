@@ -20,7 +20,7 @@ from tui.ui.widgets.text.plain import block, one_line
 MAX_TOOLS: Final = 100
 """Tools of one server that are listed."""
 
-VALUE_WIDTH: Final = 48
+VALUE_WIDTH: Final = 44
 """Cells of a value that fit into the dialog beside its name at 80 columns."""
 
 MAX_FOLDERS: Final = 100

@@ -32,7 +32,7 @@ _NO_SERVERS: Final = (
 _KEYS: Final = (
     ("↵", "sends"),
     ("Ctrl+J", "starts a new line"),
-    ("/  @", "complete prompts and resources, with Tab"),
+    ("/  @", "complete commands, prompts, resources and files, with Tab"),
     ("↑", "brings back earlier messages"),
     ("Esc", "stops the answer"),
     ("F1", "shows all keys"),
