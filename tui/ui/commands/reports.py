@@ -69,7 +69,8 @@ def _server(view: ServerView, now: float) -> Iterable[Content]:
     yield from _long_field(view.transport.value, view.target)
     yield from setup_lines(view)
     if view.environment:
-        yield from _long_field("variables", ", ".join(view.environment))
+        inherited = len(set(view.environment) - set(view.variables))
+        yield from _long_field("variables", ", ".join((*view.variables, f"{inherited} inherited")))
     yield field("discovery", DISCOVERY[view.status])
     catalog = view.catalog
     offers = (
