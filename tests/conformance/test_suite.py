@@ -56,7 +56,10 @@ CORE: Final[Mapping[str, frozenset[str]]] = {
 """The scenarios of each revision that ask for no sign-in; the schema one is not scored."""
 
 SIGN_IN: Final = "auth/"
-"""How the names of the other scenarios begin."""
+"""How the names of the scenarios with a sign-in begin."""
+
+SIGN_INS: Final[Mapping[str, int]] = {"2025-11-25": 14, "2026-07-28": 24}
+"""How many of these each revision scores; some pass by refusing, with no check that fails."""
 
 _SUMMARY: Final = re.compile(r"^[✓✗] (\S+): (\d+) passed, (\d+) failed", re.MULTILINE)
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from tui.engine.auth.google import ISSUER, GoogleSession
 from tui.engine.auth.key_store import CredentialError
 from tui.engine.auth.oauth.challenges import Challenge
 from tui.engine.auth.oauth.session import TokenSession
@@ -64,6 +65,7 @@ class SignIns:
         self._redactor = redactor
         self._tasks = TaskSet("a token could not be refreshed")
         self._sessions: dict[str, TokenSession] = {}
+        self._googles: dict[str, GoogleSession] = {}
         self._asking = asyncio.Lock()
 
     async def aclose(self) -> None:
@@ -73,8 +75,8 @@ class SignIns:
 
     def credentials(self, definition: ServerDefinition) -> ServerCredentials | None:
         """Return what signs requests to a server; None if nothing does."""
-        if definition.sign_in.provider is not AuthProviderType.DYNAMIC_DISCOVERY:
-            return None
+        if is_google(definition):
+            return self._google(definition)
         if definition.sign_in.oauth.enabled is False:
             return None
         return self._session(definition)
@@ -85,6 +87,8 @@ class SignIns:
         Raises:
             AuthError: If it did not work.
         """
+        if is_google(definition):
+            return await self._agree(definition)
         if definition.sign_in.oauth.enabled is False:
             raise AuthError(
                 "is not signed in to: its entry forbids it", "Remove oauth.enabled from its entry."
@@ -100,6 +104,10 @@ class SignIns:
         Raises:
             AuthError: If they could not be removed.
         """
+        if is_google(definition):
+            had = await self._google(definition).disagree()
+            word = "no longer" if had else "still"
+            return f"{definition.id} {word} gets your Google credentials."
         session = self._session(definition)
         if await session.record() is None:
             return f"You were not signed in to {definition.id}."
@@ -110,14 +118,38 @@ class SignIns:
     def _session(self, definition: ServerDefinition) -> TokenSession:
         """Return the session of a server with these settings; another entry gets another."""
         known = self._sessions.get(definition.id)
-        if known is None or (known.definition.url, known.definition.sign_in) != (
-            definition.url,
-            definition.sign_in,
-        ):
+        if known is None or not is_same_sign_in(known.definition, definition):
             known = self._sessions[definition.id] = TokenSession(
                 definition, self.store, self._load_send, self._sign_in, self._tasks, self._told
             )
         return known
+
+    def _google(self, definition: ServerDefinition) -> GoogleSession:
+        """Return Google's credentials for a server with these settings."""
+        known = self._googles.get(definition.id)
+        if known is None or not is_same_sign_in(known.definition, definition):
+            known = self._googles[definition.id] = GoogleSession(
+                definition, self.store, self._redactor.register
+            )
+        return known
+
+    async def _agree(self, definition: ServerDefinition) -> str:
+        """Ask whether a server may have the user's Google credentials, where that needs a word."""
+        session = self._google(definition)
+        if session.needs_word:
+            await asyncio.to_thread(_import_flow)
+            from tui.engine.auth.oauth.discovery import Place  # noqa: PLC0415 - imports the SDK
+            from tui.engine.auth.oauth.flow import Consent  # noqa: PLC0415
+            from tui.engine.auth.oauth.person import PersonAsker  # noqa: PLC0415
+
+            scope = " ".join(definition.sign_in.oauth.scopes)
+            place = Place(ISSUER, definition.url, scope, "", token_endpoint=definition.url)
+            note = "Your Google credentials go to this server, with all that these scopes allow."
+            ask = PersonAsker(definition, self._desk, self._open_url, "Google's own files")
+            async with self._asking:
+                await ask(Consent(place, note=note))
+            await session.agree()
+        return f"{definition.id} gets your Google credentials."
 
     async def _load_send(self, definition: ServerDefinition) -> Send:
         make = await asyncio.to_thread(self._import_send)
@@ -125,6 +157,10 @@ class SignIns:
 
     async def _sign_in(self, session: TokenSession, challenge: Challenge) -> None:
         """Run a sign-in; persons are asked about one after the other."""
+        if not session.may_send:
+            raise AuthError(
+                "is not signed in to: its address is not encrypted", "Use https in `url`."
+            )
         flow = await asyncio.to_thread(_import_flow)
         definition = session.definition
         send = await self._load_send(definition)
@@ -147,6 +183,16 @@ class SignIns:
         if problem is not None:
             words = f"The sign-in to {definition.id} lasts until the end of this run: {problem}"
             self._publish(NoticeRaised(Notice(Severity.WARNING, words, problem.advice)))
+
+
+def is_google(definition: ServerDefinition) -> bool:
+    """Return whether a server gets Google's credentials and none of its own."""
+    return definition.sign_in.provider is not AuthProviderType.DYNAMIC_DISCOVERY
+
+
+def is_same_sign_in(one: ServerDefinition, other: ServerDefinition) -> bool:
+    """Return whether two definitions mean the same server and the same way to sign in to it."""
+    return (one.url, one.sign_in, one.headers) == (other.url, other.sign_in, other.headers)
 
 
 def _import_flow() -> "type[SignInFlow]":

@@ -50,11 +50,13 @@ class Consent:
         place: Where the sign-in happens.
         url: The address to open, or empty if nobody has to open one.
         listener: Takes the browser back, or None.
+        note: What is unusual about it, or empty.
     """
 
     place: Place
     url: str = ""
     listener: CallbackListener | None = None
+    note: str = ""
 
 
 AskPerson = Callable[[Consent], Awaitable[Redirect]]

@@ -87,7 +87,7 @@ class TokenSession:
 
     async def signature(self) -> Signature:
         """Return the token for a request, refreshed if it is about to expire."""
-        if not self._may_send():
+        if not self.may_send:
             return Signature()
         record = await self.record()
         if record is not None and record.access_token and record.is_due:
@@ -234,8 +234,9 @@ class TokenSession:
         is_named = bool(oauth.issuer or oauth.token_url)
         return is_named and oauth.grant_type is GrantType.CLIENT_CREDENTIALS
 
-    def _may_send(self) -> bool:
-        """Return whether a token may be sent: only encrypted, or on this machine."""
+    @property
+    def may_send(self) -> bool:
+        """Whether a token may be sent: only encrypted, or on this machine."""
         parts = urlsplit(self.definition.url)
         if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
             return False

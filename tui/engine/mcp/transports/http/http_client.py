@@ -7,6 +7,7 @@ import urllib.request
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final
 
@@ -182,7 +183,7 @@ class HttpClient:
         try:
             return await self.credentials.signature()
         except AuthError as error:
-            raise auth_error(error) from error
+            raise auth_error(error, HTTPStatus.UNAUTHORIZED) from error
 
     async def _is_worth_another(
         self, response: httpx2.Response, sent: Signature, attempt: int

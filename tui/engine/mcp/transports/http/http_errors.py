@@ -130,7 +130,7 @@ def status_error(response: httpx2.Response, reply: JSONRPCError | None = None) -
     return ExchangeError(_refused(response), outcome, status=status, reply=reply)
 
 
-def auth_error(problem: AuthError, status: int = 0) -> ExchangeError:
+def auth_error(problem: AuthError, status: int) -> ExchangeError:
     """Return the error of a request for which there were no usable credentials."""
     is_final = status == HTTPStatus.UNAUTHORIZED and not problem.is_transient
     kind = SignInError if is_final else ServerError
