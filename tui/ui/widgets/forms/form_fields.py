@@ -151,7 +151,7 @@ class FieldRow(Vertical):
         field = self.field
         kind = field.format or field.kind.value
         notes = " · ".join((kind, "required")) if field.required else kind
-        label = Content.assemble((_label(field.title), "bold"), (f"  {notes}", "$foreground 60%"))
+        label = Content.assemble((_label(field.title), "bold"), (f"  {notes}", "$text-muted"))
         yield PlainText(label, classes="field-label")
         if field.description:
             yield PlainText(
