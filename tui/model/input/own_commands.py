@@ -16,6 +16,10 @@ class Takes(StrEnum):
     SOME_SERVERS = "[SERVER]"
     THEME = "[THEME]"
     FOLDER = "FOLDER"
+    SOME_WORDS = "[WORDS]"
+    SOME_SESSION = "[ID]"
+    FILE = "FILE"
+    SOME_FILE = "[FILE]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,12 @@ OWN_COMMANDS: Final = _table(
     _C("help", "all keys and commands"),
     _C("clear", "a new conversation"),
     _C("new", "a new conversation"),
+    _C("sessions", "the saved conversations of this folder", Takes.SOME_WORDS),
+    _C("resume", "go on with a saved conversation", Takes.SOME_SESSION),
+    _C("export", "write this conversation to a file, .md or .json", Takes.SOME_FILE),
+    _C("import", "go on with an exported conversation, as text", Takes.FILE),
+    _C("edit", "change an earlier message of yours and send it again"),
+    _C("retry", "send your last message again"),
     _C("tools", "the tools of your servers", Takes.SOME_SERVERS),
     _C(
         "mcp",
