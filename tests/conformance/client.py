@@ -187,6 +187,13 @@ def sign_in_settings() -> SignInSettings:
             "private_key": given.get("private_key_pem"),
             "signing_algorithm": given.get("signing_algorithm", "RS256"),
         }
+    if "idp_id_token" in given:
+        oauth |= {
+            "grant_type": "identity_assertion",
+            "identity_token": given["idp_id_token"],
+            "identity_token_url": given["idp_token_endpoint"],
+            "identity_client_id": given["idp_client_id"],
+        }
     return SignInSettings(OAuthSettings.model_validate(oauth))
 
 

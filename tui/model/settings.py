@@ -84,10 +84,11 @@ class AuthProviderType(StrEnum):
 
 
 class GrantType(StrEnum):
-    """How a token is got: with a person in a browser, or with the client's own credentials."""
+    """How to get a token: in a browser, as the client itself, or with an enterprise's word."""
 
     AUTHORIZATION_CODE = "authorization_code"
     CLIENT_CREDENTIALS = "client_credentials"
+    IDENTITY_ASSERTION = "identity_assertion"
 
 
 class OAuthSettings(Section):
@@ -124,7 +125,8 @@ class OAuthSettings(Section):
     )
     grant_type: GrantType = Field(
         GrantType.AUTHORIZATION_CODE,
-        description="How to get a token: a sign-in in the browser, or client credentials.",
+        description="How to get a token: a sign-in in the browser, client credentials, or the word "
+        "of an enterprise's identity provider.",
     )
     private_key: SecretStr | None = Field(
         None,
@@ -132,6 +134,17 @@ class OAuthSettings(Section):
         "client_credentials, instead of a secret. Better a variable, such as $MY_KEY.",
     )
     signing_algorithm: str = Field("RS256", description="Algorithm of `privateKey`.")
+    identity_token: SecretStr | None = Field(
+        None,
+        description="For identity_assertion: your ID token at your enterprise's identity "
+        "provider. Better a variable, such as $MY_ID_TOKEN.",
+    )
+    identity_token_url: WebAddress | None = Field(
+        None, description="For identity_assertion: the identity provider's token endpoint."
+    )
+    identity_client_id: str | None = Field(
+        None, description="For identity_assertion: the client ID there, if it is another one."
+    )
 
 
 class ServerSettings(Section):

@@ -70,6 +70,7 @@ PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
         "mcpServers.*.oauth.",
         # The server says where to sign in, and that is checked; these would go unchecked.
         *("authorizationUrl", "tokenUrl", "registrationUrl", "issuer"),
+        *("identityToken", "identityTokenUrl", "identityClientId"),
     ),
     **_say(
         ProjectSay.NOTHING,

@@ -130,13 +130,13 @@ class TokenSession:
             AuthError: If they could not be removed.
         """
         record, revoked = await self.record(), False
-        self._held, self._step_ups = None, {}
         if record is None:
             return False
         try:
             async with self._locked(record):
                 latest = await in_daemon_thread(lambda: self._store.get(record.key)) or record
                 await in_daemon_thread(lambda: self._store.forget(latest))
+                self._held, self._step_ups = None, {}
         except CredentialError as error:
             raise AuthError(f"has a sign-in that cannot be removed: {error}", error.advice) from (
                 error
@@ -232,7 +232,7 @@ class TokenSession:
         """Return whether a token can be had without anybody, from where the settings say."""
         oauth = self.definition.sign_in.oauth
         is_named = bool(oauth.issuer or oauth.token_url)
-        return is_named and oauth.grant_type is GrantType.CLIENT_CREDENTIALS
+        return is_named and oauth.grant_type is not GrantType.AUTHORIZATION_CODE
 
     @property
     def may_send(self) -> bool:

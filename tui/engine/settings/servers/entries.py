@@ -362,7 +362,7 @@ def _own_secrets(settings: ServerSettings) -> frozenset[str]:
     values = {value for name, value in named if is_secret_variable(name, value)}
     values |= {value.partition(" ")[2].strip() for value in values if " " in value}
     if (oauth := settings.oauth) is not None:
-        secrets = (oauth.client_secret, oauth.private_key)
+        secrets = (oauth.client_secret, oauth.private_key, oauth.identity_token)
         values |= {secret.get_secret_value() for secret in secrets if secret is not None}
     return frozenset(values)
 
