@@ -73,8 +73,9 @@ class FileChange:
         path: The argument that names the file.
         content: The argument that is compared with what the file holds.
         summary: The difference in a few words.
-        lines: All lines of both, each with its sign: ``-`` if only the file has it, ``+`` if only
-            the argument has it, else a blank. Those without ``-`` are the argument's, in order.
+        lines: The signs of all lines of both: ``-`` if only the file has it, ``+`` if only the
+            argument has it, else a blank. A line of the file alone stands behind its sign; the
+            others are the argument's, in order.
     """
 
     path: str

@@ -298,6 +298,7 @@ KEYS: Final = (
         "Take the last queued message back",
         _P.CHAT,
     ),
+    Key("composer.search", "ctrl+r", "search", "", "Search your earlier messages", _P.MESSAGE),
     Key("composer.editor", "ctrl+g", "editor", "", "Write the message in your editor", _P.MESSAGE),
     Key(
         "composer.end",

@@ -171,6 +171,23 @@ async def test_tab_stays_in_the_composer() -> None:
         assert deck.one(Composer).text == "words"
 
 
+async def test_earlier_messages_are_searched_and_taken_not_sent() -> None:
+    earlier = ["list the branches", "Branch [/x] off", "something else", "list the branches"]
+    app = ChatApp(history=HistoryStorage(load=lambda: earlier))
+    async with app.run_test() as pilot:
+        await pilot.press(*"my draft", "home", "shift+end", "ctrl+r")
+        await until(pilot, lambda: "Type to search" in "\n".join(screen_lines(app)))
+        assert not app.chat.popup.display, "nothing contains the draft"
+        await pilot.press(*"BRANCH")
+        await until(pilot, lambda: app.chat.popup.option_count == 2)
+        await pilot.press("ctrl+r", "enter")
+        await until(pilot, lambda: app.chat.composer.text == "Branch [/x] off")
+        assert "Type to search" not in "\n".join(screen_lines(app))
+        assert app.commands.calls == []
+        await pilot.press("ctrl+r", "escape", "enter")
+        await until(pilot, lambda: app.commands.calls == [("send", ("Branch [/x] off",))])
+
+
 async def test_a_cleared_draft_is_not_kept_for_later_runs() -> None:
     kept: list[str] = []
     app = ChatApp(history=HistoryStorage(append=kept.append))

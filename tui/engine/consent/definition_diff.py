@@ -88,10 +88,10 @@ def _pretty(value: Any) -> str:  # noqa: ANN401 - whatever JSON there is
 
 def compared_lines(before: list[str], after: list[str]) -> tuple[DifferenceLine, ...]:
     """Return every changed line, with `CONTEXT` unchanged lines around each change."""
-    return tuple(_shown(_compare(before, after)))
+    return tuple(_shown(all_lines(before, after)))
 
 
-def _compare(before: list[str], after: list[str]) -> Iterator[DifferenceLine]:
+def all_lines(before: list[str], after: list[str]) -> Iterator[DifferenceLine]:
     """Return all lines of both lists with their signs."""
     start = _common(before, after)
     end = _common(before[start:][::-1], after[start:][::-1])

@@ -70,7 +70,12 @@ class ToolAccess:
         self.review = ToolReview(desk, bus.publish, pins, self.policy)
         self.quotes = Quotes()
         self.approval = ToolApproval(
-            desk, bus.publish, self.policy, options.allowed_tools, self.quotes
+            desk,
+            bus.publish,
+            self.policy,
+            options.allowed_tools,
+            self.quotes,
+            folder=options.folder,
         )
         bus.subscribe(self.approval.heed)
         bus.subscribe(self.audit.heed)

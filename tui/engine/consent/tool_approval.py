@@ -3,16 +3,20 @@
 import asyncio
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 from tui.engine.bus import Publish
 from tui.engine.consent.call_question import argument_fields, call_notes, origin_words
 from tui.engine.consent.consent import Answer, Edit, Inquiry, UnusableEditError, decided
+from tui.engine.consent.file_change import content_of, file_change
 from tui.engine.consent.policy import Policy
 from tui.engine.consent.tool_patterns import names_tool
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, OwnTool
 from tui.engine.mcp.quotes import Quotes
+from tui.engine.threads import in_daemon_thread
 from tui.model.catalog import Catalog
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, Decision, Effect, RequestId
@@ -22,12 +26,15 @@ from tui.model.events import (
     ServerStatusChanged,
     ToolCallChanged,
 )
-from tui.model.requests import ConfirmationRequest
+from tui.model.requests import ConfirmationRequest, FileChange
 from tui.model.servers import ServerStatus
 from tui.text import sanitize, sanitize_line
 
 MAX_NOTE: Final = 4_000
 """Longest reason for a denial passed to the model, in characters."""
+
+COMPARING_SECONDS: Final = 1.0
+"""Longest wait for a file that a call's arguments are compared with."""
 
 _DENIED_BY_RULE: Final = "One of the user's rules forbids this tool."
 _DENIED_BEFORE: Final = Answer(
@@ -68,6 +75,7 @@ class ToolApproval:
         desk: Asks the user.
         publish: Takes `ToolCallChanged` when a call is asked about, and `ToolCallDecided`.
         policy: The rules.
+        folder: The opened folder, with whose files arguments are compared; None compares nothing.
         allowed: Patterns of tools that run unasked; see `allowed_tools`.
         quotes: Knows what servers said.
     """
@@ -79,8 +87,12 @@ class ToolApproval:
         policy: Policy,
         allowed: Collection[str] = (),
         quotes: Quotes | None = None,
+        *,
+        folder: Path | None = None,
     ) -> None:
         self._quotes = quotes or Quotes()
+        self._folder = folder
+        self._in_order = asyncio.Lock()
         self._desk = desk
         self._publish = publish
         self._policy = policy
@@ -124,11 +136,28 @@ class ToolApproval:
 
     async def _decide(self, inquiry: Inquiry) -> Answer:
         await self._policy.refresh()
+        if (known := self._settled_before(inquiry)) is not None:
+            return known
+        if not self._desk.attended:
+            return _NOBODY
+        async with self._in_order:  # questions come in the order of their calls
+            change = await self._file_change(inquiry)
+        return self._settled_before(inquiry) or await self._ask(inquiry, change)
+
+    def _settled_before(self, inquiry: Inquiry) -> Answer | None:
         if inquiry.turn.has_denied(inquiry.tool, inquiry.shown):
             return _DENIED_BEFORE
-        if (known := self._known_answer(inquiry)) is not None:
-            return known
-        return await self._ask(inquiry) if self._desk.attended else _NOBODY
+        return self._known_answer(inquiry)
+
+    async def _file_change(self, inquiry: Inquiry) -> FileChange | None:
+        """Compare the arguments with a file, unless that takes too long."""
+        if self._folder is None or not content_of(inquiry.arguments):
+            return None
+        compared = in_daemon_thread(partial(file_change, self._folder, inquiry.arguments))
+        try:
+            return await asyncio.wait_for(compared, COMPARING_SECONDS)
+        except TimeoutError:
+            return None
 
     def _known_answer(self, inquiry: Inquiry) -> Answer | None:
         """Return the answer given by rules and earlier answers, if any."""
@@ -150,8 +179,8 @@ class ToolApproval:
             return Answer(allows=True, source="--allowed-tools")
         return _ALLOWED_REST if inquiry.turn.rest is Choice.REST_OF_TURN else None
 
-    async def _ask(self, inquiry: Inquiry) -> Answer:
-        request = self._request(inquiry)
+    async def _ask(self, inquiry: Inquiry, change: FileChange | None) -> Answer:
+        request = self._request(inquiry, change)
         edit: Edit | None = None
 
         async def read_edit(decision: Decision) -> str:
@@ -176,7 +205,7 @@ class ToolApproval:
         self._settle_covered()
         return self._under_rules(inquiry, answer)
 
-    def _request(self, inquiry: Inquiry) -> ConfirmationRequest:
+    def _request(self, inquiry: Inquiry, change: FileChange | None) -> ConfirmationRequest:
         tool = inquiry.tool
         return ConfirmationRequest(
             id=self._desk.new_id(),
@@ -191,6 +220,7 @@ class ToolApproval:
             notes=call_notes(inquiry, self._policy, self._quotes),
             may_last=bool(tool.fingerprint),
             origin=origin_words(tool.server, self._policy),
+            change=change,
         )
 
     def _act_on(self, decision: Decision, inquiry: Inquiry, edit: Edit | None) -> Answer:

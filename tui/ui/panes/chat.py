@@ -31,6 +31,7 @@ from tui.ui.widgets.chat.completion import (
     PathQuery,
     ValueQuery,
     complete,
+    found_messages,
     path_query,
     value_query,
 )
@@ -46,6 +47,8 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 
 ABOUT_RESOURCE: Final = "What is in this resource?"
 """Sent with a resource if the composer is empty."""
+
+SEARCHING: Final = "Type to search your messages: Enter takes one, Ctrl+R the next, Esc ends."
 
 RETURNED: Final = "Your message is back: Enter sends it again, typing replaces it."
 
@@ -127,7 +130,7 @@ class ChatPane(Vertical):
 
     def action_stop(self) -> None:
         """Close the completions, else stop the running turn, else focus the composer."""
-        if self.popup.is_open:
+        if self.popup.is_open or self.composer.searching:
             self._offer_completions(None)
         elif self._bridge.state.conversation.turn is not None:
             self._commands.cancel_turn()
@@ -232,7 +235,8 @@ class ChatPane(Vertical):
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)
     def _complete(self) -> None:
-        self.working.say_hint(RETURNED if self.composer.holds_returned else "")
+        if not self.composer.searching:
+            self.working.say_hint(RETURNED if self.composer.holds_returned else "")
         self._offer_completions(self._bridge.state)
 
     @on(events.DescendantBlur)
@@ -247,6 +251,10 @@ class ChatPane(Vertical):
                 self._offer_completions(self._bridge.state)
             case "tab":
                 self.popup.choose(self.popup.highlighted or 0)
+            case "search" if not self.composer.searching:
+                self.composer.searching = True
+                self.working.say_hint(SEARCHING)
+                self._offer_completions(self._bridge.state)
             case "up":
                 self.popup.move(-1)
             case _:
@@ -256,7 +264,11 @@ class ChatPane(Vertical):
     def _take_completion(self, event: CompletionPopup.Chosen) -> None:
         event.stop()
         self.composer.completing = False
-        self.composer.replace_before_cursor(event.start, event.completion.text)
+        if self.composer.searching:
+            self._end_search()
+            self.composer.replace_all(event.completion.text)
+        else:
+            self.composer.replace_before_cursor(event.start, event.completion.text)
         self.composer.focus()
 
     @on(EntryView.LinksRequested)
@@ -279,7 +291,11 @@ class ChatPane(Vertical):
         if self._asking is not None:
             self._asking.stop()
         offered = None
-        if state is not None and self.composer.has_focus:
+        if state is None:
+            self._end_search()
+        elif self.composer.searching:
+            offered = found_messages(self._history.matching(self.composer.message))
+        elif self.composer.has_focus:
             before = self.composer.before_cursor
             themes = self.app.available_themes
             offered = complete_command(before, state.servers, themes)
@@ -288,6 +304,11 @@ class ChatPane(Vertical):
         if self._query is not None:
             self._asking = self.set_timer(COMPLETE_AFTER, self._ask_for_values)
         self._open_popup(offered)
+
+    def _end_search(self) -> None:
+        if self.composer.searching:
+            self.composer.searching = False
+            self.working.say_hint("")
 
     def _ask_for_values(self) -> None:
         self._asked += 1

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import ClassVar, Final
 from urllib.parse import quote
 
@@ -152,6 +152,12 @@ def complete(before_cursor: str, servers: Sequence[ServerView]) -> CompletionLis
     if not found or any(completion.text == f"{word} " for completion in found):
         return None
     return CompletionList(start, tuple(found))
+
+
+def found_messages(messages: Iterable[str]) -> CompletionList | None:
+    """Return earlier messages as completions that take the place of the whole draft."""
+    found = [Completion(text, one_line(text)) for text in islice(messages, MAX_COMMANDS)]
+    return CompletionList(0, tuple(found)) if found else None
 
 
 def path_query(before_cursor: str, offered: CompletionList | None) -> PathQuery | None:

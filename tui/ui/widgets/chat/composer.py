@@ -29,6 +29,7 @@ _OWN_KEYS: Final = {
     "composer.up",
     "composer.down",
     "composer.end",
+    "composer.search",
 }
 """Binding ids whose keys the composer handles itself, in their order among the letters."""
 
@@ -73,7 +74,7 @@ class Composer(TextArea, inherit_bindings=False):
         """Ctrl+D was pressed in an empty message."""
 
     class CompletionKey(Message):
-        """A key for the completion popup: ``tab``, ``up`` or ``down``."""
+        """A key for the completion popup: ``tab``, ``up``, ``down`` or ``search``."""
 
         def __init__(self, key: str) -> None:
             super().__init__()
@@ -90,6 +91,8 @@ class Composer(TextArea, inherit_bindings=False):
         self.cursor_blink = False  # a blink is a repaint twice a second, for ever
         self.completing = False
         """Whether the popup is open, so that Up, Down and Tab are its keys."""
+        self.searching = False
+        """Whether what is typed is looked for in earlier messages, so that Enter takes one."""
         self._history = history
         self._folds = Folds()
         self._pasted_at = 0.0
@@ -162,6 +165,9 @@ class Composer(TextArea, inherit_bindings=False):
 
     def action_send(self) -> None:
         """Send the message, unless it is empty or Enter is the rest of a paste."""
+        if self.searching:
+            self.action_complete()
+            return
         if monotonic() - self._pasted_at < PASTE_TAIL:
             self.action_new_line()
             return
@@ -179,6 +185,10 @@ class Composer(TextArea, inherit_bindings=False):
     def action_complete(self) -> None:
         """Take the completion, where there is one; else look for some."""
         self.post_message(self.CompletionKey("tab"))
+
+    def action_search(self) -> None:
+        """Search the earlier messages; again: go on to the next one found."""
+        self.post_message(self.CompletionKey("search"))
 
     def action_copy(self) -> None:
         """Copy the selection; without one, the key goes on to what else it does."""

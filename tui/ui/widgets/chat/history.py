@@ -1,6 +1,6 @@
 """The history of sent messages for Up and Down in the composer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -51,6 +51,13 @@ class MessageHistory:
                 self._storage.append(text)
         self._position = len(self._messages)
         self._draft = ""
+
+    def matching(self, text: str) -> Iterator[str]:
+        """Yield the messages that contain a text in any case, each once, the newest first."""
+        wanted = text.casefold()
+        for message in dict.fromkeys(reversed(self._messages)):
+            if wanted in message.casefold():
+                yield message
 
     def back(self, current: str) -> str | None:
         """Return the previous message, or None at the oldest.

@@ -1,0 +1,160 @@
+"""How many keys the commonest tasks take from an empty composer, beside the words typed."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import pytest
+
+from tests.support.samples import confirmation
+from tests.ui.harness import Running, running
+from tests.ui.shell import decks
+from tui.model import events as e
+from tui.model.chat import EntryId, ToolCall, ToolCallStatus, TurnId, TurnOutcome
+from tui.model.consent import Choice, Decision
+from tui.model.servers import ServerId
+from tui.ui.questions.question import Question
+from tui.ui.screens.main import MainScreen
+from tui.ui.widgets.chat.composer import Composer
+
+MOST: Final = 5
+"""Keys that none of them may take more than."""
+
+CODE: Final = "Like this:\n\n```python\nprint('one')\n```\n\nor\n\n```sh\necho two\n```\n\nDone."
+
+
+@dataclass
+class Hands:
+    """A deck whose composer is empty and has the focus, and the keys pressed on it."""
+
+    deck: Running
+    keys: list[str] = field(default_factory=list)
+
+    async def words(self, text: str) -> None:
+        """Type words, which do not count."""
+        await self.deck.press(*text)
+
+    async def press(self, *keys: str) -> None:
+        for key in keys:
+            await self.deck.press(key)
+            self.keys.append(key)
+
+    def asked(self, name: str) -> list[tuple[object, ...]]:
+        return [arguments for called, arguments in self.deck.commands.calls if called == name]
+
+    async def until_asked(self, name: str, *arguments: object) -> None:
+        await self.deck.until(lambda: self.asked(name) == [arguments])
+
+
+async def ask(hands: Hands) -> None:
+    await hands.words("what is new?")
+    await hands.press("enter")
+    await hands.until_asked("send", "what is new?")
+
+
+async def approve_once(hands: Hands) -> None:
+    decks.start_turn(hands.deck.store)
+    hands.deck.store.dispatch(e.RequestRaised(confirmation()))
+    await hands.deck.until(lambda: isinstance(hands.deck.app.screen, Question))
+    screen = hands.deck.app.screen
+    assert isinstance(screen, Question)
+    await hands.deck.until(lambda: screen.armed)
+    await hands.press("o")
+    await hands.deck.until(lambda: hands.asked("answer"))
+    (_, decision) = hands.asked("answer")[0]
+    assert isinstance(decision, Decision)
+    assert decision.choice is Choice.ONCE
+
+
+async def see_the_last_result(hands: Hands) -> None:
+    answered(hands.deck)
+    await hands.deck.settle()
+    assert "the whole of the last result" not in hands.deck.text
+    await hands.press("ctrl+o")
+    await hands.deck.until(lambda: "the whole of the last result" in hands.deck.text)
+
+
+async def restart_the_second_server(hands: Hands) -> None:
+    await hands.press("f2", "home", "down", "r")
+    await hands.until_asked("restart_server", "everything")
+
+
+async def restart_it_by_name(hands: Hands) -> None:
+    await hands.words("/mcp restart everything")
+    await hands.press("enter")
+    await hands.until_asked("restart_server", "everything")
+
+
+async def see_why_it_failed(hands: Hands) -> None:
+    await hands.press("f2", "down")
+    await hands.deck.until(lambda: "The server ended" in hands.deck.text)
+    assert "ModuleNotFoundError" in hands.deck.text, "its own last words, too"
+
+
+async def run_a_prompt(hands: Hands) -> None:
+    await hands.words("/compl")
+    await hands.press("tab")
+    await hands.words("hot")
+    await hands.press("enter")
+    await hands.until_asked("send", "/complex_prompt hot")
+
+
+async def put_a_resource_into_a_message(hands: Hands) -> None:
+    await hands.words("what is in @resource/1")
+    await hands.deck.until(lambda: hands.deck.app.deck.chat.popup.display)
+    await hands.press("tab")
+    mention = "@everything:test://static/resource/1 "
+    composer = hands.deck.one(Composer)
+    await hands.deck.until(lambda: composer.text == f"what is in {mention}")
+
+
+async def begin_a_new_chat(hands: Hands) -> None:
+    await hands.words("/new")
+    await hands.press("enter")
+    await hands.until_asked("clear_conversation")
+
+
+async def copy_the_last_code_block(hands: Hands) -> None:
+    answered(hands.deck, CODE)
+    await hands.deck.settle()
+    await hands.press("shift+tab", "y")
+    await hands.deck.until(lambda: hands.deck.app.clipboard == "echo two")
+
+
+def answered(deck: Running, text: str = "done") -> None:
+    """Let a turn with a tool call and an answer be over."""
+    decks.start_turn(deck.store)
+    call = ToolCall(EntryId("c1"), ServerId("git"), "log", "{}")
+    deck.store.dispatch(e.ToolCallRequested(call))
+    result = "first line\n\nthe whole of the last result"
+    deck.store.dispatch(e.ToolCallChanged(call.id, ToolCallStatus.OK, 0.1, result))
+    deck.store.dispatch(e.TextStreamed(EntryId("m2"), text))
+    deck.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
+@pytest.mark.parametrize(
+    "task",
+    [
+        ask,
+        approve_once,
+        see_the_last_result,
+        restart_the_second_server,
+        restart_it_by_name,
+        see_why_it_failed,
+        run_a_prompt,
+        put_a_resource_into_a_message,
+        begin_a_new_chat,
+        copy_the_last_code_block,
+    ],
+)
+async def test_a_common_task_takes_few_keys(
+    task: Callable[[Hands], Awaitable[None]], size: tuple[int, int]
+) -> None:
+    async with running(decks.full_store(), size) as deck:
+        composer = deck.one(Composer)
+        assert deck.focus is composer
+        assert deck.on_top(MainScreen)
+        hands = Hands(deck)
+        await task(hands)
+        assert len(hands.keys) <= MOST, hands.keys
