@@ -59,6 +59,7 @@ SLOW: Final = tuple(
         "unit/engine/test_first_starts.py",
         "unit/engine/test_library.py",
         "unit/engine/test_own_tools.py",
+        "unit/engine/test_result_review.py",
         "unit/engine/test_results.py",
         "unit/engine/test_round_trips.py",
         "unit/engine/test_typed_messages.py",

@@ -24,6 +24,7 @@ from tui.model.requests import (
     PendingRequest,
     Reply,
     ReplyAction,
+    ResultReview,
     SamplingRequest,
     SamplingReview,
     SignInRequest,
@@ -110,7 +111,9 @@ class Desk:
 
     @overload
     async def ask(
-        self, request: ServerRequest | SignInRequest, check: Check[Reply] | None = None
+        self,
+        request: ServerRequest | SignInRequest | ResultReview,
+        check: Check[Reply] | None = None,
     ) -> Reply: ...
 
     async def ask(

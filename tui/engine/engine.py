@@ -19,6 +19,7 @@ from tui.engine.chat.conversations import Conversations
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import History
 from tui.engine.chat.instructions.context_files import ContextFiles
+from tui.engine.chat.result_review import ResultReviewer
 from tui.engine.chat.turn import TurnContext
 from tui.engine.commands.direct_calls import DirectCaller
 from tui.engine.commands.feature_commands import FeatureCommands
@@ -80,6 +81,7 @@ class Engine:
         features: The commands on what servers offer beside tools.
         messages: Takes what the user sends, prompts and resources of servers included.
         conversations: What is said with the model.
+        context_files: What the user, extensions and a trusted project tell the model.
         sessions: Saves it; theirs are the commands on saved conversations.
         desk: Takes the user's answers.
         rules: The commands on the rules of tools.
@@ -115,7 +117,7 @@ class Engine:
         self._enablement = Enablement(state and state / enablement.FILE_NAME, problems)
         self.conversations = Conversations(publish, attended=options.attended)
         self.sessions = self._open_sessions(state)
-        self._context_files = ContextFiles(publish, Path.home())
+        self.context_files = ContextFiles(publish, Path.home(), self._tasks)
         self._context = self._make_context(open_url, state)
         self.servers = ServerManager(
             publish, self._context, late.import_connection, enablement=self._enablement
@@ -255,8 +257,7 @@ class Engine:
             self._publish(FolderTrustChanged(now.trust))
         self._trust.ask_all(now.questions)
         if self._reading is not None:
-            self._context_files.configure(self._reading.settings.context.own, now.context)
-            self.read_context()
+            self.context_files.configure(self._reading.settings.context.own, now.context)
 
     async def _follow(self, reader: SettingsReader) -> None:
         while True:
@@ -358,10 +359,6 @@ class Engine:
         """Wait until every message sent has been answered."""
         await self.conversations.wait_idle(conversation)
 
-    def read_context(self) -> None:
-        """Read the files of context for the screen; each turn does so for itself."""
-        self._tasks.start(self._context_files.refresh())
-
     def send_without_waiting(self) -> None:
         """Let the message that waits for starting servers, or to go out again, go out now."""
         self._first_starts.skip()
@@ -384,7 +381,8 @@ class Engine:
                 settings.max_tool_calls,
                 settings.system_instruction,
                 prepare=self._first_starts.wait,
-                context_files=self._context_files.read,
+                context_files=self.context_files.read,
+                reviewer=ResultReviewer(self.desk),
                 history=History(settings.max_result_size),
                 retry=self.conversations.retry,
                 max_steps=self._options.max_steps,

@@ -242,6 +242,27 @@ class SamplingReview:
     editable: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class ResultReview:
+    """A tool's result before the model gets it; the user can pass, trim or withhold it.
+
+    Attributes:
+        id: The id of the question.
+        call: The transcript entry of the call.
+        server: The server that answered.
+        tool: The tool's name on that server.
+        text: What it says, to edit.
+        media: A line for each image or other data that goes along.
+    """
+
+    id: RequestId
+    call: EntryId
+    server: ServerId
+    tool: str
+    text: str
+    media: tuple[str, ...] = ()
+
+
 PendingRequest = (
     ConfirmationRequest
     | TrustRequest
@@ -250,6 +271,7 @@ PendingRequest = (
     | UrlRequest
     | SamplingRequest
     | SamplingReview
+    | ResultReview
     | SignInRequest
 )
 """Any question to the user."""
@@ -278,7 +300,8 @@ class Reply:
         content: The form's values, by field key.
         system: The edited system prompt, for a `SamplingRequest`.
         messages: The edited messages, in order, for a `SamplingRequest`.
-        text: The edited answer, for a `SamplingReview`; what was pasted, for a `SignInRequest`.
+        text: The edited text, for a `SamplingReview` or `ResultReview`; what was pasted, for a
+            `SignInRequest`.
     """
 
     action: ReplyAction

@@ -191,6 +191,11 @@ class ServerSettings(Section):
         False,
         description="Run this server's tools without asking. Has no effect in a project's file.",
     )
+    review_results: Flag = Field(
+        False,
+        description="Show you each result of its tools before the model gets it: pass, trim or "
+        "withhold it.",
+    )
     description: str = Field("", description="Your description, shown in its details.")
     include_tools: Words | None = Field(
         None, description="Offer only these tools to the model. If not set, all are offered."

@@ -152,7 +152,7 @@ class Commands:
 
     def read_context(self) -> None:
         """Read the files of context again; changes arrive as `ContextRead`."""
-        self._do(lambda engine: engine.read_context())
+        self._do(lambda engine: engine.context_files.refresh())
 
     def open_link(self, url: str) -> None:
         self._do(lambda engine: engine.features.open_link(url))

@@ -1,6 +1,6 @@
 """Puts the first question that waits for the user on the screen, and takes it away again."""
 
-from typing import Any
+from typing import Any, Final
 
 from textual.app import App
 from textual.timer import Timer
@@ -10,6 +10,7 @@ from tui.model.requests import (
     ConfirmationRequest,
     FormRequest,
     PendingRequest,
+    ResultReview,
     SamplingRequest,
     SamplingReview,
     SignInRequest,
@@ -23,6 +24,9 @@ from tui.ui.bridge import MIN_WAIT, StoreBridge
 from tui.ui.questions.arming import LOOK_SECONDS, Keyboard
 from tui.ui.questions.question import Question
 from tui.ui.widgets.chat.welcome import WorkingLine
+
+_AT_ONCE: Final = (ConfirmationRequest, SignInRequest, ResultReview)
+"""What the user or the running turn waits for."""
 
 
 class PendingController:
@@ -98,7 +102,8 @@ class PendingController:
         self._close()
         request = pending[0]
         is_asked_for = (
-            isinstance(request, ConfirmationRequest | SignInRequest) or request.id == self._wanted
+            isinstance(request, ConfirmationRequest | SignInRequest | ResultReview)
+            or request.id == self._wanted
         )
         if not is_asked_for and self._keyboard.pause_left:
             return False
@@ -112,7 +117,11 @@ class PendingController:
         from tui.ui.questions.address import AddressQuestion  # noqa: PLC0415
         from tui.ui.questions.confirmation import ConfirmationQuestion  # noqa: PLC0415
         from tui.ui.questions.form import FormQuestion  # noqa: PLC0415
-        from tui.ui.questions.sampling import ReviewQuestion, SamplingQuestion  # noqa: PLC0415
+        from tui.ui.questions.sampling import (  # noqa: PLC0415
+            ResultQuestion,
+            ReviewQuestion,
+            SamplingQuestion,
+        )
         from tui.ui.questions.sign_in import SignInQuestion  # noqa: PLC0415
         from tui.ui.questions.tool_changes import ToolChangeQuestion  # noqa: PLC0415
         from tui.ui.questions.trust import TrustQuestion  # noqa: PLC0415
@@ -123,6 +132,7 @@ class PendingController:
             UrlRequest: AddressQuestion,
             SamplingRequest: SamplingQuestion,
             SamplingReview: ReviewQuestion,
+            ResultReview: ResultQuestion,
             SignInRequest: SignInQuestion,
             TrustRequest: TrustQuestion,
             ToolChangeRequest: ToolChangeQuestion,

@@ -10,7 +10,7 @@ from textual import events
 from tests.ui.consent.samples import GIT, asked, changed_tools, trust
 from tests.ui.hands import Asking, asking
 from tests.ui.harness import chat_app, until
-from tests.ui.requests.samples import address, form, review, sampling, sign_in
+from tests.ui.requests.samples import address, form, result, review, sampling, sign_in
 from tui.model import events as e
 from tui.model.requests import (
     FieldKind,
@@ -81,6 +81,8 @@ KINDS = {
     ),
     "answer": Kind(review(TEXT), "s"),
     "answer of calls": Kind(review(TEXT, editable=False), "s"),
+    "result": Kind(result(TEXT), "p"),
+    "result with many pictures": Kind(result("a", *ROWS, END), "p"),
     "form of many fields": Kind(form((*OPTIONAL, LAST)), "ctrl+s"),
     "form of many words": Kind(form((), message=TEXT), "ctrl+s"),
     "form with a long choice": Kind(form((TICKS,)), "ctrl+s"),

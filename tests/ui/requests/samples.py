@@ -1,11 +1,13 @@
 """Requests of servers to show."""
 
+from tui.model.chat import EntryId
 from tui.model.consent import RequestId
 from tui.model.requests import (
     FieldKind,
     FieldOption,
     FormField,
     FormRequest,
+    ResultReview,
     SamplingMessage,
     SamplingRequest,
     SamplingReview,
@@ -92,6 +94,10 @@ def sampling(*messages: SamplingMessage, system: str = "You are terse.") -> Samp
         ("claude-3-sonnet", "gpt"),
         ("echo",),
     )
+
+
+def result(text: str = "One note.\nAnother.", *media: str) -> ResultReview:
+    return ResultReview(RequestId("result"), EntryId("e1"), EVERYTHING, "list_notes", text, media)
 
 
 def review(text: str = "It is about cats.\nAnd dogs.", *, editable: bool = True) -> SamplingReview:

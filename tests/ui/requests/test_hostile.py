@@ -7,6 +7,7 @@ import pytest
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.hands import asking
 from tests.ui.requests.samples import review
+from tui.model.chat import EntryId
 from tui.model.consent import RequestId
 from tui.model.requests import (
     FieldKind,
@@ -14,6 +15,7 @@ from tui.model.requests import (
     FormField,
     FormRequest,
     PendingRequest,
+    ResultReview,
     SamplingMessage,
     SamplingRequest,
     SamplingReview,
@@ -56,12 +58,20 @@ def hostile_sign_in(text: str) -> PendingRequest:
     return SignInRequest(ID, ServerId(part), *facts)
 
 
+def hostile_result(text: str) -> PendingRequest:
+    return ResultReview(ID, EntryId("e1"), ServerId(text), text, text, (text[:200],))
+
+
 def hostile_review(text: str) -> PendingRequest:
     return SamplingReview(ID, ServerId(text), text, text)
 
 
 @pytest.mark.parametrize(
-    "make", [hostile_form, hostile_address, hostile_sampling, hostile_sign_in, hostile_review]
+    "make",
+    [
+        *(hostile_form, hostile_address, hostile_sampling, hostile_sign_in, hostile_review),
+        hostile_result,
+    ],
 )
 @pytest.mark.parametrize(
     "text",

@@ -13,6 +13,7 @@ from typing import Final
 from tui.engine.bus import Publish
 from tui.engine.chat.call_arguments import read_edit, told_changes
 from tui.engine.chat.history import FunctionResponse
+from tui.engine.chat.result_review import ResultReviewer
 from tui.engine.consent.consent import Answer, Confirm, Inquiry, TurnRecord, decided
 from tui.engine.desk import WithdrawnError
 from tui.engine.mcp.catalog.offered_tool import (
@@ -129,11 +130,18 @@ class CallRunner:
         confirm: Decides on each call.
         publish: Publishes the events of the transcript rows.
         turn: The record of this turn for consent.
+        reviewer: Shows results to the user where their server's settings say so.
     """
 
     def __init__(
-        self, tools: ServerManager, confirm: Confirm, publish: Publish, turn: TurnRecord
+        self,
+        tools: ServerManager,
+        confirm: Confirm,
+        publish: Publish,
+        turn: TurnRecord,
+        reviewer: ResultReviewer | None = None,
     ) -> None:
+        self._reviewer = reviewer
         self._tools = tools
         self._confirm = confirm
         self._publish = publish
@@ -223,6 +231,7 @@ class CallRunner:
             shown=admitted.shown,
             offered=[*offered.values()],
             turn=self._turn,
+            number=self._turn.count(admitted.tool, admitted.shown),
             read_edit=lambda text: read_edit(text, admitted.tool.schema),
             by_user=step_call.by_user,
         )
@@ -278,6 +287,9 @@ class CallRunner:
             _log.exception("a call failed")
             result = _failed(f"The call failed unexpectedly ({type(error).__name__}).")
         seconds = time.monotonic() - started
+        if self._reviewer is not None and admitted.tool.is_reviewed:
+            self._publish(ToolCallChanged(step_call.entry, ToolCallStatus.ASKING))
+            result = await self._reviewer.review(step_call.entry, admitted.tool, result)
         step_call.result = result
         self._turn.read[admitted.tool.server] = None
         remark = (TextPart(admitted.remark),) if admitted.remark else ()

@@ -18,6 +18,7 @@ from tui.engine.chat.history import FunctionResponse, History
 from tui.engine.chat.instructions.system_instruction import Instructions, bounded, compose
 from tui.engine.chat.message import Message, MessageContent, MessageError
 from tui.engine.chat.refused_media import drop_refused
+from tui.engine.chat.result_review import ResultReviewer
 from tui.engine.chat.retry import RetryWait
 from tui.engine.chat.step import ModelStep
 from tui.engine.chat.tools.resource_tools import resource_tools
@@ -78,6 +79,7 @@ class TurnContext:
         system_instruction: The system instruction, or an empty string.
         prepare: Awaited at the start of each turn, so that servers can finish starting; returns
             those to go without.
+        reviewer: Shows results to the user before the model gets them.
         context_files: Reads the files of context, at the start of each turn.
         history: The conversation so far.
         refused: Tools this model refused.
@@ -93,6 +95,7 @@ class TurnContext:
     max_tool_calls: int
     system_instruction: str = ""
     prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None
+    reviewer: ResultReviewer | None = None
     context_files: Callable[[], Awaitable[Sequence[ContextFile]]] | None = None
     history: History = field(default_factory=History)
     refused: set[RefusedTool] = field(default_factory=set)
@@ -128,7 +131,9 @@ class Turn:
         self._message = message
         self._entry = context.new_entry()
         self._record = TurnRecord()
-        self._calls = CallRunner(context.tools, context.confirm, context.publish, self._record)
+        self._calls = CallRunner(
+            context.tools, context.confirm, context.publish, self._record, context.reviewer
+        )
         self._calls_left = context.max_tool_calls
         self._limit_reported = False
         self._has_answer = False

@@ -50,6 +50,7 @@ def call_notes(
     """
     servers = set(policy.origins) if policy is not None else set()
     return (
+        *_repeats(inquiry),
         *_denied_before(inquiry),
         *_odd_server(inquiry.tool.server, servers | {tool.server for tool in inquiry.offered}),
         *_quotes_others(inquiry, quotes),
@@ -70,6 +71,11 @@ def _not_trusted(tool: OfferedTool, policy: Policy | None) -> Iterator[str]:
     """Say why the question comes although the user's settings trust the server."""
     if words := policy.untrusted_words(tool) if policy is not None else "":
         yield sanitize_line(f"{words[0].upper()}{words[1:]}.")
+
+
+def _repeats(inquiry: Inquiry) -> Iterator[str]:
+    if inquiry.is_loop:
+        yield f"The model made this very call {inquiry.number - 1} times before in this turn."
 
 
 def _denied_before(inquiry: Inquiry) -> Iterator[str]:

@@ -1,7 +1,9 @@
 """Requests for consent to a call, and their answers."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.model.chat import EntryId
@@ -9,6 +11,9 @@ from tui.model.consent import Choice
 from tui.model.events import ToolCallDecided
 from tui.model.servers import ServerId
 from tui.text import sanitize_line
+
+MAX_SAME_CALLS: Final = 3
+"""Times that the same call is made in a turn before the user is asked whatever the rules say."""
 
 
 class UnusableEditError(Exception):
@@ -31,11 +36,19 @@ class TurnRecord:
         rest: The user's answer to all further calls, or None.
         denied: The calls that the user denied.
         read: The servers whose data this turn has read, in the order of the first one.
+        calls: How often each call was made, by server, tool and arguments.
     """
 
     rest: Choice | None = None
     denied: list["Inquiry"] = field(default_factory=list)
     read: dict[ServerId, None] = field(default_factory=dict)
+    calls: Counter[tuple[ServerId, str, str]] = field(default_factory=Counter)
+
+    def count(self, tool: OfferedTool, shown: str) -> int:
+        """Count a call; return how often this very call was made in the turn."""
+        key = tool.server, tool.name, shown
+        self.calls[key] += 1
+        return self.calls[key]
 
     def has_denied(self, tool: OfferedTool, shown: str) -> bool:
         return any(
@@ -58,6 +71,7 @@ class Inquiry:
         turn: The state shared by the calls of its turn.
         read_edit: Reads arguments as edited, from JSON; raises `UnusableEditError`.
         by_user: Whether the user composed this exact call, which is consent to it.
+        number: How often this very call was made in the turn, this one included.
     """
 
     call: EntryId
@@ -68,6 +82,12 @@ class Inquiry:
     turn: TurnRecord
     read_edit: Callable[[str], Awaitable[Edit]]
     by_user: bool = False
+    number: int = 1
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether the model seems to go round in circles."""
+        return not self.by_user and self.number % MAX_SAME_CALLS == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,6 +168,8 @@ class ToolApproval:
             return Answer(allows=True, source="you: composed this call")
         if inquiry.turn.rest is Choice.DENY_REST_OF_TURN:
             return _DENIED_REST
+        if inquiry.is_loop and self._desk.attended:
+            return None
         if verdict.effect is Effect.ALLOW:
             self._policy.used(verdict)
             return Answer(allows=True, source=verdict.source)

@@ -58,6 +58,7 @@ PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
         "mcpServers.*.",
         *("command", "args", "env", "cwd", "url", "httpUrl", "type", "transportType", "tcp"),
         *("headers", "timeout", "description", "includeTools", "excludeTools", "oauth"),
+        "reviewResults",
     ),
     **_say(
         ProjectSay.ADDS,

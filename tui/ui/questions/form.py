@@ -15,6 +15,7 @@ from tui.model.requests import (
     FormRequest,
     Reply,
     ReplyAction,
+    ResultReview,
     SamplingRequest,
     SamplingReview,
     SignInRequest,
@@ -28,7 +29,9 @@ from tui.ui.widgets.frame import Heading
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText, one_line
 
-R = TypeVar("R", bound=FormRequest | SamplingRequest | SamplingReview | SignInRequest)
+R = TypeVar(
+    "R", bound=FormRequest | SamplingRequest | SamplingReview | ResultReview | SignInRequest
+)
 
 MAX_NAME: Final = 100
 """Characters of a server's name, and half of those of a problem."""

@@ -1,4 +1,4 @@
-"""Text that a server asks the model to generate: the prompt before, and the answer after."""
+"""Text between servers and the model: prompts, the model's answers to them, results of tools."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,7 +11,13 @@ from textual.geometry import Offset, Size
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from tui.model.requests import Reply, ReplyAction, SamplingRequest, SamplingReview
+from tui.model.requests import (
+    Reply,
+    ReplyAction,
+    ResultReview,
+    SamplingRequest,
+    SamplingReview,
+)
 from tui.text import clip, counted
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.form import ServerQuestion, WholeText, fact
@@ -43,6 +49,8 @@ ALWAYS: Final = Answer(
     twice=True,
 )
 REFUSE: Final = Answer("refuse", "d,escape", "Refuse", "refuse", ReplyAction.DECLINE)
+PASS: Final = Answer("pass", "p", "Pass on", "pass it on to the model", ReplyAction.ACCEPT)
+WITHHOLD: Final = Answer("withhold", "d,escape", "Withhold", "withhold it", ReplyAction.DECLINE)
 SEND: Final = Answer("send", "s", "Send", "send", ReplyAction.ACCEPT)
 
 
@@ -141,6 +149,30 @@ class SamplingQuestion(ServerQuestion[SamplingRequest]):
             return Reply(action)
         system, *messages = (edited.text for edited in self.query(EditedText))
         return Reply(action, system=system, messages=tuple(messages))
+
+
+class ResultQuestion(ServerQuestion[ResultReview]):
+    """Shows a tool's result before the model gets it; it can be trimmed or withheld."""
+
+    HELP = "This server's results are shown to you first. The model waits until you pass one on."
+    TITLE = "A result for the model"
+    PREFIX = "result"
+    ROWS = ((PASS, from_text(PASS), WITHHOLD),)
+    SAFE = WITHHOLD
+    ARMED = ("Tab moves · ^S passes it on from the text · Esc withholds it",) * 2
+
+    def compose_body(self) -> Iterable[Widget]:
+        """Compose which tool it is of, what goes along, and the text."""
+        facts = [fact("tool", one_line(self._request.tool))]
+        facts += [fact("with it", one_line(line)) for line in self._request.media]
+        yield PlainText(Content("\n").join(facts))
+        yield EditedText("result", self._request.text, editable=True)
+
+    def reply(self, action: ReplyAction) -> Reply:
+        """Give the result as it stands."""
+        if not action.allows:
+            return Reply(action)
+        return Reply(action, text=self.query_one(EditedText).text)
 
 
 class ReviewQuestion(ServerQuestion[SamplingReview]):

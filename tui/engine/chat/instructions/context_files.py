@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tui.engine.bus import Publish
 from tui.engine.settings.sources.context_places import read_context
+from tui.engine.tasks import TaskSet
 from tui.model.context import ContextFile, ContextRead
 
 
@@ -15,9 +16,11 @@ class ContextFiles:
     Args:
         publish: Takes `ContextRead` when they are not what they were.
         home: The user's home.
+        tasks: Runs what is not waited for.
     """
 
-    def __init__(self, publish: Publish, home: Path) -> None:
+    def __init__(self, publish: Publish, home: Path, tasks: TaskSet) -> None:
+        self._tasks = tasks
         self._publish = publish
         self._home = home
         self._own: Sequence[Path] = ()
@@ -27,9 +30,13 @@ class ContextFiles:
     def configure(self, own: Sequence[Path], project: Sequence[ContextFile]) -> None:
         """Set the places of the user's and extensions' files, and what the project says."""
         self._own, self._project = own, project
+        self.refresh()
 
-    async def refresh(self) -> None:
-        """Read them for the screen alone."""
+    def refresh(self) -> None:
+        """Read them for the screen; each turn does so for itself."""
+        self._tasks.start(self._refresh())
+
+    async def _refresh(self) -> None:
         await self.read()
 
     async def read(self) -> Sequence[ContextFile]:

@@ -107,6 +107,7 @@ def _bind(servers: ServerManager, tool: OwnTool, arguments: JsonObject) -> OwnTo
         server=server,
         fingerprint=definition.fingerprint,
         trusted=definition.trust,
+        is_reviewed=definition.review_results,
         run=partial(_read, servers, server),
     )
 

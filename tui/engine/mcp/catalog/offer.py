@@ -127,6 +127,7 @@ class Tool:
             definition_hash=self.definition_hash,
             trusted=definition.trust,
             fingerprint=definition.fingerprint,
+            is_reviewed=definition.review_results,
         )
 
 

@@ -28,6 +28,7 @@ class OfferedTool:
         definition_hash: SHA-256 (hex) of name, title, description, schemas and annotations.
             Consent is bound to it.
         trusted: Whether the user or system settings set `trust: true` for its server.
+        is_reviewed: Whether the user sees its results before the model does.
         fingerprint: Identifies its server independently of its name; empty if the server has
             none, and then no lasting permission can be granted to it.
     """
@@ -41,6 +42,7 @@ class OfferedTool:
     definition_hash: str
     trusted: bool = False
     fingerprint: str = ""
+    is_reviewed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

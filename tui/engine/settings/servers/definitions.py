@@ -104,6 +104,7 @@ class ServerDefinition:
         protocol: The era of the protocol to speak, where the settings force one.
         extension: The name of the gemini-cli extension it belongs to, or "".
         timeout: Seconds a call may take.
+        review_results: Whether the user sees results before the model does.
         trust: Whether its tools run unasked; never true for a project's server.
         description: The user's words on it, sanitized.
         include_tools: If set, only these tools are offered.
@@ -143,6 +144,7 @@ class ServerDefinition:
     extension: str = ""
     timeout: float = 600.0
     trust: bool = False
+    review_results: bool = False
     developed: bool = False
     description: str = ""
     include_tools: frozenset[str] | None = None

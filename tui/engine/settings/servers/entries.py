@@ -244,6 +244,7 @@ class ServerReader:
             sse_fallback=_may_fall_back(settings),
             timeout=settings.timeout / 1000,
             trust=settings.trust,
+            review_results=settings.review_results,
             description=sanitize_line(settings.description, MAX_DESCRIPTION),
             include_tools=None if include is None else frozenset(map(tool_name, include)),
             exclude_tools=frozenset(settings.exclude_tools),

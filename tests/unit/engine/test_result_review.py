@@ -1,0 +1,109 @@
+"""Results that the user sees before the model, and calls that go round in circles."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.gemini import FakeGemini
+from tests.fakes.gemini_script import Call, Say
+from tests.security.decks import Deck, Script, Turncoat, deck, tool
+from tests.support.waiting import eventually
+from tests.unit.engine.test_own_tools import answers
+from tui.engine.chat.result_review import WITHHELD
+from tui.engine.consent.consent import MAX_SAME_CALLS
+from tui.model.chat import ToolCallStatus, TurnOutcome
+from tui.model.consent import Choice
+from tui.model.events import TurnFinished
+from tui.model.requests import ConfirmationRequest, Reply, ReplyAction, ResultReview
+
+ACCEPT, DECLINE = ReplyAction.ACCEPT, ReplyAction.DECLINE
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Turncoat:
+    server = Turncoat("shop", tmp_path)
+    server.offer(tool("look"))
+    return server
+
+
+def calling(times: int, *, text: str = "same") -> Script:
+    """Let the model make the same call in steps of one turn."""
+    return [*[[Call([("look", {"text": text})])] for _ in range(times)], [Say("done")]]
+
+
+async def reply(running: Deck, action: ReplyAction, text: str | None = None) -> ResultReview:
+    request = await running.pending(ResultReview)
+    assert len(running.fake.requests) == 1, "the model knows nothing yet"
+    running.engine.desk.answer(request.id, Reply(action, text=text))
+    await eventually(lambda: request not in running.store.state.pending)
+    return request
+
+
+@pytest.mark.parametrize(
+    ("action", "text", "told", "status"),
+    [
+        (ACCEPT, None, "{whole}", ToolCallStatus.OK),
+        (ACCEPT, "A part.", "[The user changed this result.]\nA part.", ToolCallStatus.OK),
+        (DECLINE, None, WITHHELD, ToolCallStatus.ERROR),
+    ],
+)
+async def test_a_result_is_passed_trimmed_or_withheld(
+    action: ReplyAction,
+    text: str | None,
+    told: str,
+    status: ToolCallStatus,
+    shop: Turncoat,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = {"mcpServers": {"shop": {**shop.entry, "reviewResults": True, "trust": True}}}
+    async with (
+        FakeGemini(calling(1)) as fake,
+        deck(fake, monkeypatch, servers=[shop], settings=settings) as running,
+    ):
+        running.engine.send("go")
+        request = await reply(running, action, text)
+        assert (request.server, request.tool, request.media) == ("shop", "look", ())
+        await running.idle()
+        assert answers(running) == [told.format(whole=request.text)]
+        assert running.calls[0].status is status
+        assert fake.violations == []
+
+
+async def test_a_stop_while_a_result_is_reviewed_sends_it_to_nobody(
+    shop: Turncoat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"mcpServers": {"shop": {**shop.entry, "reviewResults": True, "trust": True}}}
+    async with (
+        FakeGemini([*calling(1)[:1], [Say("two")]]) as fake,
+        deck(fake, monkeypatch, servers=[shop], settings=settings) as running,
+    ):
+        running.engine.send("go")
+        request = await running.pending(ResultReview)
+        assert running.calls[0].status is ToolCallStatus.ASKING
+        running.engine.cancel_turn()
+        await running.idle()
+        assert running.store.state.pending == ()
+        await running.ask("again")
+        assert request.text not in running.seen()
+        assert fake.violations == []
+
+
+async def test_the_same_call_for_the_third_time_asks_whatever_the_rules_say(
+    shop: Turncoat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = [*calling(3)[:3], *calling(1, text="other")[:1], *calling(2)]
+    settings = {"mcpServers": {"shop": {**shop.entry, "trust": True}}}
+    async with (
+        FakeGemini(script) as fake,
+        deck(fake, monkeypatch, servers=[shop], settings=settings) as running,
+    ):
+        running.engine.send("go")
+        request = await running.pending(ConfirmationRequest)
+        assert len(shop.calls) == MAX_SAME_CALLS - 1
+        assert request.notes[0] == "The model made this very call 2 times before in this turn."
+        await running.decide(Choice.ONCE)
+        await running.idle()
+        outcomes = [e.outcome for e in running.events if isinstance(e, TurnFinished)]
+        assert outcomes == [TurnOutcome.COMPLETED]
+        assert len(running.raised(ConfirmationRequest)) == 1
+        assert len(shop.calls) == 6
