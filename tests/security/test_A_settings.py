@@ -18,13 +18,13 @@ from tests.security.opened import Place, place
 from tests.unit.engine.settings.test_loader_rules import Files
 from tui.engine.settings.project import PROJECT_SAY, ProjectSay, counting_keys
 from tui.model.sections.chat_settings import SessionSettings
+from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import ServerStatus
 from tui.model.settings import (
     ContextSettings,
     GemdeckSettings,
     McpSettings,
     ModelSettings,
-    OAuthSettings,
     ServerSettings,
     ToolPattern,
 )

@@ -23,7 +23,7 @@ from tui.engine.tasks import TaskSet
 from tui.engine.threads import import_alone, in_daemon_thread
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
-from tui.model.settings import AuthProviderType
+from tui.model.sections.sign_in_settings import AuthProviderType
 
 if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
     from tui.engine.auth.oauth.flow import SignInFlow

@@ -60,6 +60,8 @@ OWN_COMMANDS: Final = _table(
             _C("list", "how each server is set up and stands", Takes.SOME_SERVERS),
             _C("desc", "the same with what its tools do", Takes.SOME_SERVERS),
             _C("schema", "the same with the schemas of its tools", Takes.SOME_SERVERS),
+            _C("auth", "sign in to a server, or name those that want it", Takes.SOME_SERVERS),
+            _C("logout", "sign out of a server", Takes.SERVER),
             _C("refresh", "restart all servers"),
             _C("restart", "restart a server", Takes.SERVER),
             _C("start", "start a server, or those of an extension", Takes.SERVER),

@@ -24,7 +24,7 @@ from tui.engine.auth.oauth.endpoints import checked_endpoint
 from tui.engine.auth.oauth.sign_in_record import AuthError, canonical_address, same_issuer
 from tui.engine.auth.oauth.token_endpoint import Answer, Send
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.model.settings import OAuthSettings
+from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.text import sanitize_line
 
 PKCE_METHOD: Final = "S256"

@@ -28,7 +28,7 @@ from tui.engine.auth.oauth.sign_in_record import (
 from tui.engine.auth.oauth.token_endpoint import MAX_SAID, Send, ask_for_token
 from tui.engine.auth.oauth.unattended import UnattendedGrant
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.model.settings import GrantType
+from tui.model.sections.sign_in_settings import GrantType
 from tui.text import sanitize_line
 
 CLIENT_NAME: Final = "gemdeck"

@@ -17,8 +17,8 @@ from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
 from tui.model.hosts import is_loopback
+from tui.model.sections.sign_in_settings import GrantType
 from tui.model.servers import Transport
-from tui.model.settings import GrantType
 
 MAX_STEP_UPS: Final = 2
 """Most sign-ins for more scopes, for the same scopes."""

@@ -9,7 +9,7 @@ from tui.engine.auth.oauth.discovery import Place
 from tui.engine.auth.oauth.endpoints import checked_endpoint
 from tui.engine.auth.oauth.sign_in_record import AuthError, SignInRecord
 from tui.engine.auth.oauth.token_endpoint import Send, ask_for_token
-from tui.model.settings import GrantType, OAuthSettings
+from tui.model.sections.sign_in_settings import GrantType, OAuthSettings
 
 _JWT_CLIENT: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _TOKEN_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105

@@ -34,8 +34,9 @@ from tui.engine.settings.sources.source import (
     validation_problems,
 )
 from tui.model.sections.settings_types import MAX_ITEMS, TransportName, names_transport
+from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import Failure, ServerId, ServerStatus, Transport
-from tui.model.settings import OAuthSettings, ServerSettings
+from tui.model.settings import ServerSettings
 from tui.text import sanitize_line
 
 MAX_DESCRIPTION: Final = 500
