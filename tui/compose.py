@@ -9,14 +9,15 @@ import asyncio
 import gc
 import importlib
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tui.engine.files.paths import log_dir, state_dir
 from tui.engine.files.preferences import (
@@ -31,6 +32,7 @@ from tui.engine.files.unwritten import WRITE_PATIENCE, write_now
 from tui.engine.options import EngineOptions
 from tui.engine.settings.starter import begin_settings, sample_settings
 from tui.engine.threads import OrderedWorker
+from tui.model.trust import ImportOffer
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
@@ -39,6 +41,9 @@ from tui.ui.app import GemdeckApp, SettingsFiles
 from tui.ui.layout import read_layout
 from tui.ui.themes import UiPreferences, fitting
 from tui.ui.widgets.chat.history import HistoryStorage
+
+if TYPE_CHECKING:
+    from tui.engine.commands.server_imports import ServerImports
 
 T = TypeVar("T")
 
@@ -90,7 +95,7 @@ async def _run(
         history=HistoryStorage(
             partial(load_messages, folder), _writing(writer, append_message, folder, tell)
         ),
-        settings=SettingsFiles(partial(begin_settings, Path.home()), sample_settings),
+        settings=_settings_files(options.folder, folder, tell),
     )
     faults: list[Exception] = []
 
@@ -138,6 +143,25 @@ def _writing(
         writer.submit(partial(write, folder, value, tell))
 
     return keep
+
+
+def _settings_files(folder: Path, state: Path, tell: Callable[[str], None]) -> SettingsFiles:
+    """Give access to the user's settings, and to the servers of other clients."""
+
+    @cache
+    def imports() -> "ServerImports":
+        from tui.engine.commands.own_edits import OwnEdits  # noqa: PLC0415 - with the engine
+        from tui.engine.commands.server_imports import ServerImports  # noqa: PLC0415 - ditto
+        from tui.engine.settings.importers.clients import Machine  # noqa: PLC0415 - ditto
+
+        edits = OwnEdits(folder, Path.home(), state, tell)
+        return ServerImports(Machine(Path.home(), folder, os.environ), edits)
+
+    def find() -> Sequence[ImportOffer]:
+        return [offer for file in imports().find() for offer in file.offers]
+
+    begin = partial(begin_settings, Path.home())
+    return SettingsFiles(begin, sample_settings, find, lambda offer: imports().take(offer))
 
 
 def _telling(store: Store) -> Callable[[str], None]:

@@ -8,8 +8,7 @@ import pytest
 
 from tests.cli.running import notes_server
 from tests.support.waiting import eventually
-from tui.cli.servers.own_edits import edited, file_of
-from tui.cli.servers.server_edits import write_entry
+from tui.cli.servers.server_edits import own_edits, write_entry
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.settings.edits import add_server, remove_server
 from tui.model.events import Event, RequestRaised, ServerStatusChanged
@@ -61,7 +60,7 @@ async def test_a_server_of_the_user_starts_unasked(deck: Deck) -> None:
         await eventually(lambda: deck.is_ready("notes"))
         assert deck.questions == []
         await anyio.to_thread.run_sync(
-            add_server, file_of("user"), "other", {"command": "gemdeck-unknown-program"}
+            add_server, own_edits().file_of("user"), "other", {"command": "gemdeck-unknown-program"}
         )  # anybody else's edit is asked about
         await eventually(lambda: len(deck.questions) == 1)
 
@@ -80,7 +79,7 @@ async def test_a_trusted_folder_stays_trusted_with_the_edit(deck: Deck) -> None:
 
 async def test_what_else_changed_meanwhile_is_asked_about(deck: Deck) -> None:
     await write("first", "project")
-    path = file_of("project")
+    path = own_edits().file_of("project")
 
     def tamper() -> None:
         add_server(path, "wanted", {"command": "gemdeck-unknown-program"})
@@ -91,5 +90,5 @@ async def test_what_else_changed_meanwhile_is_asked_about(deck: Deck) -> None:
         await eventually(lambda: len(deck.questions) == 1)
         engine.desk.answer(deck.questions[0].id, TrustAnswer.TRUST)
         await eventually(lambda: deck.is_ready("first"))
-        await anyio.to_thread.run_sync(edited, path, "project", "wanted", tamper)
+        await anyio.to_thread.run_sync(own_edits().change, path, "wanted", tamper)
         await eventually(lambda: len(deck.questions) == 2)

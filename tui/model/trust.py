@@ -191,3 +191,44 @@ class ToolChangeRequest:
     id: RequestId
     server: ServerId
     changes: tuple[ToolChange, ...]
+
+
+class ImportState(StrEnum):
+    """How a server of another client stands here. The value is its name on the screen."""
+
+    NEW = "new"
+    THERE = "there already"
+    TAKEN = "not taken over: another server has this name"
+    UNUSABLE = "cannot be taken over"
+    WRITTEN = "written"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOffer:
+    """A server of another client, in full; nothing in it needs escaping.
+
+    Attributes:
+        client: Whose it is.
+        file: The file it stands in.
+        server: Its name here.
+        state: How it stands here.
+        command: The program and its arguments.
+        address: Its address, if it has no program.
+        cwd: Its working folder, or an empty string.
+        env: The names of its variables.
+        headers: The names of its headers.
+        warnings: What deserves a second look.
+        notes: What does not come along, and what it needs.
+    """
+
+    client: str
+    file: str
+    server: str
+    state: ImportState
+    command: tuple[str, ...] = ()
+    address: str = ""
+    cwd: str = ""
+    env: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -1,5 +1,6 @@
 """The Textual app: the main screen, key map, theme, and how it ends."""
 
+import asyncio
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import Screen
 from textual.timer import Timer
 
+from tui.model.trust import ImportOffer
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
@@ -53,10 +55,14 @@ class SettingsFiles:
     Attributes:
         begin: Writes the file if there is none; returns it and the line of its first entry.
         sample: Returns the sample's text.
+        find_imports: Finds the servers of other clients; blocks.
+        take_over: Writes one of them to the file; blocks.
     """
 
     begin: Callable[[], tuple[Path, int]] = lambda: (Path(os.devnull), 1)
     sample: Callable[[], str] = str
+    find_imports: Callable[[], Sequence[ImportOffer]] = tuple
+    take_over: Callable[[ImportOffer], ImportOffer] = lambda offer: offer
 
 
 class ControlCharacterFilter(LineFilter):
@@ -278,6 +284,21 @@ class GemdeckApp(App[int], inherit_bindings=False):
         from tui.ui.screens.dialog import ViewerScreen  # noqa: PLC0415 - on first use
 
         self.push_screen(ViewerScreen("settings.sample.json", self._settings.sample()))
+
+    async def action_import_servers(self) -> None:
+        """Offer the servers of other clients."""
+        from tui.engine.settings.edits import EditError  # noqa: PLC0415 - with the engine
+        from tui.ui.screens.server_imports import ImportScreen  # noqa: PLC0415 - on first use
+
+        try:
+            offers = await asyncio.to_thread(self._settings.find_imports)
+        except EditError as error:
+            self.notify(str(error), title="Settings", severity="error", markup=False)
+            return
+        if offers:
+            self.push_screen(ImportScreen(offers, self._settings.take_over))
+        else:
+            self.notify("No servers of other clients were found.", markup=False)
 
     async def action_quit(self) -> None:
         self.exit(0)

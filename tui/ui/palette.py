@@ -145,6 +145,7 @@ def _app_actions(app: "GemdeckApp") -> Actions:
     for name, words, run, key in (
         ("Model: choose, enter a key", "Gemini, Vertex AI or the demo", deck.action_model, model),
         ("Settings: edit", "Open your settings in your editor", app.action_edit_settings, ""),
+        ("Servers: import", "Those of other clients", app.action_import_servers, ""),
         ("Settings: sample", "Show a sample of every key", app.action_sample_settings, ""),
         ("Help: keys", "All keys, those that work here first", app.action_help, "F1"),
         ("Grants: rules for tools", "What may run without asking", deck.action_grants, ""),

@@ -9,11 +9,14 @@ from pydantic import ValidationError
 
 from tui.cli.command import Answer, CommandError, no_such, shown
 from tui.cli.exit_codes import ExitCode
-from tui.cli.servers.own_edits import edited, file_of
+from tui.cli.output import say
 from tui.cli.servers.server_commands import show
 from tui.cli.servers.server_session import Start
-from tui.engine.settings.edits import EditError, NoSuchServerError, add_server, remove_server
+from tui.engine.commands.own_edits import OwnEdits
+from tui.engine.files.paths import usable_state_dir
+from tui.engine.settings.edits import EditError, NoSuchServerError
 from tui.engine.settings.servers.raw_entries import MAX_NAME, server_id
+from tui.engine.settings.sources.locations import FILE_NAME, FOLDER_NAME
 from tui.engine.settings.sources.source import validation_problems
 from tui.model.servers import ServerStatus
 from tui.model.settings import ServerSettings
@@ -106,25 +109,33 @@ async def add(name: str, entry: dict[str, Any], scope: str, *, checks: bool) -> 
 
 async def remove(name: str, scope: str) -> Answer:
     """Remove an entry."""
-    path = file_of(scope)
     try:
-        edited(path, scope, name, lambda: remove_server(path, name))
+        path = own_edits().remove(scope, name)
     except NoSuchServerError as error:
         raise no_such("server", name, error.known) from error
     except EditError as error:
-        raise CommandError(f"{shown(path)}: {error}") from error
+        raise CommandError(f"{shown(place_of(scope))}: {error}") from error
     value = {"server": name, "file": str(path)}
     return Answer(value, f"{name} was removed from {shown(path)}.")
 
 
 def write_entry(name: str, entry: Mapping[str, Any], scope: str) -> Path:
     """Write an entry, and return the file."""
-    path = file_of(scope)
     try:
-        edited(path, scope, name, lambda: add_server(path, name, entry), entry)
+        return own_edits().add(scope, name, entry)
     except EditError as error:
-        raise CommandError(f"{shown(path)}: {error}") from error
-    return path
+        raise CommandError(f"{shown(place_of(scope))}: {error}") from error
+
+
+def own_edits() -> OwnEdits:
+    """Give what edits the settings of this folder and the user's."""
+    return OwnEdits(Path.cwd(), Path.home(), usable_state_dir(), say)
+
+
+def place_of(scope: str) -> Path:
+    """Return the settings file of a scope."""
+    folder = Path.home() if scope == "user" else Path.cwd()
+    return folder / FOLDER_NAME / FILE_NAME
 
 
 def _named(words: Sequence[str], sign: str, option: str) -> dict[str, str]:
