@@ -5,7 +5,7 @@ from time import monotonic
 
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.input.typed import nearest
-from tui.model.servers import ServerId, ServerStatus, ServerView, Transport
+from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.store.state import AppState
 from tui.ui.commands.reports import describe_servers
 from tui.ui.commands.usage import CommandGroup, UsageError
@@ -25,19 +25,17 @@ class ServerCommands(CommandGroup):
         self._report(wanted, descriptions=True, schemas=True)
 
     async def run_mcp_auth(self, name: str) -> None:
-        """Sign in to a server; without a name, say which of them want it."""
+        """Sign in to a server; without a name, to the one that needs it."""
+        needy = [view for view in self._servers if view.status is ServerStatus.NEEDS_SIGN_IN]
         if name:
-            self._commands.sign_in(self._one_remote(name).id)
-            return
-        wanting = [view.id for view in self._servers if view.status is ServerStatus.NEEDS_SIGN_IN]
-        self.say(
-            f"/mcp auth SERVER signs in to: {', '.join(wanting)}."
-            if wanting
-            else "No server waits for a sign-in."
-        )
+            needy = [self.one_server(name)]
+        if len(needy) != 1:
+            names = ", ".join(view.id for view in needy) or "No server"
+            raise UsageError(f"{names} needs a sign-in.", "Type /mcp auth SERVER")
+        self._commands.sign_in(needy[0].id)
 
     async def run_mcp_logout(self, name: str) -> None:
-        self._commands.sign_out(self._one_remote(name).id)
+        self._commands.sign_out(self.one_server(name).id)
 
     async def run_mcp_refresh(self, _: str) -> None:
         self._commands.restart_all_servers()
@@ -81,13 +79,6 @@ class ServerCommands(CommandGroup):
             UsageError: If there is none.
         """
         return self._named(name)[0]
-
-    def _one_remote(self, name: str) -> ServerView:
-        """Return the server with a name, if it is one to sign in to."""
-        view = self.one_server(name)
-        if view.transport is Transport.STDIO:
-            raise UsageError(f"{view.id} runs on this computer and takes no sign-in.")
-        return view
 
     def _report(self, wanted: str, *, descriptions: bool = False, schemas: bool = False) -> None:
         """Show the servers with a word in their names, or all."""
