@@ -103,6 +103,8 @@ class SignInCommands:
         found = next((one for one in self._definitions() if one.id == server), None)
         if found is None:
             raise AuthError("is not configured")
+        if found.withheld is not None:
+            raise AuthError(f"is {found.withheld}; it is not contacted")
         if found.transport is Transport.STDIO:
             raise AuthError("runs on this computer and takes no sign-in")
         return found

@@ -61,6 +61,7 @@ class TokenSession:
         self._sign_in = sign_in
         self._tasks = tasks
         self._on_record = on_record
+        self._unreadable: AuthError | None = None
         self._held: SignInRecord | None = None
         self._is_loaded = False
         self._refreshing: asyncio.Task[None] | None = None
@@ -80,7 +81,7 @@ class TokenSession:
                 raise AuthError(
                     f"has a sign-in that cannot be read: {error}", error.advice, is_transient=True
                 ) from error
-            self._is_loaded = True
+            self._is_loaded, self._unreadable = True, None
             if found is not None:
                 self._hold(found)
         return self._held
@@ -89,7 +90,11 @@ class TokenSession:
         """Return the token for a request, refreshed if it is about to expire."""
         if not self.may_send:
             return Signature()
-        record = await self.record()
+        try:
+            record = await self.record()
+        except AuthError as error:
+            self._unreadable = error  # most servers need none
+            return Signature()
         if record is not None and record.access_token and record.is_due:
             record = await self._fresher(record)
         if record is None or not record.access_token:
@@ -108,6 +113,8 @@ class TokenSession:
         self.challenge = challenge
         if attempt:
             return False
+        if self._unreadable is not None:
+            raise self._unreadable
         record = await self.record()
         if record is not None and record.access_token and sent.token == record.access_token:
             record = await self._fresher(record)
