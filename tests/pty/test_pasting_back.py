@@ -1,4 +1,4 @@
-"""Signing in where there is no browser: the address goes out, and the one where it ended comes in."""
+"""Signing in without a browser: the address goes out, and the one where it ended comes in."""
 
 import asyncio
 import base64
