@@ -244,6 +244,7 @@ def test_commands_reach_the_servers_and_unknown_ones_come_back(deck: Deck) -> No
         say(terminal, "/mcp strat slow")
         terminal.wait_for("Did you mean /mcp start slow?")
         terminal.press("ctrl+c")
+        terminal.wait_gone("> /mcp strat")
         say(terminal, "/mcp start slow")
         terminal.wait_for("● slow")
         say(terminal, "/hlep")

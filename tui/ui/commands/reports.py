@@ -60,7 +60,7 @@ def describe_servers(
 def _server(view: ServerView, now: float) -> Iterable[Content]:
     glyph, _ = LOOKS[view.status]
     yield Content.assemble(
-        f"{glyph} ", (one_line(view.id), "bold"), "  ", (status_word(view, now), "$foreground 60%")
+        f"{glyph} ", (one_line(view.id), "bold"), "  ", (status_word(view, now), "$text-muted")
     )
     if view.failure is not None:
         yield Content.styled(one_line(view.failure.reason), "$text-error")
