@@ -26,6 +26,7 @@ from tui.model.chat import (
     ToolCall,
     ToolCallStatus,
     TurnOutcome,
+    Usage,
     UserMessage,
 )
 from tui.model.consent import Effect, GrantId, GrantView
@@ -111,7 +112,7 @@ def talking_store() -> Store:
     happened: tuple[e.Event, ...] = (
         e.TurnStarted(TURN, UserMessage(EntryId("user-1"), "list the open branches"), NEVER),
         e.ThoughtStreamed(EntryId("thought-1"), "**Look first**\n\nThe repository comes first."),
-        e.EntryCompleted(EntryId("thought-1")),
+        e.EntryCompleted(EntryId("thought-1"), 1.2),
         e.ToolCallRequested(call(1, '{\n  "repo_path": "."\n}')),
         e.ToolCallChanged(
             EntryId("call-1"), ToolCallStatus.OK, 0.042, "main\nnext\nfix/typo-in-the-guide"
@@ -122,7 +123,8 @@ def talking_store() -> Store:
         ),
         e.TextStreamed(EntryId("text-1"), f"There are three branches.\n\n{README}"),
         e.EntryCompleted(EntryId("text-1")),
-        e.TurnFinished(TURN, TurnOutcome.COMPLETED),
+        e.UsageReported(Usage(prompt=5_400, output=620, thoughts=180)),
+        e.TurnFinished(TURN, TurnOutcome.COMPLETED, seconds=2.4),
     )
     for event in happened:
         store.dispatch(event)
@@ -188,6 +190,9 @@ SCENES: Final = (
     Scene("activity-empty", empty_store, ("f7",)),
     Scene("chat", talking_store),
     Scene("chat-entry", talking_store, ("shift+tab", "up", "up")),
+    Scene("chat-opened", talking_store, ("shift+tab", "up", "up", "enter")),
+    Scene("chat-search", talking_store, ("shift+tab", "slash", *"notes")),
+    Scene("last-result", talking_store, ("ctrl+o",)),
     Scene("chat-alone", talking_store, ("f6",)),
     Scene("palette", decks.full_store, ("ctrl+p",)),
     Scene("palette-search", decks.full_store, ("ctrl+p", "r", "e", "s", "t")),

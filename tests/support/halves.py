@@ -59,6 +59,7 @@ SLOW: Final = tuple(
         "unit/engine/test_result_review.py",
         "unit/engine/test_results.py",
         "unit/engine/test_round_trips.py",
+        "unit/engine/test_stopping.py",
         "unit/engine/test_typed_messages.py",
         "unit/store/test_engine_commands.py",
         "unit/store/test_every_command.py",

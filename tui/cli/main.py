@@ -259,8 +259,6 @@ def main(
     if prompt is not None and prompt_interactive is not None:
         raise click.UsageError("-p runs without a screen and -i with one; give one of them.")
     options = _options(folder, **given)
-    if prompt is not None and options.resume is not None:
-        raise click.UsageError("--resume goes on with a session on the screen, not with -p.")
     if debug:
         say(f"the log is {sanitize_line(str(log_dir() / LOG_NAME))}")
     gc.disable()  # what is imported lives as long as the process: looking for garbage only delays

@@ -229,8 +229,9 @@ class Engine:
         self._first_starts.patience = settings.wait_for_servers if patience is None else patience
         self._context.budget = Budget(settings.max_tools, settings.max_tool_share)
         self._context.gives_instructions = settings.server_instructions
-        attended, private = self._options.attended, self._options.private
-        self.sessions.configure(settings.sessions, saves=attended and not private)
+        options = self._options
+        saves = (options.attended or options.resume is not None) and not options.private
+        self.sessions.configure(settings.sessions, saves=saves)
         await asyncio.to_thread(self._enablement.load)
         await self._access.open(self.servers)
         for problem in first.settings.problems:

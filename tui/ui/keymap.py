@@ -22,6 +22,7 @@ class Place(StrEnum):
     LIST = "Lists"
     TOOLS = "Tools"
     GRANTS = "Grants"
+    SESSIONS = "Sessions"
     INSERT = "Prompts and resources"
     PROMPTS = "Prompts"
     RESOURCES = "Resources"
@@ -209,6 +210,10 @@ KEYS: Final = (
     Key("grants.details", "enter", "choose", "details", "Show details", _P.GRANTS, display="↵"),
     Key("grants.folder", "f", "review_folder", "folder", "Review this folder", _P.GRANTS),
     Key("grants.forget", "F", "forget_folder", "forget", "Forget this folder", _P.GRANTS),
+    Key("sessions.choose", "enter", "choose", "open", "Open it", _P.SESSIONS, display="↵"),
+    Key("sessions.rename", "n", "rename", "rename", "Give it another title", _P.SESSIONS),
+    Key("sessions.export", "e", "export", "export", "Write it to a Markdown file", _P.SESSIONS),
+    Key("sessions.delete", "d,delete", "delete", "delete", "Delete it", _P.SESSIONS),
     Key(
         "prompts.open",
         "enter",
@@ -297,7 +302,7 @@ KEYS: Final = (
         "ctrl+d",
         "end",
         "",
-        "Delete to the right; quit if the message is empty",
+        "Delete to the right; quit if empty",
         _P.MESSAGE,
     ),
     Key("composer.up", "up", "up", "", "Previous line or message", _P.MESSAGE),

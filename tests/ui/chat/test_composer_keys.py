@@ -4,13 +4,15 @@ from typing import Final
 
 from textual.app import App
 from textual.binding import Binding
-from textual.widgets import TextArea
+from textual.widgets import Input, TextArea
 
-from tests.ui.hands import confirming
+from tests.ui.hands import asking, confirming
 from tests.ui.harness import ChatApp, running, screen_lines, until
+from tests.ui.requests.samples import form
 from tui.model import events as e
 from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase, UserMessage
 from tui.model.consent import Choice
+from tui.model.requests import ReplyAction
 from tui.store.store import Store
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.chat.history import HistoryStorage
@@ -162,6 +164,21 @@ async def test_ctrl_c_in_a_question_denies() -> None:
         await asked.arm()
         await asked.press("ctrl+c")
         assert [one.choice for one in asked.decisions] == [Choice.DENY]
+
+
+async def test_ctrl_c_in_a_form_copies_what_is_selected_else_declines() -> None:
+    async with asking(form()) as asked:
+        await asked.arm()
+        field = asked.one(Input)
+        field.value = "some words"
+        field.focus()
+        field.select_all()
+        await asked.pilot.press("ctrl+c")
+        assert asked.app.clipboard == "some words"
+        assert asked.replies == []
+        await asked.press("home", "ctrl+c")
+        await asked.until(lambda: len(asked.replies) == 1)
+        assert asked.replies[0].action is ReplyAction.DECLINE
 
 
 async def test_tab_stays_in_the_composer() -> None:

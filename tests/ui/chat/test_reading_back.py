@@ -66,11 +66,33 @@ async def test_shift_tab_takes_the_newest_entry_each_time_and_passes_over_ends_o
             view = app.chat.transcript.cursor
             assert view is not None
             assert view.selectable
-            assert is_in_view(app.chat.transcript, view)
+            await until(pilot, cursor_at(app, view.entry.id))
             if view.entry.id == "t4-m":
                 break
         else:
             raise AssertionError("The cursor never came to the turn before.")
+
+
+async def test_a_short_conversation_begins_at_the_top_and_opens_downwards() -> None:
+    app = ChatApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        transcript = app.chat.transcript
+        app.start_turn()
+        app.store.dispatch(e.ToolCallRequested(call()))
+        result = "\n".join(map(str, range(30)))
+        app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 0.1, result))
+        await until(pilot, lambda: len(transcript.views) == 2)
+        message, row = transcript.views
+        await until(pilot, lambda: message.region.y == transcript.content_region.y + 1)
+        before = row.region.y
+        await pilot.press("shift+tab", "enter")
+        await until(pilot, lambda: transcript.max_scroll_y > 0)
+        await pilot.pause()
+        assert row.region.y == before
+        await pilot.press("enter")
+        await until(pilot, lambda: transcript.max_scroll_y == 0)
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "line\n\n" * 30))
+        await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y > 0)
 
 
 async def test_search_goes_from_the_newest_match_to_older_ones_and_marks_them() -> None:

@@ -159,12 +159,46 @@ async def test_json_that_could_not_be_sent_as_it_reads_is_refused(text: str, rea
 
 
 async def test_values_that_the_form_cannot_show_are_edited_as_json() -> None:
-    async with confirming(asked({"branch": "two\nlines"})) as hands:
+    async with confirming(asked({"branch": "two\nlines", "colour": "two\nlines"})) as hands:
         await hands.edit()
-        assert isinstance(hands.app.focused, JsonArea)
+        assert hands.app.focused is hands.editor.area
         await hands.press("ctrl+t")
         assert "The form cannot show these values" in hands.text
         assert isinstance(hands.app.focused, JsonArea)
+
+
+async def test_the_one_long_text_is_edited_as_it_is() -> None:
+    values = {"branch": "two\nlines", "amount": 3}
+    async with confirming(asked(values)) as hands:
+        await hands.edit()
+        assert hands.app.focused is hands.editor.text
+        assert hands.editor.text.text == "two\nlines"
+        await hands.press("x", '"')
+        await hands.press("ctrl+t")
+        assert json.loads(hands.editor.area.text) == {"branch": 'x"two\nlines', "amount": 3}
+        hands.editor.area.load_text('{"branch": "a\\nb", "amount": 4}')
+        await hands.press("ctrl+t")
+        assert hands.editor.text.text == "a\nb"
+        await hands.press("c")
+        await hands.finish()
+        await hands.press("o")
+        assert hands.sent() == {"branch": "ca\nb", "amount": 4}
+
+
+async def test_a_long_text_that_was_not_changed_is_no_edit() -> None:
+    async with confirming(asked({"branch": "two\nlines"})) as hands:
+        await hands.edit()
+        await hands.finish()
+        assert "your edit" not in hands.text
+        await hands.edit()
+        await hands.press("x", "escape")
+        assert "Press Esc again to drop" in hands.text
+
+
+async def test_a_long_text_that_hides_something_is_edited_as_json() -> None:
+    async with confirming(asked({"branch": "two\nli\u200bnes"}, fields=())) as hands:
+        await hands.edit()
+        assert hands.app.focused is hands.editor.area
 
 
 async def test_arguments_without_a_form_are_edited_as_json() -> None:

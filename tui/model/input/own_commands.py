@@ -16,6 +16,10 @@ class Takes(StrEnum):
     SOME_SERVERS = "[SERVER]"
     THEME = "[THEME]"
     FOLDER = "FOLDER"
+    SOME_WORDS = "[WORDS]"
+    SOME_SESSION = "[ID]"
+    FILE = "FILE"
+    SOME_FILE = "[FILE]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,12 @@ OWN_COMMANDS: Final = _table(
     _C("help", "all keys and commands"),
     _C("clear", "a new conversation"),
     _C("new", "a new conversation"),
+    _C("sessions", "the saved conversations of this folder", Takes.SOME_WORDS),
+    _C("resume", "go on with a saved conversation", Takes.SOME_SESSION),
+    _C("export", "write this conversation to a file, .md or .json", Takes.SOME_FILE),
+    _C("import", "go on with an exported conversation, as text", Takes.FILE),
+    _C("edit", "change an earlier message of yours and send it again"),
+    _C("retry", "send your last message again"),
     _C("tools", "the tools of your servers", Takes.SOME_SERVERS),
     _C(
         "mcp",
@@ -60,6 +70,8 @@ OWN_COMMANDS: Final = _table(
             _C("list", "how each server is set up and stands", Takes.SOME_SERVERS),
             _C("desc", "the same with what its tools do", Takes.SOME_SERVERS),
             _C("schema", "the same with the schemas of its tools", Takes.SOME_SERVERS),
+            _C("auth", "sign in to a server", Takes.SOME_SERVERS),
+            _C("logout", "revoke and forget a server's sign-in", Takes.SERVER),
             _C("refresh", "restart all servers"),
             _C("restart", "restart a server", Takes.SERVER),
             _C("start", "start a server, or those of an extension", Takes.SERVER),

@@ -7,12 +7,12 @@ from tui.model.input.own_commands import Takes, TypedCommand
 from tui.model.input.typed import nearest
 from tui.store.selectors import entries
 from tui.ui.commands.reports import describe_context, describe_folders, describe_stats
-from tui.ui.commands.server_commands import ServerCommands
+from tui.ui.commands.session_commands import SessionCommands
 from tui.ui.commands.usage import UsageError
 from tui.ui.panes import PaneName
 
 
-class CommandRunner(ServerCommands):
+class CommandRunner(SessionCommands):
     """Carries out commands: each is the method ``run_name``, which takes what stands after it."""
 
     async def run(self, typed: TypedCommand) -> None:
@@ -23,7 +23,7 @@ class CommandRunner(ServerCommands):
         """
         if typed.rest and typed.takes is Takes.NOTHING:
             raise UsageError(f"{typed.usage} takes nothing after it.")
-        if not typed.rest and typed.takes in {Takes.SERVER, Takes.FOLDER}:
+        if not typed.rest and typed.takes and not typed.takes.startswith("["):
             raise UsageError(f"Type {typed.usage}")
         method: Callable[[str], Awaitable[None]] = getattr(self, "_".join(("run", *typed.words)))
         await method(typed.rest)

@@ -24,6 +24,19 @@ class ServerCommands(CommandGroup):
     async def run_mcp_schema(self, wanted: str) -> None:
         self._report(wanted, descriptions=True, schemas=True)
 
+    async def run_mcp_auth(self, name: str) -> None:
+        """Sign in to a server; without a name, to the one that needs it."""
+        needy = [view for view in self._servers if view.status is ServerStatus.NEEDS_SIGN_IN]
+        if name:
+            needy = [self.one_server(name)]
+        if len(needy) != 1:
+            names = ", ".join(view.id for view in needy) or "No server"
+            raise UsageError(f"{names} needs a sign-in.", "Type /mcp auth SERVER")
+        self._commands.sign_in(needy[0].id)
+
+    async def run_mcp_logout(self, name: str) -> None:
+        self._commands.sign_out(self.one_server(name).id)
+
     async def run_mcp_refresh(self, _: str) -> None:
         self._commands.restart_all_servers()
         self.say("Restarting all servers.")

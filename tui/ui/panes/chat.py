@@ -11,7 +11,7 @@ from textual.getters import query_one
 from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
-from tui.model.chat import TurnPhase, TurnState
+from tui.model.chat import EntryId, TurnPhase, TurnState, UserMessage
 from tui.model.input.own_commands import find_own_command
 from tui.model.input.typed import find_prompt
 from tui.model.servers import ServerId
@@ -47,6 +47,11 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 
 ABOUT_RESOURCE: Final = "What is in this resource?"
 """Sent with a resource if the composer is empty."""
+
+EDITING: Final = "Enter sends this in place of the earlier message, Esc leaves it."
+
+DRAFT_AFTER: Final = 1.0
+"""Seconds of rest in typing after which the draft is saved with the session."""
 
 SEARCHING: Final = "Type to search your messages: Enter takes one, Ctrl+R the next, Esc ends."
 
@@ -98,6 +103,8 @@ class ChatPane(Vertical):
         self._bridge = bridge
         self._commands = commands
         self._history = MessageHistory(history)
+        self._edited: EntryId | None = None
+        self._resting: Timer | None = None
         self._returned = 0
         self._query: ValueQuery | PathQuery | None = None
         self._asked = 0
@@ -132,6 +139,9 @@ class ChatPane(Vertical):
         """Close the completions, else stop the running turn, else focus the composer."""
         if self.popup.is_open or self.composer.searching:
             self._offer_completions(None)
+        elif self._edited is not None:
+            self._edited = None
+            self.composer.clear_draft()
         elif self._bridge.state.conversation.turn is not None:
             self._commands.cancel_turn()
         else:
@@ -201,7 +211,10 @@ class ChatPane(Vertical):
             self.post_message(RunCommand(command, event.text))
             return
         self.transcript.go_to_end()
-        if not self._opens_form(event.text):
+        edited, self._edited = self._edited, None
+        if edited is not None:
+            self._commands.edit_message(edited, event.text)
+        elif not self._opens_form(event.text):
             self._commands.send(event.text)
 
     def _opens_form(self, text: str) -> bool:
@@ -218,6 +231,13 @@ class ChatPane(Vertical):
         else:
             return False
         return True
+
+    def begin_edit(self, message: UserMessage) -> None:
+        """Put an earlier message into the composer; the next one sent takes its place."""
+        self.composer.clear_draft()
+        self._edited = message.id
+        self.composer.replace_all(message.text)
+        self.composer.focus()
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:
         self.transcript.go_to_end()
@@ -236,8 +256,20 @@ class ChatPane(Vertical):
     @on(TextArea.SelectionChanged)
     def _complete(self) -> None:
         if not self.composer.searching:
-            self.working.say_hint(RETURNED if self.composer.holds_returned else "")
+            returned = RETURNED if self.composer.holds_returned else ""
+            self.working.say_hint(EDITING if self._edited is not None else returned)
+            self._keep_draft_soon()
         self._offer_completions(self._bridge.state)
+
+    def _keep_draft_soon(self) -> None:
+        """Save the draft with the session once the typing rests."""
+        if self._resting is not None:
+            self._resting.stop()
+        if self.transcript.display:
+            self._resting = self.set_timer(DRAFT_AFTER, self._keep_draft)
+
+    def _keep_draft(self) -> None:
+        self._commands.keep_draft(self.composer.message)
 
     @on(events.DescendantBlur)
     def _close_popup(self) -> None:

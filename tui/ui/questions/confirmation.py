@@ -118,14 +118,11 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         lay_over_chat(frame)
 
     def on_mount(self) -> None:
-        """Let what led to the call be in sight above, however high both become."""
-        self._room = room = RoomAbove(self.frame)
-        for widget in (self.frame, room.transcript):
-            self.watch(widget, "virtual_size", self._make_room)
+        self._room = RoomAbove(self.frame, lambda: self._calls[0].request.call)
 
-    def _make_room(self) -> None:
+    def on_resize(self) -> None:
         if self._room is not None:
-            self.call_after_refresh(self._room.make, self._calls[0].request.call)
+            self._room.make_later()
 
     def on_unmount(self) -> None:
         if self._room is not None:

@@ -5,7 +5,6 @@ labels are gemdeck's own.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, Generic, TypeVar, cast
@@ -91,9 +90,7 @@ class Question(ModalScreen[None], Generic[R]):
 
     def __init_subclass__(cls) -> None:
         if "ROWS" in cls.__dict__:
-            safe = replace(cls.SAFE, keys=f"{cls.SAFE.keys},ctrl+c")
-            answers = [safe if one is cls.SAFE else one for row in cls.ROWS for one in row]
-            bindings = [one.binding(cls.PREFIX) for one in answers]
+            bindings = [one.binding(cls.PREFIX) for row in cls.ROWS for one in row]
             cls.BINDINGS = [*bindings, *cls.__dict__.get("BINDINGS", ())]
         super().__init_subclass__()
 
@@ -364,6 +361,9 @@ class Question(ModalScreen[None], Generic[R]):
 
     def _answer_of(self, event: events.Key) -> Answer | None:
         """Give the answer of a key, if any; Enter is that of the button with the focus."""
+        selected = getattr(self.focused, "selected_text", "") or self.get_selected_text()
+        if event.key == "ctrl+c" and not selected:  # else it copies that
+            return self.SAFE
         if event.key == "enter" and isinstance(self.focused, Button):
             return self._answers.get(self.focused.id or "")
         active = self.active_bindings.get(event.key)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 BORDER_STEP: Final = 2
 """Columns by which a key moves a border."""
 
-BORDER_START: Final = 2
+BORDER_START: Final = 3
 """Cells of a border before and after what is written into it."""
 
 

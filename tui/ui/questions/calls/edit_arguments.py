@@ -1,5 +1,6 @@
-"""Edits the arguments of a call, in a form or as JSON. Nothing is sent from here."""
+"""Edits the arguments of a call: a form, the one long text, or JSON. Nothing is sent from here."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from textual import events, on
@@ -10,7 +11,7 @@ from textual.content import Content
 from textual.getters import query_one
 from textual.widgets import Button, ContentSwitcher, Input
 
-from tui.model.input.arguments import ArgumentsError, canonical_json, read_arguments
+from tui.model.input.arguments import ArgumentsError, canonical_json, read_arguments, reveal
 from tui.model.requests import ConfirmationRequest
 from tui.ui import keymap
 from tui.ui.questions.arming import Arming, Keyboard, SecondPress
@@ -19,7 +20,7 @@ from tui.ui.widgets.forms.argument_form import ArgumentForm, fill
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
 from tui.ui.widgets.frame import WORDY
 from tui.ui.widgets.text.folded_text import FoldedText
-from tui.ui.widgets.text.plain import PlainText
+from tui.ui.widgets.text.plain import PlainText, one_line
 
 TALL: Final = 24
 """Rows from which the editor has air."""
@@ -65,7 +66,8 @@ class EditArgumentsScreen(Step):
         *keymap.bindings(only=("app.help",)),
     ]
 
-    area = query_one(JsonArea)
+    area = query_one("#edit-json", JsonArea)
+    text = query_one("#edit-text", JsonArea)
     form = query_one(ArgumentForm)
     switcher = query_one(ContentSwitcher)
 
@@ -80,13 +82,16 @@ class EditArgumentsScreen(Step):
         super().__init__(request)
         self._begun_with = arguments
         self._values = read_arguments(arguments)
+        self._text_name = long_text(self._values)
         self._arming = Arming(self, keyboard, self._look_at_arming, lambda _: None)
         self._held = held
         self._second: SecondPress[str] = SecondPress(keyboard.clock)
 
     def compose(self) -> ComposeResult:
         """Compose the call, what was wrong, both ways to edit, and the buttons."""
-        begins_as = "edit-form" if fill(self._request.fields, self._values) else "edit-json"
+        begins_as = "edit-text" if self._text_name else "edit-json"
+        if fill(self._request.fields, self._values):
+            begins_as = "edit-form"
         with Vertical(classes="step -editor") as frame:
             frame.border_title = Content("Edit the arguments")
             yield PlainText(classes="step-facts")
@@ -95,6 +100,9 @@ class EditArgumentsScreen(Step):
             yield problem
             with ContentSwitcher(initial=begins_as):
                 yield ArgumentForm(self._request.fields, self._values, id="edit-form")
+                yield JsonArea(
+                    self._values.get(self._text_name, ""), id="edit-text", highlighted=False
+                )
                 yield JsonArea(self._begun_with, id="edit-json")
             yield PlainText(classes="step-status")
             with Horizontal(classes="step-buttons"):
@@ -141,10 +149,14 @@ class EditArgumentsScreen(Step):
                 return
             self._write_form_as_json()
             self.switcher.current = "edit-json"
-        elif not await self._fill_form():
-            return
+        elif self._shows_text:
+            self._write_text_as_json()
+            self.switcher.current = "edit-json"
         else:
-            self.switcher.current = "edit-form"
+            view = await self._fill_other()
+            if not view:
+                return
+            self.switcher.current = view
         self._show_state()
         self._show_buttons()
         self._focus_first()
@@ -194,6 +206,10 @@ class EditArgumentsScreen(Step):
     def _shows_form(self) -> bool:
         return self.switcher.current == "edit-form"
 
+    @property
+    def _shows_text(self) -> bool:
+        return self.switcher.current == "edit-text"
+
     def _finished(self) -> str | None:
         """Give the arguments as canonical JSON, or point at what is wrong and give None."""
         if self._shows_form:
@@ -203,6 +219,8 @@ class EditArgumentsScreen(Step):
                 row.control.focus()
                 return None
             self._write_form_as_json()
+        elif self._shows_text:
+            self._write_text_as_json()
         try:
             return canonical_json(self._read())
         except ValueError as error:
@@ -227,19 +245,29 @@ class EditArgumentsScreen(Step):
             self._values = values
             self.area.load_text(canonical_json(values))
 
-    async def _fill_form(self) -> bool:
-        """Put the JSON into the form, where it can be read and shown there."""
+    def _write_text_as_json(self) -> None:
+        """Put the edited text into the JSON; unchanged, the JSON stays as it was written."""
+        if self.text.text != self._values[self._text_name]:
+            self._values = {**self._values, self._text_name: self.text.text}
+            self.area.load_text(canonical_json(self._values))
+
+    async def _fill_other(self) -> str:
+        """Put the JSON into the form or its long text into the editor; return which, if any."""
         try:
             values = self._read()
         except ValueError as error:
             self._say(str(error), wrong=True)
-            return False
-        if fill(self._request.fields, values) is None:
-            self._say(NO_FIT if self._request.fields else NO_FORM)
-            return False
-        self._values = values
-        await self.form.refill(values)
-        return True
+            return ""
+        if fill(self._request.fields, values) is not None:
+            self._values = values
+            await self.form.refill(values)
+            return "edit-form"
+        if name := long_text(values):
+            self._values, self._text_name = values, name
+            self.text.load_text(values[name])
+            return "edit-text"
+        self._say(NO_FIT if self._request.fields else NO_FORM)
+        return ""
 
     def _is_changed(self) -> bool:
         if self._held:
@@ -250,6 +278,8 @@ class EditArgumentsScreen(Step):
                     return True
             except ValueError:
                 return True
+        if self._shows_text and self.text.text != self._values[self._text_name]:
+            return True
         return self.area.text != self._begun_with
 
     def _show_state(self) -> None:
@@ -257,6 +287,11 @@ class EditArgumentsScreen(Step):
         if self._shows_form:
             left = self.form.left_out
             self._say(f"{left} more are not in this form; ^T shows all." if left else NEXT_FIELD)
+            return
+        if self._shows_text:
+            too_long = len(self.text.text) > MAX_EDITABLE
+            words = f"This is {one_line(reveal(self._text_name))}; ^T shows all arguments as JSON."
+            self._say(TOO_LONG if too_long else words, wrong=too_long)
             return
         try:
             self._read()
@@ -276,9 +311,10 @@ class EditArgumentsScreen(Step):
         short = self.app.size.width < WORDY
         for name, (key, words, few) in _LABELS.items():
             self._label(name, key, few if short else words)
-        other = "JSON" if self._shows_form else "form"
-        self._label("switch", "^T", other.title() if short and other == "form" else other)
-        self.query_one("#switch", Button).display = bool(self._request.fields)
+        is_json = not (self._shows_form or self._shows_text)
+        other = ("text" if self._text_name else "form") if is_json else "JSON"
+        self._label("switch", "^T", other.title() if short and is_json else other)
+        self.query_one("#switch", Button).display = bool(self._request.fields or self._text_name)
 
     def _label(self, name: str, key: str, words: str) -> None:
         label = Content.assemble((key, "bold underline"), f" {words}")
@@ -287,6 +323,8 @@ class EditArgumentsScreen(Step):
     def _focus_first(self) -> None:
         if self._shows_form and self.form.first is not None:
             self.form.first.control.focus()
+        elif self._shows_text:
+            self.text.focus()
         else:
             self.area.focus()
 
@@ -294,3 +332,9 @@ class EditArgumentsScreen(Step):
         if self._arming.armed and self._held:
             self._held = False
             self._focus_first()
+
+
+def long_text(values: Mapping[str, Any]) -> str:
+    """Return the name of the one argument that is a text of several lines, and hides nothing."""
+    names = [name for name, value in values.items() if isinstance(value, str) and "\n" in value]
+    return names[0] if len(names) == 1 and reveal(values[names[0]]) == values[names[0]] else ""

@@ -1,5 +1,7 @@
 """Where a question about calls lies: over the lower part of the chat, below what led to it."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from textual.geometry import Region
@@ -20,6 +22,12 @@ LEFT_ROWS: Final = 4
 
 LEFT_PART: Final = 5
 """The part of its rows that stays in sight, as a divisor."""
+
+LAYOUT_SECONDS: Final = 1 / 60
+"""Seconds between two looks whether the conversation has been laid out anew."""
+
+LAYOUT_LOOKS: Final = 60
+"""How often it is looked."""
 
 
 def lay_over_chat(frame: Widget) -> None:
@@ -44,43 +52,54 @@ class RoomAbove:
 
     Args:
         frame: The question's frame.
-
-    Attributes:
-        transcript: The conversation.
+        call: Gives the call's entry.
     """
 
-    def __init__(self, frame: Widget) -> None:
+    def __init__(self, frame: Widget, call: Callable[[], EntryId]) -> None:
         self._frame = frame
-        self.transcript = frame.app.screen_stack[0].query(Transcript).first()
-        self._stood_at = self.transcript.scroll_y
-        self._follows = self._stood_at >= self.transcript.max_scroll_y
-        self._is_made = False
+        self._call = call
+        self._transcript = frame.app.screen_stack[0].query(Transcript).first()
+        self._stood_at = self._transcript.scroll_y
+        self._follows = self._stood_at >= self._transcript.max_scroll_y
+        self._is_waiting = False
+        for widget in (frame, self._transcript):
+            frame.screen.watch(widget, "virtual_size", self.make_later)
 
-    def make(self, call: EntryId) -> None:
-        """Let the conversation end where the question begins, at the row of a call."""
-        transcript = self.transcript
-        rows = transcript.styles.margin.bottom + transcript.region.bottom - self._frame.region.y
-        is_drawn = bool(transcript.region and self._frame.region)
-        if not self._is_made and is_drawn and rows > 0:
-            self._is_made = True
-            transcript.styles.margin = (0, 0, rows, 0)
-            transcript.call_after_refresh(self._show_words, call)
+    def make_later(self) -> None:
+        """Make room once what changed has been laid out; the chat is, after the question."""
+        self._frame.set_timer(LAYOUT_SECONDS, self._make)
 
     def give_back(self) -> None:
         """Give the conversation its rows again."""
-        self._is_made = False
-        self.transcript.styles.margin = (0, 0, 0, 0)
+        self._is_waiting = False
+        self._transcript.styles.margin = (0, 0, 0, 0)
         if self._follows:
-            self.transcript.anchor()
+            self._transcript.anchor()
         else:
-            self.transcript.scroll_to(y=self._stood_at, animate=False)
+            self._transcript.scroll_to(y=self._stood_at, animate=False)
 
-    def _show_words(self, call: EntryId) -> None:
-        transcript = self.transcript
-        view = next((one for one in transcript.views if one.entry.id == call), None)
-        if self._is_made and view is not None:
-            top = max(0, view.virtual_region.y - view.styles.margin.top - transcript.size.height)
-            transcript.scroll_to(y=top, animate=False, immediate=True)
+    def _make(self) -> None:
+        """Let the conversation end where the question begins, at the row of the call."""
+        lay_over_chat(self._frame)
+        transcript = self._transcript
+        rows = transcript.styles.margin.bottom + transcript.region.bottom - self._frame.region.y
+        is_drawn = bool(transcript.region and self._frame.region)
+        if is_drawn and rows > 0 and not self._is_waiting:
+            self._is_waiting = True
+            transcript.styles.margin = (0, 0, rows, 0)
+            self._show_words(LAYOUT_LOOKS)
+
+    def _show_words(self, looks: int) -> None:
+        """Scroll to the call once the conversation has been laid out above the question."""
+        transcript = self._transcript
+        if looks and transcript.region.bottom > self._frame.region.y:
+            # Nothing tells when a screen below another one has been laid out.
+            self._frame.set_timer(LAYOUT_SECONDS, partial(self._show_words, looks - 1))
+            return
+        view = next((one for one in transcript.views if one.entry.id == self._call()), None)
+        if self._is_waiting and view is not None:
+            top = view.virtual_region.y - view.styles.margin.top - transcript.size.height
+            transcript.scroll_to(y=max(0, top), animate=False, immediate=True)
             # Textual draws no scrolling of a screen that another one lies over.
             transcript.call_after_refresh(self._frame.screen.refresh)
-        self._is_made = False
+        self._is_waiting = False

@@ -73,7 +73,7 @@ class EntryView(BlockView):
             self.links = links
 
     class Toggled(Message):
-        """The line that opens and closes the entry was clicked."""
+        """The closed entry was clicked, or the first line of the open one."""
 
         def __init__(self, view: "EntryView") -> None:
             super().__init__()
@@ -122,7 +122,7 @@ class EntryView(BlockView):
         if isinstance(href, str):
             event.stop()
             self.post_message(self.LinksRequested([href]))
-        elif self.expandable and event.y == self.gutter.top:
+        elif self.expandable and (not self.expanded or event.y == self.gutter.top):
             event.stop()
             self.post_message(self.Toggled(self))
 

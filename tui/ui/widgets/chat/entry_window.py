@@ -77,14 +77,30 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         self._window = Window()
         self._views: list[EntryView] = []
         self._marked: re.Pattern[str] | None = None
+        self._fits = True
+        self._holds = False
 
     def compose(self) -> ComposeResult:
         yield MoreRow(id="earlier")
         yield MoreRow(id="later")
 
     def on_mount(self) -> None:
+        self.watch(self, "virtual_size", self._follow_overflow)
         self.anchor()
         self._label_edges()
+
+    def anchor(self, anchor: bool = True) -> None:
+        """Follow the end, from where there is more than fits.
+
+        Textual would push a short conversation down, and let go of it at the first key.
+        """
+        self._holds = False
+        super().anchor(anchor and self._overflows)
+
+    def release_anchor(self) -> None:
+        """Stay where the user is."""
+        self._holds = True
+        super().release_anchor()
 
     @property
     def views(self) -> tuple[EntryView, ...]:
@@ -162,6 +178,7 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
     def mark(self, pattern: re.Pattern[str] | None) -> None:
         """Mark what matches in all entries."""
         self._marked = pattern
+        self.set_class(pattern is not None, "-searching")
         for view in self._views:
             view.mark(pattern)
 
@@ -171,6 +188,16 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
             self.load_earlier()
         else:
             self.load_later()
+
+    @property
+    def _overflows(self) -> bool:
+        return self.virtual_size.height > self.size.height
+
+    def _follow_overflow(self) -> None:
+        """Begin to follow the end, or stop it."""
+        fitted, self._fits = self._fits, not self._overflows
+        if self._fits or (fitted and not self._holds):
+            self.anchor()
 
     @property
     def _is_at_end(self) -> bool:

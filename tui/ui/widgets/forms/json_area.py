@@ -33,11 +33,12 @@ _TOKEN: Final = re.compile(
 
 
 class JsonArea(TextArea, inherit_bindings=False):
-    """Edit JSON. Invisible characters become escapes when they are inserted.
+    """Edit JSON, or another text. Invisible characters become escapes when they are inserted.
 
     Args:
         text: The initial text, without invisible characters.
         id: The widget's id.
+        highlighted: Whether it is JSON.
     """
 
     BINDING_GROUP_TITLE = "JSON"
@@ -56,7 +57,14 @@ class JsonArea(TextArea, inherit_bindings=False):
     class TooLong(Message):
         """A paste was refused because it is too long."""
 
-    def __init__(self, text: str, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+    def __init__(
+        self,
+        text: str,
+        *,
+        id: str | None = None,  # noqa: A002 - Textual's name
+        highlighted: bool = True,
+    ) -> None:
+        self._is_highlighted = highlighted
         super().__init__(
             text,
             id=id,
@@ -74,7 +82,7 @@ class JsonArea(TextArea, inherit_bindings=False):
     def get_line(self, line_index: int) -> Text:
         """Return a line, highlighted."""
         line = super().get_line(line_index)
-        if len(line) <= MAX_HIGHLIGHTED_LINE:
+        if self._is_highlighted and len(line) <= MAX_HIGHLIGHTED_LINE:
             for token in _TOKEN.finditer(line.plain):
                 style = self.get_component_rich_style(f"json-area--{token.lastgroup}", partial=True)
                 line.stylize(style, *token.span())

@@ -19,7 +19,7 @@ MIN_COLUMN: Final = 4
 COLUMN_GAP: Final = 2
 """Cells between two columns of a table."""
 
-MAX_WORDS: Final = (12, 8, MIN_COLUMN)
+MAX_WORDS: Final = (20, 16, 12, 8, MIN_COLUMN)
 """Longest words in cells that a column keeps whole: the first number that fits all columns."""
 
 MIN_CODE: Final = 6

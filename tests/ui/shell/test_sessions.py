@@ -1,0 +1,149 @@
+"""Saved conversations on the screen: the list, an earlier message sent anew, the search."""
+
+from tests.ui.harness import NARROW, Running, running
+from tests.ui.shell import decks
+from tests.ui.shell.test_own_commands import said, typed
+from tui.model.chat import EntryId, ModelText, UserMessage
+from tui.model.sessions import (
+    ConversationRestored,
+    ConversationRewound,
+    SessionId,
+    SessionPreviewed,
+    SessionsListed,
+    SessionView,
+)
+from tui.store.store import Store
+from tui.ui.panes.chat import DRAFT_AFTER, EDITING
+from tui.ui.screens.pick import PickScreen
+from tui.ui.screens.sessions import SessionsScreen
+from tui.ui.widgets.chat.composer import Composer
+
+ONE = SessionView(
+    SessionId("20260102-030405-aaaaaa"),
+    "/shop",
+    first="list the [b]branches[/b]",
+    model="gemini-3.8-flash",
+    tokens=12_345,
+    changed=decks.EPOCH,
+)
+TWO = SessionView(
+    SessionId("20260102-030405-bbbbbb"), "/shop", title="my trip", parent=ONE.id, changed=5.0
+)
+TALK = (
+    UserMessage(EntryId("r1"), "one?"),
+    ModelText(EntryId("r2"), "1", complete=True),
+    UserMessage(EntryId("r3"), "two?"),
+    ModelText(EntryId("r4"), "2", complete=True),
+)
+
+
+def calls(deck: Running, name: str) -> list[tuple[object, ...]]:
+    return [arguments for called, arguments in deck.commands.calls if called == name]
+
+
+async def open_sessions(deck: Running, text: str = "/sessions") -> SessionsScreen:
+    await typed(deck, text)
+    await deck.until(lambda: deck.on_top(SessionsScreen))
+    deck.store.dispatch(SessionsListed((ONE, TWO)))
+    await deck.settle()
+    screen = deck.app.screen
+    assert isinstance(screen, SessionsScreen)
+    return screen
+
+
+def store_with_talk() -> Store:
+    store = decks.full_store()
+    store.dispatch(ConversationRestored(TALK))
+    return store
+
+
+async def test_sessions_are_listed_searched_previewed_and_opened() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        await open_sessions(deck)
+        assert calls(deck, "list_sessions") == [()]
+        row = next(line for line in deck.lines if "[b]branches[/b]" in line)
+        assert "12,345 tokens" in row
+        assert "my trip" in deck.text
+        await deck.until(lambda: calls(deck, "preview_session"))
+        assert calls(deck, "preview_session")[-1] == (ONE.id,)
+        deck.store.dispatch(SessionPreviewed(ONE.id, TALK))
+        await deck.until(lambda: "two?" in deck.text)
+        await deck.press("/", *"trip", "enter")
+        assert calls(deck, "resume_session") == [(TWO.id,)]
+        assert not deck.on_top(SessionsScreen)
+
+
+async def test_a_session_is_renamed_exported_and_deleted_on_the_second_press() -> None:
+    async with running(decks.full_store()) as deck:
+        screen = await open_sessions(deck)
+        await deck.press("n")
+        screen.title_line.value = "branches"
+        await deck.press("enter", "e", "d")
+        assert calls(deck, "rename_session") == [(ONE.id, "branches")]
+        assert calls(deck, "export_session") == [(ONE.id, "")]
+        assert calls(deck, "delete_session") == []
+        await deck.until(lambda: "again to delete" in deck.text)
+        await deck.press("d")
+        assert calls(deck, "delete_session") == [(ONE.id,)]
+        await deck.press("escape")
+        assert not deck.on_top(SessionsScreen)
+
+
+async def test_commands_on_sessions_need_no_list() -> None:
+    async with running(decks.full_store()) as deck:
+        await typed(deck, "/resume 20260102")
+        await typed(deck, "/export talk.json")
+        await typed(deck, "/import talk.json")
+        await typed(deck, "/import")
+        assert calls(deck, "resume_session") == [("20260102",)]
+        assert calls(deck, "export_session") == [("", "talk.json")]
+        assert calls(deck, "import_session") == [("talk.json",)]
+        assert said(deck) == "Type /import FILE"
+        await typed(deck, "/resume")
+        await deck.until(lambda: deck.on_top(SessionsScreen))
+
+
+async def test_an_earlier_message_is_edited_in_its_place() -> None:
+    async with running(store_with_talk()) as deck:
+        await typed(deck, "/edit")
+        await deck.until(lambda: deck.on_top(PickScreen))
+        await deck.press(*"one", "enter")
+        composer = deck.one(Composer)
+        await deck.until(lambda: composer.text == "one?")
+        await deck.until(lambda: EDITING in deck.text)
+        composer.replace_all("other?")
+        await deck.press("enter")
+        assert calls(deck, "edit_message") == [(EntryId("r1"), "other?")]
+        assert calls(deck, "send") == []
+        deck.store.dispatch(ConversationRewound(EntryId("r1")))
+        await deck.until(lambda: "two?" not in deck.text)
+        await typed(deck, "next")
+        assert calls(deck, "send") == [("next",)]
+
+
+async def test_editing_is_left_with_escape() -> None:
+    async with running(store_with_talk()) as deck:
+        await typed(deck, "/edit")
+        await deck.until(lambda: deck.on_top(PickScreen))
+        await deck.press("enter")
+        composer = deck.one(Composer)
+        await deck.until(lambda: composer.text == "two?")
+        await deck.press("escape")
+        assert composer.text == ""
+        await typed(deck, "new")
+        assert calls(deck, "edit_message") == []
+        assert calls(deck, "send") == [("new",)]
+
+
+async def test_the_last_message_is_sent_again() -> None:
+    async with running(store_with_talk()) as deck:
+        await typed(deck, "/retry")
+        assert calls(deck, "edit_message") == [(EntryId("r3"), "two?")]
+
+
+async def test_a_draft_is_kept_once_the_typing_rests() -> None:
+    async with running(store_with_talk()) as deck:
+        deck.one(Composer).replace_all("half a thou")
+        await deck.until(lambda: calls(deck, "keep_draft"))
+        assert calls(deck, "keep_draft") == [("half a thou",)]
+        assert DRAFT_AFTER > 0

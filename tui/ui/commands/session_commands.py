@@ -1,0 +1,58 @@
+"""The commands on conversations: sessions, branches, exports."""
+
+from tui.model.chat import UserMessage
+from tui.store.selectors import entries
+from tui.ui.commands.server_commands import ServerCommands
+from tui.ui.commands.usage import UsageError
+
+
+class SessionCommands(ServerCommands):
+    """Opens, names, exports and branches conversations."""
+
+    async def run_sessions(self, query: str) -> None:
+        """List the sessions, narrowed to what is typed."""
+        from tui.ui.screens.sessions import SessionsScreen  # noqa: PLC0415 - on first use
+
+        self._deck.app.push_screen(SessionsScreen(self._bridge, self._commands, query))
+
+    async def run_resume(self, session: str) -> None:
+        """Go on with a session, or choose one."""
+        if session:
+            self._commands.resume_session(session)
+        else:
+            await self.run_sessions("")
+
+    async def run_export(self, path: str) -> None:
+        self._commands.export_session("", path)
+
+    async def run_import(self, path: str) -> None:
+        self._commands.import_session(path)
+
+    async def run_edit(self, _: str) -> None:
+        """Choose an earlier message, and put it into the composer to send another in its place."""
+        from tui.ui.screens.pick import PickScreen  # noqa: PLC0415 - on first use
+
+        messages = self._messages()[::-1]
+
+        def edit(index: int | None) -> None:
+            if index is not None:
+                self._deck.chat.begin_edit(messages[index])
+
+        texts = [message.text for message in messages]
+        self._deck.app.push_screen(PickScreen("Edit a message", "message", texts), edit)
+
+    async def run_retry(self, _: str) -> None:
+        """Send the last message again in its own place."""
+        last = self._messages()[-1]
+        self._commands.edit_message(last.id, last.text)
+
+    def _messages(self) -> list[UserMessage]:
+        """Return the user's messages.
+
+        Raises:
+            UsageError: If there is none.
+        """
+        found = [one for one in entries(self._bridge.state) if isinstance(one, UserMessage)]
+        if not found:
+            raise UsageError("There is no message yet.")
+        return found
