@@ -131,6 +131,14 @@ def talking_store() -> Store:
     return store
 
 
+def queued_store() -> Store:
+    """Give the store of a deck in which messages wait for the end of a turn."""
+    store = talking_store()
+    store.dispatch(e.TurnStarted(TURN, UserMessage(EntryId("user-2"), "and the tags"), NEVER))
+    store.dispatch(e.QueueChanged(("then the stashes", "which of them are older than a year?")))
+    return store
+
+
 def ruled_store() -> Store:
     """Give the store of a deck with rules for tools."""
     store = decks.full_store()
@@ -194,6 +202,12 @@ SCENES: Final = (
     Scene("chat-search", talking_store, ("shift+tab", "slash", *"notes")),
     Scene("last-result", talking_store, ("ctrl+o",)),
     Scene("chat-alone", talking_store, ("f6",)),
+    Scene("chat-queued", queued_store),
+    Scene("chat-returned", talking_store, (), (e.MessageReturned("list them again"),)),
+    Scene("commands", decks.full_store, ("slash",)),
+    Scene("commands-parts", decks.full_store, tuple("/mcp ")),
+    Scene("mcp", decks.full_store, (*"/mcp", "escape", "enter")),
+    Scene("stats", talking_store, (*"/stats", "escape", "enter")),
     Scene("palette", decks.full_store, ("ctrl+p",)),
     Scene("palette-search", decks.full_store, ("ctrl+p", "r", "e", "s", "t")),
     Scene("palette-in-tools", decks.full_store, ("f3", "ctrl+p")),

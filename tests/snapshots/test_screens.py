@@ -17,6 +17,6 @@ def test_the_main_screen(snap_compare: SnapCompare, name: str, size: tuple[int, 
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("key", ["f2", "f3", "f7"])
+@pytest.mark.parametrize("key", ["f2", "f3", "f7", "slash"])
 def test_a_pane(snap_compare: SnapCompare, key: str, size: tuple[int, int]) -> None:
     assert snap_compare(deck("ready"), terminal_size=size, run_before=pressing(key))

@@ -137,6 +137,10 @@ def _chat_actions(app: "GemdeckApp") -> Actions:
     )
     if app.state.conversation.turn is not None:
         yield PaletteAction("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
+    if (transcript := app.deck.chat.transcript).views:
+        key = _key(app, "deck.last-result")
+        yield PaletteAction("Chat: search", "Find words in it", transcript.action_search)
+        yield PaletteAction("Chat: last result", "Of a tool", app.deck.action_last_result, key)
 
 
 def _app_actions(app: "GemdeckApp") -> Actions:

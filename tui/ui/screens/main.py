@@ -29,7 +29,7 @@ from tui.ui.panes import (
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.deck import Deck
 from tui.ui.panes.servers import ServersPane
-from tui.ui.panes.side import SidePane
+from tui.ui.panes.side import FRAME, SidePane
 from tui.ui.widgets.header import DeckHeader
 from tui.ui.widgets.key_bar import Hint, KeyBar, hint_line, hints
 
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 BORDER_STEP: Final = 2
 """Columns by which a key moves a border."""
-
-BORDER_START: Final = 3
-"""Cells of a border before and after what is written into it."""
 
 
 class MainScreen(Screen[None]):
@@ -267,4 +264,4 @@ class MainScreen(Screen[None]):
 
 
 def _border_width(pane: Widget) -> int:
-    return max(0, pane.outer_size.width - 2 * BORDER_START)
+    return max(0, pane.outer_size.width - FRAME)
