@@ -64,7 +64,7 @@ def wait_for_question(terminal: Terminal) -> str:
 
 
 def wait_for_end_of_turn(terminal: Terminal) -> str:
-    return terminal.wait_for(lambda screen: re.search(r"\bok\b.* m?s\b", screen) is not None)
+    return terminal.wait_for(lambda screen: re.search(r"── .*tokens ──", screen) is not None)
 
 
 def assert_restored(terminal: Terminal) -> None:
