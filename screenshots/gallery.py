@@ -164,6 +164,7 @@ _QUESTIONS: Final[dict[str, PendingRequest]] = {
     "changed-tools": consent.changed_tools(),
     "form": requests.form(),
     "address": requests.address(),
+    "sign-in": requests.sign_in(),
     "sampling": requests.sampling(),
     "sampling-review": requests.review(),
 }
