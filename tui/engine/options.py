@@ -51,3 +51,8 @@ class EngineOptions:
     only_servers: frozenset[str] | None = None
     more_folders: tuple[Path, ...] = ()
     max_steps: int | None = None
+
+    @property
+    def saves(self) -> bool:
+        """Whether conversations are saved, if the settings want it."""
+        return self.attended and not self.private

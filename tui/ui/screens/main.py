@@ -10,6 +10,7 @@ from textual.getters import query_one
 from textual.screen import Screen
 from textual.widget import Widget
 
+from tui.model.input.own_commands import Takes, TypedCommand
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
@@ -157,6 +158,9 @@ class MainScreen(Screen[None]):
 
     def action_last_result(self) -> None:
         self.chat.view_last_result()
+
+    def action_context(self) -> None:
+        self.post_message(RunCommand(TypedCommand(("context",), Takes.NOTHING), "/context"))
 
     def action_model(self) -> None:
         from tui.ui.screens.model_setup import ModelScreen  # noqa: PLC0415 - on first use
