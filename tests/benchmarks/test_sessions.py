@@ -11,10 +11,12 @@ from typing import Final
 from tests.support.measures import Measure
 from tests.ui.harness import running
 from tests.ui.shell import decks
-from tests.unit.engine.sessions.written import turn, write
+from tests.unit.engine.sessions.written import complain, turn, write
+from tui.engine.logs.redaction import Redactor
 from tui.engine.sessions.library import SessionLibrary
-from tui.engine.sessions.records import Record
-from tui.model.sessions import ConversationRestored, SessionsListed
+from tui.engine.sessions.records import Record, header, summary
+from tui.engine.sessions.session_file import SessionFile
+from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, SessionView
 from tui.store.store import Store
 from tui.ui.screens.sessions import _entry
 from tui.ui.widgets.chat.composer import Composer
@@ -89,7 +91,10 @@ def test_a_thousand_sessions_are_listed_at_a_few_times_the_cost_of_opening_them(
     library = SessionLibrary(tmp_path / "state")
     for number in range(SESSIONS):
         first = f"message {number} about {'red' if number % 7 else 'blue'} things"
-        write(library, tmp_path, turn(1, first, "x" * 2_000), first=first, id=_id(number))
+        view = SessionView(SessionId(f"20260101-000000-{number:06x}"), "", first=first)
+        file = SessionFile(library.path(tmp_path, view.id), Redactor(), complain)
+        file.write([header(view), *turn(1, first, "x" * 2_000), summary(view)])
+        file.close()
     paths = [library.path_of(view) for view in library.sessions(tmp_path)]
 
     def touch() -> None:
@@ -109,7 +114,3 @@ def test_a_thousand_sessions_are_listed_at_a_few_times_the_cost_of_opening_them(
     assert len(listed) == SESSIONS
     assert ours < 8 * bare
     assert searched < ours
-
-
-def _id(number: int) -> str:
-    return f"20260101-000000-{number:06x}"

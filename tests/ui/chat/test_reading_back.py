@@ -239,6 +239,17 @@ async def test_ctrl_o_opens_the_last_result_from_anywhere_and_closes_it(keys: tu
         assert deck.focus is focus
 
 
+async def test_the_palette_searches_and_opens_the_last_result_too() -> None:
+    state = AppState()
+    for event in HISTORIES["done"]:
+        state = reduce(state, event)
+    async with running(Store(state)) as deck:
+        await deck.press("f2", "ctrl+p", *"chat", "space", *"search", "enter")
+        await deck.until(lambda: isinstance(deck.focus, SearchWords))
+        await deck.press("escape", "ctrl+p", *"last", "enter")
+        await deck.until(lambda: deck.on_top(ViewerScreen))
+
+
 async def test_ctrl_o_says_that_no_tool_has_run() -> None:
     async with running(Store(AppState())) as deck:
         await deck.press("ctrl+o")

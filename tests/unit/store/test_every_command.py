@@ -47,7 +47,7 @@ CASES: Final = {
     "start_demo_servers",
     "sessions": "send list_sessions preview_session resume_session rename_session delete_session "
     "export_session import_session keep_draft edit_message clear_conversation",
-    "sign-in": "sign_in sign_out",
+    "sign-in": "sign_in sign_out import_sign_in",
     "answers": "send list_models use_model set_model_options measure_context compress",
     "models": "use_api_key use_vertex use_demo forget_key",
 }
@@ -356,3 +356,5 @@ async def test_sign_in(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
         await eventually(lambda: len(told()) == 1)
         it.commands.sign_out(SHOP)
         await eventually(lambda: len(told()) == 2)
+        it.commands.import_sign_in(SHOP)
+        await eventually(lambda: len(told()) == 3)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from textwrap import wrap
 from typing import Final
 
 from textual.content import Content
@@ -19,6 +20,9 @@ from tui.ui.widgets.text.plain import block, one_line
 
 MAX_TOOLS: Final = 100
 """Tools of one server that are listed."""
+
+VALUE_WIDTH: Final = 48
+"""Cells of a value that fit into the dialog beside its name at 80 columns."""
 
 MAX_FOLDERS: Final = 100
 """Folders that are listed."""
@@ -45,7 +49,7 @@ def describe_servers(
         if tools and not descriptions:
             names = ", ".join(one_line(tool.name) for tool in tools[:MAX_TOOLS])
             more = f", … {len(tools) - MAX_TOOLS:,} more" if len(tools) > MAX_TOOLS else ""
-            parts.append(field("tools", names + more))
+            parts += _long_field("tools", names + more)
         elif tools:
             for tool in tools[:MAX_TOOLS]:
                 parts += _tool(tool, schemas=schemas)
@@ -80,16 +84,16 @@ def describe_options(options: ModelOptions) -> Content:
 def _server(view: ServerView, now: float) -> Iterable[Content]:
     glyph, _ = LOOKS[view.status]
     yield Content.assemble(
-        f"{glyph} ", (one_line(view.id), "bold"), "  ", (status_word(view, now), "$foreground 60%")
+        f"{glyph} ", (one_line(view.id), "bold"), "  ", (status_word(view, now), "$text-muted")
     )
     if view.failure is not None:
         yield Content.styled(one_line(view.failure.reason), "$text-error")
         if view.failure.advice:
             yield Content(one_line(view.failure.advice))
-    yield field(view.transport.value, view.target)
+    yield from _long_field(view.transport.value, view.target)
     yield from setup_lines(view)
     if view.environment:
-        yield field("variables", ", ".join(view.environment))
+        yield from _long_field("variables", ", ".join(view.environment))
     yield field("discovery", DISCOVERY[view.status])
     catalog = view.catalog
     offers = (
@@ -98,6 +102,13 @@ def _server(view: ServerView, now: float) -> Iterable[Content]:
         counted(len(catalog.resources) + len(catalog.templates), "resource"),
     )
     yield field("offers", ", ".join(offers))
+
+
+def _long_field(name: str, value: str) -> Iterable[Content]:
+    """Write a value on several lines below each other where it is long."""
+    lines = wrap(one_line(value), VALUE_WIDTH, break_on_hyphens=False) or [""]
+    for number, line in enumerate(lines):
+        yield field(name if not number else "", line)
 
 
 def _tool(tool: ToolView, *, schemas: bool) -> Iterable[Content]:

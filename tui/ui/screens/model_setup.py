@@ -123,7 +123,7 @@ class ModelScreen(ModalScreen[None]):
         for candidate in (self.key_form, self.vertex_form):
             candidate.display = candidate is form
         keys = "↵ choose  esc close" if form is None else "↵ check  esc back"
-        self.frame.border_subtitle = Content.styled(keys, "$foreground 60%")
+        self.frame.border_subtitle = Content.styled(keys, "$text-muted")
         if form is not None:
             form.query_one(Input).focus()
 
@@ -212,4 +212,4 @@ def _now(model: ModelView) -> str:
 def _choice(choice: Choice) -> Content:
     label, note = _CHOICES[choice]
     width = max(len(text) for text, _ in _CHOICES.values())
-    return Content.assemble(fit(label, width + 3), (note, "$foreground 60%"))
+    return Content.assemble(fit(label, width + 3), (note, "$text-muted"))
