@@ -20,7 +20,11 @@ from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Action, Call, Say, Stall
 from tests.support import warm
 from tests.support.waiting import PATIENCE
+from tests.unit.engine.sessions.written import turn
+from tests.unit.engine.sessions.written import write as write_session
 from tui.cli.exit_codes import ExitCode
+from tui.engine.files.paths import state_dir
+from tui.engine.sessions.library import SessionLibrary
 
 RUNS = 50
 """Runs at once in one folder."""
@@ -217,6 +221,31 @@ async def test_a_mention_is_read_and_sent_along(gemini: FakeGemini, tmp_path: Pa
     assert result.code == 0
     sent = json.dumps(gemini.requests[0].contents[-1])
     assert "content of memo://today" in sent
+
+
+async def test_a_session_goes_on_and_is_kept(gemini: FakeGemini, tmp_path: Path) -> None:
+    library = SessionLibrary(state_dir())
+    saved = write_session(library, tmp_path, turn(1, "my name is Ada", "Hello, Ada."))
+    gemini.steps = [[Say("You are Ada.")], [Say("Still Ada.")]]
+
+    for words in ("who am I?", "and now?"):
+        result = await run(
+            *("-p", words, "--resume", str(saved.id), "-o", "json"), gemini=gemini, cwd=tmp_path
+        )
+        assert result.code == 0, result.stderr
+        assert result.json["session_id"] == saved.id
+
+    assert result.json["response"] == "Still Ada."
+    sent = [part["text"] for one in gemini.requests[1].contents for part in one["parts"]]
+    assert sent == ["my name is Ada", "Hello, Ada.", "who am I?", "You are Ada.", "and now?"]
+
+
+async def test_a_session_that_is_not_there_is_no_turn(gemini: FakeGemini) -> None:
+    result = await run("-p", "go on", "--resume", "2000", "-o", "json", gemini=gemini)
+
+    assert result.code == ExitCode.ERROR
+    assert "no" in result.json["error"]["message"]
+    assert gemini.requests == []
 
 
 async def test_piped_text_alone_is_a_message(gemini: FakeGemini) -> None:

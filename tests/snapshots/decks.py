@@ -69,6 +69,11 @@ HISTORIES: Final[dict[str, tuple[e.Event, ...]]] = {
     "reading": (),
     "ready": _READY,
     "asking": (*_ASKING, e.RequestRaised(confirmation())),
+    "queued": (
+        *_ASKING,
+        e.ToolCallChanged(CALL, ToolCallStatus.RUNNING),
+        e.QueueChanged(("list my notes", "which of them are about the shop?")),
+    ),
     "done": (
         *_ASKING,
         e.RequestSettled(REQUEST),

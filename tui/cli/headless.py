@@ -19,7 +19,14 @@ from tui.cli.command import way_out
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import PATIENCE, prepare_output, say, write_out
 from tui.cli.piped_input import read_piped_input
-from tui.cli.results import Ending, JsonLines, Statistics, answer_text, whole_result
+from tui.cli.results import (
+    Ending,
+    JsonLines,
+    Statistics,
+    answer_text,
+    turn_entries,
+    whole_result,
+)
 from tui.engine.consent.tool_approval import NOBODY_TO_ASK
 from tui.engine.consent.tool_patterns import Meaning, meanings
 from tui.engine.demo.demo_servers import demo_definitions
@@ -39,7 +46,8 @@ from tui.model.events import (
     TurnPhaseChanged,
 )
 from tui.model.servers import ServerId, ServerStatus, ServerView
-from tui.store.selectors import entries, waiting_text
+from tui.model.sessions import ConversationRestored
+from tui.store.selectors import waiting_text
 from tui.store.store import Store
 from tui.text import sanitize_line
 
@@ -113,13 +121,15 @@ class _Session:
     outcome: TurnOutcome | None = None
     error: Notice | None = None
     is_out: bool = False
+    is_sent: bool = False
+    is_resumed: bool = False
     is_unread: bool = False
     allowed: list[Meaning] = field(default_factory=list)
     statistics: Statistics = field(default_factory=lambda: Statistics(str(uuid.uuid4())))
 
     def __post_init__(self) -> None:
         streams = self.output is OutputFormat.STREAM_JSON
-        self.lines = JsonLines(self._write, self.statistics.session) if streams else None
+        self.lines = JsonLines(self._write, self.statistics) if streams else None
         self._stop: Callable[[], None] | None = None
 
     async def answer(self, prompt: str, data: str) -> int:
@@ -140,6 +150,10 @@ class _Session:
             await engine.start()
             if self.store.state.model.name == "":
                 return self._without_model()
+            if options.resume is not None and not self.is_resumed:
+                missing = Notice(_E, "There is no session to go on with.")
+                return self._end_early(self.error or missing, ExitCode.ERROR)
+            self.is_sent = True
             engine.send(prompt, data=data)
             await engine.wait_idle()
             self._name_missing_tools(engine)
@@ -219,7 +233,10 @@ class _Session:
                 self._name_missing()
             case TurnFinished(_, outcome):
                 self.outcome = outcome
-            case MessageReturned():
+            case ConversationRestored(session=session):
+                self.is_resumed = True
+                self.statistics.session = session or self.statistics.session
+            case MessageReturned() if self.is_sent:
                 self.outcome = TurnOutcome.FAILED
 
     def _name_missing(self) -> None:
@@ -262,7 +279,7 @@ class _Session:
     def _print_result(self) -> ExitCode:
         errors = [
             one
-            for one in entries(self.store.state)
+            for one in turn_entries(self.store.state)
             if isinstance(one, ChatNotice) and one.severity is _E
         ]
         if self.output is OutputFormat.TEXT:

@@ -14,12 +14,14 @@ from typing import Any, Final
 from tui.cli.exit_codes import ExitCode
 from tui.model.chat import (
     ChatNotice,
+    Entry,
     ModelText,
     Severity,
     ToolCall,
     ToolCallStatus,
     TurnPhase,
     Usage,
+    UserMessage,
 )
 from tui.model.events import (
     Event,
@@ -157,7 +159,7 @@ class Statistics:
 
 def answer_text(state: AppState) -> str:
     """Return what the model said."""
-    texts = (one.text.strip() for one in selectors.entries(state) if isinstance(one, ModelText))
+    texts = (one.text.strip() for one in turn_entries(state) if isinstance(one, ModelText))
     return "\n\n".join(texts)
 
 
@@ -217,20 +219,22 @@ class JsonLines:
 
     Args:
         write: Writes one line.
-        session: Identifies the run.
+        statistics: Knows which session it is.
     """
 
-    def __init__(self, write: Callable[[str], None], session: str) -> None:
+    def __init__(self, write: Callable[[str], None], statistics: Statistics) -> None:
         self._write = write
-        self._session = session
+        self._statistics = statistics
+        self._model = ""
         self._has_begun = False
         self._held = list[str]()
 
     def take(self, event: Event) -> None:
         match event:
             case ModelSelected(model):
-                self._begin(model.name)
+                self._model = model.name
             case TurnStarted(message=message):
+                self._begin()
                 self._line("message", role="user", content=message.text)
             case TextStreamed(delta=delta):
                 self._line("message", role="assistant", content=delta, delta=True)
@@ -255,7 +259,7 @@ class JsonLines:
 
     def end(self, state: AppState, statistics: Statistics, ending: Ending) -> None:
         """Write the last line."""
-        self._begin(state.model.name)
+        self._begin()
         error = error_object(ending)
         self._line(
             "result",
@@ -265,11 +269,11 @@ class JsonLines:
             stats=statistics.flat(state),
         )
 
-    def _begin(self, model: str) -> None:
+    def _begin(self) -> None:
         """Write the first line, which names the model, and what was held back for it."""
         if not self._has_begun:
             self._has_begun = True
-            self._line("init", session_id=self._session, model=model)
+            self._line("init", session_id=self._statistics.session, model=self._model)
             for line in self._held:
                 self._write(line)
 
@@ -284,7 +288,17 @@ class JsonLines:
 
 
 def _calls(state: AppState) -> list[ToolCall]:
-    return [one for one in selectors.entries(state) if isinstance(one, ToolCall)]
+    return [one for one in turn_entries(state) if isinstance(one, ToolCall)]
+
+
+def turn_entries(state: AppState) -> list[Entry]:
+    """Return what this run added to the conversation: all from its message on."""
+    found = list[Entry]()
+    for one in reversed(selectors.entries(state)):
+        found.append(one)
+        if isinstance(one, UserMessage):
+            break
+    return found[::-1]
 
 
 def _tokens(usage: Usage) -> dict[str, int]:

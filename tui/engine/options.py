@@ -28,7 +28,8 @@ class EngineOptions:
         allowed_tools: ``server.tool`` or ``server`` patterns of tools that run unasked.
         allows_all: Whether all tools run unasked that no rule denies.
         needs_model: Whether a model is to answer.
-        private: Whether nothing of the conversation is kept on disk. Without a user nothing is.
+        private: Whether nothing of the conversation is kept on disk. Without a user
+            only a session that is resumed is.
         resume: The session to go on with: the beginning of its id, or `LATEST`; None for none.
         only_servers: The names of the servers that count; None for all.
         more_folders: Further folders that servers are told of as roots; absolute.
@@ -51,3 +52,8 @@ class EngineOptions:
     only_servers: frozenset[str] | None = None
     more_folders: tuple[Path, ...] = ()
     max_steps: int | None = None
+
+    @property
+    def saves(self) -> bool:
+        """Whether conversations are saved, if the settings want it."""
+        return (self.attended or self.resume is not None) and not self.private

@@ -348,7 +348,7 @@ async def test_an_option_of_several_rows_has_one_box() -> None:
         boxes = [y for y, text in enumerate(rows) if text.startswith("▐")]
         assert len(rows) > 6
         assert boxes == [0, *range(len(rows) - 3, len(rows))]
-        assert "".join("".join(rows).split()).startswith("▐X▌" + WIDE.label.replace(" ", ""))
+        assert "".join("".join(rows).split()).startswith("▐▌" + WIDE.label.replace(" ", ""))
         ticks.focus()
         await hands.press("space", "down", "space", "ctrl+s")
         assert hands.replies[0].content == {"t": ("wide", "r")}

@@ -285,5 +285,6 @@ async def test_a_call_that_is_asked_about_waits_for_the_user() -> None:
         decks.change_phase(store, TurnPhase.TOOLS)
         await deck.until(lambda: "Esc stops" in deck.text)
         store.dispatch(RequestRaised(confirmation()))
-        await deck.until(lambda: "waiting for your answer" in deck.text)
-        assert "Esc stops" not in deck.text
+        working = deck.one(ChatPane).working
+        await deck.until(lambda: "waiting for your answer" in str(working.render()))
+        assert "Esc stops" not in str(working.render())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from tui.engine.auth.google import ISSUER, GoogleSession
 from tui.engine.auth.key_store import CredentialError
 from tui.engine.auth.oauth.challenges import Challenge
+from tui.engine.auth.oauth.gemini_tokens import gemini_sign_in
 from tui.engine.auth.oauth.session import TokenSession
 from tui.engine.auth.oauth.sign_in_record import AuthError, SignInRecord
 from tui.engine.auth.oauth.token_endpoint import Send
@@ -22,7 +23,7 @@ from tui.engine.tasks import TaskSet
 from tui.engine.threads import import_alone, in_daemon_thread
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
-from tui.model.settings import AuthProviderType
+from tui.model.sections.sign_in_settings import AuthProviderType
 
 if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
     from tui.engine.auth.oauth.flow import SignInFlow
@@ -97,6 +98,18 @@ class SignIns:
         await self._sign_in(session, session.challenge)
         place = await in_daemon_thread(lambda: self.store.place)
         return f"Signed in to {definition.id}; the tokens are kept in {place}."
+
+    async def import_gemini(self, definition: ServerDefinition, home: Path) -> str:
+        """Take over gemini-cli's sign-in to a server; return in a sentence what came of it.
+
+        Raises:
+            AuthError: If there is none that could be used.
+        """
+        record = await in_daemon_thread(lambda: gemini_sign_in(home, definition))
+        if is_google(definition) or not record.fits(definition):
+            raise AuthError("is to be signed in to in another way, its entry says")
+        await self._session(definition).take(record)
+        return f"{definition.id} is signed in to with gemini-cli's token."
 
     async def sign_out(self, definition: ServerDefinition) -> str:
         """Revoke and forget the tokens of a server; return in a sentence what came of it.

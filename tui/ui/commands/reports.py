@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from textwrap import wrap
 from typing import Final
 
 from textual.content import Content
 
+from tui.model.answering.models import ContextPart, ModelOptions
 from tui.model.catalog import ToolView
-from tui.model.chat import ModelText, ToolCall, ToolCallStatus, UserMessage
+from tui.model.chat import ModelText, ToolCall, ToolCallStatus, Usage, UserMessage
 from tui.model.context import ContextFile
 from tui.model.servers import DISCOVERY, ServerView
 from tui.store.state import ConversationState
@@ -18,6 +20,9 @@ from tui.ui.widgets.text.plain import block, one_line
 
 MAX_TOOLS: Final = 100
 """Tools of one server that are listed."""
+
+VALUE_WIDTH: Final = 48
+"""Cells of a value that fit into the dialog beside its name at 80 columns."""
 
 MAX_FOLDERS: Final = 100
 """Folders that are listed."""
@@ -44,7 +49,7 @@ def describe_servers(
         if tools and not descriptions:
             names = ", ".join(one_line(tool.name) for tool in tools[:MAX_TOOLS])
             more = f", … {len(tools) - MAX_TOOLS:,} more" if len(tools) > MAX_TOOLS else ""
-            parts.append(field("tools", names + more))
+            parts += _long_field("tools", names + more)
         elif tools:
             for tool in tools[:MAX_TOOLS]:
                 parts += _tool(tool, schemas=schemas)
@@ -53,19 +58,42 @@ def describe_servers(
     return Content("\n").join(parts)
 
 
+def describe_model_context(parts: Sequence[ContextPart], usage: Usage) -> Content:
+    """Describe what fills the context: tools by server, instructions, messages and results."""
+    limit = f" of {usage.context_limit:,}" if usage.context_limit else ""
+    lines = [field("in use", f"{usage.context:,}{limit} tokens, split by size:"), Content()]
+    for part in parts:
+        name = f"{part.name} of {one_line(part.server)}" if part.server else part.name
+        lines.append(field(f"{part.tokens:,}", name))
+    return Content("\n").join([*lines, Content(), muted("/compress puts a summary in its place.")])
+
+
+def describe_options(options: ModelOptions) -> Content:
+    """Describe how the model answers; what is not set is left to the service."""
+    shown = {
+        "thinking": options.thinking,
+        "temperature": options.temperature,
+        "output": options.max_output and f"{options.max_output:,} tokens",
+    }
+    return Content("\n").join(
+        field(name, "the model's own" if value is None else str(value))
+        for name, value in shown.items()
+    )
+
+
 def _server(view: ServerView, now: float) -> Iterable[Content]:
     glyph, _ = LOOKS[view.status]
     yield Content.assemble(
-        f"{glyph} ", (one_line(view.id), "bold"), "  ", (status_word(view, now), "$foreground 60%")
+        f"{glyph} ", (one_line(view.id), "bold"), "  ", (status_word(view, now), "$text-muted")
     )
     if view.failure is not None:
         yield Content.styled(one_line(view.failure.reason), "$text-error")
         if view.failure.advice:
             yield Content(one_line(view.failure.advice))
-    yield field(view.transport.value, view.target)
+    yield from _long_field(view.transport.value, view.target)
     yield from setup_lines(view)
     if view.environment:
-        yield field("variables", ", ".join(view.environment))
+        yield from _long_field("variables", ", ".join(view.environment))
     yield field("discovery", DISCOVERY[view.status])
     catalog = view.catalog
     offers = (
@@ -74,6 +102,13 @@ def _server(view: ServerView, now: float) -> Iterable[Content]:
         counted(len(catalog.resources) + len(catalog.templates), "resource"),
     )
     yield field("offers", ", ".join(offers))
+
+
+def _long_field(name: str, value: str) -> Iterable[Content]:
+    """Write a value on several lines below each other where it is long."""
+    lines = wrap(one_line(value), VALUE_WIDTH, break_on_hyphens=False) or [""]
+    for number, line in enumerate(lines):
+        yield field(name if not number else "", line)
 
 
 def _tool(tool: ToolView, *, schemas: bool) -> Iterable[Content]:

@@ -62,11 +62,11 @@ class ServersTree(ServerTree):
         view = self.current
         status = view.status if view is not None else None
         match action:
-            case "sign_in" | "sign_out":
+            case "sign_in" | "sign_out" | "import_sign_in":
                 is_remote = view is not None and view.transport is not Transport.STDIO
                 return (
                     is_remote
-                    and (status is _S.READY or action == "sign_in")
+                    and (status is _S.READY or action != "sign_out")
                     and (status in STOPPABLE or status in STARTABLE)
                 )
             case "start_stop":
@@ -102,6 +102,10 @@ class ServersTree(ServerTree):
     def action_sign_in(self) -> None:
         if self.current is not None:
             self._commands.sign_in(self.current.id)
+
+    def action_import_sign_in(self) -> None:
+        if self.current is not None:
+            self._commands.import_sign_in(self.current.id)
 
     def action_sign_out(self) -> None:
         if self.current is not None:

@@ -24,7 +24,7 @@ TAB_GAPS: Final = (2, 1)
 """Cells between two tabs: usually, and if space is short."""
 
 FRAME: Final = 6
-"""Cells of the top border that corners, lines and spaces take from the tabs."""
+"""Cells of a border that corners, lines and spaces take from its words."""
 
 Tabs = Sequence[tuple[PaneName, str]]
 """The tabs and what is written on them."""

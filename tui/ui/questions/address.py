@@ -49,7 +49,7 @@ class AddressQuestion(Question[UrlRequest]):
         message = request.message or "The server does not say why."
         return [
             *lines,
-            LabelledLine("address", f"complete: {size}", "$foreground 60%"),
+            LabelledLine("address", f"complete: {size}", "$text-muted"),
             LabelledLine("", request.url),
             LabelledLine(),
             *(

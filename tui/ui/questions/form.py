@@ -73,7 +73,7 @@ class WholeText(FoldedText, can_focus=False):
 
 def fact(label: str, words: str, style: str = "") -> Content:
     """Write a fact behind gemdeck's own label."""
-    return Content.assemble((label.ljust(LABEL_WIDTH), "$foreground 60%"), (words, style))
+    return Content.assemble((label.ljust(LABEL_WIDTH), "$text-muted"), (words, style))
 
 
 class ServerQuestion(Question[R]):

@@ -49,7 +49,7 @@ class ToolChangeQuestion(Question[ToolChangeRequest]):
         )
         lines = [
             LabelledLine("server", self._request.server, "bold"),
-            LabelledLine("", words, "$foreground 60%", wraps=True),
+            LabelledLine("", words, "$text-muted", wraps=True),
         ]
         for change in self._request.changes:
             lines += [LabelledLine(), LabelledLine("tool", change.tool, "bold")]

@@ -98,7 +98,7 @@ def trust_lines(request: TrustRequest) -> list[LabelledLine]:
         since = "you trusted it" if is_folder else "gemdeck read it"
         lines.append(LabelledLine("changes", f"since {since}", "bold", wraps=True))
         lines += [*difference_lines(request.difference), LabelledLine()]
-    lines.append(LabelledLine("", _summary(request), "$foreground 60%", wraps=True))
+    lines.append(LabelledLine("", _summary(request), "$text-muted", wraps=True))
     for server in request.servers:
         lines += [LabelledLine(), *_server_lines(server)]
     if request.variables:
@@ -181,9 +181,9 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
 
 def _argument_lines(args: Sequence[str]) -> Iterator[LabelledLine]:
     if not args:
-        yield LabelledLine("arguments", "none", "$foreground 60%")
+        yield LabelledLine("arguments", "none", "$text-muted")
         return
-    yield LabelledLine("arguments", f"{len(args):,}, one per line", "$foreground 60%")
+    yield LabelledLine("arguments", f"{len(args):,}, one per line", "$text-muted")
     for number, argument in enumerate(args, 1):
         yield LabelledLine(f"{number:>{LABEL_WIDTH - 2}}", argument)
 

@@ -90,7 +90,7 @@ class GrantList(FilterList[GrantView]):
 
     def lay_out(self) -> None:
         """List the rules in columns that fit the width."""
-        widths = column_widths(self.rows.scrollable_content_region.width)
+        widths = column_widths(self.rows.room)
         self.headings.update(Content("rule".ljust(EFFECT_WIDTH + GAP) + columns(HEADINGS, widths)))
         self.set_entries([_entry(grant, widths) for grant in self._grants])
 

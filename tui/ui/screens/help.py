@@ -18,7 +18,7 @@ from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.plain import PlainText, fit
 
 KEY_WIDTH: Final = 16
-"""Cells of the column of keys."""
+"""Cells of the column of keys, if that is at most a third of the width."""
 
 HERE: Final = "Here"
 """Heading of the keys that work where the focus is."""
@@ -72,9 +72,10 @@ def help_content(sections: Iterable[tuple[str, Iterable[HelpLine]]], width: int)
 
 def _rows(entry: HelpLine, width: int) -> Iterable[Content]:
     keys = "  ".join(entry.keys)
-    lines = wrap(entry.description, max(20, width - KEY_WIDTH)) or [""]
+    room = max(KEY_WIDTH * 3 // 4, min(KEY_WIDTH, width // 3))
+    lines = wrap(entry.description, max(10, width - room)) or [""]
     for index, line in enumerate(lines):
-        yield Content.assemble((fit("" if index else keys, KEY_WIDTH), "$accent"), line)
+        yield Content.assemble((fit("" if index else keys, room), "$accent"), line)
 
 
 class HelpScreen(Dialog):

@@ -10,6 +10,7 @@ from textual.getters import query_one
 from textual.screen import Screen
 from textual.widget import Widget
 
+from tui.model.input.own_commands import find_own_command
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
@@ -29,7 +30,7 @@ from tui.ui.panes import (
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.deck import Deck
 from tui.ui.panes.servers import ServersPane
-from tui.ui.panes.side import SidePane
+from tui.ui.panes.side import FRAME, SidePane
 from tui.ui.widgets.header import DeckHeader
 from tui.ui.widgets.key_bar import Hint, KeyBar, hint_line, hints
 
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
 
 BORDER_STEP: Final = 2
 """Columns by which a key moves a border."""
-
-BORDER_START: Final = 3
-"""Cells of a border before and after what is written into it."""
 
 
 class MainScreen(Screen[None]):
@@ -158,6 +156,14 @@ class MainScreen(Screen[None]):
     def action_last_result(self) -> None:
         self.chat.view_last_result()
 
+    def action_context(self) -> None:
+        self.run_command("/context")
+
+    def run_command(self, text: str) -> None:
+        """Carry out a command of the screen as if it were typed."""
+        if (command := find_own_command(text)) is not None:
+            self.post_message(RunCommand(command, text))
+
     def action_model(self) -> None:
         from tui.ui.screens.model_setup import ModelScreen  # noqa: PLC0415 - on first use
 
@@ -267,4 +273,4 @@ class MainScreen(Screen[None]):
 
 
 def _border_width(pane: Widget) -> int:
-    return max(0, pane.outer_size.width - 2 * BORDER_START)
+    return max(0, pane.outer_size.width - FRAME)

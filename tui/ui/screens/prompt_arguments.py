@@ -56,7 +56,7 @@ class ArgumentRow(Vertical):
     def compose(self) -> ComposeResult:
         notes = "required" if self.argument.required else "optional"
         label = Content.assemble(
-            (one_line(self.argument.name), "bold"), (f"  {notes}", "$foreground 60%")
+            (one_line(self.argument.name), "bold"), (f"  {notes}", "$text-muted")
         )
         yield PlainText(label, classes="field-label")
         if self.argument.description:

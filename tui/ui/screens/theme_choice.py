@@ -16,7 +16,7 @@ from tui.ui.screens.dialog import Dialog
 from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.plain import fit
 
-NAME_WIDTH: Final = 24
+NAME_WIDTH: Final = 22
 """Cells of the column of names."""
 
 

@@ -8,11 +8,14 @@ from urllib.parse import unquote
 import pytest
 
 from tests.servers.authority import walk_through
+from tests.servers.web import RawServer
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.auth.support import Person, deck, guarded, oauth
 from tests.unit.engine.mcp.network.support import WEB
 from tests.unit.engine.mcp.support import call, eventually
+from tui.engine.auth.key_store import CredentialError
 from tui.engine.auth.oauth.sign_in_record import AuthError
+from tui.engine.auth.oauth.token_store import TokenStore
 from tui.model.requests import Reply, ReplyAction
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
@@ -244,6 +247,23 @@ async def test_two_servers_are_asked_about_in_turn() -> None:
         assert all(isinstance(outcome, AuthError) for outcome in outcomes)
 
 
+async def test_a_store_that_cannot_be_read_stops_only_servers_that_need_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_: object) -> None:
+        raise CredentialError("The keyring cannot be read.", advice="Unlock the keyring.")
+
+    monkeypatch.setattr(TokenStore, "find", locked)
+    async with guarded() as server, RawServer() as other:
+        async with deck(other.url, Person(), tmp_path) as one:
+            await one.watcher.until(WEB, S.STARTING, S.READY)
+        async with deck(server.url, Person(), tmp_path) as two:
+            change = await two.watcher.until(WEB, S.STARTING, S.RETRYING)
+            assert change.failure is not None
+            assert "keyring cannot be read" in change.failure.reason
+            assert change.failure.advice == "Unlock the keyring."
+
+
 async def test_client_credentials_need_nobody_where_the_settings_say_whom_to_ask() -> None:
     person = Person()
     async with guarded() as server:
@@ -253,6 +273,7 @@ async def test_client_credentials_need_nobody_where_the_settings_say_whom_to_ask
             client_secret=f"{FIXTURE_SECRET}robot",
             issuer=server.authority.issuer,
         )
+        server.authority.metadata = {"code_challenge_methods_supported": None}
         async with deck(server.url, person, sign_in=settings) as one:
             await one.watcher.until(WEB, S.STARTING, S.READY)
         assert server.authority.forms[0]["basic"] == f"robot:{FIXTURE_SECRET}robot"

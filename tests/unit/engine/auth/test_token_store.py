@@ -13,7 +13,7 @@ from tui.engine.auth.key_store import SERVICE, CredentialError
 from tui.engine.auth.oauth.sign_in_record import SignInRecord, canonical_address
 from tui.engine.auth.oauth.token_store import FILE_NAME, MAX_KEPT, TokenStore
 from tui.engine.settings.servers.definitions import SignInSettings
-from tui.model.settings import OAuthSettings
+from tui.model.sections.sign_in_settings import OAuthSettings
 
 __all__ = ["ring"]
 

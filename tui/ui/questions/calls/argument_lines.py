@@ -35,7 +35,7 @@ MAX_INDENT: Final = 40
 MAX_BLANK_LINES: Final = 3
 """Blank lines in a row that are drawn; more are counted."""
 
-MUTED: Final = "$foreground 60%"
+MUTED: Final = "$text-muted"
 MARKED: Final = "$text-warning"
 
 _NEEDS_CARE: Final = re.compile(r" {4}(?<=\S {4})|·|[^\S \n]|(?:^|\n) {41}")

@@ -167,6 +167,6 @@ class CallList(PlainText):
         arguments = brief(call.arguments)
         words = fit(f"{mark} {self._first + index} {names}  {arguments}", width - len(state) - 2)
         return Content.assemble(
-            (words, "bold" if index == self._shown else "$foreground 60%"),
-            (f"  {state}", "$text-success" if call.is_seen else "$foreground 60%"),
+            (words, "bold" if index == self._shown else "$text-muted"),
+            (f"  {state}", "$text-success" if call.is_seen else "$text-muted"),
         )

@@ -25,14 +25,14 @@ MAX_EXAMPLES: Final = 3
 
 _DEMO_EXAMPLES: Final = ("add a note: buy milk", "list my notes")
 _NO_SERVERS: Final = (
-    ("F2 d", "starts the two servers of the demo"),
-    ("F2 e", "opens ~/.gemini/settings.json in your editor"),
+    ("F2 d", "starts the servers of the demo"),
+    ("F2 e", "edits ~/.gemini/settings.json"),
 )
 
 _KEYS: Final = (
     ("↵", "sends"),
     ("Ctrl+J", "starts a new line"),
-    ("/  @", "complete prompts and resources, with Tab"),
+    ("/  @", "complete prompts, resources"),
     ("↑", "brings back earlier messages"),
     ("Esc", "stops the answer"),
     ("F1", "shows all keys"),
@@ -78,12 +78,12 @@ def _examples(servers: Sequence[ServerView]) -> Sequence[str]:
 
 
 def _faint(text: str) -> Content:
-    return Content.styled(text, "$foreground 60%")
+    return Content.styled(text, "$text-muted")
 
 
 def _key_line(line: tuple[str, str]) -> Content:
     key, text = line
-    return Content.assemble(f"  {key:<8}", (text, "$foreground 60%"))
+    return Content.assemble((f"  {key:<8}", "$accent"), (text, "$text-muted"))
 
 
 class WorkingLine(Static):
@@ -129,7 +129,7 @@ class WorkingLine(Static):
             self.update(Content.styled(self._waiting, "$text-warning"))
             return
         if self._turn is None:
-            self.update(Content.styled(self._hint, "$foreground 60%"))
+            self.update(Content.styled(self._hint, "$text-muted"))
             return
         if self._is_asking:
             self.update(Content.styled("◆ waiting for your answer", "$text-warning"))
@@ -140,7 +140,7 @@ class WorkingLine(Static):
             doing += f" in {max(0, ceil(self._turn.until - monotonic()))} s"
         parts = [Content.styled(f"◐ {doing}", "$text-primary")]
         if seconds >= QUIET_SECONDS and self._turn.until is None:
-            parts.append(Content.styled(f"{seconds} s", "$foreground 60%"))
+            parts.append(Content.styled(f"{seconds} s", "$text-muted"))
         if self._queued:
             parts.append(Content.styled(f"{self._queued} queued", "$text-warning"))
         if self._servers:

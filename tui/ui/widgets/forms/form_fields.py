@@ -99,9 +99,9 @@ class TickList(SelectionList[int], inherit_bindings=False):
         around = next((segment.style for segment in line if segment.style), self.rich_style)
         if row:
             return Strip([Segment(" " * self._get_left_gutter_width(), around), *line])
-        style = "selection-list--button"
+        style, mark = "selection-list--button", " "
         if self.get_option_at_index(index).value in self._selected:
-            style += "-selected"
+            style, mark = f"{style}-selected", ToggleButton.BUTTON_INNER
         if self.highlighted == index:
             style += "-highlighted"
         clicked = Style(meta={"option": index})
@@ -111,7 +111,7 @@ class TickList(SelectionList[int], inherit_bindings=False):
             Segment(ToggleButton.BUTTON_LEFT, edge),
             Segment(ToggleButton.BUTTON_RIGHT, edge),
         )
-        inner = Segment(ToggleButton.BUTTON_INNER, box)
+        inner = Segment(mark, box)
         return Strip([left, inner, right, Segment(" ", around), *line])
 
     def scroll_to_highlight(self, top: bool = False) -> None:
@@ -151,7 +151,7 @@ class FieldRow(Vertical):
         field = self.field
         kind = field.format or field.kind.value
         notes = " · ".join((kind, "required")) if field.required else kind
-        label = Content.assemble((_label(field.title), "bold"), (f"  {notes}", "$foreground 60%"))
+        label = Content.assemble((_label(field.title), "bold"), (f"  {notes}", "$text-muted"))
         yield PlainText(label, classes="field-label")
         if field.description:
             yield PlainText(

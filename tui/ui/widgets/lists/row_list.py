@@ -94,6 +94,11 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self._lead_width = self._label_width = self._indent = 0
 
     @property
+    def room(self) -> int:
+        """The cells of a row, without the last one, which is air before a scrollbar."""
+        return self.scrollable_content_region.width - 1
+
+    @property
     def rows(self) -> Sequence[Row]:
         return self._rows
 
@@ -125,17 +130,17 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self.cursor += direction * max(1, self.size.height - 1)
 
     def render_line(self, y: int) -> Strip:
-        width = self.scrollable_content_region.width
         index = y + self.scroll_offset.y
         base = self.rich_style
         if index >= len(self._rows):
-            return Strip.blank(width, base)
-        return Strip(self._segments(index, width, base), width)
+            return Strip.blank(self.room + 1, base)
+        air = Segment(" ", base + self._row_style(index))
+        return Strip([*self._segments(index, self.room, base), air], self.room + 1)
 
     def _segments(self, index: int, width: int, base: Style) -> list[Segment]:
         row = self._rows[index]
         style = base + self._row_style(index)
-        lead = min(self._lead_width, width // 3) + 2 if self._lead_width else self._indent
+        lead = min(self._lead_width, width // 4 + 1) + 2 if self._lead_width else self._indent
         text = row.lead if self._lead_width else ""
         if row.is_heading:
             lead, style = 0, style + Style(bold=True)

@@ -34,7 +34,7 @@ class LabelledLine:
     label: str = ""
     text: str = ""
     style: str = ""
-    label_style: str = "$foreground 60%"
+    label_style: str = "$text-muted"
     wraps: bool = False
 
 
