@@ -57,7 +57,7 @@ class Composer(TextArea, inherit_bindings=False):
     """A text area that sends on Enter. It grows with its text, up to ten lines."""
 
     BINDING_GROUP_TITLE = "Message"
-    HELP = "Write a message. `/` completes prompts and `@` resources, with Tab."
+    HELP = "Write a message. `/` completes prompts, `@` resources and files, with Tab."
     BINDINGS: ClassVar[list[BindingType]] = [
         *keymap.bindings(keymap.Place.MESSAGE),
         *_text_keys(),
