@@ -31,6 +31,8 @@ SLOW: Final = tuple(
         "unit/engine/auth/test_signing_in.py",
         "unit/engine/chat",
         "unit/engine/consent/test_records.py",
+        *(f"unit/engine/sessions/test_{name}.py" for name in ("killed", "model_commands")),
+        *(f"unit/engine/sessions/test_{name}.py" for name in ("recording", "resuming")),
         "unit/engine/demo/test_imports.py",
         "unit/engine/demo/test_servers.py",
         "unit/engine/mcp/network",

@@ -135,6 +135,7 @@ KEYS: Final = (
     ),
     Key("deck.last-result", "ctrl+o", "last_result", "", "Open the last result", _P.DECK),
     Key("deck.model", "f9", "model", "model", "Choose the model, enter or forget a key", _P.DECK),
+    Key("deck.context", "f10", "context", "", "Show what fills the model's context", _P.DECK),
     Key("app.quit", "ctrl+q", "quit", "quit", "Quit at once", _P.EVERYWHERE, priority=True),
     Key(
         "app.copy-hint",

@@ -11,6 +11,7 @@ from textual.containers import Vertical
 from textual.getters import query_one
 
 from tui.model.catalog import ResourceTemplateView, ResourceView
+from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.servers import ServerStatus, ServerView
 from tui.store.commands import Commands
 from tui.ui import keymap, themes
@@ -135,6 +136,10 @@ def _chat_actions(app: "GemdeckApp") -> Actions:
     yield PaletteAction(
         "Chat: new conversation", "Start with an empty history", commands.clear_conversation
     )
+    for command in ("sessions", "edit", "retry", "compress", "context", "model", "options"):
+        run = partial(app.deck.run_command, f"/{command}")
+        words = OWN_COMMANDS[command].does
+        yield PaletteAction(f"Chat: /{command}", f"{words[0].upper()}{words[1:]}", run)
     if app.state.conversation.turn is not None:
         yield PaletteAction("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
     if (transcript := app.deck.chat.transcript).views:

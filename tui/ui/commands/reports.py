@@ -7,8 +7,9 @@ from typing import Final
 
 from textual.content import Content
 
+from tui.model.answering.models import ContextPart, ModelOptions
 from tui.model.catalog import ToolView
-from tui.model.chat import ModelText, ToolCall, ToolCallStatus, UserMessage
+from tui.model.chat import ModelText, ToolCall, ToolCallStatus, Usage, UserMessage
 from tui.model.context import ContextFile
 from tui.model.servers import DISCOVERY, ServerView
 from tui.store.state import ConversationState
@@ -55,6 +56,29 @@ def describe_servers(
             if len(tools) > MAX_TOOLS:
                 parts.append(muted(f"… {len(tools) - MAX_TOOLS:,} more"))
     return Content("\n").join(parts)
+
+
+def describe_model_context(parts: Sequence[ContextPart], usage: Usage) -> Content:
+    """Describe what fills the context: tools by server, instructions, messages and results."""
+    limit = f" of {usage.context_limit:,}" if usage.context_limit else ""
+    lines = [field("in use", f"{usage.context:,}{limit} tokens, split by size:"), Content()]
+    for part in parts:
+        name = f"{part.name} of {one_line(part.server)}" if part.server else part.name
+        lines.append(field(f"{part.tokens:,}", name))
+    return Content("\n").join([*lines, Content(), muted("/compress puts a summary in its place.")])
+
+
+def describe_options(options: ModelOptions) -> Content:
+    """Describe how the model answers; what is not set is left to the service."""
+    shown = {
+        "thinking": options.thinking,
+        "temperature": options.temperature,
+        "output": options.max_output and f"{options.max_output:,} tokens",
+    }
+    return Content("\n").join(
+        field(name, "the model's own" if value is None else str(value))
+        for name, value in shown.items()
+    )
 
 
 def _server(view: ServerView, now: float) -> Iterable[Content]:
