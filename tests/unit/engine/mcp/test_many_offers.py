@@ -323,7 +323,7 @@ async def test_waiting_for_discovery_ends_with_its_patience() -> None:
 
 
 def test_the_manager_is_imported_without_the_sdk() -> None:
-    heavy = ("mcp", "mcp_types", "pydantic", "jsonschema", "google", "anyio")
+    heavy = ("mcp", "mcp_types", "jsonschema", "google", "anyio")
     code = (
         "import sys, tui.engine.mcp.manager; "
         f"print([name for name in {heavy} if name in sys.modules])"
