@@ -64,7 +64,7 @@ def wait_for_question(terminal: Terminal) -> str:
 
 
 def wait_for_end_of_turn(terminal: Terminal) -> str:
-    return terminal.wait_for(lambda screen: re.search(r"\bok\b.* m?s\b", screen) is not None)
+    return terminal.wait_for(lambda screen: re.search(r"── .*tokens ──", screen) is not None)
 
 
 def assert_restored(terminal: Terminal) -> None:
@@ -120,7 +120,7 @@ def test_a_note_is_added_after_a_question_and_kept(deck: Deck, columns: int, row
         terminal.wait_for("2 ready")
         say(terminal, "add a note: buy milk")
         question = wait_for_question(terminal)
-        assert re.search(r'"text": *"buy milk"', question)
+        assert re.search(r"text +buy milk", question)
         assert "notes" in question
         assert "add_note" in question
         answer(terminal, "o")

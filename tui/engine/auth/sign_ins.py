@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -186,7 +187,12 @@ class SignIns:
             ask = PersonAsker(definition, self._desk, self._open_url, place, before)
             if known is not None:
                 self._redactor.register(*known.secrets())
-            await session.take(await flow(definition, send, ask, known).run(challenge))
+            try:
+                record = await flow(definition, send, ask, known).run(challenge)
+            except AuthError:
+                await session.forget_client()
+                raise
+            await session.take(record)
 
     def _told(
         self, definition: ServerDefinition, record: SignInRecord, problem: CredentialError | None
@@ -205,7 +211,8 @@ def is_google(definition: ServerDefinition) -> bool:
 
 def is_same_sign_in(one: ServerDefinition, other: ServerDefinition) -> bool:
     """Return whether two definitions mean the same server and the same way to sign in to it."""
-    return (one.url, one.sign_in, one.headers) == (other.url, other.sign_in, other.headers)
+    parts = attrgetter("url", "transport", "sign_in", "headers")
+    return bool(parts(one) == parts(other))
 
 
 def _import_flow() -> "type[SignInFlow]":

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.events import MouseDown
 from textual.getters import query_one
 from textual.timer import Timer
 from textual.widgets import Tree
@@ -184,8 +185,9 @@ class ServersPane(Vertical):
         self.keys.display = bool(found)
         self.keys.update(hint_lines(found, self.size.width - 2))
 
-    def on_mouse_down(self) -> None:
-        if not self.has_focus_within:
+    def on_mouse_down(self, event: MouseDown) -> None:
+        is_inside = self.content_region.contains(*event.screen_offset)  # the border is dragged
+        if is_inside and not self.has_focus_within:
             self.rows.focus()
 
     def on_resize(self) -> None:

@@ -50,6 +50,7 @@ def test_a_sign_in_is_found_by_the_server_and_not_by_its_name(tmp_path: Path) ->
         ({"issuer": "https://other.example"}, False),
         ({"client_id": "me"}, True),
         ({"client_id": "you"}, False),
+        ({"client_id": "https://me.example/client.json"}, False),
         ({"token_url": "https://other.example/token"}, False),
     ],
 )

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -129,6 +129,17 @@ class TokenSession:
         """Hold and keep the outcome of a sign-in."""
         self._hold(record)
         await self._keep(record)
+
+    async def forget_client(self) -> None:
+        """Forget a client that registered itself and has no token: perhaps it is known no longer.
+
+        Else each further sign-in would fail as the last one did.
+        """
+        record = self._held
+        if record is not None and record.is_registered and not record.access_token:
+            self._held = None
+            with suppress(CredentialError):
+                await in_daemon_thread(lambda: self._store.forget(record))
 
     async def sign_out(self) -> bool:
         """Revoke and forget the tokens; return whether the server revoked them.
