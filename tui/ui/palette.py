@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -11,10 +11,11 @@ from textual.containers import Vertical
 from textual.getters import query_one
 
 from tui.model.catalog import ResourceTemplateView, ResourceView
+from tui.model.input.own_commands import OWN_COMMANDS, Takes, find_own_command
 from tui.model.servers import ServerStatus, ServerView
 from tui.store.commands import Commands
 from tui.ui import keymap, themes
-from tui.ui.panes import FillPrompt, PaneName, ShowTool
+from tui.ui.panes import FillPrompt, PaneName, RunCommand, ShowTool
 from tui.ui.screens.dialog import Dialog
 from tui.ui.screens.main import MainScreen
 from tui.ui.widgets.key_bar import key_hints
@@ -25,6 +26,13 @@ from tui.ui.widgets.text.plain import one_line
 
 if TYPE_CHECKING:
     from tui.ui.app import GemdeckApp
+
+
+OFFERED: Final = frozenset({"help", "clear", "new", "tools", "mcp", "theme", "quit"})
+"""Typed commands that the palette offers in other words."""
+
+OPTIONAL: Final = frozenset(t for t in Takes if not t or t.startswith("["))
+"""What may stand after a command, but need not."""
 
 
 class PaletteAction(NamedTuple):
@@ -133,10 +141,15 @@ def _actions_here(app: "GemdeckApp") -> Actions:
 def _chat_actions(app: "GemdeckApp") -> Actions:
     commands = app.commands
     yield PaletteAction(
-        "Chat: new conversation", "Start with an empty history", commands.clear_conversation
+        "Chat: new conversation", "Start with an empty history", commands.clear_conversation, "/new"
     )
     if app.state.conversation.turn is not None:
         yield PaletteAction("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
+    for name, command in OWN_COMMANDS.items():
+        typed = find_own_command(f"/{name}")
+        if name not in OFFERED and typed is not None and typed.takes in OPTIONAL:
+            run = partial(app.deck.post_message, RunCommand(typed, f"/{name}"))
+            yield PaletteAction(f"/{name}", command.does, run)
 
 
 def _app_actions(app: "GemdeckApp") -> Actions:

@@ -147,6 +147,11 @@ def _view(state: AppState) -> "tuple[bool, tuple[ServerView, ...], Notice | None
 class _Details(VerticalScroll):
     FOCUS_ON_CLICK = False  # a click on a key in it is meant for the tree
 
+    def on_mouse_down(self) -> None:
+        pane = self.parent
+        if isinstance(pane, ServersPane) and not pane.has_focus_within:
+            pane.rows.focus()
+
 
 class ServersPane(Vertical):
     """The server tree, or a hint while it is empty."""
@@ -179,10 +184,6 @@ class ServersPane(Vertical):
         """Show the keys of the server under the cursor, or none."""
         self.keys.display = bool(found)
         self.keys.update(hint_lines(found, self.size.width - 2))
-
-    def on_mouse_down(self) -> None:
-        if not self.has_focus_within:
-            self.rows.focus()
 
     def on_resize(self) -> None:
         self.refresh_bindings()  # the keys are wrapped to its width
