@@ -20,6 +20,7 @@ from tests.ui.consent import samples as consent
 from tests.ui.requests import samples as requests
 from tests.ui.shell import decks
 from tui.model import events as e
+from tui.model.answering.models import ContextMeasured, ContextPart, ModelOffer, ModelsListed
 from tui.model.catalog import ResourceContent
 from tui.model.chat import (
     EntryId,
@@ -31,6 +32,7 @@ from tui.model.chat import (
 )
 from tui.model.consent import Effect, GrantId, GrantView
 from tui.model.requests import PendingRequest
+from tui.model.sessions import SessionId, SessionPreviewed, SessionsListed, SessionView
 from tui.store.store import Store
 from tui.ui import themes
 from tui.ui.app import GemdeckApp
@@ -57,6 +59,15 @@ def add(text: str) -> int:
     return len(notes)
 ```
 """
+
+SESSION: Final = SessionView(
+    SessionId("20260102-030405-abcdef"),
+    "/shop",
+    first="list the open branches",
+    model="gemini-3.8-flash",
+    tokens=12_345,
+    changed=decks.EPOCH,
+)
 
 CODE: Final = "import os\n\n\ndef first(path: str) -> str:\n    return os.listdir(path)[0]\n"
 
@@ -164,6 +175,7 @@ _QUESTIONS: Final[dict[str, PendingRequest]] = {
     "changed-tools": consent.changed_tools(),
     "form": requests.form(),
     "address": requests.address(),
+    "sign-in": requests.sign_in(),
     "sampling": requests.sampling(),
     "sampling-review": requests.review(),
 }
@@ -219,6 +231,27 @@ SCENES: Final = (
     Scene("rules", ruled_store, ("f2", "g")),
     Scene("rules-empty", decks.full_store, ("f2", "g")),
     Scene("model", decks.full_store, ("f9",)),
+    Scene(
+        "sessions",
+        decks.full_store,
+        ("slash", *"sessions", "enter"),
+        (
+            SessionsListed((SESSION,)),
+            SessionPreviewed(SESSION.id, (UserMessage(EntryId("r1"), "list the open branches"),)),
+        ),
+    ),
+    Scene(
+        "models",
+        decks.full_store,
+        ("slash", *"model", "enter"),
+        (ModelsListed((ModelOffer("gemini-3.8-flash", "Gemini Flash", 1_048_576, 65_536),)),),
+    ),
+    Scene(
+        "context",
+        decks.full_store,
+        ("f10",),
+        (ContextMeasured((ContextPart("tools", 8_000, decks.GIT), ContextPart("messages", 400))),),
+    ),
     Scene("arguments", decks.full_store, ("f4", "end", "enter")),
     *(
         Scene(f"question-{name}", talking_store, (), (e.RequestRaised(request),))

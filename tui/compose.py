@@ -25,6 +25,7 @@ from tui.engine.files.preferences import (
     load_layout,
     load_messages,
     load_theme,
+    messages_place,
     save_layout,
     save_theme,
 )
@@ -92,9 +93,7 @@ async def _run(
         ),
         on_first_paint=painted.set,
         crash_dir=log_dir(),
-        history=HistoryStorage(
-            partial(load_messages, folder), _writing(writer, append_message, folder, tell)
-        ),
+        history=_history(options, writer, folder, tell),
         settings=_settings_files(options.folder, folder, tell),
     )
     faults: list[Exception] = []
@@ -120,6 +119,20 @@ async def _run(
                 painted.set()
                 closing.set()
     return _reported(faults) or app.return_code or 0
+
+
+def _history(
+    options: EngineOptions, writer: OrderedWorker, state: Path, tell: Callable[[str], None]
+) -> HistoryStorage:
+    """Give the messages that were sent in the opened folder; a private run adds none."""
+    place = messages_place(state, options.folder)
+
+    def load() -> Sequence[str]:
+        return load_messages(place) or load_messages(state)  # those of all folders came before
+
+    if options.private:
+        return HistoryStorage(load)
+    return HistoryStorage(load, _writing(writer, append_message, place, tell))
 
 
 def _reported(faults: Sequence[Exception]) -> int:

@@ -15,6 +15,7 @@ from tests.cli.running import finish, notes_server, run, write_settings
 from tests.support.waiting import PATIENCE, eventually
 from tui.cli.exit_codes import ExitCode
 from tui.cli.servers.server_commands import typed_value
+from tui.engine.files.paths import LOG_NAME, log_dir
 
 HANGING: Final = {"command": "sleep", "args": ["600"]}
 
@@ -77,6 +78,15 @@ async def test_what_a_server_shouts_is_on_neither_stream(tmp_path: Path) -> None
     assert "SHOUT" not in result.stdout + result.stderr
     logs = await run("mcp", "logs", "loud")
     assert logs.stdout.count("SHOUT") == 9
+
+
+@pytest.mark.usefixtures("notes")
+async def test_debug_logs_what_a_command_does() -> None:
+    result = await run("--debug", "mcp", "show", "notes")
+    assert result.code == ExitCode.OK
+    log = log_dir() / LOG_NAME
+    assert f"gemdeck: the log is {log}\n" in result.stderr
+    assert "notes: offers 5 tools" in log.read_text()
 
 
 async def test_without_servers_a_list_says_so() -> None:

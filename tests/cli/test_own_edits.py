@@ -65,6 +65,22 @@ async def test_a_server_of_the_user_starts_unasked(deck: Deck) -> None:
         await eventually(lambda: len(deck.questions) == 1)
 
 
+async def test_a_server_that_was_removed_is_asked_about_when_others_write_it_again(
+    deck: Deck,
+) -> None:
+    async with deck.engine as engine:
+        await engine.start()
+        await write("notes", "user")
+        await eventually(lambda: deck.is_ready("notes"))
+        await anyio.to_thread.run_sync(own_edits().remove, "user", "notes")
+    again = Deck(Path.cwd())
+    async with again.engine as engine:
+        await engine.start()
+        path = own_edits().file_of("user")
+        await anyio.to_thread.run_sync(add_server, path, "notes", entry("notes"))
+        await eventually(lambda: len(again.questions) == 1)
+
+
 async def test_a_trusted_folder_stays_trusted_with_the_edit(deck: Deck) -> None:
     await write("first", "project")
     async with deck.engine as engine:

@@ -44,8 +44,8 @@ from tui.model.events import (
     ServerStatusChanged,
 )
 from tui.model.requests import FormRequest, PendingRequest, Reply, ReplyAction
+from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
-from tui.model.settings import OAuthSettings
 
 CONTEXT: Final = "MCP_CONFORMANCE_CONTEXT"
 """The environment variable in which the suite describes a scenario, as JSON."""
@@ -186,6 +186,13 @@ def sign_in_settings() -> SignInSettings:
             "grant_type": "client_credentials",
             "private_key": given.get("private_key_pem"),
             "signing_algorithm": given.get("signing_algorithm", "RS256"),
+        }
+    if "idp_id_token" in given:
+        oauth |= {
+            "grant_type": "identity_assertion",
+            "identity_token": given["idp_id_token"],
+            "identity_token_url": given["idp_token_endpoint"],
+            "identity_client_id": given["idp_client_id"],
         }
     return SignInSettings(OAuthSettings.model_validate(oauth))
 

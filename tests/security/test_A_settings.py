@@ -18,13 +18,13 @@ from tests.security.opened import Place, place
 from tests.unit.engine.settings.test_loader_rules import Files
 from tui.engine.settings.project import PROJECT_SAY, ProjectSay, counting_keys
 from tui.model.sections.chat_settings import SessionSettings
+from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import ServerStatus
 from tui.model.settings import (
     ContextSettings,
     GemdeckSettings,
     McpSettings,
     ModelSettings,
-    OAuthSettings,
     ServerSettings,
     ToolPattern,
 )
@@ -74,7 +74,8 @@ def test_A02_a_project_adds_forbids_and_lowers_and_nothing_else() -> None:
         *("mcpServers.*.trust", "mcpServers.*.authProviderType", "mcpServers.*.targetAudience"),
         *("mcpServers.*.targetServiceAccount", "mcp.serverCommand", "model", "model.name"),
         *(f"mcpServers.*.oauth.{key}" for key in ("authorizationUrl", "tokenUrl", "issuer")),
-        "mcpServers.*.oauth.registrationUrl",
+        *("mcpServers.*.oauth.registrationUrl", "mcpServers.*.oauth.identityToken"),
+        *("mcpServers.*.oauth.identityTokenUrl", "mcpServers.*.oauth.identityClientId"),
         *("context", "context.fileName"),
         *("gemdeck.model", "gemdeck.apiVersion", "gemdeck.thoughts", "gemdeck.systemInstruction"),
         *("gemdeck.protocols", "gemdeck.alwaysAllow", "gemdeck.maxTools", "gemdeck.maxToolShare"),

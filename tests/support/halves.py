@@ -24,10 +24,15 @@ SLOW: Final = tuple(
         "architecture/test_imports.py",
         "support/test_checks.py",
         "support/test_warm.py",
-        *(f"unit/engine/auth/test_{name}.py" for name in ("google", "hostile_servers")),
+        *(
+            f"unit/engine/auth/test_{name}.py"
+            for name in ("google", "hostile_servers", "two_instances")
+        ),
         "unit/engine/auth/test_signing_in.py",
         "unit/engine/chat",
         "unit/engine/consent/test_records.py",
+        *(f"unit/engine/sessions/test_{name}.py" for name in ("killed", "model_commands")),
+        *(f"unit/engine/sessions/test_{name}.py" for name in ("recording", "resuming")),
         "unit/engine/demo/test_imports.py",
         "unit/engine/demo/test_servers.py",
         "unit/engine/mcp/network",

@@ -3,6 +3,14 @@
 from typing import Final, get_args
 
 from tui.model import events as e
+from tui.model.answering.models import (
+    ContextMeasured,
+    ContextPart,
+    ModelOffer,
+    ModelOptions,
+    ModelOptionsChanged,
+    ModelsListed,
+)
 from tui.model.catalog import Catalog, Parameter, ResourceContent, ToolId, ToolView
 from tui.model.chat import (
     BackendKind,
@@ -149,6 +157,9 @@ def one_of_each() -> dict[type, e.Event]:
         ConversationRestored((UserMessage(EntryId("r1"), "hello"),), session=SESSION.id),
         ConversationRewound(EntryId("e1")),
         SessionsListed((SESSION,)),
+        ModelsListed((ModelOffer("gemini-3.8-flash"),)),
+        ModelOptionsChanged(ModelOptions(temperature=1.0)),
+        ContextMeasured((ContextPart("messages", 5),)),
         SessionPreviewed(SESSION.id, (UserMessage(EntryId("r1"), "hello"),)),
         e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),
     )

@@ -113,6 +113,8 @@ def _refuse_options(context: click.Context) -> None:
     """Refuse options before a command, since they would have no effect."""
     for parameter in context.command.params:
         name = parameter.name or ""
+        if name == "debug":  # logs what commands do, too
+            continue
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             words = f"{parameter.opts[-1]} has no effect before {context.invoked_subcommand}."
             raise click.UsageError(words)
@@ -253,14 +255,14 @@ def main(
         prompt = ""
     folder = _opened_folder()
     _check_state_folder()
+    if debug:
+        say(f"the log is {sanitize_line(str(log_dir() / LOG_NAME))}")
     if context.invoked_subcommand is not None:
         _refuse_options(context)
         return
     if prompt is not None and prompt_interactive is not None:
         raise click.UsageError("-p runs without a screen and -i with one; give one of them.")
     options = _options(folder, **given)
-    if debug:
-        say(f"the log is {sanitize_line(str(log_dir() / LOG_NAME))}")
     gc.disable()  # what is imported lives as long as the process: looking for garbage only delays
     # each branch imports what it needs: a headless run must not load Textual
     if prompt is not None:

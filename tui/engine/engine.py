@@ -23,6 +23,7 @@ from tui.engine.chat.result_review import ResultReviewer
 from tui.engine.chat.turn import TurnContext
 from tui.engine.commands.direct_calls import DirectCaller
 from tui.engine.commands.feature_commands import FeatureCommands
+from tui.engine.commands.model_commands import ModelCommands
 from tui.engine.commands.rule_commands import RuleCommands
 from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.commands.typed_messages import TypedMessages
@@ -85,7 +86,8 @@ class Engine:
         sessions: Saves it; theirs are the commands on saved conversations.
         desk: Takes the user's answers.
         rules: The commands on the rules of tools.
-        models: Takes the user's choice of a model.
+        models: Takes the user's choice of a service and its key.
+        model: The commands on the model that answers.
     """
 
     def __init__(
@@ -101,20 +103,18 @@ class Engine:
         if publish is not None:
             bus.subscribe(publish)
         self._publish = publish = bus.publish
-        self._redactor = redactor or Redactor()
+        self._redactor = redactor = redactor or Redactor()
         self.desk = Desk(publish, attended=options.attended)
-        state, problems = usable_state_dir(), Problems(publish, self._redactor)
-        self._problems = problems
-        self._access = ToolAccess(
-            bus, self.desk, options, state, problems=problems, redactor=self._redactor
-        )
+        self._problems = say = Problems(publish, redactor)
+        state = usable_state_dir()
+        self._access = ToolAccess(bus, self.desk, options, state, problems=say, redactor=redactor)
         self._opened = self._open_folder(state)
         self._read = partial(read_settings, self._opened, options.model)
         self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
         self._trust = TrustQuestions(
-            self.desk, self._opened, self._access.audit, problems, self._tasks, self._take_answer
+            self.desk, self._opened, self._access.audit, say, self._tasks, self._take_answer
         )
-        self._enablement = Enablement(state and state / enablement.FILE_NAME, problems)
+        self._enablement = Enablement(state and state / enablement.FILE_NAME, say)
         self.conversations = Conversations(publish, attended=options.attended)
         self.sessions = self._open_sessions(state)
         self.context_files = ContextFiles(publish, Path.home(), self._tasks)
@@ -137,6 +137,7 @@ class Engine:
         self._plan: Plan | None = None
         self._numbers = itertools.count(1)
         self.models = ModelChoice(publish, self._redactor, self._tasks, self._answer_with, options)
+        self.model = ModelCommands(bus, self._tasks, self.sessions, self.models.use_model)
         self._stack = contextlib.AsyncExitStack()
 
     def _open_folder(self, state: Path | None) -> OpenedFolder:
@@ -229,9 +230,7 @@ class Engine:
         self._first_starts.patience = settings.wait_for_servers if patience is None else patience
         self._context.budget = Budget(settings.max_tools, settings.max_tool_share)
         self._context.gives_instructions = settings.server_instructions
-        options = self._options
-        saves = (options.attended or options.resume is not None) and not options.private
-        self.sessions.configure(settings.sessions, saves=saves)
+        self.sessions.configure(settings.sessions, saves=self._options.saves)
         await asyncio.to_thread(self._enablement.load)
         await self._access.open(self.servers)
         for problem in first.settings.problems:

@@ -62,6 +62,7 @@ class ModelChoice:
         self._options = options
         self._has_looked = self._has_begun = False
         self._found: ModelAccess | None = None
+        self._access: ModelAccess | None = None
         self._settings = GemdeckSettings()
         self._own: Mapping[str, str] = {}
         self._current: BackendKind | None = None
@@ -122,6 +123,10 @@ class ModelChoice:
         self._redactor.register(key)
         self._choose(self._use_key(key))
 
+    def use_model(self, name: str) -> None:
+        """Let another model of the same service answer."""
+        self._choose(self._use_model(name))
+
     def forget_key(self) -> None:
         """Remove the key that is kept; what the environment names answers then, or the demo."""
         self._choose(self._forget_key())
@@ -137,6 +142,15 @@ class ModelChoice:
             self._announce(DemoBackend(), needs_setup=False)
         else:
             self._answer(DemoBackend())
+
+    async def _use_model(self, name: str) -> None:
+        access = self._access
+        if access is None:
+            raise ModelError("The demo has no other model.", advice="Enter a key first (F9).")
+        settings = self._settings.model_copy(update={"model": name})
+        backend = await self._open(access, settings)
+        self._settings = settings
+        self._answer(backend, access)
 
     async def _use_key(self, key: str) -> None:
         store = KeyStore()
@@ -203,10 +217,12 @@ class ModelChoice:
         except (ValueError, OSError, ModelError) as error:
             self._complain(error)
 
-    async def _open(self, access: ModelAccess) -> ModelBackend:
+    async def _open(
+        self, access: ModelAccess, settings: GemdeckSettings | None = None
+    ) -> ModelBackend:
         if access.api_key is not None:
             self._redactor.register(access.api_key.get_secret_value())
-        open_backend = partial(late.open_backend, access, self._settings)
+        open_backend = partial(late.open_backend, access, settings or self._settings)
         opening = in_daemon_thread(open_backend)
         try:
             return await asyncio.shield(opening)
@@ -222,6 +238,7 @@ class ModelChoice:
     def _answer(
         self, backend: ModelBackend, access: ModelAccess | None = None, *, needs_setup: bool = False
     ) -> None:
+        self._access = access
         self._announce(backend, access, needs_setup=needs_setup)
         self._use(backend)
 

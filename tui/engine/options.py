@@ -52,3 +52,8 @@ class EngineOptions:
     only_servers: frozenset[str] | None = None
     more_folders: tuple[Path, ...] = ()
     max_steps: int | None = None
+
+    @property
+    def saves(self) -> bool:
+        """Whether conversations are saved, if the settings want it."""
+        return (self.attended or self.resume is not None) and not self.private

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from time import time as now
 from typing import Final
 
+from tui.model.answering.models import ModelEvents
 from tui.model.catalog import Catalog, ResourceContent
 from tui.model.chat import (
     MAIN,
@@ -389,4 +390,5 @@ Event = (
     | ToolRuleChanged
     | ToolExplained
     | SessionEvents
+    | ModelEvents
 )

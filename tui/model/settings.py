@@ -4,10 +4,9 @@ The keys are those of gemini-cli's MCP settings, so that an existing file serves
 and gemdeck's own under ``gemdeck``.
 """
 
-from enum import StrEnum
 from typing import Any, Final, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, model_validator
 
 from tui.model.sections.chat_settings import SessionSettings
 from tui.model.sections.settings_types import (
@@ -25,6 +24,7 @@ from tui.model.sections.settings_types import (
     Word,
     Words,
 )
+from tui.model.sections.sign_in_settings import AuthProviderType, OAuthSettings
 from tui.model.servers import ProtocolEra
 from tui.model.settings_rules import (
     DEFAULT_MAX_TOOLS,
@@ -38,9 +38,6 @@ DEFAULT_MODEL: Final = "gemini-3.8-flash"
 
 DEFAULT_TIMEOUT: Final = 600_000
 """Default timeout of a request, in milliseconds."""
-
-DEFAULT_REDIRECT: Final = "http://localhost:7777/oauth/callback"
-"""The default redirect URI of a sign-in."""
 
 MAX_TIMEOUT: Final = 2_147_483_647
 """Longest timeout in milliseconds, the maximum of JavaScript timers."""
@@ -73,65 +70,6 @@ MAX_CONTEXT_NAMES: Final = 20
 """Most names in `context.fileName`."""
 
 _EMPTY_IS_ABSENT: Final = ("command", "url", "httpUrl", "tcp")
-
-
-class AuthProviderType(StrEnum):
-    """Where the credentials for a network server come from."""
-
-    DYNAMIC_DISCOVERY = "dynamic_discovery"
-    GOOGLE_CREDENTIALS = "google_credentials"
-    SERVICE_ACCOUNT_IMPERSONATION = "service_account_impersonation"
-
-
-class GrantType(StrEnum):
-    """How a token is got: with a person in a browser, or with the client's own credentials."""
-
-    AUTHORIZATION_CODE = "authorization_code"
-    CLIENT_CREDENTIALS = "client_credentials"
-
-
-class OAuthSettings(Section):
-    """``oauth`` of a server: how to sign in."""
-
-    enabled: Flag | None = Field(
-        None, description="Whether gemdeck may sign in. If not set, it may."
-    )
-    client_id: str | None = Field(
-        None,
-        description="OAuth client ID. If not set, gemdeck registers itself if possible. The https "
-        "address of a client metadata document counts where the server takes one.",
-    )
-    client_secret: SecretStr | None = Field(
-        None, description="OAuth client secret. Better a variable, such as $MY_SECRET."
-    )
-    authorization_url: WebAddress | None = Field(
-        None, description="Authorization endpoint. Discovered if not set."
-    )
-    token_url: WebAddress | None = Field(None, description="Token endpoint. Discovered if not set.")
-    issuer: WebAddress | None = Field(
-        None, description="Issuer identifier of the authorization server."
-    )
-    registration_url: WebAddress | None = Field(
-        None, description="Endpoint for dynamic client registration."
-    )
-    scopes: Words = Field((), description="Scopes to request.")
-    audiences: Words = Field((), description="Audiences the token is meant for.")
-    redirect_uri: WebAddress = Field(
-        DEFAULT_REDIRECT, description="Address on this machine that the browser returns to."
-    )
-    token_param_name: str | None = Field(
-        None, description="Query parameter that carries the token on SSE addresses."
-    )
-    grant_type: GrantType = Field(
-        GrantType.AUTHORIZATION_CODE,
-        description="How to get a token: a sign-in in the browser, or client credentials.",
-    )
-    private_key: SecretStr | None = Field(
-        None,
-        description="Private key (PEM) that signs the client's assertions (private_key_jwt) for "
-        "client_credentials, instead of a secret. Better a variable, such as $MY_KEY.",
-    )
-    signing_algorithm: str = Field("RS256", description="Algorithm of `privateKey`.")
 
 
 class ServerSettings(Section):

@@ -198,7 +198,7 @@ class ImportState(StrEnum):
 
     NEW = "new"
     THERE = "there already"
-    TAKEN = "not taken over: another server has this name"
+    TAKEN = "name is taken here"
     UNUSABLE = "cannot be taken over"
     WRITTEN = "written"
 

@@ -10,6 +10,7 @@ from tui.model.sessions import SessionId
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.engine.engine import Engine
+    from tui.model.answering.models import ModelOptions
     from tui.model.events import Event
     from tui.model.requests import Answer
 
@@ -214,9 +215,32 @@ class Commands:
         """Sign in to a server; the questions and what comes of it arrive as events."""
         self._do(lambda engine: engine.sign_ins.begin(server))
 
+    def import_sign_in(self, server: ServerId) -> None:
+        """Take over gemini-cli's sign-in to a server."""
+        self._do(lambda engine: engine.sign_ins.import_gemini(server))
+
     def sign_out(self, server: ServerId) -> None:
         """Revoke and forget the tokens of a server."""
         self._do(lambda engine: engine.sign_ins.end(server))
+
+    def list_models(self) -> None:
+        """Ask the service for its models; they arrive as `ModelsListed`."""
+        self._do(lambda engine: engine.model.list_models())
+
+    def use_model(self, name: str) -> None:
+        """Let another model of the same service answer."""
+        self._do(lambda engine: engine.model.use_model(name))
+
+    def set_model_options(self, options: "ModelOptions") -> None:
+        self._do(lambda engine: engine.model.set_options(options))
+
+    def measure_context(self) -> None:
+        """Say what fills the context; it arrives as `ContextMeasured`."""
+        self._do(lambda engine: engine.model.measure())
+
+    def compress(self) -> None:
+        """Put a summary in place of the history."""
+        self._do(lambda engine: engine.model.compress())
 
     def use_api_key(self, key: str) -> None:
         self._choose(lambda engine: engine.models.use_api_key(key))

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from tui.model import events as e
+from tui.model.answering.models import ModelEvent
 from tui.model.chat import (
     Entry,
     EntryId,
@@ -102,7 +103,7 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, standing=standing)
         case e.ToolCallDecided() | ToolRuleChanged():
             return state  # for the audit log
-        case SessionEvent():
+        case SessionEvent() | ModelEvent():
             return reduce_sessions(state, event)
         case e.ConversationEvent(conversation=key):
             before = state.conversations.get(key, ConversationState())

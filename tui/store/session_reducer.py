@@ -1,9 +1,15 @@
-"""What events about saved conversations do to the state."""
+"""What events about saved conversations and models do to the state."""
 
 from dataclasses import replace
 from itertools import takewhile
 from types import MappingProxyType
 
+from tui.model.answering.models import (
+    ContextMeasured,
+    ModelEvents,
+    ModelOptionsChanged,
+    ModelsListed,
+)
 from tui.model.sessions import (
     ConversationRestored,
     ConversationRewound,
@@ -14,9 +20,15 @@ from tui.model.sessions import (
 from tui.store.state import AppState, ConversationState, Transcript
 
 
-def reduce_sessions(state: AppState, event: SessionEvents) -> AppState:
-    """Return the state after an event about saved conversations."""
+def reduce_sessions(state: AppState, event: SessionEvents | ModelEvents) -> AppState:
+    """Return the state after an event about saved conversations or models."""
     match event:
+        case ModelsListed():
+            return replace(state, models=event)
+        case ModelOptionsChanged(options):
+            return replace(state, options=options)
+        case ContextMeasured(parts):
+            return replace(state, context_parts=parts)
         case SessionsListed(sessions):
             return replace(state, sessions=sessions)
         case SessionPreviewed():

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from tui.model.answering.models import OWN_OPTIONS, ContextPart, ModelOptions, ModelsListed
 from tui.model.chat import (
     MAIN,
     BackendKind,
@@ -107,6 +108,9 @@ class AppState:
         folders: The opened folders, as shown, the workspace first.
         branch: The git branch that the folder is on, or an empty string.
         grants: The rules on tools, newest first.
+        models: The models of the service as they were listed last, or None.
+        options: How the model answers in the conversation.
+        context_parts: What filled the context when it was measured last.
         sessions: The saved sessions of the folder as they were listed last, newest first.
         preview: The end of a session as it was read last, or None.
         standing: The last requested explanation of a tool's permission, or None.
@@ -139,6 +143,9 @@ class AppState:
     branch: str = ""
     folders: tuple[str, ...] = ()
     grants: tuple[GrantView, ...] = ()
+    models: ModelsListed | None = None
+    options: ModelOptions = OWN_OPTIONS
+    context_parts: tuple[ContextPart, ...] = ()
     sessions: tuple[SessionView, ...] = ()
     preview: SessionPreviewed | None = None
     standing: ToolStanding | None = None

@@ -135,6 +135,7 @@ KEYS: Final = (
     ),
     Key("deck.last-result", "ctrl+o", "last_result", "", "Open the last result", _P.DECK),
     Key("deck.model", "f9", "model", "model", "Choose the model, enter or forget a key", _P.DECK),
+    Key("deck.context", "f10", "context", "", "Show what fills the model's context", _P.DECK),
     Key("app.quit", "ctrl+q", "quit", "quit", "Quit at once", _P.EVERYWHERE, priority=True),
     Key(
         "app.copy-hint",
@@ -154,6 +155,14 @@ KEYS: Final = (
         _P.SERVERS,
     ),
     Key("servers.sign-in", "a", "sign_in", "sign in", "Sign in to the server", _P.SERVERS),
+    Key(
+        "servers.import",
+        "i",
+        "import_sign_in",
+        "",
+        "Take over gemini-cli's sign-in to the server",
+        _P.SERVERS,
+    ),
     Key("servers.sign-out", "A", "sign_out", "", "Sign out of the server", _P.SERVERS),
     Key("servers.log", "l", "log", "log", "Show its log in the activity pane", _P.SERVERS),
     Key(

@@ -11,11 +11,11 @@ from textual.containers import Vertical
 from textual.getters import query_one
 
 from tui.model.catalog import ResourceTemplateView, ResourceView
-from tui.model.input.own_commands import OWN_COMMANDS, Takes, find_own_command
+from tui.model.input.own_commands import OWN_COMMANDS, Takes
 from tui.model.servers import ServerStatus, ServerView
 from tui.store.commands import Commands
 from tui.ui import keymap, themes
-from tui.ui.panes import FillPrompt, PaneName, RunCommand, ShowTool
+from tui.ui.panes import FillPrompt, PaneName, ShowTool
 from tui.ui.screens.dialog import Dialog
 from tui.ui.screens.main import MainScreen
 from tui.ui.widgets.key_bar import key_hints
@@ -143,13 +143,17 @@ def _chat_actions(app: "GemdeckApp") -> Actions:
     yield PaletteAction(
         "Chat: new conversation", "Start with an empty history", commands.clear_conversation, "/new"
     )
+    for command in OWN_COMMANDS.values():
+        if command.name not in OFFERED and command.takes in OPTIONAL:
+            run = partial(app.deck.run_command, f"/{command.name}")
+            words = f"{command.does[0].upper()}{command.does[1:]}"
+            yield PaletteAction(f"Chat: /{command.name}", words, run)
     if app.state.conversation.turn is not None:
         yield PaletteAction("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
-    for name, command in OWN_COMMANDS.items():
-        typed = find_own_command(f"/{name}")
-        if name not in OFFERED and typed is not None and typed.takes in OPTIONAL:
-            run = partial(app.deck.post_message, RunCommand(typed, f"/{name}"))
-            yield PaletteAction(f"/{name}", command.does, run)
+    if (transcript := app.deck.chat.transcript).views:
+        key = _key(app, "deck.last-result")
+        yield PaletteAction("Chat: search", "Find words in it", transcript.action_search)
+        yield PaletteAction("Chat: last result", "Of a tool", app.deck.action_last_result, key)
 
 
 def _app_actions(app: "GemdeckApp") -> Actions:

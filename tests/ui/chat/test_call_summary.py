@@ -28,7 +28,17 @@ def test_arguments_stand_in_one_line_with_short_ones_first(
     assert arguments_line(json.dumps(arguments, indent=2)) == line
 
 
-@pytest.mark.parametrize("text", ["x", "not json", '  "a": ', '  "a": "\\', "{" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x",
+        "not json",
+        '  "a": ',
+        '  "a": "\\',
+        "{" * 100_000,
+        '  "a": ' + "[" * 9_000 + "]" * 9_000,
+    ],
+)
 def test_arguments_that_cannot_be_read_name_nothing_false(text: str) -> None:
     assert "=" not in arguments_line(text).removeprefix("a=")
 

@@ -197,6 +197,24 @@ async def test_y_copies_the_last_code_then_the_one_before_and_a_click_copies_its
         assert app.clipboard == "a = 1\nb = 2"
 
 
+async def test_a_click_anywhere_opens_a_closed_call_and_one_on_its_first_line_closes_it() -> None:
+    app = ChatApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.start_turn()
+        app.store.dispatch(e.ToolCallRequested(call()))
+        app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 0.1, "a\nb"))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
+        row = app.chat.transcript.views[-1]
+        await pilot.click(row, offset=(5, 1))
+        await until(pilot, lambda: row.expanded and row.size.height > 2)
+        await pilot.click(row, offset=(5, row.size.height - 1))
+        await pilot.pause()
+        assert row.expanded
+        assert app.chat.transcript.cursor is row
+        await pilot.click(row, offset=(5, 0))
+        await until(pilot, lambda: not row.expanded)
+
+
 async def test_the_border_names_the_keys_of_the_entry_and_a_click_presses_one() -> None:
     state = AppState()
     for event in HISTORIES["done"]:
@@ -237,6 +255,17 @@ async def test_ctrl_o_opens_the_last_result_from_anywhere_and_closes_it(keys: tu
         await deck.press("ctrl+o")
         await deck.until(lambda: not deck.on_top(ViewerScreen))
         assert deck.focus is focus
+
+
+async def test_the_palette_searches_and_opens_the_last_result_too() -> None:
+    state = AppState()
+    for event in HISTORIES["done"]:
+        state = reduce(state, event)
+    async with running(Store(state)) as deck:
+        await deck.press("f2", "ctrl+p", *"chat", "space", *"search", "enter")
+        await deck.until(lambda: isinstance(deck.focus, SearchWords))
+        await deck.press("escape", "ctrl+p", *"last", "enter")
+        await deck.until(lambda: deck.on_top(ViewerScreen))
 
 
 async def test_ctrl_o_says_that_no_tool_has_run() -> None:

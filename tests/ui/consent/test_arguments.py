@@ -1,12 +1,15 @@
 """Arguments laid out to be read: complete, and nothing passes for something else."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
+from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.consent.samples import asked
 from tests.ui.hands import confirming
-from tui.model.consent import Choice, Decision
+from tui.model import events as e
+from tui.model.consent import Choice, Decision, RequestId
 from tui.model.requests import FileChange
 from tui.ui.questions.calls.argument_lines import MAX_REVIEWED, argument_lines
 from tui.ui.questions.calls.arguments_text import ArgumentsText
@@ -129,3 +132,19 @@ async def test_either_view_counts_as_read(key: str) -> None:
 async def test_arguments_too_long_to_be_laid_out_are_json() -> None:
     async with confirming(asked({"text": "x\n" * MAX_REVIEWED}, ())) as hands:
         assert '"text": "x\\nx' in hands.text
+
+
+@pytest.mark.parametrize("suffix", ["java", "c", "yaml", "md", "go"])
+@pytest.mark.parametrize("piece", ["\n", "/*\n", "word ", "*"])
+async def test_hostile_code_does_not_hold_up_the_loop(
+    suffix: str, piece: str, loop_watch: LoopWatch
+) -> None:
+    text = piece * (19_000 // len(piece)) + "\n"
+    async with confirming(asked({"path": f"a.{suffix}", "text": "x = 1\n"}, ())) as hands:
+        loop_watch.clear()
+        hostile = replace(asked({"path": f"a.{suffix}", "text": text}, ()), id=RequestId("r1"))
+        hands.app.store.dispatch(e.RequestRaised(hostile))
+        await hands.settle()
+        await hands.until(lambda: hands.modal.request == hostile)
+        await hands.pilot.pause(0.05)
+        loop_watch.assert_smooth(HANG_SECONDS)

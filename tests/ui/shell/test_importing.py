@@ -30,7 +30,7 @@ async def test_a_server_is_shown_whole_and_taken_over_once() -> None:
     async with running(decks.new_store()) as deck:
         deck.app.push_screen(ImportScreen([FILES, OTHER], take))
         await deck.until(lambda: "variable   TOKEN" in deck.text)
-        for words in ("! Not pinned (@acme/files).", "argument   [red]/home", "another server has"):
+        for words in ("! Not pinned (@acme/files).", "argument   [red]/home", "name is taken here"):
             assert words in deck.text
         await deck.press("enter")
         await deck.until(lambda: "written" in deck.text)

@@ -52,7 +52,7 @@ def test_a_name_that_is_taken_is_left_alone(run: Run) -> None:
     assert run("import", "--all").code == 0
     cursor({"a": {"command": "other"}})
     result = run("import", "--all")
-    assert "(not taken over: another server has this name)" in result.stdout
+    assert "(name is taken here)" in result.stdout
     assert settings() == {"mcpServers": {"a": {"command": "x"}}}
 
 

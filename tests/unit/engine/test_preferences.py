@@ -13,6 +13,7 @@ from tui.engine.files.preferences import (
     load_layout,
     load_messages,
     load_theme,
+    messages_place,
     save_layout,
     save_theme,
 )
@@ -77,3 +78,13 @@ def test_a_folder_that_is_gone_is_made_again(tmp_path: Path) -> None:
     save_theme(folder, "nord")
     assert load_messages(folder) == ("hello",)
     assert load_theme(folder) == "nord"
+
+
+def test_each_opened_folder_has_messages_of_its_own(tmp_path: Path) -> None:
+    one, other = (messages_place(tmp_path, tmp_path / name) for name in ("one", "other"))
+    append_message(one, "hello")
+    assert load_messages(one) == ("hello",)
+    assert load_messages(other) == ()
+    assert messages_place(tmp_path, tmp_path / "one") == one
+    for folder in (one, one.parent):
+        assert folder.stat().st_mode & 0o777 == 0o700

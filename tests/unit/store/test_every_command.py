@@ -18,6 +18,7 @@ from tests.fakes.gemini_script import Fail, Say
 from tests.security.decks import Deck, Script, Turncoat, calling, deck, tool
 from tests.support import warm
 from tests.unit.engine.mcp.support import eventually
+from tui.model.answering.models import ModelOptions
 from tui.model.chat import BackendKind, ModelText, TurnPhase, UserMessage
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.events import ArgumentCompleted
@@ -46,7 +47,8 @@ CASES: Final = {
     "start_demo_servers",
     "sessions": "send list_sessions preview_session resume_session rename_session delete_session "
     "export_session import_session keep_draft edit_message clear_conversation",
-    "sign-in": "sign_in sign_out",
+    "sign-in": "sign_in sign_out import_sign_in",
+    "answers": "send list_models use_model set_model_options measure_context compress",
     "models": "use_api_key use_vertex use_demo forget_key",
 }
 """The tests here, each with the commands that it runs."""
@@ -307,6 +309,26 @@ async def test_sessions(home: Path, shop: Turncoat, monkeypatch: pytest.MonkeyPa
         await eventually(lambda: messages(it) == ["better"])
 
 
+async def test_answers(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
+    script: Script = [[Say("one")], [Say("a summary")]]
+    async with running("answers", monkeypatch, script, [shop]) as it:
+        commands, store = it.commands, it.deck.store
+        commands.list_models()
+        await eventually(lambda: store.state.models)
+        commands.use_model("gemini-2.5-flash")
+        await eventually(lambda: store.state.model.name == "gemini-2.5-flash")
+        commands.set_model_options(ModelOptions(temperature=0.5))
+        await eventually(lambda: store.state.options.temperature == 0.5)
+        commands.send("hello")
+        await it.deck.idle()
+        commands.measure_context()
+        await eventually(
+            lambda: {"tools", "messages"} <= {p.name for p in store.state.context_parts}
+        )
+        commands.compress()
+        await eventually(lambda: "compressed" in str(entries(store.state)[-1]))
+
+
 async def test_models(shop: Turncoat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     user = {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"}
     (tmp_path / "adc.json").write_text(json.dumps(user))
@@ -334,3 +356,5 @@ async def test_sign_in(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
         await eventually(lambda: len(told()) == 1)
         it.commands.sign_out(SHOP)
         await eventually(lambda: len(told()) == 2)
+        it.commands.import_sign_in(SHOP)
+        await eventually(lambda: len(told()) == 3)

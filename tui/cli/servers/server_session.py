@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from tui.cli.command import CommandError, no_such, way_out
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import say
@@ -69,7 +71,9 @@ class ServerSession:
             trusted_folders=start.trusted,
             attended=open_url is not None,
         )
-        self.redactor = prepare_process()
+        context = click.get_current_context(silent=True)
+        debug = context is not None and context.find_root().params.get("debug", False)
+        self.redactor = prepare_process(verbose=debug)
         self.engine = Engine(
             options, self._watch, open_url=open_url or open_nothing, redactor=self.redactor
         )

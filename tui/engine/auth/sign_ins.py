@@ -3,12 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui.engine.auth.google import ISSUER, GoogleSession
 from tui.engine.auth.key_store import CredentialError
 from tui.engine.auth.oauth.challenges import Challenge
+from tui.engine.auth.oauth.gemini_tokens import gemini_sign_in
 from tui.engine.auth.oauth.session import TokenSession
 from tui.engine.auth.oauth.sign_in_record import AuthError, SignInRecord
 from tui.engine.auth.oauth.token_endpoint import Send
@@ -22,7 +24,7 @@ from tui.engine.tasks import TaskSet
 from tui.engine.threads import import_alone, in_daemon_thread
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
-from tui.model.settings import AuthProviderType
+from tui.model.sections.sign_in_settings import AuthProviderType
 
 if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
     from tui.engine.auth.oauth.flow import SignInFlow
@@ -97,6 +99,18 @@ class SignIns:
         await self._sign_in(session, session.challenge)
         place = await in_daemon_thread(lambda: self.store.place)
         return f"Signed in to {definition.id}; the tokens are kept in {place}."
+
+    async def import_gemini(self, definition: ServerDefinition, home: Path) -> str:
+        """Take over gemini-cli's sign-in to a server; return in a sentence what came of it.
+
+        Raises:
+            AuthError: If there is none that could be used.
+        """
+        record = await in_daemon_thread(lambda: gemini_sign_in(home, definition))
+        if is_google(definition) or not record.fits(definition):
+            raise AuthError("is to be signed in to in another way, its entry says")
+        await self._session(definition).take(record)
+        return f"{definition.id} is signed in to with gemini-cli's token."
 
     async def sign_out(self, definition: ServerDefinition) -> str:
         """Revoke and forget the tokens of a server; return in a sentence what came of it.
@@ -173,7 +187,12 @@ class SignIns:
             ask = PersonAsker(definition, self._desk, self._open_url, place, before)
             if known is not None:
                 self._redactor.register(*known.secrets())
-            await session.take(await flow(definition, send, ask, known).run(challenge))
+            try:
+                record = await flow(definition, send, ask, known).run(challenge)
+            except AuthError:
+                await session.forget_client()
+                raise
+            await session.take(record)
 
     def _told(
         self, definition: ServerDefinition, record: SignInRecord, problem: CredentialError | None
@@ -192,7 +211,8 @@ def is_google(definition: ServerDefinition) -> bool:
 
 def is_same_sign_in(one: ServerDefinition, other: ServerDefinition) -> bool:
     """Return whether two definitions mean the same server and the same way to sign in to it."""
-    return (one.url, one.sign_in, one.headers) == (other.url, other.sign_in, other.headers)
+    parts = attrgetter("url", "transport", "sign_in", "headers")
+    return bool(parts(one) == parts(other))
 
 
 def _import_flow() -> "type[SignInFlow]":

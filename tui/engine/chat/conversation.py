@@ -57,6 +57,10 @@ class Conversation:
         return self._next_backend or self._context.backend
 
     @property
+    def context(self) -> TurnContext:
+        return self._context
+
+    @property
     def history(self) -> History:
         return self._context.history
 

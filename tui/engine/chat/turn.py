@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from tui.engine.bus import Publish
-from tui.engine.chat.backends.backend import ModelBackend, ModelError, ModelRequest
+from tui.engine.chat.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
 from tui.engine.chat.backends.known_models import signs_calls, takes_media_in_responses
 from tui.engine.chat.calls import CallRunner, StepCall
 from tui.engine.chat.finish import Finish, malformed_call
@@ -85,6 +85,7 @@ class TurnContext:
         refused: Tools this model refused.
         numbers: Source of turn and entry numbers.
         instructions: What servers say about themselves, as it was sent last.
+        asked: How the user wants the model to answer, and the last request.
         retry: The wait before a request that was refused for now goes out again.
     """
 
@@ -101,6 +102,7 @@ class TurnContext:
     refused: set[RefusedTool] = field(default_factory=set)
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
     instructions: Instructions = ()
+    asked: Asked = field(default_factory=Asked)
     retry: RetryWait = field(default_factory=RetryWait)
     max_steps: int | None = None
 
@@ -323,10 +325,10 @@ class Turn:
         if said != context.instructions:
             context.instructions = said
             self._publish(InstructionsSent(said))
-        return ModelRequest(
-            contents=self._history.contents,
-            declarations=[tool.declaration for tool in offered.values()],
-            system_instruction=compose(context.system_instruction, self._files, said),
+        return context.asked.request(
+            self._history.contents,
+            [tool.declaration for tool in offered.values()],
+            compose(context.system_instruction, self._files, said),
         )
 
     async def _answer_calls(
@@ -393,8 +395,5 @@ class Turn:
         self._publish(TurnPhaseChanged(self.id, phase, server, until))
 
     def _new_step(self) -> ModelStep:
-        return ModelStep(
-            self._publish,
-            self._context.new_entry,
-            lambda: self._set_phase(TurnPhase.STREAMING),
-        )
+        on_first_chunk = partial(self._set_phase, TurnPhase.STREAMING)
+        return ModelStep(self._publish, self._context.new_entry, on_first_chunk)

@@ -9,9 +9,24 @@ from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.consent.folder_trust.new_servers import written_keys
 from tui.engine.reload import read_settings
 from tui.engine.settings.edits import EditError, add_server, remove_server
+from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.dotenv import leads_out
 from tui.engine.settings.sources.locations import FILE_NAME, FOLDER_NAME
 from tui.model.servers import ServerId
+
+
+def servers_in(path: Path) -> Mapping[str, object]:
+    """Return the entries of a settings file; none if it is absent. Blocks.
+
+    Raises:
+        EditError: If it cannot be read.
+    """
+    try:
+        document = read_document(path)
+    except BadDocumentError as error:
+        raise EditError(f"line {error.line}: {error}" if error.line else str(error)) from error
+    servers = document.content.get("mcpServers") if document is not None else None
+    return servers if isinstance(servers, dict) else {}
 
 
 class OwnEdits:
@@ -65,7 +80,10 @@ class OwnEdits:
             EditError: If it cannot be written.
         """
         path = self.file_of(scope)
+        entry = servers_in(path).get(name)
         self.change(path, name, lambda: remove_server(path, name))
+        if scope == "user" and isinstance(entry, dict):
+            self._opened.store.add(written_keys(entry, self._opened.salt)[1], is_gone=True)
         return path
 
     def change(self, path: Path, name: str, edit: Callable[[], None]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tui.engine.commands.own_edits import OwnEdits
+from tui.engine.commands.own_edits import OwnEdits, servers_in
 from tui.engine.consent.folder_trust.command_text import spelled
 from tui.engine.consent.folder_trust.warnings import (
     address_cautions,
@@ -12,10 +12,8 @@ from tui.engine.consent.folder_trust.warnings import (
     sign_in_cautions,
     variable_cautions,
 )
-from tui.engine.settings.edits import EditError
 from tui.engine.settings.importers.candidates import Candidate, ClientFile, find_files
 from tui.engine.settings.importers.clients import TITLES, Machine
-from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.expansion import references_in
 from tui.model.trust import ImportOffer, ImportState
 from tui.text import sanitize_line
@@ -56,7 +54,7 @@ class ServerImports:
         Raises:
             EditError: If the settings cannot be read.
         """
-        there = self._servers()
+        there = servers_in(self.edits.file_of(self.scope))
         target = self.edits.file_of(self.scope)
         found = []
         for one in files:
@@ -72,20 +70,12 @@ class ServerImports:
         Raises:
             EditError: If it cannot be written.
         """
-        if offer.state is not ImportState.NEW or offer.server in self._servers():
+        if offer.state is not ImportState.NEW or offer.server in servers_in(
+            self.edits.file_of(self.scope)
+        ):
             return offer
         self.edits.add(self.scope, offer.server, self._entries[offer])
         return replace(offer, state=ImportState.WRITTEN)
-
-    def _servers(self) -> Mapping[str, object]:
-        """Return the servers of the file that is written to."""
-        path = self.edits.file_of(self.scope)
-        try:
-            document = read_document(path)
-        except BadDocumentError as error:
-            raise EditError(f"line {error.line}: {error}" if error.line else str(error)) from error
-        servers = document.content.get("mcpServers") if document is not None else None
-        return servers if isinstance(servers, dict) else {}
 
     def _offer(self, candidate: Candidate, there: Mapping[str, object]) -> ImportOffer:
         entry = candidate.entry

@@ -70,6 +70,15 @@ class SignInCommands:
         """Sign out of a server."""
         self._tasks.start(self._report(server, self.sign_out))
 
+    def import_gemini(self, server: ServerId) -> None:
+        """Take over gemini-cli's sign-in to a server."""
+        self._tasks.start(self._report(server, self._import))
+
+    async def _import(self, server: ServerId) -> str:
+        words = await self._sign_ins.import_gemini(self._definition(server), Path.home())
+        self._servers.restart(server)
+        return words
+
     async def sign_in(self, server: ServerId) -> str:
         """Sign in to a server, and connect to it with the token; return what came of it.
 
@@ -94,6 +103,8 @@ class SignInCommands:
         found = next((one for one in self._definitions() if one.id == server), None)
         if found is None:
             raise AuthError("is not configured")
+        if found.withheld is not None:
+            raise AuthError(f"is {found.withheld}; it is not contacted")
         if found.transport is Transport.STDIO:
             raise AuthError("runs on this computer and takes no sign-in")
         return found

@@ -9,6 +9,7 @@ from typing import Any, Final
 from tui.engine.chat.backends.backend import ModelChunk, ModelRequest, WireContent
 from tui.engine.demo.matching import Call, Declaration, complete_call, find_calls, usage
 from tui.engine.mcp.catalog.offered_tool import STRUCTURED
+from tui.model.answering.models import ModelOffer
 from tui.model.chat import BackendKind, Usage
 from tui.text import clip, clip_middle, counted
 
@@ -64,6 +65,9 @@ class DemoBackend:
             finish_reason="STOP" if text == full_text else "MAX_TOKENS",
             usage=Usage(prompt := _tokens(asked), _tokens([text, call]), context=prompt),
         )
+
+    async def models(self) -> Sequence[ModelOffer]:
+        return (ModelOffer(DEMO_MODEL, "offline"),)
 
     async def check(self) -> None:
         """Accept nothing and refuse nothing: there is no service."""

@@ -3,6 +3,7 @@
 If a file cannot be read, the run continues without it; what cannot be written waits in memory.
 """
 
+import contextlib
 import json
 import logging
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from tui.engine.files.atomic import (
     write_private,
 )
 from tui.engine.files.line_file import LineFile
+from tui.engine.files.paths import SESSIONS, folder_key
 from tui.engine.files.state_file import Content, StateFile
 
 MESSAGES: Final = "messages.jsonl"
@@ -68,6 +70,15 @@ def _save_look(folder: Path, part: Content, on_problem: Callable[[str], None]) -
 def _look_file(folder: Path, on_problem: Callable[[str], None] = _log.warning) -> StateFile:
     path = folder / "ui.json"
     return StateFile(path, version=1, on_problem=on_problem, lock_wait=LOCK_WAIT)
+
+
+def messages_place(state: Path, opened: Path) -> Path:
+    """Return where the messages sent in an opened folder are kept, in the state folder."""
+    place = state / SESSIONS / folder_key(opened)
+    with contextlib.suppress(OSError):  # on a full disk it is made with the first message
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place.parent.chmod(0o700)
+    return place
 
 
 def load_messages(folder: Path) -> Sequence[str]:

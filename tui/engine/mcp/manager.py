@@ -334,7 +334,7 @@ class ServerManager:
                 self._publish(CatalogChanged(server, catalog))
         if self.registry.newly_exceeds():
             words = f"The model holds at most {self._context.budget.words()} of tools at once."
-            advice = "It searches the others and loads what it needs; F3 shows which it holds."
+            advice = "It searches the others and loads what it needs."
             self._publish(NoticeRaised(Notice(Severity.INFO, words, advice)))
 
     async def _connect(self) -> Connect:

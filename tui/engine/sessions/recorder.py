@@ -157,7 +157,7 @@ class Recorder:
         self._put({"t": "compressed"})
         self._sync()
 
-    def keep_copy(self, title: str) -> "Future[SessionId | None]":
+    async def keep_copy(self, title: str) -> SessionId | None:
         """Keep the session as it is now under another id; None if it is not saved."""
         self._flush(now=True)
         view, file, library = self.view, self._file, self._library
@@ -169,7 +169,7 @@ class Recorder:
             library.copy(view, replace(made, parent=view.id), self._redactor)
             return made.id
 
-        return self._worker.submit(keep)
+        return await asyncio.wrap_future(self._worker.submit(keep))
 
     def keep_draft(self, text: str) -> None:
         """Save what stands in the composer, if there is a session."""

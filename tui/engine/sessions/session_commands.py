@@ -5,7 +5,7 @@ Each command returns at once; what comes of it arrives as events.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -55,7 +55,9 @@ class SessionCommands:
         on_problem: Told from any thread what cannot be written.
 
     Attributes:
+        conversations: What is said with the model.
         recorder: Writes the conversation.
+        on_restored: Goes by what was kept of how the model answers.
     """
 
     def __init__(
@@ -70,13 +72,14 @@ class SessionCommands:
     ) -> None:
         self._library = library = SessionLibrary(state) if state is not None else None
         self._folder = folder
-        self._conversations = conversations
+        self.conversations = conversations
         self._publish = bus.publish
         self._tasks = tasks
         self._redactor = redactor
         self._on_problem = on_problem
         self.recorder = Recorder(library, folder, redactor, on_problem)
         bus.subscribe(self.recorder.take)
+        self.on_restored: Callable[[Mapping[str, Any]], None] = lambda _: None
 
     async def aclose(self) -> None:
         await self.recorder.aclose()
@@ -156,6 +159,7 @@ class SessionCommands:
             notice = ChatNotice(EntryId("restored"), Severity.WARNING, opened.remark)
             entries = [*entries, notice]
         session = self.recorder.session
+        self.on_restored(saved.settings)
         self._publish(ConversationRestored(tuple(entries), saved.usage, session))
         if saved.unsent:
             self._publish(MessageReturned(saved.unsent))
@@ -227,7 +231,7 @@ class SessionCommands:
         if start is None:
             raise SessionError("A summary stands for this message, so it cannot be sent again.")
         if recorder.view is not None:
-            await asyncio.wrap_future(recorder.keep_copy(f"before editing: {recorder.view.name}"))
+            await recorder.keep_copy(f"before editing: {recorder.view.name}")
             self._idle()
         del conversation.history.contents[start:]
         recorder.rewind(message)
@@ -241,7 +245,7 @@ class SessionCommands:
 
     def _idle(self) -> Conversation:
         """Return the conversation if no turn runs."""
-        main = self._conversations.main
+        main = self.conversations.main
         if main is None:
             raise SessionError("There is no model yet. Choose one first (F9).")
         if not main.is_idle:

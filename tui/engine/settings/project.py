@@ -22,12 +22,12 @@ from tui.engine.settings.sources.expansion import references_in
 from tui.engine.settings.sources.locations import LayerFile
 from tui.engine.settings.sources.source import Source, known_keys, read_source, salvage
 from tui.model.context import ContextFile
+from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.settings import (
     MAX_PATTERNS,
     GemdeckSettings,
     McpSettings,
-    OAuthSettings,
     ServerSettings,
     ToolPattern,
 )
@@ -71,6 +71,7 @@ PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
         "mcpServers.*.oauth.",
         # The server says where to sign in, and that is checked; these would go unchecked.
         *("authorizationUrl", "tokenUrl", "registrationUrl", "issuer"),
+        *("identityToken", "identityTokenUrl", "identityClientId"),
     ),
     **_say(
         ProjectSay.NOTHING,

@@ -21,6 +21,9 @@ MAX_WILDCARDS: Final = 4
 REPOSITORY: Final = ".git"
 
 _FILES: Final = (f"{REPOSITORY}/info/exclude", ".gitignore", ".geminiignore")  # the last wins
+_Rules = tuple[int, "GitIgnoreSpec"]
+"""Where a path in a folder starts, and the folder's patterns."""
+
 _WILDCARD: Final = re.compile(r"\*+|\[")
 
 
@@ -33,7 +36,7 @@ class IgnoreRules:
 
     def __init__(self, root: Path) -> None:
         self._top = repository_of(root) or root
-        self._specs: dict[Path, GitIgnoreSpec | None] = {}
+        self._chains: dict[Path, tuple[_Rules, ...]] = {}
 
     def leaves_out(self, path: Path, *, is_folder: bool) -> bool:
         """Return whether a file or folder is ignored, itself or because of a folder it is in."""
@@ -48,19 +51,21 @@ class IgnoreRules:
         """Return whether a pattern names this very path; the deepest folder's word counts."""
         if path.name == REPOSITORY:
             return True
-        for folder in path.parents:
-            if (spec := self._spec(folder)) is not None:
-                inside = path.relative_to(folder).as_posix() + ("/" if is_folder else "")
-                if (verdict := spec.check_file(inside).include) is not None:
-                    return verdict
-            if folder == self._top:
-                break
+        written = f"{path.as_posix()}/" if is_folder else path.as_posix()
+        for start, spec in self._rules_of(path.parent):
+            if (verdict := spec.check_file(written[start:]).include) is not None:
+                return verdict
         return False
 
-    def _spec(self, folder: Path) -> "GitIgnoreSpec | None":
-        if folder not in self._specs:
-            self._specs[folder] = _compile("\n".join(_patterns(folder)))
-        return self._specs[folder]
+    def _rules_of(self, folder: Path) -> "tuple[_Rules, ...]":
+        """Return the patterns for what is in a folder, the deepest folder's first."""
+        if folder not in self._chains:
+            spec = _compile("\n".join(_patterns(folder)))
+            start = len(folder.as_posix().rstrip("/")) + 1
+            own = ((start, spec),) if spec is not None else ()
+            above = () if folder in {self._top, folder.parent} else self._rules_of(folder.parent)
+            self._chains[folder] = (*own, *above)
+        return self._chains[folder]
 
 
 def _patterns(folder: Path) -> Iterator[str]:

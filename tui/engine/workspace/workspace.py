@@ -156,7 +156,7 @@ class Workspace:
 
 def _shown(path: Path, root: Path, roots: Sequence[Path]) -> str:
     """Write a path from its root; in full where that would mean a file of an earlier root."""
-    inside = path.relative_to(root).as_posix()
+    inside = path.as_posix()[len(root.as_posix().rstrip("/")) + 1 :]
     earlier = roots[: roots.index(root)]
     return str(path) if any(os.path.lexists(one / inside) for one in earlier) else inside
 

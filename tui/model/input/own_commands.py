@@ -17,6 +17,9 @@ class Takes(StrEnum):
     THEME = "[THEME]"
     FOLDER = "FOLDER"
     SOME_WORDS = "[WORDS]"
+    SOME_MODEL = "[MODEL]"
+    SOME_LEVEL = "[LEVEL]"
+    SOME_NUMBER = "[NUMBER]"
     SOME_SESSION = "[ID]"
     FILE = "FILE"
     SOME_FILE = "[FILE]"
@@ -60,6 +63,19 @@ OWN_COMMANDS: Final = _table(
     _C("resume", "go on with a saved conversation", Takes.SOME_SESSION),
     _C("export", "write this conversation to a file, .md or .json", Takes.SOME_FILE),
     _C("import", "go on with an exported conversation, as text", Takes.FILE),
+    _C("compress", "put a summary in place of the conversation for the model"),
+    _C("model", "choose the model that answers", Takes.SOME_MODEL),
+    _C(
+        "options",
+        "how the model answers in this conversation",
+        parts=(
+            _C("show", "list them"),
+            _C("thinking", "its thinking: low, high, or a budget in tokens", Takes.SOME_LEVEL),
+            _C("temperature", "its temperature, 0 to 2", Takes.SOME_NUMBER),
+            _C("output", "most tokens of an answer", Takes.SOME_NUMBER),
+        ),
+    ),
+    _C("context", "what fills the model's context"),
     _C("edit", "change an earlier message of yours and send it again"),
     _C("retry", "send your last message again"),
     _C("tools", "the tools of your servers", Takes.SOME_SERVERS),

@@ -7,8 +7,9 @@ from typing import Final
 
 from textual.content import Content
 
+from tui.model.answering.models import ContextPart, ModelOptions
 from tui.model.catalog import ToolView
-from tui.model.chat import ModelText, ToolCall, ToolCallStatus, UserMessage
+from tui.model.chat import ModelText, ToolCall, ToolCallStatus, Usage, UserMessage
 from tui.model.context import ContextFile
 from tui.model.servers import DISCOVERY, ServerView
 from tui.store.state import ConversationState
@@ -20,7 +21,7 @@ from tui.ui.widgets.text.plain import block, one_line
 MAX_TOOLS: Final = 100
 """Tools of one server that are listed."""
 
-VALUE_WIDTH: Final = 48
+VALUE_WIDTH: Final = 44
 """Cells of a value that fit into the dialog beside its name at 80 columns."""
 
 MAX_FOLDERS: Final = 100
@@ -57,6 +58,29 @@ def describe_servers(
     return Content("\n").join(parts)
 
 
+def describe_model_context(parts: Sequence[ContextPart], usage: Usage) -> Content:
+    """Describe what fills the context: tools by server, instructions, messages and results."""
+    limit = f" of {usage.context_limit:,}" if usage.context_limit else ""
+    lines = [field("in use", f"{usage.context:,}{limit} tokens, split by size:"), Content()]
+    for part in parts:
+        name = f"{part.name} of {one_line(part.server)}" if part.server else part.name
+        lines.append(field(f"{part.tokens:,}", name))
+    return Content("\n").join([*lines, Content(), muted("/compress puts a summary in its place.")])
+
+
+def describe_options(options: ModelOptions) -> Content:
+    """Describe how the model answers; what is not set is left to the service."""
+    shown = {
+        "thinking": options.thinking,
+        "temperature": options.temperature,
+        "output": options.max_output and f"{options.max_output:,} tokens",
+    }
+    return Content("\n").join(
+        field(name, "the model's own" if value is None else str(value))
+        for name, value in shown.items()
+    )
+
+
 def _server(view: ServerView, now: float) -> Iterable[Content]:
     glyph, _ = LOOKS[view.status]
     yield Content.assemble(
@@ -69,7 +93,8 @@ def _server(view: ServerView, now: float) -> Iterable[Content]:
     yield from _long_field(view.transport.value, view.target)
     yield from setup_lines(view)
     if view.environment:
-        yield from _long_field("variables", ", ".join(view.environment))
+        inherited = len(set(view.environment) - set(view.variables))
+        yield from _long_field("variables", ", ".join((*view.variables, f"{inherited} inherited")))
     yield field("discovery", DISCOVERY[view.status])
     catalog = view.catalog
     offers = (

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.events import MouseDown
 from textual.getters import query_one
 from textual.timer import Timer
 from textual.widgets import Tree
@@ -62,11 +63,11 @@ class ServersTree(ServerTree):
         view = self.current
         status = view.status if view is not None else None
         match action:
-            case "sign_in" | "sign_out":
+            case "sign_in" | "sign_out" | "import_sign_in":
                 is_remote = view is not None and view.transport is not Transport.STDIO
                 return (
                     is_remote
-                    and (status is _S.READY or action == "sign_in")
+                    and (status is _S.READY or action != "sign_out")
                     and (status in STOPPABLE or status in STARTABLE)
                 )
             case "start_stop":
@@ -102,6 +103,10 @@ class ServersTree(ServerTree):
     def action_sign_in(self) -> None:
         if self.current is not None:
             self._commands.sign_in(self.current.id)
+
+    def action_import_sign_in(self) -> None:
+        if self.current is not None:
+            self._commands.import_sign_in(self.current.id)
 
     def action_sign_out(self) -> None:
         if self.current is not None:
@@ -147,11 +152,6 @@ def _view(state: AppState) -> "tuple[bool, tuple[ServerView, ...], Notice | None
 class _Details(VerticalScroll):
     FOCUS_ON_CLICK = False  # a click on a key in it is meant for the tree
 
-    def on_mouse_down(self) -> None:
-        pane = self.parent
-        if isinstance(pane, ServersPane) and not pane.has_focus_within:
-            pane.rows.focus()
-
 
 class ServersPane(Vertical):
     """The server tree, or a hint while it is empty."""
@@ -184,6 +184,11 @@ class ServersPane(Vertical):
         """Show the keys of the server under the cursor, or none."""
         self.keys.display = bool(found)
         self.keys.update(hint_lines(found, self.size.width - 2))
+
+    def on_mouse_down(self, event: MouseDown) -> None:
+        is_inside = self.content_region.contains(*event.screen_offset)  # the border is dragged
+        if is_inside and not self.has_focus_within:
+            self.rows.focus()
 
     def on_resize(self) -> None:
         self.refresh_bindings()  # the keys are wrapped to its width

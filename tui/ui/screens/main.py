@@ -10,6 +10,7 @@ from textual.getters import query_one
 from textual.screen import Screen
 from textual.widget import Widget
 
+from tui.model.input.own_commands import find_own_command
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
@@ -154,6 +155,14 @@ class MainScreen(Screen[None]):
 
     def action_last_result(self) -> None:
         self.chat.view_last_result()
+
+    def action_context(self) -> None:
+        self.run_command("/context")
+
+    def run_command(self, text: str) -> None:
+        """Carry out a command of the screen as if it were typed."""
+        if (command := find_own_command(text)) is not None:
+            self.post_message(RunCommand(command, text))
 
     def action_model(self) -> None:
         from tui.ui.screens.model_setup import ModelScreen  # noqa: PLC0415 - on first use

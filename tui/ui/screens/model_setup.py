@@ -1,5 +1,6 @@
 """The choice of the model service: the demo, Gemini with an API key, or Vertex AI."""
 
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import ClassVar, Final
 
@@ -47,12 +48,14 @@ class Choice(IntEnum):
     VERTEX = 1
     DEMO = 2
     FORGET = 3
+    MODEL = 4
 
 
 _CHOICES: Final = {
     Choice.KEY: ("Enter a Gemini API key", "Gemini API"),
     Choice.VERTEX: ("Use Vertex AI", "your Google Cloud project"),
     Choice.DEMO: ("Use the demo", "offline, no account"),
+    Choice.MODEL: ("Choose another model", "of this service"),
     Choice.FORGET: ("Forget the stored key", "removes it from this computer"),
 }
 
@@ -82,7 +85,7 @@ class ModelScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         model = self._bridge.state.model
-        offered = [choice for choice in Choice if choice is not Choice.FORGET or model.is_kept]
+        self._offered = offered = [*_offered(model)]
         with Vertical(classes="dialog") as frame:
             frame.border_title = "Model"
             yield PlainText(_now(model))
@@ -127,7 +130,11 @@ class ModelScreen(ModalScreen[None]):
     @on(OptionList.OptionSelected)
     def _on_chosen(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        match Choice(event.option_index):
+        match self._offered[event.option_index]:
+            case Choice.MODEL:
+                from tui.ui.screens.models import ModelsScreen  # noqa: PLC0415 - on first use
+
+                self.app.switch_screen(ModelsScreen(self._bridge, self._commands))
             case Choice.DEMO:
                 self._commands.use_demo()
                 self.dismiss()
@@ -182,6 +189,15 @@ class ModelScreen(ModalScreen[None]):
         line = self.query_one(".problem", PlainText)
         line.update(text)
         line.display = bool(text)
+
+
+def _offered(model: ModelView) -> Iterator[Choice]:
+    """Give what can be chosen now."""
+    yield from (Choice.KEY, Choice.VERTEX, Choice.DEMO)
+    if model.is_kept:
+        yield Choice.FORGET
+    if model.backend is not BackendKind.DEMO:
+        yield Choice.MODEL
 
 
 def _now(model: ModelView) -> str:

@@ -18,7 +18,7 @@ from tui.engine.mcp.manager import ServerManager
 from tui.engine.settings.servers.definitions import ServerDefinition, SignInSettings
 from tui.model.events import Event, RequestRaised
 from tui.model.requests import Reply, ReplyAction, SignInRequest
-from tui.model.settings import OAuthSettings
+from tui.model.sections.sign_in_settings import OAuthSettings
 
 
 def oauth(**settings: object) -> SignInSettings:

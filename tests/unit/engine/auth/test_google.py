@@ -23,8 +23,8 @@ from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.engine.auth.server_credentials import ServerCredentials
 from tui.engine.settings.servers.definitions import ServerDefinition, SignInSettings
 from tui.model.requests import Reply, ReplyAction
+from tui.model.sections.sign_in_settings import AuthProviderType, OAuthSettings
 from tui.model.servers import ServerStatus as S
-from tui.model.settings import AuthProviderType, OAuthSettings
 
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 OWN = SignInSettings(OAuthSettings(scopes=SCOPES), AuthProviderType.GOOGLE_CREDENTIALS)

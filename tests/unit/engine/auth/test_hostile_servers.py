@@ -17,7 +17,12 @@ from tests.unit.engine.auth.support import Person, deck, guarded, make_sign_ins,
 from tests.unit.engine.mcp.network.support import WEB, define
 from tui.engine.auth.oauth.endpoints import checked_endpoint, may_reach
 from tui.engine.auth.oauth.sign_in_record import AuthError
+from tui.engine.commands.sign_in_commands import SignInCommands
+from tui.engine.late import import_connection
+from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.transports.http.auth_requests import MAX_ANSWER, make_send
+from tui.model.requests import Reply, ReplyAction
 from tui.model.servers import ServerStatus as S
 
 pytestmark = pytest.mark.writes_secrets("sign-ins.json")
@@ -243,6 +248,29 @@ async def test_another_issuer_gets_nothing_of_the_old_one_and_is_named(tmp_path:
         assert any("Until now you signed in" in note for note in person.asked[-1].notes)
         sent = b"".join(request.body for request in second.requests)
         assert b"refresh" not in sent.replace(b'refresh_token"]', b"")
+
+
+async def test_a_host_that_imitates_another_is_marked() -> None:
+    person = Person(reply=lambda _: Reply(ReplyAction.CANCEL))
+    async with guarded() as server:
+        server.authority.metadata = {"authorization_endpoint": "https://xn--pple-43d.com/x"}
+        assert "cancelled" in await refusal(server, person)
+        [request] = person.asked
+        assert request.host != request.shown_host
+        assert any("imitate" in note for note in request.notes)
+
+
+@pytest.mark.parametrize("withheld", [S.UNTRUSTED, S.DISABLED, S.INVALID])
+async def test_a_server_that_may_not_run_is_not_contacted(withheld: S) -> None:
+    async with guarded() as server:
+        definition = define(server.url, withheld=withheld)
+        context = ClientContext()
+        manager = ServerManager(lambda _: None, context, import_connect=import_connection)
+        commands = SignInCommands(manager, context, None, lambda: [definition])
+        for command in (commands.sign_in, commands.sign_out):
+            with pytest.raises(AuthError, match=f"is {withheld}"):
+                await command(definition.id)
+        assert not server.requests
 
 
 async def test_a_token_goes_nowhere_unencrypted() -> None:

@@ -8,13 +8,17 @@ from urllib.parse import unquote
 import pytest
 
 from tests.servers.authority import walk_through
+from tests.servers.web import RawServer
 from tests.support.leaks import FIXTURE_SECRET
-from tests.unit.engine.auth.support import Person, deck, guarded, oauth
-from tests.unit.engine.mcp.network.support import WEB
+from tests.unit.engine.auth.support import Person, deck, guarded, make_sign_ins, oauth
+from tests.unit.engine.mcp.network.support import WEB, define
 from tests.unit.engine.mcp.support import call, eventually
+from tui.engine.auth.key_store import CredentialError
+from tui.engine.auth.oauth.challenges import Challenge
 from tui.engine.auth.oauth.sign_in_record import AuthError
+from tui.engine.auth.oauth.token_store import TokenStore
 from tui.model.requests import Reply, ReplyAction
-from tui.model.servers import ServerId
+from tui.model.servers import ServerId, Transport
 from tui.model.servers import ServerStatus as S
 
 pytestmark = pytest.mark.writes_secrets("sign-ins.json")
@@ -108,6 +112,44 @@ async def test_a_refresh_token_that_is_worth_nothing_leads_to_a_sign_in(tmp_path
             await one.sign_in()
             await one.watcher.until(WEB, S.STARTING, S.READY)
         assert len(authority.clients) == 1, "the registered client is used again"
+
+
+async def test_a_client_that_is_known_no_longer_registers_anew(tmp_path: Path) -> None:
+    person = Person()
+    async with guarded() as server:
+        authority = server.authority
+        sign_ins = make_sign_ins(person, tmp_path)
+        definition = define(server.url, sign_in=oauth())
+        await sign_ins.sign_in(definition)
+        credentials = sign_ins.credentials(definition)
+        assert credentials is not None
+        authority.tokens.clear()
+        authority.refreshers.clear()
+        sent = await credentials.signature()
+        assert not await credentials.refused(Challenge(), sent, 0)
+        authority.fails = [401]
+        with pytest.raises(AuthError):
+            await sign_ins.sign_in(definition)
+        assert len(authority.clients) == 1
+        await sign_ins.sign_in(definition)
+        assert len(authority.clients) == 2
+        await sign_ins.aclose()
+
+
+async def test_over_sse_the_token_is_a_parameter_where_the_entry_names_one(tmp_path: Path) -> None:
+    async with guarded() as server:
+        sign_ins = make_sign_ins(Person(), tmp_path)
+        named = oauth(token_param_name="access_token")
+        for transport in (Transport.SSE, Transport.HTTP):
+            definition = define(server.url, transport, sign_in=named)
+            await sign_ins.sign_in(definition)
+            credentials = sign_ins.credentials(definition)
+            assert credentials is not None
+            signature = await credentials.signature()
+            is_sse = transport is Transport.SSE
+            assert dict(signature.query) == ({"access_token": signature.token} if is_sse else {})
+            assert ("authorization" in signature.headers) is not is_sse
+        await sign_ins.aclose()
 
 
 async def test_a_token_endpoint_that_fails_for_a_while_costs_no_sign_in(tmp_path: Path) -> None:
@@ -244,6 +286,23 @@ async def test_two_servers_are_asked_about_in_turn() -> None:
         assert all(isinstance(outcome, AuthError) for outcome in outcomes)
 
 
+async def test_a_store_that_cannot_be_read_stops_only_servers_that_need_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_: object) -> None:
+        raise CredentialError("The keyring cannot be read.", advice="Unlock the keyring.")
+
+    monkeypatch.setattr(TokenStore, "find", locked)
+    async with guarded() as server, RawServer() as other:
+        async with deck(other.url, Person(), tmp_path) as one:
+            await one.watcher.until(WEB, S.STARTING, S.READY)
+        async with deck(server.url, Person(), tmp_path) as two:
+            change = await two.watcher.until(WEB, S.STARTING, S.RETRYING)
+            assert change.failure is not None
+            assert "keyring cannot be read" in change.failure.reason
+            assert change.failure.advice == "Unlock the keyring."
+
+
 async def test_client_credentials_need_nobody_where_the_settings_say_whom_to_ask() -> None:
     person = Person()
     async with guarded() as server:
@@ -253,6 +312,7 @@ async def test_client_credentials_need_nobody_where_the_settings_say_whom_to_ask
             client_secret=f"{FIXTURE_SECRET}robot",
             issuer=server.authority.issuer,
         )
+        server.authority.metadata = {"code_challenge_methods_supported": None}
         async with deck(server.url, person, sign_in=settings) as one:
             await one.watcher.until(WEB, S.STARTING, S.READY)
         assert server.authority.forms[0]["basic"] == f"robot:{FIXTURE_SECRET}robot"

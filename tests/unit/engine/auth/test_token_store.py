@@ -13,7 +13,7 @@ from tui.engine.auth.key_store import SERVICE, CredentialError
 from tui.engine.auth.oauth.sign_in_record import SignInRecord, canonical_address
 from tui.engine.auth.oauth.token_store import FILE_NAME, MAX_KEPT, TokenStore
 from tui.engine.settings.servers.definitions import SignInSettings
-from tui.model.settings import OAuthSettings
+from tui.model.sections.sign_in_settings import OAuthSettings
 
 __all__ = ["ring"]
 
@@ -50,6 +50,7 @@ def test_a_sign_in_is_found_by_the_server_and_not_by_its_name(tmp_path: Path) ->
         ({"issuer": "https://other.example"}, False),
         ({"client_id": "me"}, True),
         ({"client_id": "you"}, False),
+        ({"client_id": "https://me.example/client.json"}, False),
         ({"token_url": "https://other.example/token"}, False),
     ],
 )

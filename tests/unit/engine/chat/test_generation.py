@@ -14,6 +14,7 @@ from tui.engine.chat.history import UNSIGNED
 from tui.engine.demo.model import DEMO_MODEL, DemoBackend
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage, TextPart
 from tui.engine.mcp.context import Generation, GenerationError, Prompt
+from tui.model.answering.models import ModelOffer
 from tui.model.chat import BackendKind, Usage
 from tui.model.events import Event, UsageReported
 
@@ -39,6 +40,9 @@ class Scripted:
                 await asyncio.sleep(60)
         finally:
             self.is_closed = True
+
+    async def models(self) -> Sequence[ModelOffer]:
+        return ()
 
     async def check(self) -> None: ...
 

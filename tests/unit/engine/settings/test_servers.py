@@ -5,8 +5,9 @@ from pydantic import SecretStr
 
 from tests.unit.engine.settings.conftest import Machine, messages
 from tui.engine.settings.servers.definitions import shown_target
+from tui.model.sections.sign_in_settings import AuthProviderType
 from tui.model.servers import ServerStatus, Transport
-from tui.model.settings import AuthProviderType, ServerSettings
+from tui.model.settings import ServerSettings
 
 
 def test_a_stdio_server_has_all_that_its_entry_says(machine: Machine) -> None:

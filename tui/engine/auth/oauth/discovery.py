@@ -24,7 +24,7 @@ from tui.engine.auth.oauth.endpoints import checked_endpoint
 from tui.engine.auth.oauth.sign_in_record import AuthError, canonical_address, same_issuer
 from tui.engine.auth.oauth.token_endpoint import Answer, Send
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.model.settings import OAuthSettings
+from tui.model.sections.sign_in_settings import GrantType, OAuthSettings
 from tui.text import sanitize_line
 
 PKCE_METHOD: Final = "S256"
@@ -93,9 +93,9 @@ class Discovery:
         oauth = self._oauth
         resource = await self._resource(challenge)
         metadata = await self._metadata(resource)
-        if metadata is not None and PKCE_METHOD not in (
-            metadata.code_challenge_methods_supported or []
-        ):
+        offered = metadata.code_challenge_methods_supported if metadata is not None else None
+        with_code = metadata is not None and oauth.grant_type is GrantType.AUTHORIZATION_CODE
+        if with_code and PKCE_METHOD not in (offered or []):
             raise AuthError(
                 "has an authorization server that does not offer PKCE with S256, "
                 "without which others could use the code"

@@ -13,7 +13,6 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import httpx2
 from mcp.client.auth import OAuthFlowError
-from mcp.client.auth.extensions.client_credentials import SignedJWTParameters
 from mcp.client.auth.oauth2 import PKCEParameters, check_registration_usable
 from mcp.client.auth.utils import handle_registration_response, is_valid_client_metadata_url
 
@@ -27,8 +26,9 @@ from tui.engine.auth.oauth.sign_in_record import (
     canonical_address,
 )
 from tui.engine.auth.oauth.token_endpoint import MAX_SAID, Send, ask_for_token
+from tui.engine.auth.oauth.unattended import UnattendedGrant
 from tui.engine.settings.servers.definitions import ServerDefinition
-from tui.model.settings import GrantType
+from tui.model.sections.sign_in_settings import GrantType
 from tui.text import sanitize_line
 
 CLIENT_NAME: Final = "gemdeck"
@@ -38,8 +38,6 @@ MAX_CLIENT_ID: Final = 2_048
 
 _METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
 """How a client that registers itself may authenticate, best first."""
-
-_ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ class SignInFlow:
         """
         granted = self._known.scope if self._known is not None else ""
         place = await Discovery(self._definition, self._send).find(challenge, granted)
-        if self._oauth.grant_type is GrantType.CLIENT_CREDENTIALS:
+        if self._oauth.grant_type is not GrantType.AUTHORIZATION_CODE:
             return await self._with_credentials(place)
         may_move = not self._oauth.client_id or self._registers(place)
         async with CallbackListener(self._oauth.redirect_uri, may_move=may_move) as listener:
@@ -109,26 +107,8 @@ class SignInFlow:
         """Get a token with the client's own credentials; who gets them was agreed to."""
         if not (self._oauth.issuer or self._oauth.token_url):
             await self._ask(Consent(place))
-        record = self._settings_client(place)
-        form = {"grant_type": "client_credentials", "resource": place.resource}
-        form |= {"scope": place.scope} if place.scope else {}
-        form |= self._audience()
-        if (key := self._oauth.private_key) is not None:
-            parameters = SignedJWTParameters(
-                issuer=record.client_id,
-                subject=record.client_id,
-                signing_key=key.get_secret_value(),
-                signing_algorithm=self._oauth.signing_algorithm,
-            )
-            try:
-                assertion = await parameters.create_assertion_provider()(place.issuer)
-            except Exception as error:  # noqa: BLE001 - its text may hold the key
-                raise AuthError(
-                    f"got no token: the private key cannot sign ({type(error).__name__})",
-                    "Check oauth.privateKey (PEM) and oauth.signingAlgorithm.",
-                ) from None
-            form |= {"client_assertion_type": _ASSERTION, "client_assertion": assertion}
-        return await ask_for_token(self._send, record, form)
+        client = self._settings_client(place)
+        return await UnattendedGrant(self._oauth, self._send, place, client).token()
 
     async def _with_person(
         self, place: Place, client: SignInRecord, listener: CallbackListener
@@ -186,7 +166,9 @@ class SignInFlow:
     def _settings_client(self, place: Place) -> SignInRecord:
         oauth = self._oauth
         if not oauth.client_id:
-            raise AuthError("needs a client id for client credentials", "Set oauth.clientId.")
+            raise AuthError(
+                "needs a client id to be signed in to without a browser", "Set oauth.clientId."
+            )
         secret = oauth.client_secret.get_secret_value() if oauth.client_secret else ""
         method = "none"
         if secret:

@@ -119,7 +119,7 @@ class PersonAsker:
         scopes = place.scope.split()
         if len(scopes) > MAX_SCOPES:
             raise AuthError(f"asks for {len(scopes)} scopes at once, which is refused")
-        notes = [consent.note] if consent.note else []
+        notes = list(filter(None, (consent.note, address.warning)))
         if self._before and self._before != place.issuer:
             known = sanitize_line(urlsplit(self._before).hostname or self._before)
             notes.append(f"Until now you signed in at {known}; the server names another place now.")

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -17,8 +17,8 @@ from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
 from tui.model.hosts import is_loopback
+from tui.model.sections.sign_in_settings import GrantType
 from tui.model.servers import Transport
-from tui.model.settings import GrantType
 
 MAX_STEP_UPS: Final = 2
 """Most sign-ins for more scopes, for the same scopes."""
@@ -61,6 +61,7 @@ class TokenSession:
         self._sign_in = sign_in
         self._tasks = tasks
         self._on_record = on_record
+        self._unreadable: AuthError | None = None
         self._held: SignInRecord | None = None
         self._is_loaded = False
         self._refreshing: asyncio.Task[None] | None = None
@@ -80,7 +81,7 @@ class TokenSession:
                 raise AuthError(
                     f"has a sign-in that cannot be read: {error}", error.advice, is_transient=True
                 ) from error
-            self._is_loaded = True
+            self._is_loaded, self._unreadable = True, None
             if found is not None:
                 self._hold(found)
         return self._held
@@ -89,7 +90,11 @@ class TokenSession:
         """Return the token for a request, refreshed if it is about to expire."""
         if not self.may_send:
             return Signature()
-        record = await self.record()
+        try:
+            record = await self.record()
+        except AuthError as error:
+            self._unreadable = error  # most servers need none
+            return Signature()
         if record is not None and record.access_token and record.is_due:
             record = await self._fresher(record)
         if record is None or not record.access_token:
@@ -108,6 +113,8 @@ class TokenSession:
         self.challenge = challenge
         if attempt:
             return False
+        if self._unreadable is not None:
+            raise self._unreadable
         record = await self.record()
         if record is not None and record.access_token and sent.token == record.access_token:
             record = await self._fresher(record)
@@ -123,6 +130,17 @@ class TokenSession:
         self._hold(record)
         await self._keep(record)
 
+    async def forget_client(self) -> None:
+        """Forget a client that registered itself and has no token: perhaps it is known no longer.
+
+        Else each further sign-in would fail as the last one did.
+        """
+        record = self._held
+        if record is not None and record.is_registered and not record.access_token:
+            self._held = None
+            with suppress(CredentialError):
+                await in_daemon_thread(lambda: self._store.forget(record))
+
     async def sign_out(self) -> bool:
         """Revoke and forget the tokens; return whether the server revoked them.
 
@@ -130,13 +148,13 @@ class TokenSession:
             AuthError: If they could not be removed.
         """
         record, revoked = await self.record(), False
-        self._held, self._step_ups = None, {}
         if record is None:
             return False
         try:
             async with self._locked(record):
                 latest = await in_daemon_thread(lambda: self._store.get(record.key)) or record
                 await in_daemon_thread(lambda: self._store.forget(latest))
+                self._held, self._step_ups = None, {}
         except CredentialError as error:
             raise AuthError(f"has a sign-in that cannot be removed: {error}", error.advice) from (
                 error
@@ -232,7 +250,7 @@ class TokenSession:
         """Return whether a token can be had without anybody, from where the settings say."""
         oauth = self.definition.sign_in.oauth
         is_named = bool(oauth.issuer or oauth.token_url)
-        return is_named and oauth.grant_type is GrantType.CLIENT_CREDENTIALS
+        return is_named and oauth.grant_type is not GrantType.AUTHORIZATION_CODE
 
     @property
     def may_send(self) -> bool:

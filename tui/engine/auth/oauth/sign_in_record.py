@@ -101,7 +101,10 @@ class SignInRecord(BaseModel):
             return False
         if oauth.token_url and oauth.token_url != self.token_endpoint:
             return False
-        return self.is_registered or not oauth.client_id or oauth.client_id == self.client_id
+        if not oauth.client_id or oauth.client_id == self.client_id:
+            return True
+        # Where a server does not take the address of a document, a client registers itself.
+        return self.is_registered and oauth.client_id.startswith("https://")
 
 
 def digest(*parts: str) -> str:

@@ -64,8 +64,10 @@ class RejectedError(AuthError):
     """An authorization server does not accept these credentials."""
 
 
-async def ask_for_token(send: Send, record: SignInRecord, form: Mapping[str, str]) -> SignInRecord:
-    """Ask a token endpoint for a token; return the record with it.
+async def ask_for_token(
+    send: Send, record: SignInRecord, form: Mapping[str, str], kind: str = "bearer"
+) -> SignInRecord:
+    """Ask a token endpoint for a token of a kind; return the record with it.
 
     Raises:
         RejectedError: If the credentials are worth nothing.
@@ -76,7 +78,7 @@ async def ask_for_token(send: Send, record: SignInRecord, form: Mapping[str, str
     answer = await send("POST", record.token_endpoint, headers, body)
     if answer.status not in {200, 201}:
         raise _refusal(answer)
-    return _with_token(record, _content(answer))
+    return _with_token(record, _content(answer), kind)
 
 
 async def refresh(send: Send, record: SignInRecord, audience: str = "") -> SignInRecord:
@@ -145,25 +147,29 @@ def _content(answer: Answer) -> dict[str, Any]:
         raise AuthError("got no token: the authorization server's answer is not JSON") from None
 
 
-def _with_token(record: SignInRecord, content: Mapping[str, Any]) -> SignInRecord:
+def _with_token(record: SignInRecord, content: Mapping[str, Any], kind: str) -> SignInRecord:
     """Return the record with the token of an answer; what is left out stays as it was."""
-    kind = content.get("token_type", "Bearer")
-    if not isinstance(kind, str) or kind.lower() != "bearer":
+    if str(content.get("token_type", kind)).lower() != kind:
         raise AuthError("got a token of an unknown kind; only bearer tokens can be used")
-    token = _checked_token(content.get("access_token"))
+    token = checked_token(content.get("access_token"))
     refresh_token, scope = content.get("refresh_token"), content.get("scope")
     if not isinstance(scope, str) or len(scope) > MAX_SCOPE or not _SCOPE.fullmatch(scope):
         scope = record.scope
     change: dict[str, Any] = {
         "access_token": token,
-        "refresh_token": _checked_token(refresh_token) if refresh_token else record.refresh_token,
+        "refresh_token": checked_token(refresh_token) if refresh_token else record.refresh_token,
         "scope": scope,
         "expires_at": _end_of_life(content.get("expires_in")),
     }
     return record.model_copy(update=change)
 
 
-def _checked_token(token: object) -> str:
+def checked_token(token: object) -> str:
+    """Return a token that can be sent.
+
+    Raises:
+        AuthError: If it cannot be.
+    """
     if not isinstance(token, str) or not _TOKEN.fullmatch(token) or len(token) > MAX_TOKEN:
         raise AuthError("got a token that cannot be sent: it is empty, too long or malformed")
     return token

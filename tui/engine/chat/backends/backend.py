@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tui.model.answering.models import OWN_OPTIONS, ModelOffer, ModelOptions
 from tui.model.chat import BackendKind, Usage
 
 WirePart = Mapping[str, Any]
@@ -27,6 +28,7 @@ class ModelRequest:
         max_output_tokens: The most tokens of the answer, thoughts included; None for the model's
             own limit. With a limit, thinking is kept to a minimum.
         must_call: Whether the answer must be a call of a declared tool.
+        options: How the user wants it to answer.
     """
 
     contents: Sequence[WireContent]
@@ -34,6 +36,30 @@ class ModelRequest:
     system_instruction: str = ""
     max_output_tokens: int | None = None
     must_call: bool = False
+    options: ModelOptions = OWN_OPTIONS
+
+
+@dataclass
+class Asked:
+    """How a conversation asks its model.
+
+    Attributes:
+        options: How the user wants it to answer.
+        last: The last request, or None.
+    """
+
+    options: ModelOptions = OWN_OPTIONS
+    last: ModelRequest | None = None
+
+    def request(
+        self,
+        contents: Sequence[WireContent],
+        declarations: Sequence[Mapping[str, Any]],
+        system_instruction: str,
+    ) -> ModelRequest:
+        """Make the next request."""
+        self.last = ModelRequest(contents, declarations, system_instruction, options=self.options)
+        return self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +126,13 @@ class ModelBackend(Protocol):
 
         Raises:
             ModelError: If the service refuses, fails or disconnects.
+        """
+
+    async def models(self) -> Sequence[ModelOffer]:
+        """Ask the service which models it has.
+
+        Raises:
+            ModelError: If it cannot say.
         """
 
     async def check(self) -> None:

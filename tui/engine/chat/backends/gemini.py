@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 import warnings
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -25,7 +25,12 @@ from tui.engine.chat.backends.known_models import (
     thinks,
 )
 from tui.engine.chat.backends.service_errors import KEY_ADVICE, RequestContext, translate
+from tui.model.answering.models import ModelOffer
 from tui.model.chat import BackendKind, Usage
+from tui.text import sanitize_line
+
+MAX_MODELS: Final = 500
+"""Most models that are listed."""
 
 CHECK_TIMEOUT: Final = 15.0
 """Seconds that the service gets to accept a key."""
@@ -98,6 +103,22 @@ class GeminiBackend:
             if not pump.cancelled():
                 pump.exception()
 
+    async def models(self) -> Sequence[ModelOffer]:
+        """Ask the service for the models that chat; see `ModelBackend.models`."""
+        found: list[ModelOffer] = []
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT):
+                async for model in await self._client.aio.models.list(config={"page_size": 100}):
+                    if len(found) < MAX_MODELS and "generateContent" in (
+                        model.supported_actions or ["generateContent"]
+                    ):
+                        found.append(_offer(model))
+        except TimeoutError:
+            raise ModelError(f"The service did not answer within {CHECK_TIMEOUT:.0f} s.") from None
+        except Exception as error:  # noqa: BLE001 - the SDK raises many types
+            raise translate(error, self._context) from None
+        return found
+
     async def check(self) -> None:
         """See whether the service accepts the key; Vertex is only asked with the first message."""
         if self.kind is BackendKind.VERTEX:
@@ -142,7 +163,8 @@ class GeminiBackend:
             body["tools"] = [{"functionDeclarations": list(request.declarations)}]
         return types.GenerateContentConfig(
             system_instruction=request.system_instruction or None,
-            max_output_tokens=request.max_output_tokens,
+            max_output_tokens=request.max_output_tokens or request.options.max_output,
+            temperature=request.options.temperature,
             thinking_config=self._thinking(request),
             tool_config=_MUST_CALL if request.must_call and request.declarations else None,
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
@@ -152,11 +174,22 @@ class GeminiBackend:
     def _thinking(self, request: ModelRequest) -> types.ThinkingConfig | None:
         """Request thought summaries, or minimal thinking for an answer with a token limit."""
         if request.max_output_tokens is None:
-            return types.ThinkingConfig(include_thoughts=True) if self._thoughts else None
+            return self._chosen_thinking(request.options.thinking)
         if generation(self.model) >= (3, 0):
             return types.ThinkingConfig(thinking_level=types.ThinkingLevel.LOW)
         budget = least_thinking_budget(self.model)
         return types.ThinkingConfig(thinking_budget=budget) if budget is not None else None
+
+    def _chosen_thinking(self, chosen: str | None) -> types.ThinkingConfig | None:
+        """Request thought summaries, and the thinking that the user chose."""
+        if chosen is None:
+            return types.ThinkingConfig(include_thoughts=True) if self._thoughts else None
+        config = types.ThinkingConfig(include_thoughts=self._thoughts or None)
+        if generation(self.model) >= (3, 0):
+            config.thinking_level = types.ThinkingLevel(chosen.upper())
+        else:
+            config.thinking_budget = int(chosen)
+        return config
 
     def _describe(self, request: ModelRequest) -> RequestContext:
         names = tuple(str(declaration.get("name", "")) for declaration in request.declarations)
@@ -191,6 +224,16 @@ class GeminiBackend:
             context=prompt,
             context_limit=self._context_limit,
         )
+
+
+def _offer(model: types.Model) -> ModelOffer:
+    name = (model.name or "").rpartition("models/")[2]
+    return ModelOffer(
+        sanitize_line(name, 100),
+        sanitize_line(model.display_name or "", 100),
+        model.input_token_limit or 0,
+        model.output_token_limit or 0,
+    )
 
 
 def create_gemini_backend(

@@ -6,6 +6,12 @@ from typing import Final
 _GENERATION: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 _LATEST: Final = re.compile(r"gemini-(?:pro|flash|flash-lite)-latest\Z")
 
+LEVELS: Final = ("minimal", "low", "medium", "high", "xhigh")
+"""The thinking levels of Gemini 3 and later; not every model has all."""
+
+MAX_BUDGET: Final = 32_768
+"""The largest thinking budget of Gemini 2.5."""
+
 _GEMINI_CONTEXT: Final = 1_048_576
 _GEMMA_CONTEXT: Final = 131_072
 
@@ -42,6 +48,22 @@ def least_thinking_budget(model: str) -> int | None:
     if generation(model) != (2, 5):
         return None
     return 128 if "pro" in model else 0
+
+
+def thinking_problem(model: str, chosen: str) -> str:
+    """Return why a model cannot think like that, or an empty string.
+
+    Args:
+        model: The model's name.
+        chosen: A level, or a budget in tokens for Gemini 2.5.
+    """
+    if generation(model) >= (3, 0):
+        words = f"{model} thinks at one of the levels {', '.join(LEVELS)}."
+        return "" if chosen in LEVELS else words
+    if not thinks(model):
+        return f"{model} has no thinking to set."
+    is_budget = chosen.removeprefix("-").isdecimal() and -1 <= int(chosen) <= MAX_BUDGET
+    return "" if is_budget else f"{model} takes a budget of -1 to {MAX_BUDGET:,} tokens."
 
 
 def context_limit(model: str) -> int:

@@ -198,13 +198,17 @@ class TrustStore:
     def added(self) -> frozenset[str]:
         return frozenset(_added(self._file.load() or {}))
 
-    def add(self, key: str) -> None:
-        """Remember a server that the user wrote into the settings; see `refuse` for the key."""
+    def add(self, key: str, *, is_gone: bool = False) -> None:
+        """Remember a server that the user wrote into the settings; see `refuse` for the key.
+
+        One that the user removed there (`is_gone`) is asked about when it comes again.
+        """
 
         def change(content: dict[str, Any]) -> dict[str, Any]:
             known = [one for one in _added(content) if one != key]
             refused = {one: word for one, word in _refused(content).items() if one != key}
-            return {**content, _REFUSED: refused, _ADDED: [*known, key][-MAX_REFUSED:]}
+            added = known if is_gone else [*known, key][-MAX_REFUSED:]
+            return {**content, _REFUSED: _refused(content) if is_gone else refused, _ADDED: added}
 
         self._file.update(change)
 

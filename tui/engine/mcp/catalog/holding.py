@@ -24,6 +24,9 @@ BYTES_PER_TOKEN: Final = 4
 MAX_FOUND: Final = 8
 """Tools that one search finds."""
 
+MIN_SCORE: Final = 0.3
+"""Share of the best score that others need to be found, too."""
+
 MAX_QUERY: Final = 500
 """Characters of a query that count."""
 
@@ -126,7 +129,8 @@ def search(query: str, tools: Sequence[OfferedTool]) -> list[OfferedTool]:
         for (names, tool), words in zip(named, described, strict=True)
     ]
     scored.sort(key=lambda one: -one[0])
-    return [tool for points, tool in scored[:MAX_FOUND] if points > 0]
+    least = scored[0][0] * MIN_SCORE if scored else 0
+    return [tool for points, tool in scored[:MAX_FOUND] if points > 0 and points >= least]
 
 
 def _words(text: str) -> Iterable[str]:

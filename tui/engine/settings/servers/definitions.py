@@ -12,8 +12,8 @@ from tui.engine.logs.secret_names import masked_address, masked_words, secrets_i
 from tui.engine.settings.servers.folder_files import FolderFile
 from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.sources.expansion import Expansion
+from tui.model.sections.sign_in_settings import AuthProviderType, OAuthSettings
 from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStatus, Transport
-from tui.model.settings import AuthProviderType, OAuthSettings
 from tui.text import sanitize_line
 
 REVIEW_ADVICE: Final = "Press t to review it, or use “Review this folder” in the palette."

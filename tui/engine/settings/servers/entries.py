@@ -34,8 +34,9 @@ from tui.engine.settings.sources.source import (
     validation_problems,
 )
 from tui.model.sections.settings_types import MAX_ITEMS, TransportName, names_transport
+from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import Failure, ServerId, ServerStatus, Transport
-from tui.model.settings import OAuthSettings, ServerSettings
+from tui.model.settings import ServerSettings
 from tui.text import sanitize_line
 
 MAX_DESCRIPTION: Final = 500
@@ -363,7 +364,7 @@ def _own_secrets(settings: ServerSettings) -> frozenset[str]:
     values = {value for name, value in named if is_secret_variable(name, value)}
     values |= {value.partition(" ")[2].strip() for value in values if " " in value}
     if (oauth := settings.oauth) is not None:
-        secrets = (oauth.client_secret, oauth.private_key)
+        secrets = (oauth.client_secret, oauth.private_key, oauth.identity_token)
         values |= {secret.get_secret_value() for secret in secrets if secret is not None}
     return frozenset(values)
 

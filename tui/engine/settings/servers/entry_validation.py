@@ -9,7 +9,8 @@ from pydantic import ValidationError
 from tui.engine.settings.servers.raw_entries import MAX_NAME
 from tui.engine.settings.sources.document import KeyPath
 from tui.engine.settings.sources.source import known_keys, validation_problems
-from tui.model.settings import OAuthSettings, ServerSettings
+from tui.model.sections.sign_in_settings import OAuthSettings
+from tui.model.settings import ServerSettings
 
 _TARGETS: Final = ("httpUrl", "url", "command")
 _SPARE: Final = frozenset({"authProviderType", "description", "tcp", "timeout", "trust"})

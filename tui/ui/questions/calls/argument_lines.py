@@ -18,12 +18,16 @@ from tui.model.input.arguments import reveal, reveal_character
 from tui.model.requests import FileChange
 from tui.text import counted, sanitize
 from tui.ui.questions.calls.call_view import MAX_COLOURED, without_deceit
+from tui.ui.questions.calls.colours import code_spans
 
 MAX_REVIEWED: Final = 60_000
 """Characters of arguments that are laid out like this; longer ones are shown as JSON."""
 
 MAX_SHORT: Final = 200
 """Characters of a value that stands in the table, before all longer ones."""
+
+MAX_LINES: Final = 5_000
+"""Lines of all arguments that are laid out; more are shown as JSON."""
 
 MAX_INDENT: Final = 40
 """Leading blanks of a line that are drawn as blanks; more are drawn as dots."""
@@ -33,6 +37,9 @@ MAX_BLANK_LINES: Final = 3
 
 MUTED: Final = "$text-muted"
 MARKED: Final = "$text-warning"
+
+_NEEDS_CARE: Final = re.compile(r" {4}(?<=\S {4})|·|[^\S \n]|(?:^|\n) {41}")
+"""What `without_deceit` or a wide indent may have to be drawn for."""
 
 _TAB: Final = "→   "
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$-]*")
@@ -155,7 +162,7 @@ def _block(
 ) -> Iterator[ArgumentLine]:
     """Number the lines of a text, or compare them with those of the file."""
     whole = text.removesuffix("\n")
-    lines = _drawn(whole, language).split("\n", allow_blank=True)
+    lines = _lines(whole, language)
     words = counted(len(lines), "line")
     if sum(sign != "-" for sign, _ in signs) != len(lines):
         signs = ()
@@ -195,19 +202,20 @@ def _shown(name: str) -> str:
     return reveal(name).replace("\t", "\\t").replace("\n", "\\n")
 
 
-def _drawn(text: str, language: str = "") -> Content:
+def _drawn(text: str) -> Content:
+    """Draw every character of a text of one line."""
+    (line,) = _lines(text)
+    return line
+
+
+def _lines(text: str, language: str = "") -> Sequence[Content]:
     """Draw every character of a text, each line by itself."""
     plain, marks = _revealed(text)
-    content = Content(plain)
-    if language and len(plain) <= MAX_COLOURED:
-        from textual.highlight import highlight  # noqa: PLC0415 - loads Pygments, on first use
-
-        coloured = highlight(plain, language=language)
-        if plain.startswith(coloured.plain):  # but for line breaks at the end
-            content = Content(plain, spans=[*coloured.spans])
-    marked = Content(plain, spans=[*content.spans, *marks])
-    lines = marked.split("\n", allow_blank=True)
-    return Content("\n").join(map(_without_wide_indent, map(without_deceit, lines)))
+    spans = code_spans(plain, language) if language else []
+    lines = Content(plain, spans=[*spans, *marks]).split("\n", allow_blank=True)
+    if not _NEEDS_CARE.search(plain):
+        return lines
+    return [_without_wide_indent(without_deceit(line)) for line in lines]
 
 
 def _revealed(text: str) -> tuple[str, list[Span]]:

@@ -12,7 +12,13 @@ from textual.content import Content
 
 from tui.model.input.arguments import ArgumentsError, read_arguments
 from tui.model.requests import FileChange
-from tui.ui.questions.calls.argument_lines import MAX_REVIEWED, MUTED, ArgumentLine, argument_lines
+from tui.ui.questions.calls.argument_lines import (
+    MAX_LINES,
+    MAX_REVIEWED,
+    MUTED,
+    ArgumentLine,
+    argument_lines,
+)
 from tui.ui.questions.calls.call_view import both_ends, coloured_arguments
 from tui.ui.widgets.text.folded_text import Fold, FoldedText, rows_of
 
@@ -52,7 +58,8 @@ class ArgumentsText(FoldedText):
             change: How they differ from a file.
             as_json: Whether JSON is asked for.
         """
-        if not as_json and len(arguments) <= MAX_REVIEWED:
+        lines = arguments.count("\n") + arguments.count("\\n")
+        if not as_json and len(arguments) <= MAX_REVIEWED and lines <= MAX_LINES:
             with suppress(ArgumentsError):
                 self.show_lines(argument_lines(read_arguments(arguments), change))
                 return

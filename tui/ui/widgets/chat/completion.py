@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from tui.model.catalog import ResourceTemplateView
+from tui.model.catalog import ResourceTemplateView, ResourceView
 from tui.model.input.fuzzy import best
 from tui.model.input.mentions import typed_mention
 from tui.model.input.own_commands import OWN_COMMANDS
@@ -269,21 +269,28 @@ def _prompts(servers: Sequence[ServerView]) -> Iterator[Completion]:
 
 def _resources(typed: str, servers: Sequence[ServerView]) -> Iterator[Completion]:
     """Yield the resources that fit best by their URI or title, and beginnings of templates."""
-    known: dict[str, Completion] = {}
+    known: dict[str, tuple[ServerId, ResourceView | ResourceTemplateView]] = {}
     for server in _ready(servers):
         for resource in server.catalog.resources:
             if not resource.problem:
-                title, text = resource.title or resource.name, f"{server.id}:{resource.uri}"
-                mention = typed_mention(resource.uri, server.id)
-                known[f"{text} {title}"] = Completion(f"{mention} ", f"@{text}", title)
+                title = resource.title or resource.name
+                known[f"{server.id}:{resource.uri} {title}"] = server.id, resource
         for template in server.catalog.templates:
             if not template.problem:
-                text = f"{server.id}:{template.uri_template}"
-                start = f"@{text.partition('{')[0]}"
-                known[text] = Completion(start, f"@{text}", template.title or template.name)
+                known[f"{server.id}:{template.uri_template}"] = server.id, template
     for name in best(typed, known, MAX_COMPLETIONS):
-        if known[name].text != f"@{typed}":
-            yield known[name]
+        completion = _mention(*known[name])
+        if completion.text != f"@{typed}":
+            yield completion
+
+
+def _mention(server: ServerId, one: ResourceView | ResourceTemplateView) -> Completion:
+    """Complete a resource whole, and a template up to its first variable."""
+    title = one.title or one.name
+    if isinstance(one, ResourceView):
+        return Completion(f"{typed_mention(one.uri, server)} ", f"@{server}:{one.uri}", title)
+    text = f"@{server}:{one.uri_template}"
+    return Completion(text.partition("{")[0], text, title)
 
 
 def _ready(servers: Sequence[ServerView]) -> Iterator[ServerView]:
@@ -344,7 +351,7 @@ class CompletionPopup(OptionList, can_focus=False):
                     Content.assemble(
                         label,
                         " " * max(2, width + 2 - cell_len(label)),
-                        (clip(completion.detail, MAX_LABEL), "$text-muted"),
+                        (clip(completion.detail, MAX_LABEL), "dim"),
                     )
                 )
                 for label, completion in zip(labels, offered.completions, strict=True)

@@ -33,7 +33,7 @@ _OWN_KEYS: Final = {
 }
 """Binding ids whose keys the composer handles itself, in their order among the letters."""
 
-PLACEHOLDER: Final = "message   / prompts   @ resources"
+PLACEHOLDER: Final = "message   / commands   @ resources"
 
 _DECK_KEYS: Final = {"f6", "f7", "pageup", "pagedown"}
 """Keys of `TextArea` that the deck uses otherwise."""
@@ -57,7 +57,7 @@ class Composer(TextArea, inherit_bindings=False):
     """A text area that sends on Enter. It grows with its text, up to ten lines."""
 
     BINDING_GROUP_TITLE = "Message"
-    HELP = "Write a message. `/` completes prompts and `@` resources, with Tab."
+    HELP = "Write a message. `/` completes commands and prompts, `@` resources and files, with Tab."
     BINDINGS: ClassVar[list[BindingType]] = [
         *keymap.bindings(keymap.Place.MESSAGE),
         *_text_keys(),

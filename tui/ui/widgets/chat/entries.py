@@ -274,7 +274,7 @@ class TurnEndEntry(EntryView):
     def blocks(self) -> Sequence[Block]:
         return [LineBlock(self._line)]
 
-    def _line(self, width: int) -> Content:  # noqa: ARG002 - as long as its words
+    def _line(self, width: int) -> Content:
         end = self.entry
         parts = [
             counted(end.calls, "tool") if end.calls else "",
@@ -283,7 +283,7 @@ class TurnEndEntry(EntryView):
         ]
         words = Content(f" {' · '.join(filter(None, parts))} ").stylize(".entry-muted")
         rule = styled("──", ".md-rule")
-        return rule + words + rule
+        return rule + words + rule if words.cell_length + 4 <= width else words.rstrip()
 
 
 _NOTICE_STYLES: Final = {

@@ -24,7 +24,7 @@ class Transcript(EntryWindow, inherit_bindings=False):
     """The conversation. While it has focus, a cursor marks the entry that keys act on."""
 
     BINDING_GROUP_TITLE = "Conversation"
-    HELP = "Up and Down select an entry; Enter opens it; `v` shows all of it; `c` copies it."
+    HELP = "Up and Down select an entry; Enter opens it; `v` shows all of it; `/` searches."
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.CONVERSATION)
 
     cursor: var[EntryView | None] = var(None)

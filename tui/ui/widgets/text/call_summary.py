@@ -45,7 +45,7 @@ def _value(written: str) -> Iterator[tuple[str, bool]]:
     """Give a value as it is shown, and whether it is short; nothing for null."""
     try:
         value = json.loads(written)
-    except ValueError:  # it goes on in the next lines, or is cut
+    except (ValueError, RecursionError):  # it goes on in the next lines, or is cut
         yield _OPEN.get(written, "…"), False
         return
     if not isinstance(value, str):

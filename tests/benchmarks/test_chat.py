@@ -1,0 +1,179 @@
+"""What long lists and long results cost in the chat, beside Textual's own means in the same run."""
+
+import asyncio
+import statistics
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from time import process_time
+
+import pytest
+from textual.app import App, ComposeResult
+from textual.containers import VerticalScroll
+from textual.fuzzy import FuzzySearch
+from textual.widgets import Static
+
+from tests.support.measures import Measure
+from tests.ui.harness import ChatApp, until
+from tui.engine.workspace.workspace import Workspace
+from tui.model import events as e
+from tui.model.catalog import Catalog, ResourceView
+from tui.model.chat import EntryId, ToolCall, ToolCallStatus
+from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transport
+from tui.ui.widgets.chat.completion import complete
+
+NAMES = 10_000
+TYPED = ("n", "no", "not", "note", "note 9", "zzqx")
+ROUNDS = 3
+
+RESULT = "\n".join(
+    f"{number} " + "a line of a long result, as of a log" for number in range(45_000)
+)
+"""About 2 MB."""
+
+SIZE = (120, 36)
+TICK = 0.005
+"""Seconds between two looks at the loop."""
+
+
+@asynccontextmanager
+async def lags() -> AsyncIterator[list[float]]:
+    """Record by how much the loop lags behind."""
+    found: list[float] = []
+
+    async def tick() -> None:
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(TICK)
+            found.append(time.perf_counter() - began - TICK)
+
+    ticking = asyncio.create_task(tick())
+    try:
+        yield found
+    finally:
+        ticking.cancel()
+        await asyncio.wait({ticking})
+
+
+def p99(found: list[float]) -> float:
+    return statistics.quantiles(found, n=100)[-1] if len(found) > 1 else 0.0
+
+
+def library() -> ServerView:
+    """Make a server with many resources."""
+    resources = tuple(
+        ResourceView(f"memo://shelf/{n % 97}/note-{n}", f"note {n}") for n in range(NAMES)
+    )
+    return ServerView(
+        ServerId("notes"),
+        Origin.USER,
+        Transport.STDIO,
+        "x",
+        status=ServerStatus.READY,
+        catalog=Catalog(resources=resources),
+    )
+
+
+def test_completing_resources_costs_less_than_the_stock_search(measure: Measure) -> None:
+    view = library()
+    names = [f"notes:{one.uri} {one.name}" for one in view.catalog.resources]
+    ours, stock = [], []
+    for _ in range(ROUNDS):
+        for typed in TYPED:
+            began = process_time()
+            complete(f"see @{typed}", (view,))
+            ours.append(process_time() - began)
+            search, began = FuzzySearch(), process_time()
+            for name in names:
+                search.match(typed, name)
+            stock.append(process_time() - began)
+    ratio = statistics.median(ours) / statistics.median(stock)
+    measure(
+        f"{NAMES:,} resources: a letter takes {statistics.median(ours) * 1000:.0f} ms, at most "
+        f"{max(ours) * 1000:.0f}; FuzzySearch {statistics.median(stock) * 1000:.0f} ms"
+    )
+    assert ratio < 1
+
+
+async def test_completing_paths_costs_less_than_the_stock_search(
+    tmp_path: Path, measure: Measure
+) -> None:
+    for folder in range(100):
+        place = tmp_path / f"folder-{folder}"
+        place.mkdir()
+        for number in range(NAMES // 100):
+            (place / f"note-{number}.md").touch()
+    (tmp_path / ".gitignore").write_text("*.log\nbuild/\n")
+    workspace = Workspace(lambda: (tmp_path,))
+    times: list[float] = []
+    async with lags() as found:
+        for typed in TYPED:
+            began = process_time()
+            await asyncio.to_thread(workspace.complete, typed, 10)
+            times.append(process_time() - began)
+    async with lags() as stock_found:
+        began = process_time()
+        await asyncio.to_thread(stock_search, tmp_path)
+        stock = (process_time() - began) / len(TYPED)
+    measure(
+        f"{NAMES:,} files: listed and searched in {times[0] * 1000:.0f} ms, then at most "
+        f"{max(times[1:]) * 1000:.0f} ms a letter, FuzzySearch {stock * 1000:.0f} ms; the loop "
+        f"lags {p99(found) * 1000:.0f} ms (p99), beside it {p99(stock_found) * 1000:.0f} ms"
+    )
+    assert statistics.median(times[1:]) < stock
+
+
+def stock_search(folder: Path) -> None:
+    names = [str(path) for path in folder.rglob("*")]
+    for typed in TYPED:
+        search = FuzzySearch()
+        for name in names:
+            search.match(typed, name)
+
+
+class Stock(App[None]):
+    """Shows a text as Textual does."""
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Static(markup=False)
+
+
+async def cost_of_stock() -> float:
+    app = Stock()
+    async with app.run_test(size=SIZE) as pilot:
+        before = process_time()
+        app.query_one(Static).update(RESULT)
+        await pilot.pause()
+        return process_time() - before
+
+
+async def cost_of_ours() -> tuple[float, float]:
+    """Give the CPU seconds that a result takes on the screen, and by how much the loop lags."""
+    app = ChatApp()
+    async with app.run_test(size=SIZE) as pilot:
+        app.start_turn()
+        call = ToolCall(EntryId("call"), ServerId("notes"), "read_log", "{}")
+        app.store.dispatch(e.ToolCallRequested(call))
+        await pilot.pause()
+        async with lags() as found:
+            before = process_time()
+            app.store.dispatch(
+                e.ToolCallChanged(EntryId("call"), ToolCallStatus.OK, 0.1, result=RESULT)
+            )
+            await until(pilot, lambda: app.chat.transcript.views[-1].entry is not call)
+            await pilot.pause()
+            used = process_time() - before
+            await asyncio.sleep(0.5)
+        return used, p99(found)
+
+
+@pytest.mark.timeout(120)
+async def test_a_long_result_costs_less_than_in_the_stock_widget(measure: Measure) -> None:
+    stock, (ours, lag) = await cost_of_stock(), await cost_of_ours()
+    measure(
+        f"a result of {len(RESULT) / 1e6:.1f} MB: {ours * 1000:.0f} ms on the screen, Static "
+        f"{stock * 1000:.0f} ms; the loop lags {lag * 1000:.0f} ms (p99)"
+    )
+    assert ours < stock

@@ -1,0 +1,69 @@
+"""The model on the screen: the service's list, options, and what fills the context."""
+
+from tests.ui.harness import running
+from tests.ui.shell import decks
+from tests.ui.shell.test_own_commands import report, said, typed
+from tests.ui.shell.test_sessions import calls
+from tui.model.answering.models import (
+    ContextMeasured,
+    ContextPart,
+    ModelOffer,
+    ModelOptions,
+    ModelOptionsChanged,
+    ModelsListed,
+)
+from tui.model.servers import ServerId
+from tui.ui.screens.details import DetailsScreen
+from tui.ui.screens.models import ModelsScreen
+
+OFFERS = (
+    ModelOffer("gemini-3.8-flash", "Flash", 1_048_576, 65_536),
+    ModelOffer("gemini-2.5-pro", "[b]Pro[/b]", 1_048_576, 65_536),
+)
+
+
+async def test_a_model_is_chosen_from_the_services_list() -> None:
+    async with running(decks.full_store()) as deck:
+        await typed(deck, "/model")
+        await deck.until(lambda: deck.on_top(ModelsScreen))
+        assert "Asking the service" in deck.text
+        deck.store.dispatch(ModelsListed(OFFERS))
+        await deck.until(lambda: "[b]Pro[/b]" in deck.text)
+        assert "Asking" not in deck.text
+        row = next(line for line in deck.lines if "gemini-2.5-pro" in line)
+        assert "context 1M · output 65.5k" in row
+        await deck.press(*"pro", "enter")
+        assert calls(deck, "use_model") == [("gemini-2.5-pro",)]
+
+
+async def test_a_list_that_fails_says_why() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f9", "end", "enter")
+        await deck.until(lambda: deck.on_top(ModelsScreen))
+        deck.store.dispatch(ModelsListed(failure="The service is [b]down[/b]."))
+        await deck.until(lambda: "The service is [b]down[/b]." in deck.text)
+
+
+async def test_options_are_set_and_shown() -> None:
+    async with running(decks.full_store()) as deck:
+        await typed(deck, "/options thinking HIGH")
+        deck.store.dispatch(ModelOptionsChanged(ModelOptions("high")))
+        await typed(deck, "/options temperature 0.5")
+        assert [options for [options] in calls(deck, "set_model_options")] == [
+            ModelOptions("high"),
+            ModelOptions("high", 0.5),
+        ]
+        await typed(deck, "/options output many")
+        assert said(deck) == "many is no number."
+        assert "thinking     high" in await report(deck, "/options")
+
+
+async def test_the_context_is_shown_by_its_parts_on_one_key() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f10")
+        await deck.until(lambda: deck.on_top(DetailsScreen))
+        assert calls(deck, "measure_context") == [()]
+        parts = ContextPart("tools", 12_000, ServerId("git")), ContextPart("messages", 400)
+        deck.store.dispatch(ContextMeasured(parts))
+        await deck.until(lambda: "tools of git" in deck.text)
+        assert any("12,000" in line and "tools of git" in line for line in deck.lines)

@@ -1,0 +1,106 @@
+"""Two gemdecks with one sign-in: one refresh of a token that counts once, and none lost."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.unit.engine.auth.support import Person, guarded, make_sign_ins, oauth
+from tests.unit.engine.mcp.network.support import define
+from tests.unit.engine.mcp.support import eventually
+
+pytestmark = pytest.mark.writes_secrets("sign-ins.json")
+
+OTHER: Final = """
+import asyncio, json, sys
+from pathlib import Path
+from tests.unit.engine.auth.support import Person, make_sign_ins, oauth
+from tests.unit.engine.mcp.network.support import define
+
+async def main(url, folder):
+    sign_ins = make_sign_ins(Person(), Path(folder))
+    credentials = sign_ins.credentials(define(url, sign_in=oauth()))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    signature = await credentials.signature()
+    await sign_ins.aclose()
+    print(json.dumps(signature.token), flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_two_processes_refresh_a_rotating_token_once(tmp_path: Path) -> None:
+    async with guarded() as server:
+        sign_ins = make_sign_ins(Person(), tmp_path)
+        definition = define(server.url, sign_in=oauth())
+        await sign_ins.sign_in(definition)
+        record = await sign_ins._session(definition).record()
+        assert record is not None
+        sign_ins.store.save(record.model_copy(update={"expires_at": 1.0}))
+        await sign_ins.aclose()
+        authority = server.authority
+        authority.slow = 0.3
+        others = [
+            await asyncio.create_subprocess_exec(
+                *(sys.executable, "-c", OTHER, server.url, str(tmp_path)),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            for _ in range(2)
+        ]
+        for other in others:
+            assert other.stdout is not None
+            assert await other.stdout.readline() == b"ready\n"
+        ended = await asyncio.gather(*(other.communicate(b"go\n") for other in others))
+        tokens = {json.loads(out) for out, _ in ended}
+        assert len(authority.refreshes()) == 1
+        assert len(tokens) == 1
+        assert tokens <= set(authority.tokens)
+        kept = sign_ins.store.find(definition)
+        assert kept is not None
+        assert kept.refresh_token in authority.refreshers
+
+
+async def test_a_caller_that_gives_up_does_not_lose_the_next_token(tmp_path: Path) -> None:
+    async with guarded() as server:
+        sign_ins = make_sign_ins(Person(), tmp_path)
+        definition = define(server.url, sign_in=oauth())
+        await sign_ins.sign_in(definition)
+        session = sign_ins._session(definition)
+        record = await session.record()
+        assert record is not None
+        stale = record.model_copy(update={"expires_at": 1.0})
+        await session.take(stale)
+        server.authority.slow = 0.2
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await session.signature()
+        await sign_ins.aclose()
+        kept = sign_ins.store.find(definition)
+        assert kept is not None
+        assert kept.refresh_token in server.authority.refreshers
+
+
+async def test_signing_out_wins_over_a_refresh_under_way(tmp_path: Path) -> None:
+    async with guarded() as server:
+        sign_ins = make_sign_ins(Person(), tmp_path)
+        definition = define(server.url, sign_in=oauth())
+        await sign_ins.sign_in(definition)
+        session = sign_ins._session(definition)
+        record = await session.record()
+        assert record is not None
+        await session.take(record.model_copy(update={"expires_at": 1.0}))
+        server.authority.slow = 0.1
+        refreshing = asyncio.create_task(session.signature())
+        await eventually(server.authority.refreshes)
+        await sign_ins.sign_out(definition)
+        await asyncio.gather(refreshing, return_exceptions=True)
+        assert (await session.signature()).token == ""
+        assert sign_ins.store.find(definition) is None
+        assert not server.authority.refreshers
+        await sign_ins.aclose()

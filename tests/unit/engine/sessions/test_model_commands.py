@@ -1,0 +1,133 @@
+"""Another model, other options, and a smaller context, through a whole engine."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.gemini import FakeGemini
+from tests.fakes.gemini_rules import Json
+from tests.fakes.gemini_script import Call, Say
+from tests.security.decks import Deck, Script, Turncoat, deck, tool
+from tests.unit.engine.mcp.support import eventually
+from tests.unit.engine.sessions.test_resuming import library, notices, remarks, told_in
+from tui.engine.chat.backends.known_models import thinking_problem
+from tui.engine.commands.context_parts import context_parts
+from tui.model.answering.models import ModelOptions
+from tui.model.servers import ServerId
+
+
+def asked_with(it: Deck, index: int = -1) -> dict[str, object]:
+    config: dict[str, object] = it.fake.requests[index].body.get("generationConfig", {})
+    return config
+
+
+async def test_models_are_listed_chosen_and_kept_with_the_conversation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with FakeGemini([[Say("1")], [Say("2")], [Say("3")]]) as fake:
+        async with deck(fake, monkeypatch) as it:
+            it.engine.model.list_models()
+            await eventually(lambda: it.store.state.models)
+            assert it.store.state.models is not None
+            assert [m.name for m in it.store.state.models.models] == ["gemini-3.8-flash"]
+            await it.ask("one")
+            it.engine.model.use_model("gemini-2.5-pro")
+            await eventually(lambda: it.store.state.model.name == "gemini-2.5-pro")
+            it.engine.model.set_options(ModelOptions("512", 0.5, 4_000))
+            await it.ask("two")
+            assert fake.requests[-1].model == "gemini-2.5-pro"
+            config = asked_with(it)
+            assert (config["temperature"], config["maxOutputTokens"]) == (0.5, 4_000)
+            assert "512" in str(config["thinkingConfig"])
+        async with deck(fake, monkeypatch) as it:
+            assert it.store.state.model.name == "gemini-3.8-flash"
+            it.engine.sessions.resume()
+            await eventually(lambda: it.store.state.model.name == "gemini-2.5-pro")
+            assert it.store.state.options == ModelOptions("512", 0.5, 4_000)
+            await it.ask("three")
+            assert asked_with(it)["temperature"] == 0.5
+        assert fake.violations == []
+
+
+async def test_options_that_the_model_does_not_take_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
+        wrong = ModelOptions("512"), ModelOptions(temperature=3), ModelOptions(max_output=0)
+        for options in wrong:
+            it.engine.model.set_options(options)
+        it.engine.model.use_model("../evil")
+        await eventually(lambda: "name of a model" in notices(it))
+        assert it.store.state.options == ModelOptions()
+        assert "levels minimal, low, medium, high, xhigh" in notices(it)
+        assert "between 0 and 2" in notices(it)
+
+
+def test_thinking_is_a_level_or_a_budget() -> None:
+    assert thinking_problem("gemini-3.8-flash", "low") == ""
+    assert thinking_problem("gemini-2.5-flash", "-1") == ""
+    assert thinking_problem("gemini-2.5-flash", "low")
+    assert thinking_problem("gemini-2.5-flash", "\u00b2")
+    assert thinking_problem("gemini-2.0-flash", "low")
+
+
+async def test_a_summary_takes_the_place_of_the_history_and_the_whole_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps = [[Say("1")], [Say("We spoke of one.")], [Say("2")]]
+    async with FakeGemini(steps) as fake, deck(fake, monkeypatch) as it:
+        await it.ask("one")
+        it.engine.model.compress()
+        await eventually(lambda: "was compressed" in remarks(it))
+        assert "functionDeclarations" not in str(fake.requests[1].body)
+        await it.ask("two")
+        sent = [part["text"] for c in fake.requests[-1].contents for part in c["parts"]]
+        assert "We spoke of one." in sent[0]
+        assert sent[2:] == ["two"]
+        assert fake.violations == []
+        now = it.engine.sessions.recorder.session
+    old, new = sorted(library().sessions(), key=lambda view: view.id == now)
+    assert old.parent == now
+    assert told_in(old) == ["one"]
+    assert len(library().read(old).contents) == 2
+    saved = library().read(new)
+    assert told_in(new) == ["one", "two"]
+    assert len(saved.contents) == 4
+    assert list(saved.starts.values()) == [2]  # what the summary stands for cannot be sent again
+
+
+async def test_a_full_context_offers_the_summary_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with FakeGemini([[Say("1")], [Say("2")]]) as fake, deck(fake, monkeypatch) as it:
+        monkeypatch.setattr("tui.engine.chat.backends.gemini.context_limit", lambda _: 8)
+        it.engine.model.use_model("gemini-3.8-flash")
+        await eventually(lambda: it.store.state.model.choice == 1)
+        await it.ask("one")
+        await it.ask("two")
+        assert notices(it).count("/compress puts a summary in its place") == 1
+
+
+async def test_the_context_is_split_by_what_fills_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Turncoat("shop", tmp_path)
+    shop.offer(tool("look", "x" * 2_000))
+    steps: Script = [[Call([("look", {})])], [Say("done")]]
+    async with FakeGemini(steps) as fake, deck(fake, monkeypatch, servers=[shop]) as it:
+        it.engine.model.measure()
+        await eventually(lambda: it.store.state.context_parts)
+        [first, *_] = it.store.state.context_parts
+        assert (first.name, first.server) == ("tools", ServerId("shop"))
+
+
+def test_images_count_for_what_the_service_takes_for_them() -> None:
+    image = {"inlineData": {"mimeType": "image/png", "data": "A" * 1_000_000}}
+    answer = {"name": "f", "response": {"output": "x" * 400}, "parts": [image]}
+    contents: list[Json] = [
+        {"role": "user", "parts": [image, {"text": "x"}]},
+        {"role": "user", "parts": [{"functionResponse": answer}]},
+    ]
+    parts = {part.name: part.tokens for part in context_parts((), "", contents, 0)}
+    assert 250 < parts["messages"] < 350
+    assert 350 < parts["results"] < 450
+    counted = context_parts((), "hello", contents, 1_000)
+    assert abs(sum(part.tokens for part in counted) - 1_000) < 3

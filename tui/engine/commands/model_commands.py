@@ -1,0 +1,211 @@
+"""What the user asks of the model: another one, other options, a smaller context."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+from tui.engine.bus import EventBus
+from tui.engine.chat.backends.backend import ModelError
+from tui.engine.chat.backends.known_models import thinking_problem
+from tui.engine.chat.conversation import Conversation
+from tui.engine.commands.context_parts import context_parts
+from tui.engine.sessions.compressing import summarised
+from tui.engine.sessions.session_commands import SessionCommands
+from tui.engine.tasks import TaskSet
+from tui.model.answering.models import (
+    ContextMeasured,
+    ModelOptions,
+    ModelOptionsChanged,
+    ModelsListed,
+)
+from tui.model.chat import ChatNotice, Severity, Usage
+from tui.model.events import (
+    ChatNoticeAdded,
+    ConversationCleared,
+    Event,
+    Notice,
+    NoticeRaised,
+    TurnFinished,
+    UsageReported,
+)
+from tui.model.settings_rules import check_model_name
+from tui.text import sanitize_line
+
+FULL: Final = 0.8
+"""The part of the context from which `/compress` is offered."""
+
+MAX_TEMPERATURE: Final = 2.0
+"""The service's highest temperature."""
+
+
+class ModelCommands:
+    """The commands on the model of the conversation; each returns at once.
+
+    Args:
+        bus: Takes the events, and tells how full the context is.
+        tasks: Run what a command takes.
+        sessions: Keep the options, and the history before a summary.
+        use_model: Lets another model of the same service answer.
+    """
+
+    def __init__(
+        self,
+        bus: EventBus,
+        tasks: TaskSet,
+        sessions: SessionCommands,
+        use_model: Callable[[str], None],
+    ) -> None:
+        self._publish = bus.publish
+        self._tasks = tasks
+        self._conversations = sessions.conversations
+        self._recorder = sessions.recorder
+        sessions.on_restored = self.restore
+        self._open = use_model
+        self._options = ModelOptions()
+        self._name = ""
+        self._usage = Usage()
+        self._has_offered = False
+        bus.subscribe(self._heed)
+
+    def list_models(self) -> None:
+        """Ask the service for its models; they arrive as `ModelsListed`."""
+        self._tasks.start(self._list())
+
+    def use_model(self, name: str) -> None:
+        """Let another model answer in this conversation, from the next turn on."""
+        try:
+            self._name = check_model_name(name)
+        except ValueError as error:
+            self._say(Severity.ERROR, f"This {error}.")
+            return
+        self._open(self._name)
+        self._keep()
+
+    def set_options(self, options: ModelOptions) -> None:
+        """Let the model answer with other options from the next request on."""
+        backend = self._conversations.backend
+        problem = _problem(options, backend.model if backend is not None else "")
+        if problem:
+            self._say(Severity.ERROR, problem)
+            return
+        self._apply(options)
+        self._keep()
+
+    def restore(self, kept: Mapping[str, Any]) -> None:
+        """Go by what was kept with a session, as far as it is sound."""
+        options = ModelOptions(
+            kept["thinking"] if isinstance(kept.get("thinking"), str) else None,
+            kept["temperature"] if isinstance(kept.get("temperature"), int | float) else None,
+            kept["max_output"] if isinstance(kept.get("max_output"), int) else None,
+        )
+        name, backend = kept.get("model"), self._conversations.backend
+        model = backend.model if backend is not None else ""
+        if isinstance(name, str) and name not in {"", model}:
+            self.use_model(name)
+            model = name
+        self._apply(ModelOptions() if _problem(options, model) else options)
+
+    def measure(self) -> None:
+        """Say what fills the context; it arrives as `ContextMeasured`."""
+        main = self._conversations.main
+        if main is None:
+            return
+        context, sent = main.context, main.context.asked.last
+        instructions = sent.system_instruction if sent is not None else context.system_instruction
+        offered = context.tools.offered_tools()
+        counted = self._usage.context
+        parts = context_parts(offered, instructions, context.history.contents, counted)
+        self._publish(ContextMeasured(parts))
+
+    def compress(self) -> None:
+        """Put a summary in place of the history; the session as it was is kept."""
+        self._tasks.start(self._carry_out(self._compress()))
+
+    async def _list(self) -> None:
+        backend = self._conversations.backend
+        if backend is None:
+            self._publish(ModelsListed(failure="There is no model yet."))
+            return
+        try:
+            self._publish(ModelsListed(tuple(await backend.models())))
+        except ModelError as error:
+            self._publish(ModelsListed(failure=sanitize_line(f"{error} {error.advice}")))
+
+    async def _compress(self) -> None:
+        main = self._idle()
+        history = main.history
+        length = len(history.contents)
+        if not length:
+            raise ModelError("There is nothing to compress yet.")
+        self._say(Severity.INFO, "The model summarises the conversation.")
+        made = await summarised(main.backend, history.contents)
+        if len(history.contents) != length or not main.is_idle:
+            raise ModelError("It was not compressed, since the conversation went on meanwhile.")
+        recorder, kept = self._recorder, None
+        if recorder.view is not None:
+            await recorder.keep_copy(f"before /compress: {recorder.view.name}")
+            kept = recorder.view.name
+        history.contents[:] = made
+        recorder.compressed()
+        before = self._usage.context
+        after = sum(len(part["text"]) for content in made for part in content["parts"]) // 4
+        self._usage = replace(Usage(), context=after, context_limit=self._usage.context_limit)
+        self._publish(UsageReported(self._usage))
+        words = f"The conversation was compressed from {before:,} to about {after:,} tokens."
+        advice = "The whole of it stays among the /sessions." if kept is not None else ""
+        notice = ChatNotice(main.context.new_entry(), Severity.INFO, words, advice)
+        self._publish(ChatNoticeAdded(notice))
+        self._has_offered = False
+
+    def _idle(self) -> Conversation:
+        main = self._conversations.main
+        if main is None or not main.is_idle:
+            raise ModelError("Stop the running turn first (Esc).")
+        return main
+
+    def _apply(self, options: ModelOptions) -> None:
+        self._options = options
+        if (main := self._conversations.main) is not None:
+            main.context.asked.options = options
+        self._publish(ModelOptionsChanged(options))
+
+    def _keep(self) -> None:
+        self._recorder.keep_settings({"model": self._name, **asdict(self._options)})
+
+    def _heed(self, event: Event) -> None:
+        """Offer to compress a context that is nearly full, once."""
+        match event:
+            case UsageReported(usage) if usage.context:
+                self._usage = usage
+            case ConversationCleared():
+                self._usage, self._has_offered = Usage(), False
+            case TurnFinished() if not self._has_offered and _is_full(self._usage):
+                self._has_offered = True
+                part = self._usage.context / self._usage.context_limit
+                words = f"The context is {part:.0%} full: /compress puts a summary in its place."
+                self._say(Severity.WARNING, words)
+
+    async def _carry_out(self, command: Coroutine[Any, Any, None]) -> None:
+        try:
+            await command
+        except ModelError as error:
+            self._say(Severity.ERROR, sanitize_line(f"{error} {error.advice}".strip()))
+        except (TimeoutError, OSError) as error:
+            reason = getattr(error, "strerror", None) or "the model took too long"
+            self._say(Severity.ERROR, f"It was not compressed: {sanitize_line(str(reason))}.")
+
+    def _say(self, severity: Severity, text: str) -> None:
+        self._publish(NoticeRaised(Notice(severity, text)))
+
+
+def _is_full(usage: Usage) -> bool:
+    return bool(usage.context_limit) and usage.context >= FULL * usage.context_limit
+
+
+def _problem(options: ModelOptions, model: str) -> str:
+    """Return why a model cannot answer with these options, or an empty string."""
+    if options.temperature is not None and not 0 <= options.temperature <= MAX_TEMPERATURE:
+        return f"The temperature must be between 0 and {MAX_TEMPERATURE:g}."
+    if options.max_output is not None and options.max_output < 1:
+        return "The output limit must be a number of tokens above 0."
+    return thinking_problem(model, options.thinking) if options.thinking is not None else ""
