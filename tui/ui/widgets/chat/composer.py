@@ -97,6 +97,7 @@ class Composer(TextArea, inherit_bindings=False):
         self._folds = Folds()
         self._pasted_at = 0.0
         self._returned = ""
+        self._interrupted = ""
 
     @property
     def message(self) -> str:
@@ -135,10 +136,13 @@ class Composer(TextArea, inherit_bindings=False):
 
     def clear_draft(self) -> bool:
         """Clear the message, which Up brings back; return whether there was one."""
-        text = self.message
+        text, typed_since = self.message, self.text.removeprefix(self._interrupted)
+        if not self._interrupted or typed_since == self.text:
+            typed_since = ""
         if text.strip():
-            self._history.add(text, lasting=False)
-        self.clear()
+            self._history.add(text.removesuffix(typed_since), lasting=False)
+        self.replace_all(typed_since)
+        self._interrupted = ""
         return bool(text)
 
     def replace_before_cursor(self, start: int, text: str) -> None:
@@ -243,6 +247,8 @@ class Composer(TextArea, inherit_bindings=False):
         """
         if event.is_printable:
             return
+        if event.key == "ctrl+c":
+            self._interrupted = self.text  # what is typed after it is not meant
         active = self.screen.active_bindings.get(event.key)
         if active is not None and active.node is self and active.binding.id in _OWN_KEYS:
             event.stop()
