@@ -1,7 +1,6 @@
 """Where a question about calls lies: over the lower part of the chat, below what led to it."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from textual.geometry import Region
@@ -50,6 +49,9 @@ def lay_over_chat(frame: Widget) -> None:
 class RoomAbove:
     """Shows the words that led to a call above the question that lies over the conversation.
 
+    Nothing tells when a screen below another one has been laid out, so for a moment after each
+    change it is looked.
+
     Args:
         frame: The question's frame.
         call: Gives the call's entry.
@@ -60,46 +62,47 @@ class RoomAbove:
         self._call = call
         self._transcript = frame.app.screen_stack[0].query(Transcript).first()
         self._stood_at = self._transcript.scroll_y
-        self._follows = self._stood_at >= self._transcript.max_scroll_y
-        self._is_waiting = False
+        self._follows = self._transcript.follows_end
+        self._looks = 0
+        self._timer = frame.set_interval(LAYOUT_SECONDS, self._look, pause=True)
         for widget in (frame, self._transcript):
             frame.screen.watch(widget, "virtual_size", self.make_later)
 
     def make_later(self) -> None:
-        """Make room once what changed has been laid out; the chat is, after the question."""
-        self._frame.set_timer(LAYOUT_SECONDS, self._make)
+        """Make room once what changed has been laid out."""
+        self._looks = LAYOUT_LOOKS
+        self._timer.resume()
 
     def give_back(self) -> None:
         """Give the conversation its rows again."""
-        self._is_waiting = False
+        self._timer.stop()
         self._transcript.styles.margin = (0, 0, 0, 0)
         if self._follows:
             self._transcript.anchor()
         else:
             self._transcript.scroll_to(y=self._stood_at, animate=False)
 
-    def _make(self) -> None:
-        """Let the conversation end where the question begins, at the row of the call."""
+    def _look(self) -> None:
+        self._looks -= 1
+        if self._looks <= 0:
+            self._timer.pause()
         lay_over_chat(self._frame)
+        if self._transcript.region and self._frame.region:
+            self._make()
+
+    def _make(self) -> None:
+        """Let the conversation end where the question begins, with the row above the call."""
         transcript = self._transcript
         rows = transcript.styles.margin.bottom + transcript.region.bottom - self._frame.region.y
-        is_drawn = bool(transcript.region and self._frame.region)
-        if is_drawn and rows > 0 and not self._is_waiting:
-            self._is_waiting = True
+        if rows > 0 and rows != transcript.styles.margin.bottom:
             transcript.styles.margin = (0, 0, rows, 0)
-            self._show_words(LAYOUT_LOOKS)
-
-    def _show_words(self, looks: int) -> None:
-        """Scroll to the call once the conversation has been laid out above the question."""
-        transcript = self._transcript
-        if looks and transcript.region.bottom > self._frame.region.y:
-            # Nothing tells when a screen below another one has been laid out.
-            self._frame.set_timer(LAYOUT_SECONDS, partial(self._show_words, looks - 1))
             return
         view = next((one for one in transcript.views if one.entry.id == self._call()), None)
-        if self._is_waiting and view is not None:
-            top = view.virtual_region.y - view.styles.margin.top - transcript.size.height
+        if view is None or not view.region:
+            return
+        top = view.virtual_region.y - view.styles.margin.top - transcript.size.height
+        if transcript.scroll_y != max(0, top):
+            transcript.release_anchor()
             transcript.scroll_to(y=max(0, top), animate=False, immediate=True)
             # Textual draws no scrolling of a screen that another one lies over.
             transcript.call_after_refresh(self._frame.screen.refresh)
-        self._is_waiting = False

@@ -103,6 +103,11 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         super().release_anchor()
 
     @property
+    def follows_end(self) -> bool:
+        """Whether it stays at its end as it grows."""
+        return not self._holds or self._is_at_end
+
+    @property
     def views(self) -> tuple[EntryView, ...]:
         return tuple(self._views)
 
