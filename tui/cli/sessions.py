@@ -18,6 +18,7 @@ from tui.engine.sessions.export import to_json, to_markdown
 from tui.engine.sessions.library import SessionError, SessionLibrary
 from tui.engine.sessions.replay import SavedSession
 from tui.model.sessions import SessionView
+from tui.text import counted
 
 T = TypeVar("T")
 
@@ -74,7 +75,7 @@ def _folder(*, everywhere: bool) -> Path | None:
 async def _list(folder: Path | None) -> Answer:
     found = SessionLibrary(state_dir()).sessions(folder)
     rows = [
-        (str(one.id), _day(one.changed), f"{one.turns} turns", one.model, one.title or one.first)
+        (str(one.id), _day(one.changed), counted(one.turns, "turn"), one.model, one.title or one.first)
         for one in found
     ]
     value = {"sessions": [asdict(one) for one in found]}

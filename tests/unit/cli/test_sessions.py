@@ -26,7 +26,7 @@ def test_sessions_are_listed_by_folder_or_all(run: Run, saved: SessionView) -> N
     listed = run("sessions", "list")
     assert listed.code == 0
     assert str(saved.id) in listed.stdout
-    assert "1 turns  m  how are you?" in listed.stdout
+    assert "1 turn  m  how are you?" in listed.stdout
     everywhere = run("sessions", "list", "--all", "--json").json["sessions"]
     assert {one["id"] for one in everywhere} == {saved.id, "20260101-000000-aaaaaa"}
 
@@ -42,6 +42,14 @@ def test_a_session_is_printed_and_written_to_a_new_file(run: Run) -> None:
     assert json.loads(Path("s.json").read_text())["entries"]
     again = run("sessions", "export", "latest", "s.json")
     assert (again.code, "File exists" in again.stderr) == (ExitCode.ERROR, True)
+
+
+def test_a_time_beyond_the_calendar_is_shown_all_the_same(run: Run, saved: SessionView) -> None:
+    path = SessionLibrary(state_dir()).path_of(saved)
+    first, rest = path.read_text().split("\n", 1)
+    path.write_text(json.dumps(json.loads(first) | {"started": 9e15}) + "\n" + rest)
+    shown = run("sessions", "show")
+    assert (shown.code, "- began: 9999-12-3" in shown.stdout) == (0, True)
 
 
 def test_a_session_is_deleted(run: Run, saved: SessionView) -> None:
