@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -27,21 +27,46 @@ from textual.widgets import Input, TextArea
 
 from tui.engine.bus import EventBus
 from tui.engine.engine import Engine, EngineOptions
-from tui.model.events import Event, ToolCallChanged, TurnStarted
+from tui.model.events import Event, ToolCallChanged, TurnFinished, TurnStarted
 from tui.model.servers import ServerStatus
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
+from tui.ui import themes
 from tui.ui.app import GemdeckApp
 from tui.ui.themes import UiPreferences
 
-SIZES: Final = {"": (120, 36), "-80x24": (80, 24)}
-"""What the file names end in, and the size of the terminal in columns and rows."""
+
+class Run(NamedTuple):
+    """One run of the deck.
+
+    Attributes:
+        suffix: What the file names end in.
+        size: The size of the terminal in columns and rows.
+        theme: The theme's name.
+        pictures: The steps after which a picture is taken.
+    """
+
+    suffix: str
+    size: tuple[int, int]
+    theme: str
+    pictures: tuple[str, ...]
+
+
+RUNS: Final = (
+    Run("", (120, 36), themes.DARK.name, ("confirmation", "chat", "tools", "palette")),
+    Run("-light", (120, 36), themes.LIGHT.name, ("chat",)),
+    Run("-80x24", (80, 24), themes.DARK.name, ("chat",)),
+)
+"""The runs for the pictures of the README."""
 
 MESSAGE: Final = "add a note: buy milk"
 
 CALL_SECONDS: Final = 0.042
 """How long every call took, as the pictures say."""
+
+TURN_SECONDS: Final = 2.4
+"""How long every turn took, as the pictures say."""
 
 KEY_PAUSE: Final = 0.2
 """Seconds after a key that moves the focus, which Textual does later."""
@@ -59,7 +84,7 @@ class Deck:
     app: GemdeckApp
 
 
-def assemble(workspace: Path) -> Deck:
+def assemble(workspace: Path, theme: str) -> Deck:
     """Put a deck together as `tui.compose` does, but for the times of calls."""
     bus = EventBus()
     store = Store(AppState(workspace=f"~/{workspace.name}"))
@@ -67,12 +92,12 @@ def assemble(workspace: Path) -> Deck:
     engine = Engine(EngineOptions(workspace, demo=True, attended=True), bus.publish)
     commands = Commands(bus.publish)
     commands.attach(engine)
-    app = GemdeckApp(store, commands, preferences=UiPreferences())
+    app = GemdeckApp(store, commands, preferences=UiPreferences(theme=theme))
     return Deck(engine, store, app)
 
 
 async def take_pictures(folder: Path, workspace: Path) -> list[Path]:
-    """Play the main job at each size and write what the screen shows.
+    """Play the main job in each run and write what the screen shows.
 
     Args:
         folder: Where the pictures go.
@@ -82,16 +107,17 @@ async def take_pictures(folder: Path, workspace: Path) -> list[Path]:
         The files written.
     """
     written = []
-    for suffix, size in SIZES.items():
-        os.environ["GEMDECK_HOME"] = str(workspace.with_name(f".gemdeck{suffix}"))
-        deck = assemble(workspace)
-        async with deck.engine, deck.app.run_test(size=size) as pilot:
-            for name in ("confirmation", "chat", "tools"):
-                await _STEPS[name](pilot, deck)
+    for run in RUNS:
+        os.environ["GEMDECK_HOME"] = str(workspace.with_name(f".gemdeck{run.suffix}"))
+        deck = assemble(workspace, run.theme)
+        async with deck.engine, deck.app.run_test(size=run.size) as pilot:
+            for name, play in _STEPS.items():
+                await play(pilot, deck)
                 await settle(pilot)
-                path = folder / f"{name}{suffix}.svg"
-                path.write_text(deck.app.export_screenshot(title="gemdeck"), "utf-8")
-                written.append(path)
+                path = folder / f"{name}{run.suffix}.svg"
+                if name in run.pictures:
+                    path.write_text(deck.app.export_screenshot(title="gemdeck"), "utf-8")
+                    written.append(path)
             deck.app.exit()
     return written
 
@@ -125,7 +151,12 @@ async def show_tools(pilot: Pilot[Any], _deck: Deck) -> None:
     await pilot.press("down", "down")
 
 
-_STEPS: Final = {"confirmation": ask, "chat": allow, "tools": show_tools}
+async def find(pilot: Pilot[Any], _deck: Deck) -> None:
+    """Look for what has to do with notes."""
+    await pilot.press("ctrl+p", *"note")
+
+
+_STEPS: Final = {"confirmation": ask, "chat": allow, "tools": show_tools, "palette": find}
 
 
 def both_servers_ready(state: AppState) -> bool:
@@ -151,12 +182,14 @@ async def settle(pilot: Pilot[Any]) -> None:
 
 
 def with_fixed_times(publish: Callable[[Event], None]) -> Callable[[Event], None]:
-    """Let every call have taken the same time, and no turn so long that its time shows."""
+    """Let every call and every turn have taken the same time, and no running turn show its own."""
 
     def through(event: Event) -> None:
         match event:
             case ToolCallChanged(seconds=float()):
                 event = replace(event, seconds=CALL_SECONDS)
+            case TurnFinished():
+                event = replace(event, seconds=TURN_SECONDS)
             case TurnStarted(time=time):
                 event = replace(event, time=time + MAX_WAIT)
         publish(event)

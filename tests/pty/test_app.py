@@ -232,6 +232,26 @@ def test_settings_are_edited_in_the_users_editor_and_count_at_once(
         assert terminal.wait_for_exit() == 0
 
 
+def test_commands_reach_the_servers_and_unknown_ones_come_back(deck: Deck) -> None:
+    with deck(columns=120, rows=36) as terminal:
+        wait_until_ready(terminal)
+        say(terminal, "/mcp stop slow")
+        terminal.wait_for("○ slow")
+        say(terminal, "/mcp slow")
+        terminal.wait_for("discovery    not started")
+        terminal.press("escape")
+        terminal.wait_gone("discovery")
+        say(terminal, "/mcp strat slow")
+        terminal.wait_for("Did you mean /mcp start slow?")
+        terminal.press("ctrl+c")
+        terminal.wait_gone("> /mcp strat")
+        say(terminal, "/mcp start slow")
+        terminal.wait_for("● slow")
+        say(terminal, "/hlep")
+        terminal.wait_for("There is no command")
+        terminal.wait_for("> /hlep")
+
+
 def test_a_draft_is_written_in_the_users_editor(
     deck: Deck, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

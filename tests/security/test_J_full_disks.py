@@ -125,5 +125,5 @@ def test_J04_a_sent_message_is_kept_until_there_is_room(make_room: Room, folder:
         make_room()
         terminal.press("ctrl+q")
         assert terminal.wait_for_exit() == 0
-    messages = Path(os.environ["GEMDECK_HOME"]) / "messages.jsonl"
+    [messages] = Path(os.environ["GEMDECK_HOME"]).glob("sessions/*/messages.jsonl")
     assert messages.read_text() == '"hello disk"\n'

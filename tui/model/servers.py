@@ -188,6 +188,7 @@ class ServerView:
         restarted: How often it was started again by itself and why, or an empty string.
         last_words: The last line that it wrote while it was starting.
         environment: The names of the variables that it gets, for stdio.
+        variables: The names of those that its entry sets.
         withheld: The names of the user's variables that it does not get.
         starts_outside: Whether it starts in an empty folder of gemdeck's.
         cwd: The folder where it starts; empty for the opened one, and over HTTP.
@@ -212,6 +213,7 @@ class ServerView:
     restarted: str = ""
     last_words: str = ""
     environment: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
     starts_outside: bool = False
     cwd: str = ""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.getters import query_one
 
 from tui.model.catalog import ResourceTemplateView, ResourceView
-from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.input.own_commands import OWN_COMMANDS, Takes
 from tui.model.servers import ServerStatus, ServerView
 from tui.store.commands import Commands
 from tui.ui import keymap, themes
@@ -26,6 +26,13 @@ from tui.ui.widgets.text.plain import one_line
 
 if TYPE_CHECKING:
     from tui.ui.app import GemdeckApp
+
+
+OFFERED: Final = frozenset({"help", "clear", "new", "tools", "mcp", "theme", "quit"})
+"""Typed commands that the palette offers in other words."""
+
+OPTIONAL: Final = frozenset(t for t in Takes if not t or t.startswith("["))
+"""What may stand after a command, but need not."""
 
 
 class PaletteAction(NamedTuple):
@@ -134,12 +141,13 @@ def _actions_here(app: "GemdeckApp") -> Actions:
 def _chat_actions(app: "GemdeckApp") -> Actions:
     commands = app.commands
     yield PaletteAction(
-        "Chat: new conversation", "Start with an empty history", commands.clear_conversation
+        "Chat: new conversation", "Start with an empty history", commands.clear_conversation, "/new"
     )
-    for command in ("sessions", "edit", "retry", "compress", "context", "model", "options"):
-        run = partial(app.deck.run_command, f"/{command}")
-        words = OWN_COMMANDS[command].does
-        yield PaletteAction(f"Chat: /{command}", f"{words[0].upper()}{words[1:]}", run)
+    for command in OWN_COMMANDS.values():
+        if command.name not in OFFERED and command.takes in OPTIONAL:
+            run = partial(app.deck.run_command, f"/{command.name}")
+            words = f"{command.does[0].upper()}{command.does[1:]}"
+            yield PaletteAction(f"Chat: /{command.name}", words, run)
     if app.state.conversation.turn is not None:
         yield PaletteAction("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
     if (transcript := app.deck.chat.transcript).views:

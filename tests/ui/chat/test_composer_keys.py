@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from textual import events
 from textual.app import App
 from textual.binding import Binding
 from textual.widgets import Input, TextArea
@@ -139,6 +140,16 @@ async def test_ctrl_c_copies_else_stops_else_clears_else_quits_at_the_second_pre
         assert deck.app.return_code is None, "what was cleared between starts it anew"
         await deck.press("ctrl+c")
         assert deck.app.return_code == 0
+
+
+async def test_what_is_typed_right_after_ctrl_c_stays() -> None:
+    async with running(Store()) as deck:
+        await deck.press(*"old")
+        for key, character in (("ctrl+c", "\x03"), ("n", "n"), ("e", "e"), ("w", "w")):
+            deck.app.post_message(events.Key(key, character))
+        await deck.until(lambda: deck.one(Composer).text == "new")
+        await deck.press("up")
+        assert deck.one(Composer).text == "old"
 
 
 async def test_ctrl_c_clears_what_came_back_selected() -> None:

@@ -17,7 +17,7 @@ from tui.ui.panes import PaneName
 from tui.ui.panes.servers import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.questions.confirmation import ConfirmationQuestion
-from tui.ui.screens.details import ServerDetailsScreen, ToolDetailsScreen
+from tui.ui.screens.details import DetailsScreen, ServerDetailsScreen, ToolDetailsScreen
 from tui.ui.screens.dialog import ViewerScreen
 from tui.ui.screens.grants import GrantsScreen
 from tui.ui.screens.help import HelpScreen
@@ -216,6 +216,17 @@ async def test_tools_prompts_resources_and_themes_are_in_the_palette() -> None:
         await deck.press("escape")
         await run_from_palette(deck, "theme: gemdeck-light")
         assert deck.app.theme == "gemdeck-light"
+
+
+async def test_typed_commands_are_in_the_palette_but_those_that_need_words() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("ctrl+p")
+        names = rows(deck)
+        assert {f"Chat: /{name}" for name in ("sessions", "stats", "copy", "model")} <= set(names)
+        assert not {f"Chat: /{name}" for name in ("import", "mcp", "quit")} & set(names)
+        await deck.press("escape")
+        await run_from_palette(deck, "/stats")
+        await deck.until(lambda: deck.on_top(DetailsScreen))
 
 
 async def test_a_click_runs_an_entry_of_the_palette() -> None:

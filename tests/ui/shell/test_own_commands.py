@@ -71,7 +71,8 @@ async def test_mcp_shows_how_each_server_is_set_up_and_stands() -> None:
         timeout=30.0,
         trusted=True,
         source="~/.gemini/settings.json, line 12",
-        environment=("HOME", "GIT_DIR"),
+        environment=("HOME", "PATH", "GIT_DIR"),
+        variables=("GIT_DIR",),
         extension="tools [/x]",
     )
     store.dispatch(e.ServersConfigured((git, *store.state.servers[1:])))
@@ -85,7 +86,7 @@ async def test_mcp_shows_how_each_server_is_set_up_and_stands() -> None:
             "trust        its tools run unasked",
             "settings     ~/.gemini/settings.json, line 12",
             "extension    tools [/x]",
-            "variables    HOME, GIT_DIR",
+            "variables    GIT_DIR, 2 inherited",
             "discovery    completed",
             "offers       6 tools, 0 prompts, 0 resources",
             "tools        branch_list, commit, diff, log, show, status",

@@ -61,8 +61,8 @@ async def test_sessions_are_listed_searched_previewed_and_opened() -> None:
     async with running(decks.full_store(), NARROW) as deck:
         await open_sessions(deck)
         assert calls(deck, "list_sessions") == [()]
-        row = next(line for line in deck.lines if "[b]branches[" in line)
-        assert "12,345 tokens" in row
+        row = next(line for line in deck.lines if "[b]branches[/b]" in line)
+        assert "12.3k tokens" in row
         assert "my trip" in deck.text
         await deck.until(lambda: calls(deck, "preview_session"))
         assert calls(deck, "preview_session")[-1] == (ONE.id,)

@@ -40,6 +40,7 @@ def test_a_session_is_printed_and_written_to_a_new_file(run: Run) -> None:
     assert run("sessions", "show", "latest", "--json").json["kind"] == "gemdeck session"
     assert run("sessions", "export", "latest", "s.json").code == 0
     assert json.loads(Path("s.json").read_text())["entries"]
+    assert Path("s.json").stat().st_mode & 0o077 == 0
     again = run("sessions", "export", "latest", "s.json")
     assert (again.code, "File exists" in again.stderr) == (ExitCode.ERROR, True)
 
@@ -57,3 +58,9 @@ def test_a_session_is_deleted(run: Run, saved: SessionView) -> None:
     assert run("sessions", "list").stdout == "There are no sessions.\n"
     gone = run("sessions", "delete", str(saved.id))
     assert (gone.code, gone.stdout) == (ExitCode.NOT_FOUND, "")
+
+
+def test_an_empty_id_deletes_nothing(run: Run, saved: SessionView) -> None:
+    refused = run("sessions", "delete", "")
+    assert (refused.code, "An ID is empty" in refused.stderr) == (2, True)
+    assert str(saved.id) in run("sessions", "list").stdout

@@ -28,6 +28,7 @@ from tui.model.events import (
     TurnFinished,
     UsageReported,
 )
+from tui.model.sessions import ConversationRestored
 from tui.model.settings_rules import check_model_name
 from tui.text import sanitize_line
 
@@ -177,6 +178,8 @@ class ModelCommands:
         match event:
             case UsageReported(usage) if usage.context:
                 self._usage = usage
+            case ConversationRestored(usage=usage):
+                self._usage, self._has_offered = usage, False
             case ConversationCleared():
                 self._usage, self._has_offered = Usage(), False
             case TurnFinished() if not self._has_offered and _is_full(self._usage):

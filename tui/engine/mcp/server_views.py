@@ -9,6 +9,7 @@ from tui.engine.settings.servers.definitions import ServerDefinition, shown_targ
 from tui.engine.settings.sources.locations import shown_path
 from tui.model.catalog import Catalog
 from tui.model.servers import ServerView
+from tui.text import sanitize_line
 
 
 def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
@@ -29,6 +30,7 @@ def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
         since=supervisor.since,
         restarted=supervisor.restarted,
         environment=passed,
+        variables=tuple(sanitize_line(name) for name in sorted(definition.env)),
         withheld=withheld,
         starts_outside=definition.starts_outside,
         cwd="" if definition.cwd is None else shown_path(definition.cwd, Path.home()),

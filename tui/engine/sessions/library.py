@@ -183,8 +183,10 @@ class SessionLibrary:
         for path in (path for place in self._places() for path in _files(place)):
             with contextlib.suppress(OSError):
                 if now - path.stat().st_mtime > days * DAY and (lock := SessionLock.take(path)):
-                    path.unlink()
-                    lock.release()
+                    try:
+                        path.unlink()
+                    finally:
+                        lock.release()
                     deleted += 1
         return deleted
 

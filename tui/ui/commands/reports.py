@@ -21,7 +21,7 @@ from tui.ui.widgets.text.plain import block, one_line
 MAX_TOOLS: Final = 100
 """Tools of one server that are listed."""
 
-VALUE_WIDTH: Final = 48
+VALUE_WIDTH: Final = 44
 """Cells of a value that fit into the dialog beside its name at 80 columns."""
 
 MAX_FOLDERS: Final = 100
@@ -93,7 +93,8 @@ def _server(view: ServerView, now: float) -> Iterable[Content]:
     yield from _long_field(view.transport.value, view.target)
     yield from setup_lines(view)
     if view.environment:
-        yield from _long_field("variables", ", ".join(view.environment))
+        inherited = len(set(view.environment) - set(view.variables))
+        yield from _long_field("variables", ", ".join((*view.variables, f"{inherited} inherited")))
     yield field("discovery", DISCOVERY[view.status])
     catalog = view.catalog
     offers = (

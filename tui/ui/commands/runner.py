@@ -6,6 +6,7 @@ from tui.model.chat import ModelText
 from tui.model.input.own_commands import Takes, TypedCommand
 from tui.model.input.typed import nearest
 from tui.store.selectors import entries
+from tui.ui.app import GemdeckApp
 from tui.ui.commands.model_commands import ModelCommands
 from tui.ui.commands.reports import describe_context, describe_folders, describe_stats
 from tui.ui.commands.usage import UsageError
@@ -62,8 +63,8 @@ class CommandRunner(ModelCommands):
         app = self._deck.app
         if not name:
             app.action_change_theme()
-        elif name in app.available_themes:
-            app.theme = name
+        elif name in app.available_themes and isinstance(app, GemdeckApp):
+            app.choose_theme(name)
         else:
             like = nearest(name, app.available_themes)
             raise UsageError(

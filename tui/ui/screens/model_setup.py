@@ -194,10 +194,10 @@ class ModelScreen(ModalScreen[None]):
 def _offered(model: ModelView) -> Iterator[Choice]:
     """Give what can be chosen now."""
     yield from (Choice.KEY, Choice.VERTEX, Choice.DEMO)
-    if model.is_kept:
-        yield Choice.FORGET
     if model.backend is not BackendKind.DEMO:
         yield Choice.MODEL
+    if model.is_kept:
+        yield Choice.FORGET
 
 
 def _now(model: ModelView) -> str:

@@ -24,7 +24,7 @@ from tui.ui.screens.dialog import Dialog
 from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.describe import moment
-from tui.ui.widgets.text.plain import PlainText, one_line
+from tui.ui.widgets.text.plain import PlainText, count, one_line
 
 EMPTY: Final = """\
 No saved conversations in this folder yet.
@@ -185,11 +185,11 @@ class SessionsScreen(Dialog):
 
 def _entry(view: SessionView) -> ListEntry[SessionView]:
     changed = moment(view.changed, "%m-%d %H:%M", "")
-    facts = [f"{view.tokens:,} tokens"] if view.tokens else []
-    facts += filter(None, [view.model, "a copy" if view.parent else ""])
+    facts = filter(None, [view.model, "a copy" if view.parent else ""])
+    tokens = f"{count(view.tokens)} tokens" if view.tokens else ""
     return ListEntry(
         item=view,
-        row=Row(changed, one_line(view.name), " · ".join(facts)),
+        row=Row(changed, one_line(view.name), tokens, note=" · ".join(facts)),
         label=f"{view.title} {view.first}".lower(),
         text=f"{view.id} {view.model} {changed}".lower(),
     )

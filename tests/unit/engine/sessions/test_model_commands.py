@@ -44,6 +44,10 @@ async def test_models_are_listed_chosen_and_kept_with_the_conversation(
             it.engine.sessions.resume()
             await eventually(lambda: it.store.state.model.name == "gemini-2.5-pro")
             assert it.store.state.options == ModelOptions("512", 0.5, 4_000)
+            it.engine.model.measure()
+            await eventually(lambda: it.store.state.context_parts)
+            counted = it.store.state.conversation.usage.context
+            assert abs(sum(p.tokens for p in it.store.state.context_parts) - counted) < 3
             await it.ask("three")
             assert asked_with(it)["temperature"] == 0.5
         assert fake.violations == []

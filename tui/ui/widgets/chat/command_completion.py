@@ -6,7 +6,7 @@ from typing import Final
 
 from tui.model.input.own_commands import OWN_COMMANDS, OwnCommand, Takes
 from tui.model.servers import ServerStatus, ServerView
-from tui.ui.widgets.chat.completion import MAX_COMPLETIONS, Completion, CompletionList
+from tui.ui.widgets.chat.completion import MAX_COMMANDS, Completion, CompletionList
 from tui.ui.widgets.text.plain import one_line
 
 _TYPED: Final = re.compile(r"/([\w.:-]+) +([^\n]*)\Z")
@@ -64,4 +64,4 @@ def _fitting(
     fit = [one for one in offered if wanted in one.text.casefold() and one.text.strip() != typed]
     fit.sort(key=lambda one: not one.text.casefold().startswith(wanted))
     start = len(before_cursor) - len(typed)
-    return CompletionList(start, tuple(fit[:MAX_COMPLETIONS])) if fit else None
+    return CompletionList(start, tuple(fit[:MAX_COMMANDS])) if fit else None

@@ -351,7 +351,7 @@ class CompletionPopup(OptionList, can_focus=False):
                     Content.assemble(
                         label,
                         " " * max(2, width + 2 - cell_len(label)),
-                        (clip(completion.detail, MAX_LABEL), "$text-muted"),
+                        (clip(completion.detail, MAX_LABEL), "dim"),
                     )
                 )
                 for label, completion in zip(labels, offered.completions, strict=True)

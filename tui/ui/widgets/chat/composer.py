@@ -33,7 +33,7 @@ _OWN_KEYS: Final = {
 }
 """Binding ids whose keys the composer handles itself, in their order among the letters."""
 
-PLACEHOLDER: Final = "message   / prompts   @ resources"
+PLACEHOLDER: Final = "message   / commands   @ resources"
 
 _DECK_KEYS: Final = {"f6", "f7", "pageup", "pagedown"}
 """Keys of `TextArea` that the deck uses otherwise."""
@@ -57,7 +57,7 @@ class Composer(TextArea, inherit_bindings=False):
     """A text area that sends on Enter. It grows with its text, up to ten lines."""
 
     BINDING_GROUP_TITLE = "Message"
-    HELP = "Write a message. `/` completes prompts, `@` resources and files, with Tab."
+    HELP = "Write a message. `/` completes commands and prompts, `@` resources and files, with Tab."
     BINDINGS: ClassVar[list[BindingType]] = [
         *keymap.bindings(keymap.Place.MESSAGE),
         *_text_keys(),
@@ -97,6 +97,7 @@ class Composer(TextArea, inherit_bindings=False):
         self._folds = Folds()
         self._pasted_at = 0.0
         self._returned = ""
+        self._interrupted = ""
 
     @property
     def message(self) -> str:
@@ -135,10 +136,13 @@ class Composer(TextArea, inherit_bindings=False):
 
     def clear_draft(self) -> bool:
         """Clear the message, which Up brings back; return whether there was one."""
-        text = self.message
+        text, typed_since = self.message, self.text.removeprefix(self._interrupted)
+        if not self._interrupted or typed_since == self.text:
+            typed_since = ""
         if text.strip():
-            self._history.add(text, lasting=False)
-        self.clear()
+            self._history.add(text.removesuffix(typed_since), lasting=False)
+        self.replace_all(typed_since)
+        self._interrupted = ""
         return bool(text)
 
     def replace_before_cursor(self, start: int, text: str) -> None:
@@ -243,6 +247,8 @@ class Composer(TextArea, inherit_bindings=False):
         """
         if event.is_printable:
             return
+        if event.key == "ctrl+c":
+            self._interrupted = self.text  # what is typed after it is not meant
         active = self.screen.active_bindings.get(event.key)
         if active is not None and active.node is self and active.binding.id in _OWN_KEYS:
             event.stop()

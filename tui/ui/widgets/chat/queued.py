@@ -68,4 +68,4 @@ class QueuedMessages(OptionList):
 
 
 def _row(text: str) -> Content:
-    return Content(f" · {one_line(text[:MAX_SHOWN])}")
+    return Content(f"  · {one_line(text[:MAX_SHOWN])}")

@@ -32,7 +32,7 @@ _NO_SERVERS: Final = (
 _KEYS: Final = (
     ("↵", "sends"),
     ("Ctrl+J", "starts a new line"),
-    ("/  @", "complete prompts, resources"),
+    ("/  @", "complete commands, resources"),
     ("↑", "brings back earlier messages"),
     ("Esc", "stops the answer"),
     ("F1", "shows all keys"),

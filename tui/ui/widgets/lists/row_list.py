@@ -95,8 +95,8 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def room(self) -> int:
-        """The cells of a row, without the last one, which is air before a scrollbar."""
-        return self.scrollable_content_region.width - 1
+        """The cells of a row, without the one of air before a scrollbar."""
+        return self.scrollable_content_region.width - self.show_vertical_scrollbar
 
     @property
     def rows(self) -> Sequence[Row]:
@@ -130,12 +130,13 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self.cursor += direction * max(1, self.size.height - 1)
 
     def render_line(self, y: int) -> Strip:
+        width = self.scrollable_content_region.width
         index = y + self.scroll_offset.y
         base = self.rich_style
         if index >= len(self._rows):
-            return Strip.blank(self.room + 1, base)
-        air = Segment(" ", base + self._row_style(index))
-        return Strip([*self._segments(index, self.room, base), air], self.room + 1)
+            return Strip.blank(width, base)
+        row = Strip(self._segments(index, self.room, base), self.room)
+        return row.extend_cell_length(width, base + self._row_style(index))
 
     def _segments(self, index: int, width: int, base: Style) -> list[Segment]:
         row = self._rows[index]

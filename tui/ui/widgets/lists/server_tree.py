@@ -182,12 +182,13 @@ class ServerTree(Tree[TreeRow], inherit_bindings=False):
         word = status_or_count(view, monotonic())
         name = fit(one_line(view.id), max(MIN_NAME, width - len(word)))
         fold = Style(meta={"toggle": True})
-        mark = self._tone(tone)
+        mark = Style.null() if style.reverse else self._tone(tone)
         word_tone = Tone.OFF if tone is Tone.GOOD else tone
+        word_mark = Style.null() if style.reverse else self._tone(word_tone)
         return Text.assemble(
             (f"{glyph} ", base_style + mark + style + mark + fold),
             (name, base_style + style + fold),
-            (f" {word}", base_style + style + self._tone(word_tone)),
+            (f" {word}", base_style + style + word_mark),
         )
 
     def _child_label(self, row: TreeRow, base_style: Style, style: Style) -> Text:
