@@ -77,9 +77,6 @@ def _folder(*, everywhere: bool) -> Path | None:
 async def _list(folder: Path | None) -> Answer:
     found = SessionLibrary(state_dir()).sessions(folder)
     rows = [
-<<<<<<< HEAD
-        (str(one.id), _day(one.changed), counted(one.turns, "turn"), one.model, one.title or one.first)
-=======
         (
             str(one.id),
             _day(one.changed),
@@ -87,7 +84,6 @@ async def _list(folder: Path | None) -> Answer:
             one.model,
             one.title or one.first,
         )
->>>>>>> main
         for one in found
     ]
     value = {"sessions": [asdict(one) for one in found]}
