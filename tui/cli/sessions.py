@@ -10,14 +10,15 @@ from typing import TypeVar
 
 import click
 
-from tui.cli.command import Answer, CommandError, finish, json_option, shown
+from tui.cli.command import Answer, CommandError, finish, json_option
 from tui.cli.exit_codes import ExitCode
 from tui.cli.tables import table
 from tui.engine.files.paths import state_dir
-from tui.engine.sessions.export import to_json, to_markdown
+from tui.engine.sessions.export import export_text, to_json, to_markdown, write_export
 from tui.engine.sessions.library import SessionError, SessionLibrary
 from tui.engine.sessions.replay import SavedSession
 from tui.model.sessions import SessionView
+from tui.text import counted
 
 T = TypeVar("T")
 
@@ -64,6 +65,8 @@ def export(session: str, file: Path, *, everywhere: bool, as_json: bool) -> None
 @json_option
 def delete(ids: tuple[str, ...], *, everywhere: bool, as_json: bool) -> None:
     """Delete sessions, by the beginnings of their IDs."""
+    if not all(ids):  # a variable of a script that is empty, which is not the latest
+        raise click.UsageError("An ID is empty.")
     finish(_delete(ids, _folder(everywhere=everywhere)), as_json=as_json)
 
 
@@ -74,7 +77,13 @@ def _folder(*, everywhere: bool) -> Path | None:
 async def _list(folder: Path | None) -> Answer:
     found = SessionLibrary(state_dir()).sessions(folder)
     rows = [
-        (str(one.id), _day(one.changed), f"{one.turns} turns", one.model, one.title or one.first)
+        (
+            str(one.id),
+            _day(one.changed),
+            counted(one.turns, "turn"),
+            one.model,
+            one.title or one.first,
+        )
         for one in found
     ]
     value = {"sessions": [asdict(one) for one in found]}
@@ -89,21 +98,16 @@ async def _show(session: str, folder: Path | None) -> Answer:
 
 async def _export(session: str, file: Path, folder: Path | None) -> Answer:
     saved = _read(session, folder)
-    text = to_json(saved) if file.suffix == ".json" else to_markdown(saved)
-    try:
-        with file.open("x", encoding="utf-8") as new:
-            new.write(text)
-    except OSError as error:
-        raise CommandError(f"{shown(file)}: {error.strerror}") from error
+    _done(partial(write_export, file, export_text(saved, file)))
     return Answer({"session": saved.view.id, "file": str(file)}, f"{saved.view.id} is in {file}.")
 
 
 async def _delete(ids: tuple[str, ...], folder: Path | None) -> Answer:
     library = SessionLibrary(state_dir())
-    chosen = [_found(library, one, folder) for one in ids]
-    for one in chosen:
+    chosen = {found.id: found for found in (_found(library, one, folder) for one in ids)}
+    for one in chosen.values():
         _done(partial(library.delete, one))
-    names = [str(one.id) for one in chosen]
+    names = [str(one) for one in chosen]
     return Answer({"deleted": names}, f"Deleted: {', '.join(names)}.")
 
 

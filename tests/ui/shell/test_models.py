@@ -54,7 +54,9 @@ async def test_options_are_set_and_shown() -> None:
             ModelOptions("high", 0.5),
         ]
         await typed(deck, "/options output many")
-        assert said(deck) == "many is no number."
+        assert said(deck) == "many is not a number."
+        await typed(deck, "/options output inf")
+        assert said(deck) == "inf is not a number."
         assert "thinking     high" in await report(deck, "/options")
 
 

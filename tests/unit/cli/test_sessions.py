@@ -26,7 +26,7 @@ def test_sessions_are_listed_by_folder_or_all(run: Run, saved: SessionView) -> N
     listed = run("sessions", "list")
     assert listed.code == 0
     assert str(saved.id) in listed.stdout
-    assert "1 turns  m  how are you?" in listed.stdout
+    assert "1 turn  m  how are you?" in listed.stdout
     everywhere = run("sessions", "list", "--all", "--json").json["sessions"]
     assert {one["id"] for one in everywhere} == {saved.id, "20260101-000000-aaaaaa"}
 
@@ -40,8 +40,17 @@ def test_a_session_is_printed_and_written_to_a_new_file(run: Run) -> None:
     assert run("sessions", "show", "latest", "--json").json["kind"] == "gemdeck session"
     assert run("sessions", "export", "latest", "s.json").code == 0
     assert json.loads(Path("s.json").read_text())["entries"]
+    assert Path("s.json").stat().st_mode & 0o077 == 0
     again = run("sessions", "export", "latest", "s.json")
     assert (again.code, "File exists" in again.stderr) == (ExitCode.ERROR, True)
+
+
+def test_a_time_beyond_the_calendar_is_shown_all_the_same(run: Run, saved: SessionView) -> None:
+    path = SessionLibrary(state_dir()).path_of(saved)
+    first, rest = path.read_text().split("\n", 1)
+    path.write_text(json.dumps(json.loads(first) | {"started": 9e15}) + "\n" + rest)
+    shown = run("sessions", "show")
+    assert (shown.code, "- began: 9999-12-3" in shown.stdout) == (0, True)
 
 
 def test_a_session_is_deleted(run: Run, saved: SessionView) -> None:
@@ -49,3 +58,9 @@ def test_a_session_is_deleted(run: Run, saved: SessionView) -> None:
     assert run("sessions", "list").stdout == "There are no sessions.\n"
     gone = run("sessions", "delete", str(saved.id))
     assert (gone.code, gone.stdout) == (ExitCode.NOT_FOUND, "")
+
+
+def test_an_empty_id_deletes_nothing(run: Run, saved: SessionView) -> None:
+    refused = run("sessions", "delete", "")
+    assert (refused.code, "An ID is empty" in refused.stderr) == (2, True)
+    assert str(saved.id) in run("sessions", "list").stdout

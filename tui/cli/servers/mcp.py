@@ -245,6 +245,7 @@ def auth(
     """Sign in to a server in your browser.
 
     Where the browser cannot come back, as over SSH, paste the address that it ends at.
+    Without a terminal, credentials that need no browser are sent only with --yes.
     """
     start = Start(timeout, trusted)
     command = sign_in.sign_in(server, start, says_yes=yes, opens=not no_browser)

@@ -71,7 +71,7 @@ class _Person:
     def __init__(self, engine: Engine, *, says_yes: bool) -> None:
         self._desk = engine.desk
         self._events = engine.events()
-        self._says_yes = says_yes or not sys.stdin.isatty()
+        self._says_yes = says_yes
         self._asked = set[RequestId]()
 
     async def attend(self) -> None:
@@ -87,7 +87,9 @@ class _Person:
             say(request.problem)
         if not is_again:
             _show(request)
-        if not is_again and self._says_yes:
+        # without a terminal the browser asks; where there is none, credentials go out at once
+        agrees = self._says_yes or (bool(request.url) and not sys.stdin.isatty())
+        if not is_again and agrees:
             self._desk.answer(request.id, Reply(ReplyAction.ACCEPT))
             return
         say("paste it here, or wait for the browser" if is_again else "go on? [y/N]")

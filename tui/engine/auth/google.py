@@ -10,9 +10,10 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from tui.engine.auth.key_store import CredentialError
 from tui.engine.auth.oauth.challenges import Challenge
 from tui.engine.auth.oauth.sign_in_record import AuthError, SignInRecord, canonical_address
-from tui.engine.auth.oauth.token_store import TokenStore
+from tui.engine.auth.oauth.token_store import TokenStore, read_kept
 from tui.engine.auth.server_credentials import Signature
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.threads import import_alone, in_daemon_thread
@@ -95,9 +96,13 @@ class GoogleSession:
         return True
 
     async def agree(self) -> None:
-        """Keep that the user agreed to send the credentials to this server."""
+        """Keep that the user agreed to send the credentials to this server.
+
+        Raises:
+            AuthError: If it cannot be written.
+        """
         record = self._word()
-        await in_daemon_thread(lambda: self._store.save(record))
+        await _written(lambda: self._store.save(record))
         self._is_agreed = True
 
     async def disagree(self) -> bool:
@@ -105,7 +110,7 @@ class GoogleSession:
         had, self._is_agreed = self._is_agreed, not self.needs_word
         self._until = 0.0
         record = self._word()
-        await in_daemon_thread(lambda: self._store.forget(record))
+        await _written(lambda: self._store.forget(record))
         return had and self.needs_word
 
     async def _check(self) -> None:
@@ -117,7 +122,7 @@ class GoogleSession:
             )
         if not self._is_agreed:
             record = self._word()
-            self._is_agreed = await in_daemon_thread(lambda: self._store.get(record.key)) == record
+            self._is_agreed = await read_kept(lambda: self._store.get(record.key)) == record
         if not self._is_agreed:
             raise AuthError("wants your Google credentials", "Press a to see what they allow.")
 
@@ -166,6 +171,13 @@ class GoogleSession:
         credentials.refresh(Request())
         found: Credentials = credentials
         return found
+
+
+async def _written(work: Callable[[], None]) -> None:
+    try:
+        await in_daemon_thread(work)
+    except CredentialError as error:
+        raise AuthError(f"has a sign-in that cannot be kept: {error}", error.advice) from error
 
 
 def _impersonated(source: Any, account: str, audience: str) -> Any:  # noqa: ANN401

@@ -146,7 +146,7 @@ class KeyringPlace:
         except TimeoutError as error:
             raise keyring_timeout() from error
         except Exception as error:  # backends are plugins and raise errors of their own
-            raise _keyring_failure("The keyring cannot be read.") from error
+            raise self._failure("cannot be read") from error
         return key
 
     def set(self, key: str) -> None:
@@ -154,14 +154,22 @@ class KeyringPlace:
         try:
             _keyring().set_password(SERVICE, self._user, key)
         except Exception as error:  # backends are plugins and raise errors of their own
-            raise _keyring_failure("The keyring did not store the key.") from error
+            raise self._failure(f"did not store {self._what}") from error
 
     def forget(self) -> None:
         try:
             if _keyring().get_password(SERVICE, self._user) is not None:
                 _keyring().delete_password(SERVICE, self._user)
         except Exception as error:  # backends are plugins and raise errors of their own
-            raise _keyring_failure("The keyring did not remove the key.") from error
+            raise self._failure(f"did not remove {self._what}") from error
+
+    @property
+    def _what(self) -> str:
+        return "the key" if self._user == USER else "the sign-in"
+
+    def _failure(self, words: str) -> CredentialError:
+        way_out = ", or set GEMINI_API_KEY" if self._user == USER else ""
+        return CredentialError(f"The keyring {words}.", advice=f"Unlock the keyring{way_out}.")
 
 
 class FilePlace:
@@ -222,10 +230,6 @@ def _has_keyring() -> bool:
         raise keyring_timeout() from error
     except Exception:  # noqa: BLE001  (backends are plugins and raise errors of their own)
         return False
-
-
-def _keyring_failure(message: str) -> CredentialError:
-    return CredentialError(message, advice="Unlock the keyring, or set GEMINI_API_KEY.")
 
 
 def keyring_timeout() -> CredentialError:

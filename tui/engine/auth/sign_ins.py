@@ -14,7 +14,7 @@ from tui.engine.auth.oauth.gemini_tokens import gemini_sign_in
 from tui.engine.auth.oauth.session import TokenSession
 from tui.engine.auth.oauth.sign_in_record import AuthError, SignInRecord
 from tui.engine.auth.oauth.token_endpoint import Send
-from tui.engine.auth.oauth.token_store import TokenStore
+from tui.engine.auth.oauth.token_store import TokenStore, read_kept
 from tui.engine.auth.server_credentials import ServerCredentials
 from tui.engine.bus import Publish
 from tui.engine.desk import Desk
@@ -97,7 +97,7 @@ class SignIns:
             )
         session = self._session(definition)
         await self._sign_in(session, session.challenge)
-        place = await in_daemon_thread(lambda: self.store.place)
+        place = await read_kept(lambda: self.store.place)
         return f"Signed in to {definition.id}; the tokens are kept in {place}."
 
     async def import_gemini(self, definition: ServerDefinition, home: Path) -> str:
@@ -182,7 +182,7 @@ class SignIns:
             known = await session.record()
             from tui.engine.auth.oauth.person import PersonAsker  # noqa: PLC0415 - imports the SDK
 
-            place = await in_daemon_thread(lambda: self.store.place)
+            place = await read_kept(lambda: self.store.place)
             before = known.issuer if known is not None else ""
             ask = PersonAsker(definition, self._desk, self._open_url, place, before)
             if known is not None:

@@ -32,6 +32,11 @@ KIND: Final = "gemdeck session"
 _MIN_FENCE: Final = 3
 
 
+def export_text(saved: SavedSession, file: Path) -> str:
+    """Return what goes into a file: JSON if its name ends so, else Markdown."""
+    return to_json(saved) if file.suffix.lower() == ".json" else to_markdown(saved)
+
+
 def to_markdown(saved: SavedSession) -> str:
     """Return a session as a Markdown document."""
     view = saved.view

@@ -166,7 +166,7 @@ def _call(call: Wire) -> Wire | None:
     if not isinstance(arguments, dict) or not _is_name(call.get("name")):
         return None
     try:
-        json.dumps(arguments, allow_nan=False).encode()
+        json.dumps(arguments, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None
     return {**_named(call), "args": arguments}

@@ -15,7 +15,7 @@ from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.conversations import Conversations
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import LATEST
-from tui.engine.sessions.export import read_export, to_json, to_markdown, write_export
+from tui.engine.sessions.export import export_text, read_export, write_export
 from tui.engine.sessions.library import SessionError, SessionLibrary
 from tui.engine.sessions.opening import (
     MAX_PREVIEW,
@@ -207,8 +207,8 @@ class SessionCommands:
 
         def write() -> Path:
             saved = library.read(library.find(words, self._folder))
-            file = self._folder / (path or f"gemdeck-{saved.view.id}.md")
-            text = to_json(saved) if file.suffix.lower() == ".json" else to_markdown(saved)
+            file = self._typed_path(path or f"gemdeck-{saved.view.id}.md")
+            text = export_text(saved, file)
             return write_export(file, self._redactor.redact_known(text))
 
         file = await asyncio.to_thread(write)
@@ -218,7 +218,7 @@ class SessionCommands:
         conversation = self._idle()
 
         def read() -> OpenedSession:
-            saved = read_export(self._folder / Path(path).expanduser())
+            saved = read_export(self._typed_path(path))
             return OpenedSession(saved, None, [*copied_records(saved)])
 
         opened = await asyncio.to_thread(read)
@@ -226,6 +226,19 @@ class SessionCommands:
         self._restore(conversation, opened)
 
     async def _edit(self, message: EntryId, text: str, send: Callable[[str], None]) -> None:
+        recorder = self.recorder
+        try:
+            conversation, start = await self._branch(message)
+        except (SessionError, OSError):
+            self._publish(MessageReturned(text))
+            raise
+        del conversation.history.contents[start:]
+        recorder.rewind(message)
+        self._publish(ConversationRewound(message))
+        send(text)
+
+    async def _branch(self, message: EntryId) -> tuple[Conversation, int]:
+        """Keep the conversation as a copy; return it and how many contents precede a message."""
         conversation, recorder = self._idle(), self.recorder
         start = recorder.starts.get(message)
         if start is None:
@@ -233,10 +246,14 @@ class SessionCommands:
         if recorder.view is not None:
             await recorder.keep_copy(f"before editing: {recorder.view.name}")
             self._idle()
-        del conversation.history.contents[start:]
-        recorder.rewind(message)
-        self._publish(ConversationRewound(message))
-        send(text)
+        return conversation, start
+
+    def _typed_path(self, typed: str) -> Path:
+        """Return the file that the user typed; ``~`` is the home."""
+        try:
+            return self._folder / Path(typed).expanduser()
+        except RuntimeError:
+            raise SessionError(f"There is no home for {sanitize_line(typed, 100)}.") from None
 
     def _place(self) -> SessionLibrary:
         if self._library is None:

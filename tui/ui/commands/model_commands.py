@@ -1,6 +1,7 @@
 """The commands on the model: which one answers, how, and what fills its context."""
 
 from dataclasses import replace
+from math import isfinite, nan
 
 from tui.model.answering.models import ModelOptions
 from tui.ui.commands.reports import describe_model_context, describe_options
@@ -60,6 +61,9 @@ def _number(text: str) -> float | None:
         UsageError: If it is something else.
     """
     try:
-        return float(text) if text else None
+        number = float(text) if text else None
     except ValueError:
-        raise UsageError(f"{text} is no number.") from None
+        number = nan
+    if number is not None and not isfinite(number):
+        raise UsageError(f"{text} is not a number.")
+    return number

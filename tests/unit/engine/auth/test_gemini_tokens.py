@@ -21,7 +21,11 @@ TOKEN = {
     "expiresAt": 1_700_000_000_000,
 }
 REST = {"clientId": "gemini", "tokenUrl": "https://as.example/token", "mcpServerUrl": URL}
-NEW = [{"serverName": "other", "token": {}, "mcpServerUrl": "https://x"}, {"token": TOKEN, **REST}]
+NEW = [
+    {"serverName": "other", "token": {}, "mcpServerUrl": "https://x"},
+    {"serverName": "malformed", "token": {}, "mcpServerUrl": "https://[x:port"},
+    {"token": TOKEN, **REST},
+]
 OLD = {"one": {**TOKEN, **REST}}
 
 pytestmark = pytest.mark.writes_secrets("mcp-oauth-tokens.json", "sign-ins.json")

@@ -17,7 +17,9 @@ from tui.engine.auth.key_store import CredentialError
 from tui.engine.auth.oauth.challenges import Challenge
 from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.engine.auth.oauth.token_store import TokenStore
+from tui.engine.settings.servers.definitions import SignInSettings
 from tui.model.requests import Reply, ReplyAction
+from tui.model.sections.sign_in_settings import AuthProviderType
 from tui.model.servers import ServerId, Transport
 from tui.model.servers import ServerStatus as S
 
@@ -301,6 +303,22 @@ async def test_a_store_that_cannot_be_read_stops_only_servers_that_need_it(
             assert change.failure is not None
             assert "keyring cannot be read" in change.failure.reason
             assert change.failure.advice == "Unlock the keyring."
+
+
+async def test_a_sign_in_says_that_the_keyring_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked() -> bool:
+        raise CredentialError("The keyring did not answer.", advice="Unlock the keyring.")
+
+    monkeypatch.setattr("tui.engine.auth.oauth.token_store.uses_keyring", locked)
+    google = SignInSettings(provider=AuthProviderType.GOOGLE_CREDENTIALS)
+    async with guarded() as server:
+        sign_ins = make_sign_ins(Person(), tmp_path)
+        for settings in (oauth(), google):
+            with pytest.raises(AuthError, match="did not answer"):
+                await sign_ins.sign_in(define(server.url, sign_in=settings))
+        await sign_ins.aclose()
 
 
 async def test_client_credentials_need_nobody_where_the_settings_say_whom_to_ask() -> None:

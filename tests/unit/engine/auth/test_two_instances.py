@@ -9,9 +9,11 @@ from typing import Final
 
 import pytest
 
+from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.auth.support import Person, guarded, make_sign_ins, oauth
 from tests.unit.engine.mcp.network.support import define
 from tests.unit.engine.mcp.support import eventually
+from tui.engine.mcp.context import ClientContext
 
 pytestmark = pytest.mark.writes_secrets("sign-ins.json")
 
@@ -64,6 +66,23 @@ async def test_two_processes_refresh_a_rotating_token_once(tmp_path: Path) -> No
         kept = sign_ins.store.find(definition)
         assert kept is not None
         assert kept.refresh_token in authority.refreshers
+
+
+async def test_a_token_that_another_gemdeck_got_is_masked_too(tmp_path: Path) -> None:
+    async with guarded() as server:
+        context = ClientContext()
+        sign_ins = make_sign_ins(Person(), tmp_path, context)
+        definition = define(server.url, sign_in=oauth())
+        await sign_ins.sign_in(definition)
+        session = sign_ins._session(definition)
+        record = await session.record()
+        assert record is not None
+        theirs = record.model_copy(update={"access_token": f"{FIXTURE_SECRET}theirs"})
+        await session.take(record.model_copy(update={"expires_at": 1.0}))
+        sign_ins.store.save(theirs)
+        assert (await session.signature()).token == theirs.access_token
+        assert theirs.access_token not in context.redactor.redact_known(theirs.access_token)
+        await sign_ins.aclose()
 
 
 async def test_a_caller_that_gives_up_does_not_lose_the_next_token(tmp_path: Path) -> None:

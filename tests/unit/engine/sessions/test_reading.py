@@ -109,6 +109,7 @@ def test_no_history_is_sent_that_the_service_would_refuse(
         content("model", call("one"), call("two", "c2")),
         content("user", response("two", "c2"), text("beside"), {"functionResponse": 3}),
         content("model", {"functionCall": {"name": "a b", "args": []}}, {"thought": True}),
+        content("model", {"functionCall": {"name": "half", "args": {"x": "\ud800"}}}),
         content("model", text("so")),
         {"t": "content", "content": [1, 2]},
     ]
@@ -117,6 +118,7 @@ def test_no_history_is_sent_that_the_service_would_refuse(
     assert contents[0]["role"] == "user"
     assert contents[-1]["role"] == "model"
     assert all(a["role"] != b["role"] for a, b in pairwise(contents))
+    assert json.dumps(contents, ensure_ascii=False).encode()
     assert [part["text"] for part in contents[0]["parts"]] == ["hello", "again"]
     answered = [part["functionResponse"] for part in contents[2]["parts"][:2]]
     assert [(a["name"], *a["response"]) for a in answered] == [("one", "error"), ("two", "output")]

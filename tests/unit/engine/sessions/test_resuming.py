@@ -13,7 +13,7 @@ from tui.engine.files.paths import state_dir
 from tui.engine.sessions.library import SessionLibrary
 from tui.model.chat import ChatNotice, UserMessage
 from tui.model.consent import Choice
-from tui.model.events import NoticeRaised
+from tui.model.events import MessageReturned, NoticeRaised
 from tui.model.requests import ConfirmationRequest
 from tui.model.sections.chat_settings import SessionSettings
 from tui.model.sessions import SessionView
@@ -143,6 +143,9 @@ async def test_nothing_is_replaced_while_a_turn_runs(
         it.engine.sessions.resume(view.id)
         await eventually(lambda: "Stop the running turn first" in notices(it))
         assert asked(it) == ["go"]
+        [mine] = [e.id for e in entries(it.store.state) if isinstance(e, UserMessage)]
+        it.engine.sessions.edit_message(mine, "better", it.engine.send)
+        await eventually(lambda: MessageReturned("better") in it.events)
         it.engine.cancel_turn()
         await it.idle()
 
@@ -182,3 +185,14 @@ async def test_nothing_is_saved_where_that_is_off(
         it.engine.sessions.export("", "out.md")
         await eventually(lambda: "not saved" in notices(it))
     assert library().sessions() == ()
+
+
+async def test_an_export_goes_to_the_home_where_that_is_typed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with FakeGemini([[Say("1")]]) as fake, deck(fake, monkeypatch) as it:
+        await it.ask("one")
+        it.engine.sessions.export("", "~/out.md")
+        await eventually((home / "out.md").exists)
+        it.engine.sessions.import_file("~nobody-of-this-name/out.json")
+        await eventually(lambda: "There is no home for" in notices(it))

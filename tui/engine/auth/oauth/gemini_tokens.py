@@ -29,8 +29,7 @@ def gemini_sign_in(home: Path, definition: ServerDefinition) -> SignInRecord:
     """
     server = canonical_address(definition.url)
     for kept in _entries(home / GEMINI_TOKENS):
-        url = kept.get("mcpServerUrl")
-        if isinstance(url, str) and url and canonical_address(url) == server:
+        if _address(kept.get("mcpServerUrl")) == server:
             return _record(server, kept)
     raise AuthError("has no sign-in of gemini-cli's", "Press a to sign in.")
 
@@ -48,6 +47,14 @@ def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
     entries = list(found.values()) if isinstance(found, dict) else found
     if isinstance(entries, list):
         yield from (entry for entry in entries if isinstance(entry, dict))
+
+
+def _address(url: object) -> str:
+    """Return an address as addresses are compared; an empty text for what is none."""
+    try:
+        return canonical_address(url) if isinstance(url, str) else ""
+    except ValueError:
+        return ""
 
 
 def _record(server: str, kept: Mapping[str, Any]) -> SignInRecord:

@@ -11,7 +11,7 @@ from tui.engine.auth.key_store import CredentialError
 from tui.engine.auth.oauth.challenges import Challenge
 from tui.engine.auth.oauth.sign_in_record import AuthError, SignInRecord
 from tui.engine.auth.oauth.token_endpoint import RejectedError, Send, refresh, revoke
-from tui.engine.auth.oauth.token_store import TokenStore
+from tui.engine.auth.oauth.token_store import TokenStore, read_kept
 from tui.engine.auth.server_credentials import Signature
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.tasks import TaskSet
@@ -75,12 +75,7 @@ class TokenSession:
             AuthError: If it cannot be read.
         """
         if not self._is_loaded:
-            try:
-                found = await in_daemon_thread(lambda: self._store.find(self.definition))
-            except CredentialError as error:
-                raise AuthError(
-                    f"has a sign-in that cannot be read: {error}", error.advice, is_transient=True
-                ) from error
+            found = await read_kept(lambda: self._store.find(self.definition))
             self._is_loaded, self._unreadable = True, None
             if found is not None:
                 self._hold(found)
@@ -180,9 +175,12 @@ class TokenSession:
         try:
             async with self._locked(stale):
                 latest = await in_daemon_thread(lambda: self._store.get(stale.key))
-                if latest is None or latest.access_token != stale.access_token:
-                    self._held = latest  # signed out there, or refreshed there
-                    if latest is None or not latest.is_due:
+                if latest is None:  # signed out there
+                    self._held = None
+                    return
+                if latest.access_token != stale.access_token:  # refreshed there
+                    self._hold(latest)
+                    if not latest.is_due:
                         return
                     stale = latest
                 if not stale.refresh_token:

@@ -1,17 +1,25 @@
 """Keeps sign-ins in the keyring, or in a private file if there is no keyring."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
 from tui.engine.auth.key_store import CredentialError, FilePlace, KeyringPlace, uses_keyring
-from tui.engine.auth.oauth.sign_in_record import SignInRecord, canonical_address, digest
+from tui.engine.auth.oauth.sign_in_record import (
+    AuthError,
+    SignInRecord,
+    canonical_address,
+    digest,
+)
 from tui.engine.files.atomic import locked
 from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.engine.threads import in_daemon_thread
+
+Result = TypeVar("Result")
 
 FILE_NAME: Final = "sign-ins.json"
 """The file for systems without a keyring, in the state folder."""
@@ -140,6 +148,19 @@ class TokenStore:
         return (
             KeyringPlace(entry) if self._in_keyring else FilePlace(self._folder / FILE_NAME, entry)
         )
+
+
+async def read_kept(work: Callable[[], Result]) -> Result:
+    """Ask a store something, in a thread.
+
+    Raises:
+        AuthError: If it cannot be read.
+    """
+    try:
+        return await in_daemon_thread(work)
+    except CredentialError as error:
+        reason = f"has a sign-in that cannot be read: {error}"
+        raise AuthError(reason, error.advice, is_transient=True) from error
 
 
 def _entry(key: str) -> str:
