@@ -20,7 +20,7 @@ def fields(named: Mapping[str, Any]) -> str:
         name.replace("_", " "): value if isinstance(value, list) else str(value).splitlines()
         for name, value in named.items()
     }
-    width = max(map(len, shown))
+    width = max(map(len, shown), default=0)
     return "\n".join(
         f"{'' if number else name:<{width}}{GAP}{line}"
         for name, lines in shown.items()

@@ -121,7 +121,7 @@ def _server_text(shown: Disclosure) -> str:
     found = {name: value for name, value in _parts(shown) if value}
     below = "\n".join(f"    {line}" for line in fields(found).splitlines())
     change = f" ({shown.change})" if shown.change else ""
-    return f"  {shown.server}{change} in {shown.source}\n{below}"
+    return f"  {shown.server}{change} in {shown.source}\n{below}".rstrip()
 
 
 def _parts(shown: Disclosure) -> Iterator[tuple[str, list[str]]]:

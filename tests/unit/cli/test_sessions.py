@@ -45,6 +45,14 @@ def test_a_session_is_printed_and_written_to_a_new_file(run: Run) -> None:
     assert (again.code, "File exists" in again.stderr) == (ExitCode.ERROR, True)
 
 
+def test_a_time_beyond_the_calendar_is_shown_all_the_same(run: Run, saved: SessionView) -> None:
+    path = SessionLibrary(state_dir()).path_of(saved)
+    first, rest = path.read_text().split("\n", 1)
+    path.write_text(json.dumps(json.loads(first) | {"started": 9e15}) + "\n" + rest)
+    shown = run("sessions", "show")
+    assert (shown.code, "- began: 9999-12-3" in shown.stdout) == (0, True)
+
+
 def test_a_session_is_deleted(run: Run, saved: SessionView) -> None:
     assert run("sessions", "delete", str(saved.id)[:15]).stdout == f"Deleted: {saved.id}.\n"
     assert run("sessions", "list").stdout == "There are no sessions.\n"

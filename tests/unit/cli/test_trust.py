@@ -56,3 +56,9 @@ def test_a_folder_that_is_never_trusted_can_be_forgotten(run: Run) -> None:
 def test_a_folder_that_brings_nothing(run: Run) -> None:
     assert run("trust", "show").stdout == "This folder: no project settings.\n"
     assert run("trust", "allow", "0" * 12).code == ExitCode.ERROR
+
+
+def test_an_entry_that_runs_nothing_is_shown_too(run: Run, entry: Path) -> None:
+    entry.write_text('{"mcpServers": {"empty": {}, "wrong": 5, "here": {"command": "bash"}}}')
+    shown = run("trust", "show")
+    assert (shown.code, "empty in " in shown.stdout, "wrong in " in shown.stdout) == (0, True, True)

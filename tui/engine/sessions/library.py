@@ -37,6 +37,9 @@ TAIL: Final = 16 * 1024
 MAX_COUNT: Final = 2**53
 """Largest number that is believed."""
 
+LAST_MOMENT: Final = 253_402_214_400.0
+"""The latest time that the calendar expresses in every time zone, in seconds since the epoch."""
+
 DAY: Final = 86_400.0
 """Seconds."""
 
@@ -229,8 +232,8 @@ def _view(path: Path) -> SessionView | None:
         model=_word(known, "model", 64),
         tokens=_count(known, "tokens"),
         turns=_count(known, "turns"),
-        started=float(_count(known, "started")),
-        changed=status.st_mtime,
+        started=min(float(_count(known, "started")), LAST_MOMENT),
+        changed=min(status.st_mtime, LAST_MOMENT),
         size=status.st_size,
         parent=SessionId(parent) if _ID.fullmatch(parent) else None,
         place=path.parent.name,
