@@ -110,6 +110,27 @@ async def test_a_full_context_offers_the_summary_once(monkeypatch: pytest.Monkey
         assert notices(it).count("/compress puts a summary in its place") == 1
 
 
+async def test_a_history_stays_without_a_summary_or_where_it_went_on_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: Script = [[Say("1")], [Call([("look", {})])], [Say("We spoke of one.")]]
+    async with FakeGemini(steps) as fake, deck(fake, monkeypatch) as it:
+        await it.ask("one")
+        main, recorder = it.engine.sessions.conversations.main, it.engine.sessions.recorder
+        assert main is not None
+        it.engine.model.compress()
+        await eventually(lambda: "gave no summary" in notices(it))
+        assert len(main.history.contents) == 2
+
+        async def go_on(_: str) -> None:
+            main.history.contents.append({"role": "user", "parts": [{"text": "meanwhile"}]})
+
+        monkeypatch.setattr(recorder, "keep_copy", go_on)
+        it.engine.model.compress()
+        await eventually(lambda: "went on meanwhile" in notices(it))
+        assert len(main.history.contents) == 3
+
+
 async def test_the_context_is_split_by_what_fills_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
