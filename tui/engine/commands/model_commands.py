@@ -91,6 +91,8 @@ class ModelCommands:
             return
         self._apply(options)
         self._keep()
+        words = "The model answers like this from the next request on; /options shows all."
+        self._say(Severity.INFO, words)
 
     def restore(self, kept: Mapping[str, Any]) -> None:
         """Go by what was kept with a session, as far as it is sound."""

@@ -34,6 +34,7 @@ async def test_models_are_listed_chosen_and_kept_with_the_conversation(
             it.engine.model.use_model("gemini-2.5-pro")
             await eventually(lambda: it.store.state.model.name == "gemini-2.5-pro")
             it.engine.model.set_options(ModelOptions("512", 0.5, 4_000))
+            assert "from the next request" in notices(it)
             await it.ask("two")
             assert fake.requests[-1].model == "gemini-2.5-pro"
             config = asked_with(it)
@@ -63,6 +64,7 @@ async def test_options_that_the_model_does_not_take_are_refused(
         it.engine.model.use_model("../evil")
         await eventually(lambda: "name of a model" in notices(it))
         assert it.store.state.options == ModelOptions()
+        assert "from the next request" not in notices(it)
         assert "levels minimal, low, medium, high, xhigh" in notices(it)
         assert "between 0 and 2" in notices(it)
 
