@@ -69,6 +69,9 @@ async def test_sessions_are_listed_searched_previewed_and_opened() -> None:
         assert calls(deck, "preview_session")[-1] == (ONE.id,)
         deck.store.dispatch(SessionPreviewed(ONE.id, TALK))
         await deck.until(lambda: "two?" in deck.text)
+        await deck.press("escape")
+        await open_sessions(deck)
+        await deck.until(lambda: "two?" in deck.text)
         await deck.press("/", *"trip", "enter")
         assert calls(deck, "resume_session") == [(TWO.id,)]
         assert not deck.on_top(SessionsScreen)
