@@ -77,6 +77,15 @@ def server_names(
     return [one.id for one in load().servers if one.id.startswith(incomplete)]
 
 
+def checked_ids(
+    _context: click.Context, _parameter: click.Parameter, ids: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Refuse an empty ID, such as an unset variable of a script: every ID begins with it."""
+    if not all(ids):
+        raise click.BadParameter("an ID is empty.")
+    return ids
+
+
 def shown(path: Path) -> str:
     """Write a path as shown."""
     return shown_path(path, Path.home())

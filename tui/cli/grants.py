@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from tui.cli.command import Answer, CommandError, finish, json_option
+from tui.cli.command import Answer, CommandError, checked_ids, finish, json_option
 from tui.cli.exit_codes import ExitCode
 from tui.cli.servers.server_session import ServerSession, Start
 from tui.cli.tables import table
@@ -28,7 +28,7 @@ def list_grants(*, as_json: bool) -> None:
 
 
 @grants.command(epilog="Example: gemdeck grants revoke 3f9a2c1b")
-@click.argument("ids", nargs=-1, required=True, metavar="ID…")
+@click.argument("ids", nargs=-1, required=True, metavar="ID…", callback=checked_ids)
 @json_option
 def revoke(ids: tuple[str, ...], *, as_json: bool) -> None:
     """Take saved rules back, by the beginnings of their ids; those of settings files stay."""

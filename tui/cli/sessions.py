@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import click
 
-from tui.cli.command import Answer, CommandError, finish, json_option
+from tui.cli.command import Answer, CommandError, checked_ids, finish, json_option
 from tui.cli.exit_codes import ExitCode
 from tui.cli.tables import table
 from tui.engine.files.paths import state_dir
@@ -60,13 +60,11 @@ def export(session: str, file: Path, *, everywhere: bool, as_json: bool) -> None
 
 
 @sessions.command(epilog="Example: gemdeck sessions delete latest")
-@click.argument("ids", nargs=-1, required=True, metavar="ID…")
+@click.argument("ids", nargs=-1, required=True, metavar="ID…", callback=checked_ids)
 @_everywhere
 @json_option
 def delete(ids: tuple[str, ...], *, everywhere: bool, as_json: bool) -> None:
     """Delete sessions, by the beginnings of their IDs."""
-    if not all(ids):  # a variable of a script that is empty, which is not the latest
-        raise click.UsageError("An ID is empty.")
     finish(_delete(ids, _folder(everywhere=everywhere)), as_json=as_json)
 
 

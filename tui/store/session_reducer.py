@@ -46,7 +46,13 @@ def _after(
     match event:
         case ConversationRestored(entries, usage):
             shown = Transcript(settled=entries, epoch=transcript.epoch + 1)
-            return ConversationState(shown, usage=usage.cleared())
+            return replace(
+                before,
+                transcript=shown,
+                queued=(),
+                usage=usage.cleared(),
+                unsent=replace(before.unsent, texts=()),  # what is new is told by its count
+            )
         case ConversationRewound(message):
             entries = (*transcript.settled, *transcript.live)
             kept = tuple(takewhile(lambda entry: entry.id != message, entries))

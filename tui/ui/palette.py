@@ -19,7 +19,7 @@ from tui.ui.panes import FillPrompt, PaneName, ShowTool
 from tui.ui.screens.dialog import Dialog
 from tui.ui.screens.main import MainScreen
 from tui.ui.widgets.key_bar import key_hints
-from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
+from tui.ui.widgets.lists.filter_list import DialogFilterList, FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
 from tui.ui.widgets.text.plain import one_line
@@ -76,11 +76,8 @@ class DeckPalette(Dialog):
             self.app.call_later(action.run)
 
 
-class _PaletteList(FilterList[PaletteAction]):
-    """The entries; Esc closes the palette, whatever was typed."""
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action != "clear_filter" and super().check_action(action, parameters)
+class _PaletteList(DialogFilterList[PaletteAction]):
+    """The entries that match."""
 
 
 def _entry(action: PaletteAction) -> ListEntry[PaletteAction]:

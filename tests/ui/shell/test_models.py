@@ -36,6 +36,23 @@ async def test_a_model_is_chosen_from_the_services_list() -> None:
         assert calls(deck, "use_model") == [("gemini-2.5-pro",)]
 
 
+async def test_the_list_is_there_when_it_is_opened_again_and_esc_closes_it() -> None:
+    async with running(decks.full_store()) as deck:
+        for _ in range(2):
+            await typed(deck, "/model")
+            await deck.until(lambda: deck.on_top(ModelsScreen))
+            await deck.press(*"pro", "escape")
+            await deck.until(lambda: not deck.on_top(ModelsScreen))
+        await typed(deck, "/model")
+        deck.store.dispatch(ModelsListed(OFFERS))
+        await deck.until(lambda: "gemini-2.5-pro" in deck.text)
+        await deck.press("escape")
+        await typed(deck, "/model")
+        deck.store.dispatch(ModelsListed(OFFERS))
+        await deck.until(lambda: "gemini-2.5-pro" in deck.text)
+        assert "Asking" not in deck.text
+
+
 async def test_a_list_that_fails_says_why() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f9", "end", "enter")

@@ -4,6 +4,7 @@ from tests.ui.harness import NARROW, Running, running
 from tests.ui.shell import decks
 from tests.ui.shell.test_own_commands import said, typed
 from tui.model.chat import EntryId, ModelText, UserMessage
+from tui.model.events import MessageReturned
 from tui.model.sessions import (
     ConversationRestored,
     ConversationRewound,
@@ -67,6 +68,9 @@ async def test_sessions_are_listed_searched_previewed_and_opened() -> None:
         await deck.until(lambda: calls(deck, "preview_session"))
         assert calls(deck, "preview_session")[-1] == (ONE.id,)
         deck.store.dispatch(SessionPreviewed(ONE.id, TALK))
+        await deck.until(lambda: "two?" in deck.text)
+        await deck.press("escape")
+        await open_sessions(deck)
         await deck.until(lambda: "two?" in deck.text)
         await deck.press("/", *"trip", "enter")
         assert calls(deck, "resume_session") == [(TWO.id,)]
@@ -147,3 +151,14 @@ async def test_a_draft_is_kept_once_the_typing_rests() -> None:
         await deck.until(lambda: calls(deck, "keep_draft"))
         assert calls(deck, "keep_draft") == [("half a thou",)]
         assert DRAFT_AFTER > 0
+
+
+async def test_a_draft_comes_back_with_its_session_after_another_message_came_back() -> None:
+    async with running(decks.full_store()) as deck:
+        composer = deck.one(Composer)
+        deck.store.dispatch(MessageReturned("earlier"))
+        await deck.until(lambda: composer.text == "earlier")
+        composer.clear()
+        deck.store.dispatch(ConversationRestored(TALK))
+        deck.store.dispatch(MessageReturned("my draft"))
+        await deck.until(lambda: composer.text == "my draft")

@@ -36,6 +36,7 @@ def test_rules_are_listed_and_taken_back(run: Run, grant: Grant) -> None:
     assert (listed["server"], listed["tool"], listed["effect"]) == ("notes", "add_note", "allow")
     assert listed["id"] == grant.id
     assert f"{grant.id[:8]}  allow  notes.add_note" in run("grants", "list").stdout
+    assert run("grants", "revoke", "").code == ExitCode.USAGE
     taken = run("grants", "revoke", grant.id[:8])
     assert (taken.code, taken.stdout) == (0, "Taken back: notes.add_note.\n")
     assert run("grants", "list").stdout == "There are no rules on tools.\n"

@@ -62,5 +62,5 @@ def test_a_session_is_deleted(run: Run, saved: SessionView) -> None:
 
 def test_an_empty_id_deletes_nothing(run: Run, saved: SessionView) -> None:
     refused = run("sessions", "delete", "")
-    assert (refused.code, "An ID is empty" in refused.stderr) == (2, True)
+    assert (refused.code, "an ID is empty" in refused.stderr) == (2, True)
     assert str(saved.id) in run("sessions", "list").stdout

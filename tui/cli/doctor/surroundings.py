@@ -130,15 +130,18 @@ async def _reach(section: Section, access: ModelAccess | None) -> None:
     address = access.base_url or address if access is not None else address
     began = time.monotonic()
     try:
-        async with httpx2.AsyncClient(timeout=REACH_TIMEOUT) as client:
-            answer = await client.get(address)
+        async with (
+            httpx2.AsyncClient(timeout=REACH_TIMEOUT) as client,
+            client.stream("GET", address) as answer,  # its body is not read
+        ):
+            status = answer.status_code
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
         words = f"{address} cannot be reached: {type(error).__name__} {error}"
         advice = "Check the network, and the variables HTTPS_PROXY and SSL_CERT_FILE."
         section.add(Verdict.FAILED, sanitize_line(words, 300), advice)
         return
     took = round((time.monotonic() - began) * 1000)
-    section.add(Verdict.OK, f"{address} answers ({answer.status_code}) within {took} ms")
+    section.add(Verdict.OK, f"{address} answers ({status}) within {took} ms")
 
 
 async def _check(

@@ -91,6 +91,8 @@ class ModelCommands:
             return
         self._apply(options)
         self._keep()
+        words = "The model answers like this from the next request on; /options shows all."
+        self._say(Severity.INFO, words)
 
     def restore(self, kept: Mapping[str, Any]) -> None:
         """Go by what was kept with a session, as far as it is sound."""
@@ -135,24 +137,30 @@ class ModelCommands:
     async def _compress(self) -> None:
         main = self._idle()
         history = main.history
-        length = len(history.contents)
-        if not length:
+        before = [*history.contents]
+        if not before:
             raise ModelError("There is nothing to compress yet.")
         self._say(Severity.INFO, "The model summarises the conversation.")
-        made = await summarised(main.backend, history.contents)
-        if len(history.contents) != length or not main.is_idle:
-            raise ModelError("It was not compressed, since the conversation went on meanwhile.")
+
+        def check() -> None:
+            is_same = main.history is history and history.contents == before
+            if not is_same or not main.is_idle:
+                raise ModelError("It was not compressed, since the conversation went on meanwhile.")
+
+        made = await summarised(main.backend, before)
+        check()
         recorder, kept = self._recorder, None
         if recorder.view is not None:
             await recorder.keep_copy(f"before /compress: {recorder.view.name}")
             kept = recorder.view.name
+            check()
         history.contents[:] = made
         recorder.compressed()
-        before = self._usage.context
+        size = self._usage.context
         after = sum(len(part["text"]) for content in made for part in content["parts"]) // 4
         self._usage = replace(Usage(), context=after, context_limit=self._usage.context_limit)
         self._publish(UsageReported(self._usage))
-        words = f"The conversation was compressed from {before:,} to about {after:,} tokens."
+        words = f"The conversation was compressed from {size:,} to about {after:,} tokens."
         advice = "The whole of it stays among the /sessions." if kept is not None else ""
         notice = ChatNotice(main.context.new_entry(), Severity.INFO, words, advice)
         self._publish(ChatNoticeAdded(notice))

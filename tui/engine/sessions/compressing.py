@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tui.engine.chat.backends.backend import ModelBackend, ModelRequest, WireContent
+from tui.engine.chat.backends.backend import ModelBackend, ModelError, ModelRequest, WireContent
 from tui.engine.chat.step import ModelStep
 from tui.model.chat import EntryId
 
@@ -26,7 +26,7 @@ async def summarised(
     """Return a short history in place of a long one.
 
     Raises:
-        ModelError: If the model cannot.
+        ModelError: If the model cannot, or says nothing.
         TimeoutError: If it takes too long.
     """
     ask = {"role": "user", "parts": [{"text": ASK}]}
@@ -34,6 +34,8 @@ async def summarised(
     async with asyncio.timeout(SUMMARY_TIMEOUT):
         await step.run(backend, ModelRequest([*contents, ask], ()))
     text = "".join(part["text"] for part in step.gathered.parts if "text" in part)
+    if not text.strip():
+        raise ModelError("The model gave no summary.", advice="Try again.")
     return [
         {"role": "user", "parts": [{"text": _BEFORE + text}]},
         {"role": "model", "parts": [{"text": _AGREED}]},

@@ -51,7 +51,6 @@ class ModelCommands(SessionCommands):
 
     def _set(self, options: ModelOptions) -> None:
         self._commands.set_model_options(options)
-        self.say("The model answers so from the next request on; /options shows all.")
 
 
 def _number(text: str) -> float | None:

@@ -13,7 +13,7 @@ from tui.model.chat import ModelText, ToolCall, ToolCallStatus, Usage, UserMessa
 from tui.model.context import ContextFile
 from tui.model.servers import DISCOVERY, ServerView
 from tui.store.state import ConversationState
-from tui.text import counted
+from tui.text import counted, sanitize
 from tui.ui.widgets.status import LOOKS, status_word
 from tui.ui.widgets.text.describe import field, muted, setup_lines
 from tui.ui.widgets.text.plain import block, one_line
@@ -163,7 +163,7 @@ def describe_context(files: Sequence[ContextFile]) -> Content:
         if file.problem:
             parts.append(Content.styled(f"✕ not used: {one_line(file.problem)}", "$text-error"))
         if file.text:
-            parts.append(Content(file.text))
+            parts.append(Content(sanitize(file.text)))
     return Content("\n").join(parts)
 
 

@@ -11,17 +11,19 @@ from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
 from tui.ui.screens.dialog import Dialog
 from tui.ui.widgets.key_bar import key_hints
-from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
+from tui.ui.widgets.lists.filter_list import DialogFilterList, FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.plain import PlainText, count, one_line
 
 
-class _ModelList(FilterList[ModelOffer]):
+class _ModelList(DialogFilterList[ModelOffer]):
     """The models that match."""
 
 
 class ModelsScreen(Dialog):
     """List the models of the service with their limits; the chosen one answers from then on.
+
+    Those that were listed last are shown while the service is asked again.
 
     Args:
         bridge: Provides the models.
@@ -34,7 +36,6 @@ class ModelsScreen(Dialog):
         super().__init__()
         self._bridge = bridge
         self._commands = commands
-        self._before = bridge.state.models
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog pick") as frame:
@@ -49,7 +50,7 @@ class ModelsScreen(Dialog):
         self.models.line.focus()
 
     def _show(self, listed: ModelsListed | None) -> None:
-        if listed is None or listed is self._before:
+        if listed is None:
             return
         state = self.query_one(".models-state", PlainText)
         state.update(one_line(listed.failure))

@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from tui.ui import keymap
 from tui.ui.screens.dialog import DIALOG_STYLES
 from tui.ui.widgets.key_bar import key_hints
-from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
+from tui.ui.widgets.lists.filter_list import DialogFilterList, FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.plain import one_line
 
@@ -24,11 +24,8 @@ MAX_SEARCHED: Final = 2_000
 """Characters of a text that are searched."""
 
 
-class _PickList(FilterList[int]):
-    """The texts; Esc closes the dialog, whatever was typed."""
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action != "clear_filter" and super().check_action(action, parameters)
+class _PickList(DialogFilterList[int]):
+    """The texts that match."""
 
 
 class PickScreen(ModalScreen[int | None]):

@@ -161,6 +161,7 @@ class SessionsScreen(Dialog):
         if self._resting is not None:
             self._resting.stop()
         self.preview.update("")
+        self._show_preview(self._bridge.state.preview)
         if (view := self.sessions.current) is not None:
             read = partial(self._commands.preview_session, view.id)
             self._resting = self.set_timer(PREVIEW_AFTER, read)

@@ -34,6 +34,7 @@ async def test_models_are_listed_chosen_and_kept_with_the_conversation(
             it.engine.model.use_model("gemini-2.5-pro")
             await eventually(lambda: it.store.state.model.name == "gemini-2.5-pro")
             it.engine.model.set_options(ModelOptions("512", 0.5, 4_000))
+            assert "from the next request" in notices(it)
             await it.ask("two")
             assert fake.requests[-1].model == "gemini-2.5-pro"
             config = asked_with(it)
@@ -63,6 +64,7 @@ async def test_options_that_the_model_does_not_take_are_refused(
         it.engine.model.use_model("../evil")
         await eventually(lambda: "name of a model" in notices(it))
         assert it.store.state.options == ModelOptions()
+        assert "from the next request" not in notices(it)
         assert "levels minimal, low, medium, high, xhigh" in notices(it)
         assert "between 0 and 2" in notices(it)
 
@@ -108,6 +110,27 @@ async def test_a_full_context_offers_the_summary_once(monkeypatch: pytest.Monkey
         await it.ask("one")
         await it.ask("two")
         assert notices(it).count("/compress puts a summary in its place") == 1
+
+
+async def test_a_history_stays_without_a_summary_or_where_it_went_on_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: Script = [[Say("1")], [Call([("look", {})])], [Say("We spoke of one.")]]
+    async with FakeGemini(steps) as fake, deck(fake, monkeypatch) as it:
+        await it.ask("one")
+        main, recorder = it.engine.sessions.conversations.main, it.engine.sessions.recorder
+        assert main is not None
+        it.engine.model.compress()
+        await eventually(lambda: "gave no summary" in notices(it))
+        assert len(main.history.contents) == 2
+
+        async def go_on(_: str) -> None:
+            main.history.contents.append({"role": "user", "parts": [{"text": "meanwhile"}]})
+
+        monkeypatch.setattr(recorder, "keep_copy", go_on)
+        it.engine.model.compress()
+        await eventually(lambda: "went on meanwhile" in notices(it))
+        assert len(main.history.contents) == 3
 
 
 async def test_the_context_is_split_by_what_fills_it(

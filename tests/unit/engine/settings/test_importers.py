@@ -24,6 +24,7 @@ LEVEL = "debug"
 
 [mcp_servers.remote]
 url = "https://mcp.example.com/mcp"
+tool_timeout_sec = inf
 bearer_token_env_var = "REMOTE_TOKEN"
 http_headers = { "X-Region" = "eu" }
 env_http_headers = { "X-Team" = "TEAM" }

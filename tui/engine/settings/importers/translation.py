@@ -4,6 +4,7 @@ What says how to reach the server is taken over, and what narrows it. What lets 
 without asking is not: that is said anew here.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -152,12 +153,19 @@ def _from_codex(raw: Mapping[str, Any]) -> dict[str, Any]:
     entry |= {
         "headers": headers or None,
         "env": env or None,
-        "timeout": round(seconds * 1000) if isinstance(seconds, int | float) else None,
+        "timeout": _milliseconds(seconds),
         "includeTools": entry.pop("enabled_tools", None),
         "excludeTools": entry.pop("disabled_tools", None),
         "type": "http" if entry.get("url") else None,
     }
     return {key: value for key, value in entry.items() if value is not None}
+
+
+def _milliseconds(seconds: object) -> int | None:
+    """Return a time of TOML, which knows ``inf`` and ``nan``, as ours; None if it is none."""
+    if isinstance(seconds, int | float) and 0 < seconds < math.inf:
+        return round(seconds * 1000)
+    return None
 
 
 def _object(value: object) -> Mapping[str, Any]:

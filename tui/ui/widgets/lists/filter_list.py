@@ -283,3 +283,10 @@ class FilterList(Vertical, Generic[T]):
         if shown == total:
             return counted(total, self._noun)
         return f"{shown:,} of {counted(total, self._noun)}"
+
+
+class DialogFilterList(FilterList[T]):
+    """The list of a dialog that Esc closes, whatever was typed."""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "clear_filter" and super().check_action(action, parameters)
