@@ -104,10 +104,14 @@ def write_export(file: Path, text: str) -> Path:
 
 
 def imported(records: Iterable[Any]) -> SavedSession:
-    """Return entries with a history that has them as text alone."""
+    """Return entries with a history that has them as text alone.
+
+    Notices are left out: on the screen they would be gemdeck's own words.
+    """
     replay = Replay(SessionView(SessionId(""), ""))
     for record in records:
-        replay.take_record(record)
+        if not (isinstance(record, dict) and record.get("t") == "notice"):
+            replay.take_record(record)
     saved = replay.finish()
     saved.unsent, saved.contents, saved.starts = "", [], {}
     for shown in saved.entries:
