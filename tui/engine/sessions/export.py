@@ -110,9 +110,9 @@ def imported(records: Iterable[Any]) -> SavedSession:
     """
     replay = Replay(SessionView(SessionId(""), ""))
     for record in records:
-        if not (isinstance(record, dict) and record.get("t") == "notice"):
-            replay.take_record(record)
+        replay.take_record(record)
     saved = replay.finish()
+    saved.entries = [e for e in saved.entries if not isinstance(e, ChatNotice)]
     saved.unsent, saved.contents, saved.starts = "", [], {}
     for shown in saved.entries:
         if isinstance(shown, UserMessage):

@@ -4,6 +4,7 @@ They lie in ``sessions/KEY/ID.jsonl``, where KEY stands for the opened folder. A
 """
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -146,13 +147,15 @@ class SessionLibrary:
         """Copy a session as it is now to one with another id and title in the same folder.
 
         Raises:
-            OSError: If it cannot be written; nothing of it is left.
+            OSError: If it cannot be read or written; nothing of it is left.
         """
         target = self.path_of(made)
         try:
             with open_own(self.path_of(view)) as source, target.open("xb") as file:
                 target.chmod(0o600)
                 shutil.copyfileobj(source, file)
+        except (UnfitFileError, ExposedFileError) as error:
+            raise OSError(errno.EINVAL, str(error)) from error
         except OSError:
             target.unlink(missing_ok=True)
             raise

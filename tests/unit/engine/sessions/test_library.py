@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.unit.engine.sessions.written import call, complain, content, turn, write
 from tui.engine.logs.redaction import Redactor
 from tui.engine.sessions.export import read_export, to_json, to_markdown
-from tui.engine.sessions.library import SessionError, SessionLibrary
+from tui.engine.sessions.library import SessionError, SessionLibrary, new_id
 from tui.model.chat import ChatNotice, ModelText, ToolCall, TurnEnd, UserMessage
 
 
@@ -121,3 +122,13 @@ def test_another_file_is_not_imported(tmp_path: Path, data: str) -> None:
     file.write_text(data)
     with pytest.raises(SessionError):
         read_export(file)
+
+
+def test_what_is_no_file_of_ours_is_not_copied(library: SessionLibrary, tmp_path: Path) -> None:
+    view = write(library, tmp_path, turn(1, "one?", "1"))
+    library.path_of(view).unlink()
+    os.mkfifo(library.path_of(view))
+    made = replace(view, id=new_id(0.0))
+    with pytest.raises(OSError, match="not a regular file"):
+        library.copy(view, made, Redactor())
+    assert not library.path_of(made).exists()
