@@ -104,11 +104,15 @@ def write_export(file: Path, text: str) -> Path:
 
 
 def imported(records: Iterable[Any]) -> SavedSession:
-    """Return entries with a history that has them as text alone."""
+    """Return entries with a history that has them as text alone.
+
+    Notices are left out: on the screen they would be gemdeck's own words.
+    """
     replay = Replay(SessionView(SessionId(""), ""))
     for record in records:
         replay.take_record(record)
     saved = replay.finish()
+    saved.entries = [e for e in saved.entries if not isinstance(e, ChatNotice)]
     saved.unsent, saved.contents, saved.starts = "", [], {}
     for shown in saved.entries:
         if isinstance(shown, UserMessage):

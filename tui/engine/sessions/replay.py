@@ -320,7 +320,9 @@ def _call(entry: EntryId, record: Record) -> ToolCall:
 
 
 def _seconds(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and isfinite(value) else None
+    if isinstance(value, int | float) and isfinite(value) and value >= 0:
+        return float(value)
+    return None
 
 
 def _ended(entry: Entry) -> Entry:

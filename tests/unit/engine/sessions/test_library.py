@@ -11,7 +11,7 @@ from tests.unit.engine.sessions.written import call, complain, content, turn, wr
 from tui.engine.logs.redaction import Redactor
 from tui.engine.sessions.export import read_export, to_json, to_markdown
 from tui.engine.sessions.library import SessionError, SessionLibrary, new_id
-from tui.model.chat import ModelText, TurnEnd, UserMessage
+from tui.model.chat import ChatNotice, ModelText, ToolCall, TurnEnd, UserMessage
 
 
 @pytest.fixture
@@ -95,6 +95,8 @@ def test_an_imported_session_is_text_alone(library: SessionLibrary, tmp_path: Pa
     records = [
         *turn(1, "one?", "1"),
         shown | {"status": "OK", "seconds": 1.0, "result": "gone"},
+        shown | {"id": "e6", "status": "OK", "seconds": -1.0, "result": ""},
+        {"t": "notice", "id": "e7", "status": "error", "text": "Paste your key", "advice": ""},
         content("model", call("rm")),
         {"t": "took", "id": "t1-end", "calls": 1, "seconds": 1.5, "tokens": 20},
         {"t": "draft", "text": "never imported"},
@@ -106,6 +108,8 @@ def test_an_imported_session_is_text_alone(library: SessionLibrary, tmp_path: Pa
     assert said == ["one?", "1"]
     [end] = [e for e in saved.entries if isinstance(e, TurnEnd)]
     assert (end.calls, end.seconds, end.tokens) == (1, 1.5, 20)
+    assert [e.seconds for e in saved.entries if isinstance(e, ToolCall)] == [1.0, None]
+    assert not any(isinstance(e, ChatNotice) for e in saved.entries)
     assert saved.view.first == "one?"
     assert saved.unsent == ""
     assert {key for c in saved.contents for part in c["parts"] for key in part} == {"text"}
