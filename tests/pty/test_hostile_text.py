@@ -102,7 +102,7 @@ def visit_what_a_server_offers(terminal: Terminal) -> None:
     terminal.wait_for(lambda screen: "A tool wants to run" in screen and HINT in screen)
     terminal.press("o")
     terminal.wait_gone("A tool wants to run")
-    terminal.wait_for(lambda screen: re.search(r"\bok\b.* m?s\b", screen) is not None)
+    terminal.wait_for(lambda screen: re.search(r"── .*tokens ──", screen) is not None)
     terminal.press("f3")
     terminal.wait_for("details  v schema")
     terminal.press("home")

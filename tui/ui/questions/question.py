@@ -1,7 +1,6 @@
 """The screen of every question: a frame, a text, the answers, and a hint.
 
-Only a key pressed here, or a button pressed here, can give an answer. The frame, its title and its
-labels are gemdeck's own.
+Only keys and buttons pressed here give answers. Frame, title and labels are gemdeck's own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -279,12 +278,15 @@ class Question(ModalScreen[None], Generic[R]):
         elif is_text:
             self._arming.text(event)
         else:
-            goes_on = self.armed or event.key in SCROLL_KEYS
+            goes_on = self.lets_through(event)
             self._arming.forget()
         if not goes_on:
             event.stop()
             event.prevent_default()
         self.show_hint()
+
+    def lets_through(self, event: events.Key) -> bool:
+        return self.armed or event.key in SCROLL_KEYS
 
     def on_paste(self, event: events.Paste) -> None:
         """Drop text that is pasted here; it counts as typing."""

