@@ -44,10 +44,15 @@ def wait_until_ready(terminal: Terminal, servers: int = 2) -> None:
     terminal.wait_for(f"{servers} ready")
 
 
-def say(terminal: Terminal, text: str) -> None:
+def send(terminal: Terminal, text: str) -> None:
     terminal.type(text)
     terminal.wait_for(f"> {text}")
     terminal.press("enter")
+
+
+def say(terminal: Terminal, text: str) -> None:
+    """Send a message that does not come back."""
+    send(terminal, text)
     terminal.wait_gone(f"> {text}")
 
 
@@ -241,13 +246,13 @@ def test_commands_reach_the_servers_and_unknown_ones_come_back(deck: Deck) -> No
         terminal.wait_for("discovery    not started")
         terminal.press("escape")
         terminal.wait_gone("discovery")
-        say(terminal, "/mcp strat slow")
+        send(terminal, "/mcp strat slow")
         terminal.wait_for("Did you mean /mcp start slow?")
         terminal.press("ctrl+c")
         terminal.wait_gone("> /mcp strat")
         say(terminal, "/mcp start slow")
         terminal.wait_for("● slow")
-        say(terminal, "/hlep")
+        send(terminal, "/hlep")
         terminal.wait_for("There is no command")
         terminal.wait_for("> /hlep")
 

@@ -380,7 +380,8 @@ async def test_vertex_is_asked_at_its_own_path() -> None:
 async def test_vertex_without_credentials_says_how_to_get_some(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    # The variable NO_GCE_CHECK is read once, by whichever test imports this first.
+    monkeypatch.setattr("google.auth.compute_engine._metadata._NO_GCE_CHECK", True)
     access = ModelAccess(BackendKind.VERTEX, None, "project", "global", "http://127.0.0.1:1")
     with pytest.raises(ModelError, match="credentials") as caught:
         await collect(create_gemini_backend(access, "gemini-3.8-flash", "v1beta", 5.0, True))
