@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tui.cli.command import Answer, finish, json_option, no_such, server_names
+from tui.cli.command import Answer, finish, no_such, server_names
 from tui.cli.doctor.findings import Section, mapped
 from tui.cli.doctor.handshakes import StepRecorder, server_section
 from tui.cli.doctor.surroundings import (
@@ -16,32 +16,15 @@ from tui.cli.doctor.surroundings import (
     settings_section,
 )
 from tui.cli.exit_codes import ExitCode
-from tui.cli.servers.server_session import ServerSession, Start
+from tui.cli.servers.server_session import ServerSession, Start, starting_options
 from tui.engine import late
 from tui.engine.threads import in_daemon_thread
-from tui.model.settings_rules import MAX_WAIT
 
 
 @click.command(epilog="Example: gemdeck doctor files\n\nExample: gemdeck doctor --json --offline")
 @click.argument("server", required=False, shell_complete=server_names)
-@click.option(
-    "--trust-folder",
-    "trusted",
-    metavar="DIR",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Apply the settings of this folder in this run; DIR is its real path.",
-)
-@click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(0, MAX_WAIT, min_open=True),
-    default=10.0,
-    show_default=True,
-    help="Seconds that a server gets to become ready.",
-)
 @click.option("--offline", is_flag=True, help="Do not ask the model's service anything.")
-@json_option
+@starting_options
 def doctor(
     server: str | None, *, trusted: tuple[Path, ...], timeout: float, offline: bool, as_json: bool
 ) -> None:

@@ -1,22 +1,16 @@
 """``gemdeck mcp``: look at servers and use them, without a screen and without a model."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
 from tui.cli.command import finish, json_option, server_names
 from tui.cli.servers import server_commands, server_edits, sign_in
 from tui.cli.servers.server_edits import server_entry
-from tui.cli.servers.server_session import Start
-from tui.model.settings_rules import MAX_WAIT
-
-DEFAULT_TIMEOUT: Final = 10.0
-"""Seconds that servers get to become ready."""
-
-F = TypeVar("F", bound=Callable[..., Any])
+from tui.cli.servers.server_session import Start, starting_options
 
 _EPILOG: Final = """\b
 Exit codes: 0 done, 1 not ready or failed, 2 wrong usage, 3 no such server, tool,
@@ -35,33 +29,8 @@ def mcp() -> None:
 server_argument = click.argument("server", shell_complete=server_names)
 
 
-def _starting(command: F) -> F:
-    """Add the options of the commands that start servers."""
-    for option in (
-        click.option(
-            "--trust-folder",
-            "trusted",
-            metavar="DIR",
-            multiple=True,
-            type=click.Path(path_type=Path),
-            help="Apply the settings of this folder in this run; DIR is its real path.",
-        ),
-        click.option(
-            "--timeout",
-            metavar="SECONDS",
-            type=click.FloatRange(0, MAX_WAIT, min_open=True),
-            default=DEFAULT_TIMEOUT,
-            show_default=True,
-            help="Seconds that a server gets to become ready.",
-        ),
-        json_option,
-    ):
-        command = option(command)
-    return command
-
-
 @mcp.command("list", epilog="Example: gemdeck mcp list --json")
-@_starting
+@starting_options
 def list_servers(*, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
     """List the servers and whether each gets ready; all are started, side by side."""
     finish(server_commands.list_servers(Start(timeout, trusted)), as_json=as_json)
@@ -69,7 +38,7 @@ def list_servers(*, as_json: bool, timeout: float, trusted: tuple[Path, ...]) ->
 
 @mcp.command(epilog="Example: gemdeck mcp show files")
 @server_argument
-@_starting
+@starting_options
 def show(server: str, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
     """Show how a server is reached and what it offers."""
     finish(server_commands.show(server, Start(timeout, trusted)), as_json=as_json)
@@ -77,7 +46,7 @@ def show(server: str, *, as_json: bool, timeout: float, trusted: tuple[Path, ...
 
 @mcp.command(epilog="Example: gemdeck mcp tools files --json")
 @click.argument("server", required=False, shell_complete=server_names)
-@_starting
+@starting_options
 def tools(server: str | None, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]) -> None:
     """List the tools of a server, or of all."""
     finish(server_commands.tools(server, Start(timeout, trusted)), as_json=as_json)
@@ -88,7 +57,7 @@ def tools(server: str | None, *, as_json: bool, timeout: float, trusted: tuple[P
 @click.argument("tool")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]…")
 @click.option("--args", "raw", metavar="JSON", help="The arguments as one JSON object.")
-@_starting
+@starting_options
 def call(
     server: str,
     tool: str,
@@ -111,7 +80,7 @@ def call(
 @mcp.command(epilog="Example: gemdeck mcp read files file:///notes.txt")
 @server_argument
 @click.argument("uri")
-@_starting
+@starting_options
 def read(
     server: str, uri: str, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]
 ) -> None:
@@ -123,7 +92,7 @@ def read(
 @server_argument
 @click.argument("name")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]…")
-@_starting
+@starting_options
 def prompt(
     server: str,
     name: str,
@@ -144,7 +113,7 @@ def prompt(
 @click.argument("argument")
 @click.argument("value", default="")
 @click.argument("others", nargs=-1, metavar="[KEY=VALUE]…")
-@_starting
+@starting_options
 def complete(
     server: str,
     target: str,
@@ -168,7 +137,7 @@ def complete(
 @mcp.command(epilog="Example: gemdeck mcp logs files")
 @server_argument
 @click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl+C.")
-@_starting
+@starting_options
 def logs(
     server: str, *, follow: bool, as_json: bool, timeout: float, trusted: tuple[Path, ...]
 ) -> None:
@@ -232,7 +201,7 @@ def remove(name: str, *, scope: str, as_json: bool) -> None:
 @server_argument
 @click.option("-y", "--yes", is_flag=True, help="Sign in without asking first.")
 @click.option("--no-browser", is_flag=True, help="Show the address in place of opening it.")
-@_starting
+@starting_options
 def auth(
     server: str,
     *,

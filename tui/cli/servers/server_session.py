@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import click
 
-from tui.cli.command import CommandError, no_such, way_out
+from tui.cli.command import CommandError, json_option, no_such, way_out
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import say
 from tui.engine import late
@@ -19,8 +20,39 @@ from tui.engine.startup import prepare_process
 from tui.engine.threads import in_daemon_thread
 from tui.model.events import Event, LogLine, NoticeRaised, ServerLogged
 from tui.model.servers import ServerId, ServerStatus, ServerView
+from tui.model.settings_rules import MAX_WAIT
 from tui.store import selectors
 from tui.store.store import Store
+
+DEFAULT_TIMEOUT: Final = 10.0
+"""Seconds that servers get to become ready."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def starting_options(command: F) -> F:
+    """Add the options of the commands that start servers."""
+    for option in (
+        click.option(
+            "--trust-folder",
+            "trusted",
+            metavar="DIR",
+            multiple=True,
+            type=click.Path(path_type=Path),
+            help="Apply the settings of this folder in this run; DIR is its real path.",
+        ),
+        click.option(
+            "--timeout",
+            metavar="SECONDS",
+            type=click.FloatRange(0, MAX_WAIT, min_open=True),
+            default=DEFAULT_TIMEOUT,
+            show_default=True,
+            help="Seconds that a server gets to become ready.",
+        ),
+        json_option,
+    ):
+        command = option(command)
+    return command
 
 
 @dataclass(frozen=True, slots=True)
