@@ -15,6 +15,7 @@ from tui.model.catalog import Catalog, Parameter, ResourceContent, ToolId, ToolV
 from tui.model.chat import (
     BackendKind,
     ChatNotice,
+    ConversationId,
     EntryId,
     ModelView,
     Progress,
@@ -40,8 +41,12 @@ from tui.model.servers import (
     Transport,
 )
 from tui.model.sessions import (
+    ConversationClosed,
+    ConversationNamed,
+    ConversationOpened,
     ConversationRestored,
     ConversationRewound,
+    ConversationSelected,
     SessionId,
     SessionPreviewed,
     SessionsListed,
@@ -52,6 +57,7 @@ from tui.store.reducer import reduce
 from tui.store.state import AppState
 
 SERVER: Final = ServerId("notes")
+OTHER: Final = ConversationId("other")
 TURN: Final = TurnId("turn-1")
 TEXT: Final = EntryId("text-1")
 THOUGHT: Final = EntryId("thought-1")
@@ -98,6 +104,7 @@ def populated_state() -> AppState:
         e.TextStreamed(TEXT, "I will"),
         e.ToolCallRequested(tool_call()),
         e.RequestRaised(confirmation()),
+        ConversationOpened(OTHER),
     )
     for event in history:
         state = reduce(state, event)
@@ -156,6 +163,10 @@ def one_of_each() -> dict[type, e.Event]:
         ToolRuleChanged(SERVER, "ab", "add_note", "cd", "revoke"),
         ConversationRestored((UserMessage(EntryId("r1"), "hello"),), session=SESSION.id),
         ConversationRewound(EntryId("e1")),
+        ConversationOpened(ConversationId("third")),
+        ConversationSelected(OTHER),
+        ConversationNamed("Milk"),
+        ConversationClosed(OTHER),
         SessionsListed((SESSION,)),
         ModelsListed((ModelOffer("gemini-3.8-flash"),)),
         ModelOptionsChanged(ModelOptions(temperature=1.0)),

@@ -102,13 +102,6 @@ class ServerLogged:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSelected:
-    """The model was chosen."""
-
-    model: ModelView
-
-
-@dataclass(frozen=True, slots=True)
 class NoticeRaised:
     """A notice for the user."""
 
@@ -120,6 +113,13 @@ class ConversationEvent:
     """An event of one conversation."""
 
     conversation: ConversationId = MAIN
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSelected(ConversationEvent):
+    """The model of a conversation was chosen."""
+
+    model: ModelView
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +347,8 @@ class ToolExplained:
 
 
 ConversationEvents = (
-    QueueChanged
+    ModelSelected
+    | QueueChanged
     | TurnStarted
     | TurnPhaseChanged
     | MessageExpanded
@@ -369,7 +370,6 @@ Event = (
     | ServerStatusChanged
     | CatalogChanged
     | ServerLogged
-    | ModelSelected
     | NoticeRaised
     | ConversationEvents
     | ToolCallDecided

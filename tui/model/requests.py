@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tui.model.chat import EntryId
+from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
 from tui.model.servers import ServerId
 from tui.model.trust import ToolChangeAnswer, ToolChangeRequest, TrustAnswer, TrustRequest
@@ -105,6 +105,7 @@ class ConfirmationRequest:
         may_last: Whether answers that cover later calls are offered.
         origin: Where the server comes from, such as ``this folder``; empty if unknown.
         change: What the arguments hold for a file that they name, or None.
+        conversation: The conversation whose model asks for the call.
     """
 
     id: RequestId
@@ -121,6 +122,7 @@ class ConfirmationRequest:
     may_last: bool = True
     origin: str = ""
     change: FileChange | None = None
+    conversation: ConversationId = MAIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,12 +60,14 @@ class ConversationRestored(SessionEvent):
         usage: The tokens of its last turn.
         session: The session that is continued; None for one that is not saved.
         conversation: The conversation whose place it takes.
+        title: The title that the user gave it, or an empty string.
     """
 
     entries: tuple[Entry, ...]
     usage: Usage = Usage()
     session: SessionId | None = None
     conversation: ConversationId = MAIN
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,4 +94,42 @@ class SessionPreviewed(SessionEvent):
     failure: str = ""
 
 
-SessionEvents = ConversationRestored | ConversationRewound | SessionsListed | SessionPreviewed
+@dataclass(frozen=True, slots=True)
+class ConversationOpened(SessionEvent):
+    """A new conversation stands beside the others; it answers as the one on the screen does."""
+
+    conversation: ConversationId
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSelected(SessionEvent):
+    """Another conversation is on the screen."""
+
+    conversation: ConversationId
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationNamed(SessionEvent):
+    """The user gave a conversation another title."""
+
+    title: str
+    conversation: ConversationId = MAIN
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationClosed(SessionEvent):
+    """A conversation is no longer open; it was not the one on the screen."""
+
+    conversation: ConversationId
+
+
+SessionEvents = (
+    ConversationRestored
+    | ConversationRewound
+    | ConversationOpened
+    | ConversationSelected
+    | ConversationNamed
+    | ConversationClosed
+    | SessionsListed
+    | SessionPreviewed
+)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from tui.model.chat import EntryId
+from tui.model.chat import ConversationId, EntryId
 from tui.model.consent import GrantId, RequestId
 from tui.model.servers import ServerId
 from tui.model.sessions import SessionId
@@ -76,6 +76,21 @@ class Commands:
         """Start a new conversation."""
         self._early_messages.clear()
         self._do(lambda engine: engine.clear_conversation())
+
+    def new_conversation(self) -> None:
+        """Open another conversation beside this one, and show it."""
+        self._do(lambda engine: engine.conversations.open())
+
+    def select_conversation(self, conversation: ConversationId) -> None:
+        """Show an open conversation; other commands mean this one from now on."""
+        self._do(lambda engine: engine.conversations.select(conversation))
+
+    def close_conversation(self) -> None:
+        """Close the conversation on the screen, unless it is the only one; its turn is stopped.
+
+        What its messages led to is kept among the sessions.
+        """
+        self._do(lambda engine: engine.conversations.close())
 
     def answer(self, request: RequestId, answer: "Answer") -> None:
         self._do(lambda engine: engine.desk.answer(request, answer))

@@ -27,7 +27,7 @@ from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, Serv
 from tui.model.sessions import SessionEvent
 from tui.model.trust import BranchRead, FoldersOpened
 from tui.store.retention import clip_old_results
-from tui.store.session_reducer import reduce_sessions
+from tui.store.session_reducer import MAX_TITLE, reduce_sessions, with_conversation
 from tui.store.state import (
     MAX_LOG_LINES,
     MAX_NOTICES,
@@ -37,6 +37,7 @@ from tui.store.state import (
     Transcript,
     Unsent,
 )
+from tui.text import sanitize_line
 
 _FolderEvent = e.FolderTrustChanged | BranchRead | ContextRead | FoldersOpened
 _RUNNING: Final = frozenset({ToolCallStatus.WAITING, ToolCallStatus.ASKING, ToolCallStatus.RUNNING})
@@ -59,8 +60,7 @@ def after_fault(state: AppState, event: e.Event, error: Exception) -> AppState:
     state = replace(state, notices=notices, notice_count=state.notice_count + 1)
     if isinstance(event, e.TurnFinished) and event.conversation in state.conversations:
         ended = replace(state.conversations[event.conversation], turn=None)
-        conversations = {**state.conversations, event.conversation: ended}
-        state = replace(state, conversations=MappingProxyType(conversations))
+        state = with_conversation(state, event.conversation, ended)
     return state
 
 
@@ -78,8 +78,6 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             | e.InstructionsSent()
         ):
             return _reduce_server(state, event)
-        case e.ModelSelected(model):
-            return replace(state, model=model)
         case e.NoticeRaised(notice):
             notices = (*state.notices, notice)[-MAX_NOTICES:]
             return replace(state, notices=notices, notice_count=state.notice_count + 1)
@@ -105,10 +103,18 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return state  # for the audit log
         case SessionEvent() | ModelEvent():
             return reduce_sessions(state, event)
-        case e.ConversationEvent(conversation=key):
-            before = state.conversations.get(key, ConversationState())
-            conversations = {**state.conversations, key: _reduce_conversation(before, event)}
-            return replace(state, conversations=MappingProxyType(conversations))
+        case e.ConversationEvent():
+            return _reduce_in_conversation(state, event)
+
+
+def _reduce_in_conversation(state: AppState, event: e.ConversationEvents) -> AppState:
+    key = event.conversation
+    if (before := state.conversations.get(key)) is None:
+        return state  # it was closed
+    after = _reduce_conversation(before, event)
+    if isinstance(event, e.TurnFinished) and key != state.current:
+        after = replace(after, has_news=True)
+    return with_conversation(state, key, after)
 
 
 def _reduce_folder(state: AppState, event: _FolderEvent) -> AppState:
@@ -211,6 +217,8 @@ def _reduce_conversation(
     conversation: ConversationState, event: e.ConversationEvents
 ) -> ConversationState:
     match event:
+        case e.ModelSelected(model):
+            return replace(conversation, model=model)
         case e.QueueChanged(texts):
             return replace(conversation, queued=texts)
         case e.UsageReported(usage):
@@ -235,6 +243,7 @@ def _reduce_turn(
             return replace(
                 conversation,
                 turn=TurnState(turn, TurnPhase.WAITING, time),
+                title=conversation.title or sanitize_line(message.text, MAX_TITLE),
                 usage=conversation.usage.cleared(),
                 transcript=replace(settled, live=(*settled.live, message)),
             )
@@ -251,10 +260,13 @@ def _reduce_turn(
             ended = replace(transcript, live=(*transcript.live, end))
             return replace(after, turn=None, transcript=_settled(ended))
         case e.ConversationCleared():
-            cleared = replace(transcript, settled=(), live=(), epoch=transcript.epoch + 1)
-            usage = replace(conversation.usage.cleared(), context=0)
-            unsent = replace(conversation.unsent, texts=())
-            return replace(conversation, transcript=cleared, turn=None, unsent=unsent, usage=usage)
+            cleared = replace(conversation, title="", turn=None)
+            return replace(
+                cleared,
+                transcript=replace(transcript, settled=(), live=(), epoch=transcript.epoch + 1),
+                usage=replace(conversation.usage.cleared(), context=0),
+                unsent=replace(conversation.unsent, texts=()),
+            )
 
 
 def _turn_end(conversation: ConversationState, entry_id: EntryId, seconds: float) -> TurnEnd:

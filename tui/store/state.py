@@ -31,6 +31,9 @@ MAX_LOG_LINES: Final = 1_000
 MAX_UNSENT: Final = 100
 """Messages kept that came back to the user; the oldest are dropped first."""
 
+NO_MODEL: Final = ModelView(name="", backend=BackendKind.DEMO)
+"""Stands until a model is found."""
+
 MAX_NOTICES: Final = 100
 """Notices kept; the oldest are dropped first."""
 
@@ -70,6 +73,10 @@ class ConversationState:
         usage: Tokens of all requests since the last turn began.
         spent: Tokens of all requests.
         unsent: Messages to return to the composer.
+        model: The model that answers.
+        options: How it answers.
+        title: The title that the user gave it, or the first words.
+        has_news: Whether a turn ended while another conversation was on the screen.
     """
 
     transcript: Transcript = Transcript()
@@ -78,6 +85,10 @@ class ConversationState:
     usage: Usage = Usage()
     spent: Usage = Usage()
     unsent: Unsent = Unsent()
+    model: ModelView = NO_MODEL
+    options: ModelOptions = OWN_OPTIONS
+    title: str = ""
+    has_news: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +97,9 @@ class AppState:
 
     Attributes:
         workspace: The folder gemdeck runs in, as shown.
-        model: The current model.
         servers: All configured servers in settings order; empty until the settings are read.
         configured: Whether the settings have been read.
-        conversations: All conversations.
+        conversations: All conversations, in the order of their tabs.
         current: The conversation on the screen.
         pending: Questions that wait for the user, oldest first.
         queued: Number of requests of servers behind those.
@@ -109,7 +119,6 @@ class AppState:
         branch: The git branch that the folder is on, or an empty string.
         grants: The rules on tools, newest first.
         models: The models of the service as they were listed last, or None.
-        options: How the model answers in the conversation.
         context_parts: What filled the context when it was measured last.
         sessions: The saved sessions of the folder as they were listed last, newest first.
         preview: The end of a session as it was read last, or None.
@@ -117,7 +126,6 @@ class AppState:
     """
 
     workspace: str = ""
-    model: ModelView = ModelView(name="", backend=BackendKind.DEMO)
     servers: tuple[ServerView, ...] = ()
     configured: bool = False
     conversations: Mapping[ConversationId, ConversationState] = field(
@@ -144,7 +152,6 @@ class AppState:
     folders: tuple[str, ...] = ()
     grants: tuple[GrantView, ...] = ()
     models: ModelsListed | None = None
-    options: ModelOptions = OWN_OPTIONS
     context_parts: tuple[ContextPart, ...] = ()
     sessions: tuple[SessionView, ...] = ()
     preview: SessionPreviewed | None = None
@@ -153,3 +160,11 @@ class AppState:
     @property
     def conversation(self) -> ConversationState:
         return self.conversations[self.current]
+
+    @property
+    def model(self) -> ModelView:
+        return self.conversation.model
+
+    @property
+    def options(self) -> ModelOptions:
+        return self.conversation.options

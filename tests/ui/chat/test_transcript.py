@@ -53,9 +53,10 @@ def shown(view: EntryView) -> str:
 async def test_an_empty_conversation_says_what_to_try() -> None:
     model = ModelView("demo", BackendKind.DEMO)
     servers = (decks.server(ServerId("notes"), origin=Origin.DEMO),)
-    app = ChatApp(AppState(model=model, servers=servers, configured=True))
+    app = ChatApp(AppState(servers=servers, configured=True))
     async with app.run_test() as pilot:
         welcome = app.chat.welcome
+        app.store.dispatch(e.ModelSelected(model))
         assert welcome.display
         assert "add a note: buy milk" in str(welcome.render())
         app.start_turn()
@@ -69,9 +70,10 @@ async def test_what_to_try_is_what_the_tools_there_can_do() -> None:
     tools = (ToolView(ToolId("status"), "git_status"),)
     git = replace(decks.server(ServerId("git"), ServerStatus.READY), catalog=Catalog(tools=tools))
     model = ModelView("gemini-x", BackendKind.GEMINI)
-    app = ChatApp(AppState(model=model, configured=True))
+    app = ChatApp(AppState(configured=True))
     async with app.run_test() as pilot:
         welcome = app.chat.welcome
+        app.store.dispatch(e.ModelSelected(model))
         assert "There are no servers yet." in str(welcome.render())
         app.store.dispatch(e.ServersConfigured((git,)))
         await until(pilot, lambda: "use git_status of git" in str(welcome.render()))

@@ -42,6 +42,7 @@ from tui.model.servers import (
     Transport,
 )
 from tui.model.trust import FolderTrust
+from tui.store.reducer import reduce
 from tui.store.state import AppState
 from tui.store.store import Store
 
@@ -135,7 +136,8 @@ def new_commands() -> RecordingCommands:
 def new_store(*, needs_setup: bool = False, workspace: str = "~/shop") -> Store:
     """Give the store of an app whose settings were not read yet."""
     model = ModelView("gemini-3.8-flash", BackendKind.DEMO, needs_setup=needs_setup)
-    return Store(AppState(workspace=workspace, model=model, folder_trust=FolderTrust.TRUSTED))
+    state = AppState(workspace=workspace, folder_trust=FolderTrust.TRUSTED)
+    return Store(reduce(state, ModelSelected(model)))
 
 
 def configure(store: Store, *servers: ServerView) -> None:

@@ -14,7 +14,7 @@ from tui.model.catalog import (
     ResourceView,
 )
 from tui.model.chat import BackendKind, ModelView, Severity
-from tui.model.events import Notice, NoticeRaised
+from tui.model.events import ModelSelected, Notice, NoticeRaised
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
 from tui.store.state import AppState
 from tui.store.store import Store
@@ -69,7 +69,8 @@ def add_hostile_server(store: Store, text: str) -> tuple[ServerView, ServerView]
 
 def hostile_store(*texts: str) -> Store:
     line = sanitize_line(texts[0])
-    store = Store(AppState(workspace=line, model=ModelView(line, BackendKind.DEMO)))
+    store = Store(AppState(workspace=line))
+    store.dispatch(ModelSelected(ModelView(line, BackendKind.DEMO)))
     decks.configure(store, *chain.from_iterable(add_hostile_server(store, t) for t in texts))
     return store
 

@@ -41,6 +41,7 @@ CASES: Final = {
     "waiting": "send unqueue give_up_retry",
     "tools": "review_tools answer restart_server",
     "folder": "review_folder forget_folder answer",
+    "conversations": "new_conversation select_conversation close_conversation",
     "features": "read_resource subscribe_resource complete_argument set_log_level send_prompt "
     "complete_path read_context send_resource open_link answer add_folder",
     "servers": "restart_server restart_all_servers start_server stop_server set_server_enabled "

@@ -9,6 +9,7 @@ import pytest
 from tests.support.samples import (
     CALL,
     EVENT_TYPES,
+    OTHER,
     RECORDED,
     REQUEST,
     SERVER,
@@ -44,6 +45,12 @@ from tui.model.chat import (
 )
 from tui.model.consent import RequestId
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus
+from tui.model.sessions import (
+    ConversationClosed,
+    ConversationNamed,
+    ConversationRestored,
+    ConversationSelected,
+)
 from tui.store.reducer import reduce
 from tui.store.selectors import entries
 from tui.store.state import (
@@ -122,6 +129,10 @@ def test_every_event_is_harmless_at_the_very_start(kind: type) -> None:
         e.RequestSettled(RequestId("unknown")),
         e.UsageReported(Usage()),
         e.ModelSelected(AppState().model),
+        e.TextStreamed(TEXT, "closed", conversation=ConversationId("gone")),
+        ConversationSelected(ConversationId("gone")),
+        ConversationClosed(ConversationId("gone")),
+        ConversationClosed(MAIN),
     ],
     ids=lambda event: type(event).__name__,
 )
@@ -178,8 +189,7 @@ def test_new_settings_keep_the_failure_of_a_server_that_is_being_tried_again() -
 
 
 def test_conversations_do_not_touch_each_other() -> None:
-    other = ConversationId("other")
-    before = populated_state()
+    other, before = OTHER, populated_state()
     message = UserMessage(EntryId("u"), "hello")
     state = after(
         before,
@@ -191,6 +201,27 @@ def test_conversations_do_not_touch_each_other() -> None:
     assert state.conversations[other].transcript.live == (message, ModelText(TEXT, "hi"))
     assert state.conversations[other].queued == ("a",)
     assert replace(state, current=other).conversation is state.conversations[other]
+
+
+def test_a_turn_that_ends_behind_another_conversation_is_news_until_it_is_shown() -> None:
+    def has_news(*events: e.Event) -> bool:
+        return after(populated_state(), *events).conversations[MAIN].has_news
+
+    ended, shown = e.TurnFinished(TURN, TurnOutcome.COMPLETED), ConversationSelected(OTHER)
+    assert not has_news(ended, shown)
+    assert has_news(shown, ended)
+    assert not has_news(shown, ended, ConversationSelected(MAIN))
+
+
+def test_a_conversation_is_named_by_its_first_words_unless_the_user_names_it() -> None:
+    message = UserMessage(EntryId("u"), "buy\nmilk")
+    opened = after(AppState(), e.TurnStarted(TURN, message, 1.0))
+    assert opened.conversation.title == "buy milk"
+    named = after(opened, ConversationNamed("Shopping"), e.TurnStarted(TURN, message, 2.0))
+    assert named.conversation.title == "Shopping"
+    assert after(named, e.ConversationCleared()).conversation.title == ""
+    restored = after(opened, ConversationRestored((replace(message, text="bread"),)))
+    assert restored.conversation.title == "bread"
 
 
 def test_a_catalog_outlives_the_connection() -> None:

@@ -39,6 +39,15 @@ class Conversations:
     def add(self, conversation: Conversation, key: ConversationId = MAIN) -> None:
         self._all[key] = conversation
 
+    def open(self) -> None:
+        """Open another conversation beside the current one, and make it the current one."""
+
+    def select(self, key: ConversationId) -> None:
+        """Make an open conversation the current one."""
+
+    def close(self) -> None:
+        """Close the current conversation, unless it is the only one."""
+
     def use_backend(self, backend: ModelBackend) -> None:
         for conversation in self._all.values():
             conversation.use_backend(backend)

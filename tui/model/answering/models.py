@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from tui.model.chat import MAIN, ConversationId
 from tui.model.servers import ServerId
 
 
@@ -59,9 +60,10 @@ class ModelsListed(ModelEvent):
 
 @dataclass(frozen=True, slots=True)
 class ModelOptionsChanged(ModelEvent):
-    """The model answers like this from the next request on."""
+    """The model of a conversation answers like this from the next request on."""
 
     options: ModelOptions
+    conversation: ConversationId = MAIN
 
 
 @dataclass(frozen=True, slots=True)
