@@ -110,18 +110,21 @@ class KeyStore:
 
     def _place(self) -> "KeyringPlace | FilePlace":
         if self._chosen is None:
-            in_file = not uses_keyring()
+            in_file = not uses_keyring(USER)
             self._chosen = FilePlace(state_dir() / FILE_NAME) if in_file else KeyringPlace()
         return self._chosen
 
 
-def uses_keyring() -> bool:
+def uses_keyring(user: str) -> bool:
     """Return whether secrets go to the keyring, and not into a private file.
+
+    Args:
+        user: The secret that it is about.
 
     Raises:
         CredentialError: If the keyring does not answer.
     """
-    return not os.environ.get("GEMDECK_HOME") and _has_keyring()
+    return not os.environ.get("GEMDECK_HOME") and _has_keyring(user)
 
 
 class KeyringPlace:
@@ -144,7 +147,7 @@ class KeyringPlace:
                 KEYRING_LIMIT, lambda: _keyring().get_password(SERVICE, self._user)
             )
         except TimeoutError as error:
-            raise keyring_timeout() from error
+            raise keyring_timeout(self._user) from error
         except Exception as error:  # backends are plugins and raise errors of their own
             raise self._failure("cannot be read") from error
         return key
@@ -168,8 +171,8 @@ class KeyringPlace:
         return "the key" if self._user == USER else "the sign-in"
 
     def _failure(self, words: str) -> CredentialError:
-        way_out = ", or set GEMINI_API_KEY" if self._user == USER else ""
-        return CredentialError(f"The keyring {words}.", advice=f"Unlock the keyring{way_out}.")
+        advice = f"Unlock the keyring{_way_out(self._user)}."
+        return CredentialError(f"The keyring {words}.", advice=advice)
 
 
 class FilePlace:
@@ -218,7 +221,7 @@ def _keyring() -> ModuleType:
     return keyring
 
 
-def _has_keyring() -> bool:
+def _has_keyring(user: str) -> bool:
     """Return whether the keyring has a usable backend.
 
     Raises:
@@ -227,14 +230,19 @@ def _has_keyring() -> bool:
     try:
         return within(KEYRING_LIMIT, lambda: bool(_keyring().get_keyring().priority > 0))
     except TimeoutError as error:
-        raise keyring_timeout() from error
+        raise keyring_timeout(user) from error
     except Exception:  # noqa: BLE001  (backends are plugins and raise errors of their own)
         return False
 
 
-def keyring_timeout() -> CredentialError:
+def keyring_timeout(user: str = USER) -> CredentialError:
     """Return the error for a keyring that may be waiting for a password."""
     return CredentialError(
         f"The keyring did not answer within {KEYRING_LIMIT:.0f} s.",
-        advice="Unlock the keyring and restart gemdeck, or set GEMINI_API_KEY.",
+        advice=f"Unlock the keyring and restart gemdeck{_way_out(user)}.",
     )
+
+
+def _way_out(user: str) -> str:
+    """Name what serves instead of the keyring; nothing does for a sign-in."""
+    return ", or set GEMINI_API_KEY" if user == USER else ""
