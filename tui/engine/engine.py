@@ -11,6 +11,7 @@ from typing import Self
 
 from tui import __version__
 from tui.engine import late
+from tui.engine.auth.kept_service import ServiceStore
 from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chat.backends.backend import ModelBackend
 from tui.engine.chat.backends.known_models import context_limit
@@ -136,7 +137,8 @@ class Engine:
         self._written = frozenset[str]()  # contents with an answer that no reading goes by yet
         self._plan: Plan | None = None
         self._numbers = itertools.count(1)
-        self.models = ModelChoice(publish, self._redactor, self._tasks, self._answer_with, options)
+        use, services = self._answer_with, ServiceStore(state, say)
+        self.models = ModelChoice(publish, redactor, self._tasks, use, options, services)
         self.model = ModelCommands(bus, self._tasks, self.sessions, self.models.use_model)
         self._stack = contextlib.AsyncExitStack()
 
