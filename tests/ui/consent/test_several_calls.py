@@ -155,6 +155,7 @@ async def test_calls_keep_their_numbers_when_others_are_answered() -> None:
         assert given(hands) == {"r1": Choice.DENY}
         await settle(hands, 1)
         assert "call 1 of 3" in hands.text
+        await hands.arm()
         await hands.press("c")
         assert "call 3 of 3" in hands.text
         rows = str(hands.modal.calls.render())
