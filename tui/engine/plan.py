@@ -6,7 +6,7 @@ without an engine.
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -30,6 +30,7 @@ from tui.engine.settings.servers.inheritance import Inheritance
 from tui.model.chat import Severity
 from tui.model.context import ContextFile
 from tui.model.events import Notice
+from tui.model.frozen import dataclass
 from tui.model.servers import Failure, Origin, ServerId, ServerStatus
 from tui.model.settings import GemdeckSettings, ToolPattern
 from tui.model.trust import FolderTrust, TrustAnswer

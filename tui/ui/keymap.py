@@ -5,12 +5,13 @@ their own keys; help reads those from the widgets.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from textual.app import App
 from textual.binding import ActiveBinding, Binding, BindingType
+
+from tui.model.frozen import dataclass
 
 
 class Place(StrEnum):
