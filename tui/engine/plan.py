@@ -1,7 +1,6 @@
 """From what was read and what was answered to what runs: one pure function.
 
-Nothing here looks at a file, a clock or a task, so every rule on what may start can be tested
-without an engine.
+Nothing here looks at a file, a clock or a task: every rule can be tested without an engine.
 """
 
 import shlex
