@@ -63,6 +63,9 @@ class Deck:
         notices = self.store.state.notices
         return notices[-1].text if notices else ""
 
+    async def says(self, words: str) -> None:
+        await until(self.pilot, lambda: words in self.notice)
+
     async def ask(self) -> str:
         """Send a message; give the answer."""
         self.commands.send("hello")
@@ -136,12 +139,12 @@ async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
             assert chosen.store.state.model.address == one.url
             assert await chosen.ask() == "one"
             await chosen.choose(1, two.url, "")
-            await until(chosen.pilot, lambda: "No key is kept" in chosen.notice)
+            await chosen.says("No key is kept")
             await chosen.pilot.press("escape", "escape")
         async with deck(tmp_path) as later:
             assert await later.ask() == "one again"
             await later.choose(1, two.url, KEY)
-            await until(later.pilot, lambda: "not valid" in later.notice)
+            await later.says("not valid")
             await later.pilot.press("escape", "escape")
             await later.choose(1, two.url, other_key)
             await until(later.pilot, lambda: later.store.state.model.address == two.url)
@@ -167,7 +170,7 @@ async def test_what_is_at_another_address_is_looked_at(tmp_path: Path) -> None:
             (f"{fake.url}/v1beta", "is not a Gemini API: asked for its models, it answered with"),
         ):
             await chosen.choose(1, address, KEY)
-            await until(chosen.pilot, lambda said=problem: said in chosen.notice)
+            await chosen.says(problem)
             await chosen.pilot.press("escape", "escape")
         assert chosen.store.state.model.backend is BackendKind.DEMO
     assert KeyStore().get(f"{fake.url}/v1beta") is None
