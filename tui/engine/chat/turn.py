@@ -30,7 +30,9 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.manager import ServerManager
 from tui.model.chat import (
+    MAIN,
     ChatNotice,
+    ConversationId,
     EntryId,
     Severity,
     TurnId,
@@ -83,10 +85,11 @@ class TurnContext:
         context_files: Reads the files of context, at the start of each turn.
         history: The conversation so far.
         refused: Tools this model refused.
-        numbers: Source of turn and entry numbers.
+        numbers: Source of turn and entry numbers, the same for all conversations.
         instructions: What servers say about themselves, as it was sent last.
         asked: How the user wants the model to answer, and the last request.
         retry: The wait before a request that was refused for now goes out again.
+        conversation: Its id, which `publish` puts into its events.
     """
 
     backend: ModelBackend
@@ -105,6 +108,7 @@ class TurnContext:
     asked: Asked = field(default_factory=Asked)
     retry: RetryWait = field(default_factory=RetryWait)
     max_steps: int | None = None
+    conversation: ConversationId = MAIN
 
     def new_entry(self) -> EntryId:
         return EntryId(f"e{next(self.numbers)}")
@@ -132,7 +136,7 @@ class Turn:
         self._history = context.history
         self._message = message
         self._entry = context.new_entry()
-        self._record = TurnRecord()
+        self._record = TurnRecord(conversation=context.conversation)
         self._calls = CallRunner(
             context.tools, context.confirm, context.publish, self._record, context.reviewer
         )
