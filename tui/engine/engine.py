@@ -120,25 +120,9 @@ class Engine:
         )
         self.rules = RuleCommands(self._access, self.servers, publish)
         self._first_starts = FirstStarts(self.servers)
-        self._turns = TurnContexts(
-            self.servers,
-            self._access.approval.confirm,
-            self._first_starts.wait,
-            self.context_files.read,
-            ResultReviewer(self.desk),
-            options.max_steps,
-        )
-        library = SessionLibrary(state) if state is not None else None
-        self.conversations = Conversations(
-            bus,
-            self._tasks,
-            partial(Recorder, library, options.folder, redactor, say),
-            self._turns.make,
-            attended=options.attended,
-        )
-        self.sessions = SessionCommands(
-            library, options.folder, self.conversations, publish, self._tasks, redactor, say
-        )
+        self._turns = self._make_turns()
+        self.sessions = self._open_sessions(state)
+        self.conversations = self.sessions.conversations
         self.features = FeatureCommands(self.servers, self._context, publish)
         self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
         self._first: Reading | None = None
@@ -159,6 +143,21 @@ class Engine:
         folder, trusted = options.folder, options.trusted_folders
         return OpenedFolder(
             folder, Path.home(), state, trusted, self._problems, attended=options.attended
+        )
+
+    def _make_turns(self) -> TurnContexts:
+        confirm, prepare = self._access.approval.confirm, self._first_starts.wait
+        read, reviewer = self.context_files.read, ResultReviewer(self.desk)
+        steps = self._options.max_steps
+        return TurnContexts(self.servers, confirm, prepare, read, reviewer, steps)
+
+    def _open_sessions(self, state: Path | None) -> SessionCommands:
+        library = SessionLibrary(state) if state is not None else None
+        bus, options, tasks, redactor = self._bus, self._options, self._tasks, self._redactor
+        recorder = partial(Recorder, library, options.folder, redactor, self._problems)
+        opened = Conversations(bus, tasks, recorder, self._turns.make, attended=options.attended)
+        return SessionCommands(
+            library, options.folder, opened, self._publish, tasks, redactor, self._problems
         )
 
     def _make_context(self, open_url: OpenUrl, state: Path | None) -> ClientContext:
@@ -383,7 +382,9 @@ class Engine:
         """Go by the models that answer now; the demo brings its servers along."""
         models = [one.backend.model for one in self.conversations if one.backend is not None]
         self._context.budget.context = min(map(context_limit, models))
-        self._plan_again(replace(self._answers, demo=service is BackendKind.DEMO))
+        answers = replace(self._answers, demo=service is BackendKind.DEMO)
+        if answers != self._answers:
+            self._plan_again(answers)
 
     def _say_broken(self, error: BaseException) -> None:
         text = f"A part of the engine failed unexpectedly ({type(error).__name__})."

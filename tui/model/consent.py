@@ -21,7 +21,6 @@ class Choice(StrEnum):
     ONCE = "once"
     ALWAYS_TOOL = "always this tool"
     ALWAYS_SERVER = "always this server"
-    REST_OF_TURN = "this and all further calls of this turn"
     DENY = "deny"
     DENY_REST_OF_TURN = "deny this and all further calls of this turn"
 

@@ -24,10 +24,7 @@ from tui.engine.chat.step import ModelStep
 from tui.engine.chat.tools.resource_tools import resource_tools
 from tui.engine.chat.tools.tool_search import tool_search
 from tui.engine.consent.consent import Confirm, TurnRecord
-from tui.engine.mcp.catalog.offered_tool import (
-    FunctionCall,
-    OfferedTool,
-)
+from tui.engine.mcp.catalog.offered_tool import FunctionCall, OfferedTool
 from tui.engine.mcp.manager import ServerManager
 from tui.model.chat import (
     MAIN,

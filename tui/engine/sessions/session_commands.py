@@ -43,6 +43,7 @@ from tui.text import sanitize_line
 CLOSED: Final = "The conversation was closed meanwhile."
 BUSY: Final = "Stop the running turn first (Esc)."
 UNSAVED: Final = "This conversation is not saved, so there is nothing to export."
+DROPPED: Final = "This conversation is not saved, so what followed the earlier message is gone."
 NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writable one."
 
 
@@ -258,6 +259,8 @@ class SessionCommands:
         del conversation.history.contents[start:]
         one.recorder.rewind(message)
         self._publish(ConversationRewound(message, one.key))
+        if one.recorder.view is None:
+            self._say(Severity.WARNING, DROPPED)
         send(text, one.key)
 
     async def _branch(self, message: EntryId, one: OpenConversation) -> tuple[Conversation, int]:
