@@ -48,6 +48,7 @@ class TurnContexts:
             self.settings.max_tool_calls,
             self.settings.system_instruction,
             self.prepare,
+            one.recorder.save,
             self.reviewer,
             self.context_files,
             History(self.settings.max_result_size),
