@@ -191,7 +191,7 @@ async def test_B13_a_model_that_never_stops_calling_is_stopped(
         deck(fake, monkeypatch, servers=[shop], settings=settings) as running,
     ):
         running.engine.send("buy")
-        await running.decide(Choice.REST_OF_TURN)
+        await running.decide(Choice.ALWAYS_TOOL)
         await running.idle()
         [finished] = [e for e in running.events if isinstance(e, TurnFinished)]
     assert finished.outcome is TurnOutcome.LIMITED
@@ -216,22 +216,23 @@ async def test_B14_parallel_calls_get_an_answer_each(
     assert [call.status for call in running.calls].count(ToolCallStatus.DENIED) == 1
 
 
-async def test_B14_an_answer_for_the_rest_of_a_turn_ends_with_it(
+async def test_B14_once_holds_for_no_later_step_and_a_denied_rest_for_its_turn_alone(
     shop: Turncoat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first: Script = [[Call([("buy", {"text": "1"})])], [Call([("look", {})])], [Say("done")]]
+    steps: Script = [[Call([("buy", {"text": f"{number}"})])] for number in range(3)]
     async with (
-        FakeGemini([*first, *calling("buy")]) as fake,
+        FakeGemini([*steps, [Say("done")], *calling("buy")]) as fake,
         deck(fake, monkeypatch, servers=[shop]) as running,
     ):
         running.engine.send("buy")
-        await running.decide(Choice.REST_OF_TURN)
+        await running.decide(Choice.ONCE)
+        await running.decide(Choice.DENY_REST_OF_TURN)
         await running.idle()
-        assert len(running.raised(ConfirmationRequest)) == 1
+        assert len(running.raised(ConfirmationRequest)) == 2
         running.engine.send("buy again")
-        await running.decide(Choice.DENY)
+        await running.decide(Choice.ONCE)
         await running.idle()
-    assert [name for name, _ in shop.calls] == ["buy", "look"]
+    assert len(shop.calls) == 2
 
 
 async def test_B15_a_denied_call_is_not_asked_again_and_remarked_on_under_another_name(

@@ -381,6 +381,7 @@ class Engine:
                 settings.max_tool_calls,
                 settings.system_instruction,
                 prepare=self._first_starts.wait,
+                save=self.sessions.recorder.save,
                 context_files=self.context_files.read,
                 reviewer=ResultReviewer(self.desk),
                 history=History(settings.max_result_size),

@@ -1,9 +1,9 @@
 """Consent to tool calls: answers, grants and rules."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NewType
 
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 
 RequestId = NewType("RequestId", str)
@@ -21,7 +21,6 @@ class Choice(StrEnum):
     ONCE = "once"
     ALWAYS_TOOL = "always this tool"
     ALWAYS_SERVER = "always this server"
-    REST_OF_TURN = "this and all further calls of this turn"
     DENY = "deny"
     DENY_REST_OF_TURN = "deny this and all further calls of this turn"
 

@@ -62,7 +62,7 @@ def ends_with(field: FormField, end: str = END) -> Kind:
 KINDS = {
     "call": Kind(asked({"text": [*ROWS, END]}), "o"),
     "always": Kind(asked({"text": [*ROWS, END]}), "t"),
-    "rest of the turn": Kind(asked({"text": [*ROWS, END]}), "a"),
+    "all that were seen": Kind(asked({"text": [*ROWS, END]}), "a"),
     "call with many arguments": Kind(asked(dict.fromkeys((*ROWS, f"~{END}"), 1)), "o"),
     "call with notes": Kind(asked(notes=(*ROWS[:6], f"{'a note ' * 40}{END}")), "o"),
     "folder": Kind(trust(servers=(replace(GIT, args=(*ROWS, END)),), variables=(), rules=()), "t"),
@@ -103,7 +103,7 @@ KINDS = {
     "link": Kind(f"http://example.org/{'x/' * 950}{END}", "o"),
 }
 
-TWICE = {"always", "rest of the turn", "sampling in many messages"}
+TWICE = {"always", "all that were seen", "sampling in many messages"}
 
 
 @asynccontextmanager

@@ -147,6 +147,24 @@ async def test_a_call_that_goes_leaves_the_others_and_what_was_seen() -> None:
         assert given(hands) == {"r0": Choice.ONCE}
 
 
+async def test_calls_keep_their_numbers_when_others_are_answered() -> None:
+    async with asking_about(SHORT, SHORT, SHORT) as hands:
+        await hands.press("pagedown")
+        await hands.arm()
+        await hands.press("d")
+        assert given(hands) == {"r1": Choice.DENY}
+        await settle(hands, 1)
+        assert "call 1 of 3" in hands.text
+        await hands.arm()
+        await hands.press("c")
+        assert "call 3 of 3" in hands.text
+        rows = str(hands.modal.calls.render())
+        assert "▸ 3 tool2" in rows
+        assert "1 tool0" in rows
+        hands.app.store.dispatch(e.RequestRaised(call(3)))
+        await hands.until(lambda: "call 3 of 4" in hands.text)
+
+
 async def test_a_refused_edit_among_several_is_offered_again() -> None:
     async with asking_about(SHORT, SHORT) as hands:
         await hands.edit_as_json('{"path": "b.txt"}')

@@ -172,6 +172,7 @@ class Conversation:
             self._turn_task = self._turn = None
             if self._is_clear_due:
                 self._clear_now()
+        await self._context.save()
 
     def _end_broken(self, message: Message, error: Exception) -> None:
         """End a turn that broke down outside its steps, and give its message back."""

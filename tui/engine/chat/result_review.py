@@ -1,10 +1,9 @@
 """The user's look at the results of servers whose settings ask for it, before the model's."""
 
-from dataclasses import dataclass
-
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.mcp.catalog.offered_tool import MediaPart, OfferedTool, TextPart, ToolResult
 from tui.model.chat import EntryId
+from tui.model.frozen import dataclass
 from tui.model.requests import ResultReview
 from tui.text import for_model, sanitize
 

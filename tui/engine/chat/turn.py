@@ -79,6 +79,7 @@ class TurnContext:
         system_instruction: The system instruction, or an empty string.
         prepare: Awaited at the start of each turn, so that servers can finish starting; returns
             those to go without.
+        save: Awaited before each request and call, and at the end: what was said is on disk then.
         reviewer: Shows results to the user before the model gets them.
         context_files: Reads the files of context, at the start of each turn.
         history: The conversation so far.
@@ -96,6 +97,7 @@ class TurnContext:
     max_tool_calls: int
     system_instruction: str = ""
     prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None
+    save: Callable[[], Awaitable[object]] = field(default=partial(asyncio.sleep, 0))
     reviewer: ResultReviewer | None = None
     context_files: Callable[[], Awaitable[Sequence[ContextFile]]] | None = None
     history: History = field(default_factory=History)
@@ -137,14 +139,11 @@ class Turn:
             context.tools, context.confirm, context.publish, self._record, context.reviewer
         )
         self._calls_left = context.max_tool_calls
-        self._limit_reported = False
-        self._has_answer = False
+        self._limit_reported = self._has_answer = False
         self._step = self._new_step()
-        self._start = len(self._history.contents)
-        self._accepted = self._start
+        self._start = self._accepted = len(self._history.contents)
         self._returned: list[str] = []
         self._files: Sequence[ContextFile] = ()
-        self._began = time.monotonic()
         self.id = TurnId(f"t{next(context.numbers)}")
         self.has_ended = False
 
@@ -269,6 +268,7 @@ class Turn:
         while True:
             self._step = self._new_step()
             self._set_phase(TurnPhase.WAITING)
+            await self._context.save()
             try:
                 if await self._step.run(self._context.backend, self._request(offered)) is (
                     Finish.DONE
@@ -360,6 +360,7 @@ class Turn:
         await self._calls.announce(step_calls, offered)
         if left_out and not self._limit_reported:
             self._report_limit(left_out)
+        await self._context.save()
         await self._calls.run(step_calls, offered)
 
     def _report_limit(self, left_out: int) -> None:

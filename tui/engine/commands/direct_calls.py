@@ -1,7 +1,5 @@
 """Calls of tools outside the conversation, by the user or a program."""
 
-from dataclasses import dataclass
-
 from tui.engine.bus import Publish
 from tui.engine.chat.calls import CallRunner
 from tui.engine.consent.consent import TurnRecord
@@ -9,6 +7,7 @@ from tui.engine.consent.tool_access import ToolAccess
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.manager import ServerManager
 from tui.model.chat import EntryId
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 
 

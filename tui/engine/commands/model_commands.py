@@ -1,7 +1,9 @@
 """What the user asks of the model: another one, other options, a smaller context."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, Final
 
 from tui.engine.bus import EventBus
@@ -14,6 +16,7 @@ from tui.engine.sessions.session_commands import SessionCommands
 from tui.engine.tasks import TaskSet
 from tui.model.answering.models import (
     ContextMeasured,
+    ContextPart,
     ModelOptions,
     ModelOptionsChanged,
     ModelsListed,
@@ -34,6 +37,8 @@ from tui.text import sanitize_line
 
 FULL: Final = 0.8
 """The part of the context from which `/compress` is offered."""
+
+UNSAVED: Final = "It is not saved, so only the summary of it remains."
 
 MAX_TEMPERATURE: Final = 2.0
 """The service's highest temperature."""
@@ -116,13 +121,16 @@ class ModelCommands:
         context, sent = main.context, main.context.asked.last
         instructions = sent.system_instruction if sent is not None else context.system_instruction
         offered = context.tools.offered_tools()
-        counted = self._usage.context
-        parts = context_parts(offered, instructions, context.history.contents, counted)
-        self._publish(ContextMeasured(parts))
+        contents, counted = [*context.history.contents], self._usage.context
+        split = partial(context_parts, offered, instructions, contents, counted)
+        self._tasks.start(self._measure(split))
 
     def compress(self) -> None:
         """Put a summary in place of the history; the session as it was is kept."""
         self._tasks.start(self._carry_out(self._compress()))
+
+    async def _measure(self, split: Callable[[], tuple[ContextPart, ...]]) -> None:
+        self._publish(ContextMeasured(await asyncio.to_thread(split)))
 
     async def _list(self) -> None:
         backend = self._conversations.backend
@@ -140,7 +148,8 @@ class ModelCommands:
         before = [*history.contents]
         if not before:
             raise ModelError("There is nothing to compress yet.")
-        self._say(Severity.INFO, "The model summarises the conversation.")
+        unsaved = "" if self._recorder.view is not None else f" {UNSAVED}"
+        self._say(Severity.INFO, f"The model summarises the conversation.{unsaved}")
 
         def check() -> None:
             is_same = main.history is history and history.contents == before
@@ -161,7 +170,7 @@ class ModelCommands:
         self._usage = replace(Usage(), context=after, context_limit=self._usage.context_limit)
         self._publish(UsageReported(self._usage))
         words = f"The conversation was compressed from {size:,} to about {after:,} tokens."
-        advice = "The whole of it stays among the /sessions." if kept is not None else ""
+        advice = "The whole of it stays among the /sessions." if kept is not None else UNSAVED
         notice = ChatNotice(main.context.new_entry(), Severity.INFO, words, advice)
         self._publish(ChatNoticeAdded(notice))
         self._has_offered = False

@@ -7,7 +7,6 @@ from typing import Final
 
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.model.chat import EntryId
-from tui.model.consent import Choice
 from tui.model.events import ToolCallDecided
 from tui.model.servers import ServerId
 from tui.text import sanitize_line
@@ -33,13 +32,13 @@ class TurnRecord:
     """Answers and reads that apply to the calls of one turn.
 
     Attributes:
-        rest: The user's answer to all further calls, or None.
+        denies_rest: Whether the user denied all further calls.
         denied: The calls that the user denied.
         read: The servers whose data this turn has read, in the order of the first one.
         calls: How often each call was made, by server, tool and arguments.
     """
 
-    rest: Choice | None = None
+    denies_rest: bool = False
     denied: list["Inquiry"] = field(default_factory=list)
     read: dict[ServerId, None] = field(default_factory=dict)
     calls: Counter[tuple[ServerId, str, str]] = field(default_factory=Counter)

@@ -42,7 +42,6 @@ _DENIED_BEFORE: Final = Answer(
     source="you: denied the same call before",
     note="The user has already denied this exact call. Do not request it again.",
 )
-_ALLOWED_REST: Final = Answer(allows=True, source="you: this and all further calls of this turn")
 _DENIED_REST: Final = Answer(
     allows=False,
     source="you: deny this and all further calls of this turn",
@@ -166,7 +165,7 @@ class ToolApproval:
             return Answer(allows=False, source=verdict.source, note=_DENIED_BY_RULE)
         if inquiry.by_user:
             return Answer(allows=True, source="you: composed this call")
-        if inquiry.turn.rest is Choice.DENY_REST_OF_TURN:
+        if inquiry.turn.denies_rest:
             return _DENIED_REST
         if inquiry.is_loop and self._desk.attended:
             return None
@@ -179,7 +178,7 @@ class ToolApproval:
         own, servers = inquiry.tool, self._policy.origins
         if may_name and names_tool(self._allowed, own.server, own.name, servers):
             return Answer(allows=True, source="--allowed-tools")
-        return _ALLOWED_REST if inquiry.turn.rest is Choice.REST_OF_TURN else None
+        return None
 
     async def _ask(self, inquiry: Inquiry, change: FileChange | None) -> Answer:
         request = self._request(inquiry, change)
@@ -236,9 +235,8 @@ class ToolApproval:
                 tools += [t for t in inquiry.offered if (t.server, t.fingerprint) == own]
             self._policy.allow(tools, decision.scope, choice.value)
             source += f", {decision.scope.value}"
-        if choice in {Choice.REST_OF_TURN, Choice.DENY_REST_OF_TURN}:
-            inquiry.turn.rest = choice
         if choice is Choice.DENY_REST_OF_TURN:
+            inquiry.turn.denies_rest = True
             note = f"{note} {_DENIED_REST.note}".strip()
         if not choice.allows:
             inquiry.turn.denied.append(inquiry)

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +11,7 @@ from tui.engine.sessions.library import SessionLibrary
 from tui.engine.sessions.records import Record
 from tui.engine.sessions.replay import SavedSession
 from tui.engine.sessions.session_file import SessionLock
+from tui.model.frozen import dataclass
 from tui.model.sessions import SessionId
 
 MAX_PREVIEW: Final = 40

@@ -39,6 +39,7 @@ from tui.text import sanitize_line
 
 BUSY: Final = "Stop the running turn first (Esc)."
 UNSAVED: Final = "This conversation is not saved, so there is nothing to export."
+DROPPED: Final = "This conversation is not saved, so what followed the earlier message is gone."
 NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writable one."
 
 
@@ -235,6 +236,8 @@ class SessionCommands:
         del conversation.history.contents[start:]
         recorder.rewind(message)
         self._publish(ConversationRewound(message))
+        if recorder.view is None:
+            self._say(Severity.WARNING, DROPPED)
         send(text)
 
     async def _branch(self, message: EntryId) -> tuple[Conversation, int]:

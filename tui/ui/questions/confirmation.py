@@ -84,9 +84,9 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self, request: ConfirmationRequest, commands: Commands, *, keyboard: Keyboard | None = None
     ) -> None:
         super().__init__(request, commands, keyboard=keyboard)
-        self._call = AskedCall(request)
+        self._call = AskedCall(request, number=1)
         self._calls: Sequence[AskedCall] = (self._call,)
-        self._gone = 0
+        self._asked = 1
         self._scope = GrantScope.SESSION
         self._shows_json = self._shows_more = False
         self._step: Step | None = None
@@ -96,9 +96,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def title_words(self) -> str:
         words = ["A tool wants to run"]
-        number = self._gone + len(self._calls)
-        if number > 1:
-            words.append(f"call {self._gone + self._calls.index(self._call) + 1} of {number}")
+        if self._asked > 1:
+            words.append(f"call {self._call.number} of {self._asked}")
         if self._call.shows_edit:
             words.append("your edit")
         return " · ".join(words)
@@ -146,7 +145,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self.arguments.show_arguments(call.arguments, change, as_json=self._shows_json)
 
     def _show_calls(self) -> None:
-        self.calls.show(self._calls, self._call, self._gone + 1)
+        self.calls.show(self._calls, self._call)
         self.frame.border_title = Content(self.title_words())
 
     def show_answers(self) -> None:
@@ -225,8 +224,12 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
                 call = known.get(request.id) or AskedCall(request)
                 call.take(request)
                 calls.append(call)
-        is_other = not any(call in self._calls for call in calls)
-        self._gone = 0 if is_other else self._gone + sum(one not in calls for one in self._calls)
+        if not any(call in self._calls for call in calls):
+            self._asked = 0
+        for call in calls:
+            if not call.number:
+                self._asked += 1
+                call.number = self._asked
         self._calls = calls
         if self._call not in calls:
             self._scope = GrantScope.SESSION

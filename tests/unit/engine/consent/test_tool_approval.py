@@ -134,23 +134,22 @@ async def test_every_choice_settles_its_question(choice: Choice) -> None:
     assert len(asked.settled) == 1
 
 
-async def test_the_rest_of_a_turn_is_allowed_for_that_turn_only() -> None:
+async def test_calls_allowed_together_say_nothing_of_the_rest_of_their_turn() -> None:
     asked = Asked()
     turn = TurnRecord()
-    first, request = await asked.ask(make_tool("go"), turn=turn)
-    waits, _ = await asked.ask(make_tool("other"), turn=turn)
-    foreign, _ = await asked.ask(make_tool("other"), turn=TurnRecord())
-    assert request is not None
-    asked.desk.answer(request, Decision(Choice.REST_OF_TURN))
-    assert (await first).allows
-    assert (await waits).allows
-    assert not foreign.done()
-    later, question = await asked.ask(make_tool("third"), turn=turn)
-    assert question is None
-    assert (await later).source == "you: this and all further calls of this turn"
-    assert not await asked.passes(make_tool("go"))
-    foreign.cancel()
-    await asyncio.wait({foreign})
+    waiting = [await asked.ask(make_tool(name), turn=turn) for name in ("go", "other", "third")]
+    for _, request in waiting[:2]:
+        assert request is not None
+        asked.desk.answer(request, Decision(Choice.ONCE))
+    answers = [await task for task, _ in waiting[:2]]
+    assert [(answer.allows, answer.source) for answer in answers] == [(True, "you: once")] * 2
+    unseen, _ = waiting[2]
+    assert not unseen.done()
+    again, question = await asked.ask(make_tool("go"), turn=turn)
+    assert question is not None
+    for task in (unseen, again):
+        task.cancel()
+    await asyncio.wait({unseen, again})
 
 
 async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
@@ -168,11 +167,12 @@ async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
     assert await asked.passes(make_tool("granted"))
 
 
-async def test_a_rule_that_denies_wins_over_the_rest_of_the_turn() -> None:
+async def test_a_rule_that_denies_wins_over_always_this_server() -> None:
     asked = Asked()
     asked.policy.configure((), [rule("*", "evil")], ())
-    turn = TurnRecord(rest=Choice.REST_OF_TURN)
-    denied, question = await asked.ask(make_tool("evil"), turn=turn)
+    await asked.answer(make_tool("go"), Choice.ALWAYS_SERVER, make_tool("evil"))
+    assert await asked.passes(make_tool("go"))
+    denied, question = await asked.ask(make_tool("evil"))
     assert question is None
     assert not (await denied).allows
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from pydantic_core import to_json
@@ -23,6 +23,7 @@ from tui.model.catalog import (
     ToolId,
     ToolView,
 )
+from tui.model.frozen import dataclass
 from tui.text import counted, is_shown_whole, sanitize, sanitize_line
 
 MAX_LISTED: Final = 10_000

@@ -41,6 +41,7 @@ class AskedCall:
 
     Attributes:
         request: The question about it.
+        number: Its number among the calls of this question; it keeps it when others go.
         edit: The arguments as the user changed them, or None.
         shows_edit: Whether these are shown, and so sent, instead of the model's.
         offers_editor: Whether the editor opens by itself, since the edit was refused.
@@ -49,6 +50,7 @@ class AskedCall:
     """
 
     request: ConfirmationRequest
+    number: int = 0
     edit: str | None = None
     shows_edit: bool = False
     offers_editor: bool = False
@@ -127,13 +129,12 @@ class CallList(PlainText):
         super().__init__(classes="calls")
         self._calls: Sequence[AskedCall] = ()
         self._shown = 0
-        self._first = 1
         self.display = False
 
-    def show(self, calls: Sequence[AskedCall], shown: AskedCall, first: int) -> None:
-        """Show the calls, numbered from `first`; of one alone there is no list."""
+    def show(self, calls: Sequence[AskedCall], shown: AskedCall) -> None:
+        """Show the calls; of one alone there is no list."""
         is_longer = len(calls) != len(self._calls)
-        self._calls, self._shown, self._first = calls, calls.index(shown), first
+        self._calls, self._shown = calls, calls.index(shown)
         self.display = len(calls) > 1
         self.refresh(layout=is_longer)
 
@@ -165,7 +166,7 @@ class CallList(PlainText):
         mark = "▸" if index == self._shown else " "
         names = both_ends(f"{request.tool} · {request.server}", min(MAX_NAMES, width // 2))
         arguments = brief(call.arguments)
-        words = fit(f"{mark} {self._first + index} {names}  {arguments}", width - len(state) - 2)
+        words = fit(f"{mark} {call.number} {names}  {arguments}", width - len(state) - 2)
         return Content.assemble(
             (words, "bold" if index == self._shown else "$text-muted"),
             (f"  {state}", "$text-success" if call.is_seen else "$text-muted"),
