@@ -287,7 +287,7 @@ KEYS: Final = (
         "Start a new line",
         _P.MESSAGE,
     ),
-    Key("composer.complete", "tab", "complete", "", "Complete a prompt or resource", _P.MESSAGE),
+    Key("composer.complete", "tab", "complete", "", "Complete a command or mention", _P.MESSAGE),
     Key(
         "composer.conversation",
         "shift+tab",
