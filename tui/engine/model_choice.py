@@ -25,10 +25,12 @@ from tui.engine.chat.backends.backend import ModelBackend, ModelError
 from tui.engine.demo.model import DemoBackend
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import EngineOptions
+from tui.engine.sessions.conversations import Conversations
+from tui.engine.sessions.open_conversation import OpenConversation
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import OrderedWorker, in_daemon_thread
 from tui.model.chat import BackendKind, ModelView, Severity
-from tui.model.events import ModelSelected, Notice, NoticeRaised
+from tui.model.events import Notice, NoticeRaised
 from tui.model.settings import GemdeckSettings
 from tui.text import sanitize_line
 
@@ -43,8 +45,9 @@ class ModelChoice:
         publish: Takes `ModelSelected`, and notices of what went wrong.
         redactor: Is told every key.
         tasks: Run what a choice takes.
-        use: Lets a model answer from now on.
+        conversations: In which it answers.
         options: What the command line says.
+        on_answer: Told which kind of service answers, whenever a model was chosen.
     """
 
     def __init__(
@@ -52,14 +55,16 @@ class ModelChoice:
         publish: Publish,
         redactor: Redactor,
         tasks: TaskSet,
-        use: Callable[[ModelBackend], None],
+        conversations: Conversations,
         options: EngineOptions,
+        on_answer: Callable[[BackendKind], None],
     ) -> None:
         self._publish = publish
         self._redactor = redactor
         self._tasks = tasks
-        self._use = use
+        self._conversations = conversations
         self._options = options
+        self._on_answer = on_answer
         self._has_looked = self._has_begun = False
         self._found: ModelAccess | None = None
         self._access: ModelAccess | None = None
@@ -111,21 +116,23 @@ class ModelChoice:
     async def _begin(self) -> None:
         try:
             if (access := self._found) is not None:
-                self._answer(await self._open(access), access)
+                await self._answer(await self._open(access), access)
                 return
         except ModelError as error:
             self._complain(error)
         if self._options.demo_without_key:
-            self._answer(DemoBackend(), needs_setup=True)
+            self._answer_now({"": DemoBackend()}, needs_setup=True)
 
     def use_api_key(self, key: str) -> None:
         """Let Gemini answer, and keep the key, once the service has accepted it."""
         self._redactor.register(key)
         self._choose(self._use_key(key))
 
-    def use_model(self, name: str) -> None:
-        """Let another model of the same service answer."""
-        self._choose(self._use_model(name))
+    def use_model(self, name: str, one: OpenConversation) -> None:
+        """Let another model of the same service answer in a conversation."""
+        if one.choosing is not None:
+            one.choosing.cancel()
+        one.choosing = self._tasks.start(self._carry_out(self._use_model(name, one)))
 
     def forget_key(self) -> None:
         """Remove the key that is kept; what the environment names answers then, or the demo."""
@@ -138,19 +145,17 @@ class ModelChoice:
     def use_demo(self) -> None:
         """Stay with the offline demo model, or let it answer again with its servers."""
         self._stop_choosing()
-        if self._current is BackendKind.DEMO:
-            self._announce(DemoBackend(), needs_setup=False)
-        else:
-            self._answer(DemoBackend())
+        self._answer_now({"": DemoBackend()})
 
-    async def _use_model(self, name: str) -> None:
-        access = self._access
-        if access is None:
-            raise ModelError("The demo has no other model.", advice="Enter a key first (F9).")
-        settings = self._settings.model_copy(update={"model": name})
-        backend = await self._open(access, settings)
-        self._settings = settings
-        self._answer(backend, access)
+    async def _use_model(self, name: str, one: OpenConversation) -> None:
+        while (access := self._access) is not None:
+            backend = await self._open(access, name)
+            if access is self._access:
+                self._conversations.answer_with(one, backend, self._view(backend, access))
+                self._on_answer(backend.kind)
+                return
+            await backend.aclose()  # another service was chosen meanwhile
+        raise ModelError("The demo has no other model.", advice="Enter a key first (F9).")
 
     async def _use_key(self, key: str) -> None:
         store = KeyStore()
@@ -173,7 +178,7 @@ class ModelChoice:
         except asyncio.CancelledError:
             await backend.aclose()
             raise
-        self._answer(backend, access)
+        await self._answer(backend, access)
         self._publish(NoticeRaised(notice))
 
     async def _forget_key(self) -> None:
@@ -181,9 +186,9 @@ class ModelChoice:
         await self._in_order(store.forget)
         access = await self._find()
         if access is None:
-            self._answer(DemoBackend(), needs_setup=True)
+            self._answer_now({"": DemoBackend()}, needs_setup=True)
         else:
-            self._answer(await self._open(access), access)
+            await self._answer(await self._open(access), access)
         self._publish(NoticeRaised(Notice(Severity.INFO, "The key was removed.")))
 
     def _find(self) -> Awaitable[ModelAccess | None]:
@@ -201,7 +206,7 @@ class ModelChoice:
 
     async def _use_vertex(self, project: str, location: str) -> None:
         access = vertex_access(os.environ, project, location)
-        self._answer(await self._open(access), access)
+        await self._answer(await self._open(access), access)
 
     def _choose(self, choice: Coroutine[Any, Any, None]) -> None:
         self._stop_choosing()
@@ -217,12 +222,12 @@ class ModelChoice:
         except (ValueError, OSError, ModelError) as error:
             self._complain(error)
 
-    async def _open(
-        self, access: ModelAccess, settings: GemdeckSettings | None = None
-    ) -> ModelBackend:
+    async def _open(self, access: ModelAccess, name: str = "") -> ModelBackend:
+        """Open a model of a service: by its name, or the one of the settings."""
         if access.api_key is not None:
             self._redactor.register(access.api_key.get_secret_value())
-        open_backend = partial(late.open_backend, access, settings or self._settings)
+        settings = self._settings.model_copy(update={"model": name}) if name else self._settings
+        open_backend = partial(late.open_backend, access, settings)
         opening = in_daemon_thread(open_backend)
         try:
             return await asyncio.shield(opening)
@@ -235,18 +240,43 @@ class ModelChoice:
         if opening.exception() is None:
             self._tasks.start(opening.result().aclose())
 
-    def _answer(
-        self, backend: ModelBackend, access: ModelAccess | None = None, *, needs_setup: bool = False
-    ) -> None:
-        self._access = access
-        self._announce(backend, access, needs_setup=needs_setup)
-        self._use(backend)
+    async def _answer(self, backend: ModelBackend, access: ModelAccess) -> None:
+        """Let a service answer, in each conversation the model that was chosen for it."""
+        opened = {"": backend, backend.model: backend}
+        try:
+            while missing := {one.model for one in self._conversations} - opened.keys():
+                name = missing.pop()
+                opened[name] = await self._open(access, name)
+        except BaseException:
+            self._close_unused(opened)
+            raise
+        self._answer_now(opened, access)
+        self._close_unused(opened)
 
-    def _announce(
-        self, backend: ModelBackend, access: ModelAccess | None = None, *, needs_setup: bool
+    def _answer_now(
+        self,
+        opened: Mapping[str, ModelBackend],
+        access: ModelAccess | None = None,
+        *,
+        needs_setup: bool = False,
     ) -> None:
-        self._current = backend.kind
-        model = ModelView(
+        """Let models answer that were opened: by the names that were chosen, or one for all."""
+        self._access, self._current = access, opened[""].kind
+        for one in self._conversations:
+            backend = opened.get(one.model, opened[""])
+            view = self._view(backend, access, needs_setup=needs_setup)
+            self._conversations.answer_with(one, backend, view)
+        self._on_answer(opened[""].kind)
+
+    def _close_unused(self, opened: Mapping[str, ModelBackend]) -> None:
+        used = [one.backend for one in self._conversations]
+        for backend in {*opened.values()}.difference(used):
+            self._tasks.start(backend.aclose())
+
+    def _view(
+        self, backend: ModelBackend, access: ModelAccess | None = None, *, needs_setup: bool = False
+    ) -> ModelView:
+        return ModelView(
             sanitize_line(backend.model, 64),
             backend.kind,
             needs_setup,
@@ -254,7 +284,6 @@ class ModelChoice:
             access is not None and access.is_kept,
             next(self._choices),
         )
-        self._publish(ModelSelected(model))
 
     def _complain(self, error: Exception) -> None:
         """Say why there is no other model than before."""

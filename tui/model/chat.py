@@ -1,9 +1,9 @@
 """The conversation as shown: its entries and the running turn."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NewType
 
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 
 ConversationId = NewType("ConversationId", str)

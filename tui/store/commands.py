@@ -66,7 +66,7 @@ class Commands:
 
     def give_up_retry(self) -> None:
         """Send the message that waits to go out again no more; it comes back."""
-        self._do(lambda engine: engine.conversations.retry.end(again=False))
+        self._do(lambda engine: engine.conversations.current.retry.end(again=False))
 
     def unqueue(self, text: str, *, give_back: bool) -> None:
         """Take a message that waits behind the running turn back, or drop it."""

@@ -3,8 +3,8 @@
 from tests.ui.harness import NARROW, Running, running
 from tests.ui.shell import decks
 from tests.ui.shell.test_own_commands import said, typed
-from tui.model.chat import EntryId, ModelText, UserMessage
-from tui.model.events import MessageReturned
+from tui.model.chat import EntryId, ModelText, TurnId, UserMessage
+from tui.model.events import MessageReturned, TurnStarted
 from tui.model.sessions import (
     ConversationRestored,
     ConversationRewound,
@@ -93,6 +93,18 @@ async def test_a_session_is_renamed_exported_and_deleted_on_the_second_press() -
         assert not deck.on_top(SessionsScreen)
 
 
+async def test_a_new_title_is_for_the_session_that_was_chosen() -> None:
+    async with running(decks.full_store()) as deck:
+        screen = await open_sessions(deck)
+        await deck.press("n")
+        screen.title_line.value = "branches"
+        screen.sessions.action_move(1)
+        deck.store.dispatch(SessionsListed((TWO, ONE)))
+        await deck.settle()
+        await deck.press("enter")
+        assert calls(deck, "rename_session") == [(ONE.id, "branches")]
+
+
 async def test_commands_on_sessions_need_no_list() -> None:
     async with running(decks.full_store()) as deck:
         await typed(deck, "/resume 20260102")
@@ -143,6 +155,15 @@ async def test_the_last_message_is_sent_again() -> None:
     async with running(store_with_talk()) as deck:
         await typed(deck, "/retry")
         assert calls(deck, "edit_message") == [(EntryId("r3"), "two?")]
+
+
+async def test_nothing_is_sent_again_and_no_draft_disturbed_while_a_turn_runs() -> None:
+    store = store_with_talk()
+    async with running(store) as deck:
+        store.dispatch(TurnStarted(TurnId("t1"), UserMessage(EntryId("e1"), "three?"), 0.0))
+        await typed(deck, "/retry")
+        assert said(deck) == "A turn is running. Stop it first (Esc)."
+        assert calls(deck, "edit_message") == []
 
 
 async def test_a_draft_is_kept_once_the_typing_rests() -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from tui.engine.auth.key_store import CredentialError, KeyStore, checked_key
 from tui.model.chat import BackendKind
+from tui.model.frozen import dataclass
 from tui.model.hosts import is_loopback
 
 DEFAULT_LOCATION: Final = "global"

@@ -20,12 +20,12 @@ MEDIA_TOKENS: Final = 258
 def context_parts(
     tools: Sequence[OfferedTool], instructions: str, contents: Sequence[WireContent], counted: int
 ) -> tuple[ContextPart, ...]:
-    """Split a request into its parts, the largest first.
+    """Split a request into its parts, the largest first. It may take long, so run it in a thread.
 
     Args:
         tools: The offered tools.
         instructions: The system instruction, those of servers and files included.
-        contents: The history.
+        contents: The history; further contents may be added to the original meanwhile.
         counted: The tokens of the last request as the service counted them; 0 if it has not.
     """
     sizes: Counter[tuple[str, ServerId | None]] = Counter()
@@ -47,10 +47,11 @@ def context_parts(
 
 def _size(part: Mapping[str, Any]) -> int:
     """Return the characters of a part, an image as what it counts for."""
-    media = [part["inlineData"]] if "inlineData" in part else []
-    media += [inner["inlineData"] for inner in part.get("functionResponse", {}).get("parts", ())]
-    hidden = sum(len(one["data"]) for one in media)
-    return _length(part) - hidden + len(media) * MEDIA_TOKENS * CHARACTERS_PER_TOKEN
+    response = part.get("functionResponse", {})
+    media = ("inlineData" in part) + len(response.get("parts", ()))
+    texts = [value for key, value in part.items() if key not in {"inlineData", "functionResponse"}]
+    texts += [value for key, value in response.items() if key != "parts"]
+    return _length(texts) + media * MEDIA_TOKENS * CHARACTERS_PER_TOKEN
 
 
 def _length(value: object) -> int:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from tui.engine.files.atomic import ExposedFileError, UnfitFileError, open_own
 from tui.engine.files.paths import SESSIONS, folder_key
@@ -33,7 +33,13 @@ HEAD: Final = 4 * 1024
 """Bytes at the beginning of a file that are read for a list."""
 
 TAIL: Final = 16 * 1024
-"""Bytes at its end, where the last summary is."""
+"""Bytes at its end, where the last summary mostly is; before them it is looked for in blocks."""
+
+BLOCK: Final = 1024 * 1024
+"""Bytes of such a block."""
+
+MAX_BACK: Final = 64 * 1024 * 1024
+"""How far before the end, in bytes."""
 
 MAX_COUNT: Final = 2**53
 """Largest number that is believed."""
@@ -46,7 +52,7 @@ DAY: Final = 86_400.0
 
 _ID: Final = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
 _SUFFIX: Final = ".jsonl"
-_SUMMARY: Final = b'{"t":"summary"'
+_SUMMARY: Final = b'\n{"t":"summary"'
 _OPEN: Final = "It is open in another gemdeck. Close it there first."
 
 
@@ -221,11 +227,10 @@ def _view(path: Path) -> SessionView | None:
         with open_own(path) as file:
             status = os.fstat(file.fileno())
             head = file.read(HEAD)
-            file.seek(max(0, status.st_size - TAIL))
-            tail = file.read(TAIL)
+            last = _last_summary(file, status.st_size)
     except (OSError, UnfitFileError, ExposedFileError):
         return None
-    known = _record(head.partition(b"\n")[0]) | _record(_last_summary(tail))
+    known = _record(head.partition(b"\n")[0]) | _record(last)
     parent = _word(known, "parent")
     return SessionView(
         id=SessionId(path.name.removesuffix(_SUFFIX)),
@@ -243,11 +248,18 @@ def _view(path: Path) -> SessionView | None:
     )
 
 
-def _last_summary(tail: bytes) -> bytes:
-    """Return the last whole summary in the end of a file, or nothing."""
-    start = tail.rfind(_SUMMARY)
-    end = tail.find(b"\n", start)
-    return tail[start:end] if start >= 0 and end >= 0 else b""
+def _last_summary(file: BinaryIO, size: int) -> bytes:
+    """Return the last whole summary in a file, or nothing."""
+    start, after, length = size, b"", TAIL
+    while start > max(0, size - MAX_BACK):
+        start, length = max(0, start - length), min(start, length)
+        file.seek(start)
+        data = file.read(length) + after
+        whole = data[: data.rfind(b"\n") + 1]
+        if (found := whole.rfind(_SUMMARY)) >= 0:
+            return whole[found:].split(b"\n", 2)[1]
+        after, length = data[:TAIL], BLOCK
+    return b""
 
 
 def _record(line: bytes) -> Record:

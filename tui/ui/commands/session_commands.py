@@ -42,8 +42,14 @@ class SessionCommands(ServerCommands):
         self._deck.app.push_screen(PickScreen("Edit a message", "message", texts), edit)
 
     async def run_retry(self, _: str) -> None:
-        """Send the last message again in its own place."""
+        """Send the last message again in its own place.
+
+        Raises:
+            UsageError: If there is none, or a turn runs.
+        """
         last = self._messages()[-1]
+        if self._bridge.state.conversation.turn is not None:
+            raise UsageError("A turn is running.", "Stop it first (Esc).")
         self._commands.edit_message(last.id, last.text)
 
     def _messages(self) -> list[UserMessage]:

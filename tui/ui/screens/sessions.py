@@ -81,6 +81,7 @@ class SessionsScreen(Dialog):
         self._first_query = query
         self._second: SecondPress[str] = SecondPress(clock)
         self._resting: Timer | None = None
+        self._renamed: SessionView | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog sessions") as frame:
@@ -116,7 +117,9 @@ class SessionsScreen(Dialog):
             self.dismiss()
 
     def action_rename(self) -> None:
+        """Ask for another title of the session under the cursor, wherever that goes meanwhile."""
         if (view := self.sessions.current) is not None:
+            self._renamed = view
             self.title_line.display = True
             self.title_line.value = view.name
             self.title_line.focus()
@@ -143,11 +146,12 @@ class SessionsScreen(Dialog):
     @on(Input.Submitted, "#session-title")
     def _on_title(self, event: Input.Submitted) -> None:
         event.stop()
-        if (view := self.sessions.current) is not None:
-            self._commands.rename_session(view.id, event.value.strip())
+        if self._renamed is not None:
+            self._commands.rename_session(self._renamed.id, event.value.strip())
         self._end_rename()
 
     def _end_rename(self) -> None:
+        self._renamed = None
         self.title_line.display = False
         self.sessions.focus_list()
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
 from rich.cells import cell_len
@@ -14,6 +13,7 @@ from textual.screen import Screen
 from textual.style import Style
 from textual.widget import Widget
 
+from tui.model.frozen import dataclass
 from tui.ui import keymap
 from tui.ui.widgets.text.plain import PlainText
 

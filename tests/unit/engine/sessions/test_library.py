@@ -1,5 +1,6 @@
 """The list of sessions, and what leaves and enters it."""
 
+import json
 import os
 import time
 from dataclasses import replace
@@ -43,6 +44,20 @@ def test_a_killed_session_is_listed_by_its_first_line(
     write(library, tmp_path, turn(1, "hi", "x" * 50_000), first="hi", model="m", is_whole=False)
     [view] = library.sessions(tmp_path)
     assert (view.first, view.model) == ("hi", "m")
+
+
+@pytest.mark.parametrize("size", [0, 20_000, 3_000_000])
+def test_the_last_whole_summary_counts_wherever_it_is(
+    library: SessionLibrary, tmp_path: Path, size: int
+) -> None:
+    evil = {"t": "summary", "title": "not this"}
+    view = write(library, tmp_path, turn(1, "hi", "x" * 50_000), title="my trip", tokens=7)
+    with library.path_of(view).open("a") as file:
+        for record in (content("model", {"functionCall": {"name": "f", "args": evil}}), "x" * size):
+            file.write(json.dumps(record, separators=(",", ":")) + "\n")
+        file.write('{"t":"summary","title":"cut')
+    [listed] = library.sessions(tmp_path)
+    assert (listed.title, listed.tokens) == ("my trip", 7)
 
 
 def test_another_title_is_kept_and_the_time_stays(library: SessionLibrary, tmp_path: Path) -> None:

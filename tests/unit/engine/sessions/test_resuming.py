@@ -37,7 +37,8 @@ def notices(it: Deck) -> str:
 
 
 def remarks(it: Deck) -> str:
-    return " ".join(e.text for e in entries(it.store.state) if isinstance(e, ChatNotice))
+    shown = (e for e in entries(it.store.state) if isinstance(e, ChatNotice))
+    return " ".join(f"{e.text} {e.advice}" for e in shown)
 
 
 async def test_a_session_goes_on_in_another_run_but_its_grants_have_ended(
@@ -185,6 +186,21 @@ async def test_nothing_is_saved_where_that_is_off(
         it.engine.sessions.export("", "out.md")
         await eventually(lambda: "not saved" in notices(it))
     assert library().sessions() == ()
+
+
+async def test_what_an_unsaved_conversation_loses_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [[Say("1")], [Say("2")], [Say("In short: 2.")]]
+    async with FakeGemini(steps) as fake, deck(fake, monkeypatch) as it:
+        it.engine.sessions.configure(SessionSettings(), saves=False)
+        await it.ask("one")
+        [first] = [e for e in entries(it.store.state) if isinstance(e, UserMessage)]
+        it.engine.sessions.edit_message(first.id, "other", it.engine.send)
+        await fake.wait_for_requests(2)
+        await it.idle()
+        assert "so what followed the earlier message is gone" in notices(it)
+        it.engine.model.compress()
+        await eventually(lambda: "only the summary of it remains" in remarks(it))
+        assert "only the summary of it remains" in notices(it)  # before it is made, too
 
 
 async def test_an_export_goes_to_the_home_where_that_is_typed(

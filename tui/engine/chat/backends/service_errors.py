@@ -5,7 +5,6 @@ import re
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import google.auth.exceptions
@@ -16,6 +15,7 @@ from tui.engine.chat.backends.backend import ModelError
 from tui.engine.chat.backends.gemini_http import MAX_STEP_BYTES, BodyTooLongError
 from tui.engine.mcp.transports.http.http_errors import CERTIFICATE_ADVICE, telling_cause
 from tui.model.chat import BackendKind
+from tui.model.frozen import dataclass
 from tui.text import sanitize_line
 
 MAX_MESSAGE: Final = 600
