@@ -161,7 +161,7 @@ class HintLine(PlainText):
         line = self.content
         assert isinstance(line, str | Content)  # noqa: S101 - nothing else is put into one
         content = Content(line) if isinstance(line, str) else line
-        return whole_parts(content, self.size.width) if self.size.width else content
+        return whole_parts(content, self.size.width or content.cell_length)
 
 
 class KeyBar(Widget):
