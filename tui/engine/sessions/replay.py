@@ -144,7 +144,7 @@ class Replay:
     def take(self, line: bytes) -> None:
         """Take one line; leave it out if it makes no sense."""
         try:
-            record = json.loads(line) if len(line) < EASY else read_value(line)
+            record: Any = json.loads(line) if len(line) < EASY else read_value(line)
             if self._is_first:
                 self._check_version(record)
         except (ValueError, TypeError, KeyError, RecursionError):
