@@ -10,6 +10,7 @@ from typing import Self
 
 from tui import __version__
 from tui.engine import late
+from tui.engine.auth.kept_service import ServiceStore
 from tui.engine.bus import EventBus, EventStream, Publish
 from tui.engine.chat.backends.known_models import context_limit
 from tui.engine.chat.generation import backend_generator
@@ -132,8 +133,9 @@ class Engine:
         self._answers = Answers()
         self._written = frozenset[str]()  # contents with an answer that no reading goes by yet
         self._plan: Plan | None = None
+        use, services = self._plan_for, ServiceStore(state, say)
         self.models = ModelChoice(
-            publish, redactor, self._tasks, self.conversations, options, self._plan_for
+            publish, redactor, self._tasks, self.conversations, options, use, services
         )
         self.model = ModelCommands(bus, self._tasks, self.sessions, self.models.use_model)
         self._stack = contextlib.AsyncExitStack()
