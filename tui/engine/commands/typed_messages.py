@@ -33,6 +33,7 @@ class TypedMessages:
         servers: The servers.
         workspace: The opened folders.
         conversations: Take the messages.
+        attended: Whether somebody is at the screen.
     """
 
     def __init__(
@@ -40,8 +41,11 @@ class TypedMessages:
         servers: ServerManager,
         workspace: Workspace,
         conversations: Conversations,
+        *,
+        attended: bool = True,
     ) -> None:
         self._servers = servers
+        self._attended = attended
         self._attachments = Attachments(servers, workspace)
         self._conversations = conversations
 
@@ -135,6 +139,8 @@ class TypedMessages:
             return f"Did you mean /{like}?"
         if late := ", ".join(self._servers.waiting_for()):
             return f"Prompts of {late} come once it is ready."
+        if not self._attended:
+            return "gemdeck mcp show SERVER lists the prompts of a server."
         return "F4 shows the prompts of your servers."
 
     async def _render(self, typed: TypedPrompt, text: str, data: str, ask: Ask) -> MessageContent:
