@@ -128,12 +128,7 @@ class Engine:
         self.features = FeatureCommands(self.servers, self._context, publish)
         self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
         self._first: Reading | None = None
-        self.messages = TypedMessages(
-            self.servers,
-            self.features.workspace,
-            self.conversations,
-            attended=options.attended,
-        )
+        self.messages = TypedMessages(self.servers, self.features.workspace, self.conversations)
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
         self._answers = Answers()

@@ -33,7 +33,6 @@ class TypedMessages:
         servers: The servers.
         workspace: The opened folders.
         conversations: Take the messages.
-        attended: Whether somebody is at the screen.
     """
 
     def __init__(
@@ -41,11 +40,8 @@ class TypedMessages:
         servers: ServerManager,
         workspace: Workspace,
         conversations: Conversations,
-        *,
-        attended: bool = True,
     ) -> None:
         self._servers = servers
-        self._attended = attended
         self._attachments = Attachments(servers, workspace)
         self._conversations = conversations
 
@@ -139,7 +135,7 @@ class TypedMessages:
             return f"Did you mean /{like}?"
         if late := ", ".join(self._servers.waiting_for()):
             return f"Prompts of {late} come once it is ready."
-        if not self._attended:
+        if not self._conversations.attended:
             return "gemdeck mcp show SERVER lists the prompts of a server."
         return "F4 shows the prompts of your servers."
 
