@@ -219,7 +219,7 @@ class Commands:
         self._do(lambda engine: engine.sessions.import_file(path))
 
     def keep_draft(self, text: str) -> None:
-        """Save what stands in the composer with the session."""
+        """Save what stands in the composer, so that it outlives the process."""
         self._do(lambda engine: engine.sessions.keep_draft(text))
 
     def edit_message(self, message: EntryId, text: str) -> None:

@@ -51,7 +51,7 @@ ABOUT_RESOURCE: Final = "What is in this resource?"
 EDITING: Final = "Enter sends this in place of the earlier message, Esc leaves it."
 
 DRAFT_AFTER: Final = 1.0
-"""Seconds of rest in typing after which the draft is saved with the session."""
+"""Seconds of rest in typing after which the draft is saved."""
 
 SEARCHING: Final = "Type to search your messages: Enter takes one, Ctrl+R the next, Esc ends."
 
@@ -262,11 +262,10 @@ class ChatPane(Vertical):
         self._offer_completions(self._bridge.state)
 
     def _keep_draft_soon(self) -> None:
-        """Save the draft with the session once the typing rests."""
+        """Save the draft once the typing rests."""
         if self._resting is not None:
             self._resting.stop()
-        if self.transcript.display:
-            self._resting = self.set_timer(DRAFT_AFTER, self._keep_draft)
+        self._resting = self.set_timer(DRAFT_AFTER, self._keep_draft)
 
     def _keep_draft(self) -> None:
         self._commands.keep_draft(self.composer.message)
