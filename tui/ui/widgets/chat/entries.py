@@ -53,7 +53,8 @@ MAX_TITLE: Final = 80
 _CODE_SIGNS: Final = ("```", "~~~", "\n    ", "\n\t")
 """One of these is in each text with a block of code, but for one that begins with it."""
 
-_TITLE: Final = re.compile(r"^(?:\*\*|#{1,6} )(\S[^\n*#]*)", re.MULTILINE)
+_TITLE: Final = re.compile(r"^(?:\*\*|#{1,6} )(\S[^\n*#]*)(?=[\n*#])", re.MULTILINE)
+"""A title that is complete: one that grows would be drawn anew with each letter."""
 
 
 class EntryView(BlockView):
@@ -280,6 +281,7 @@ class TurnEndEntry(EntryView):
             counted(end.calls, "tool") if end.calls else "",
             duration(end.seconds),
             f"{count(end.tokens)} tokens" if end.tokens else "",
+            end.cost,
         ]
         words = Content(f" {' · '.join(filter(None, parts))} ").stylize(".entry-muted")
         rule = styled("──", ".md-rule")
