@@ -13,6 +13,7 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
+from tui.ui.preferences import UiPreferences
 
 from tests.benchmarks import streaming_service
 from tests.benchmarks.test_chat import TICK, lags, p99
@@ -26,7 +27,7 @@ from tui.model.chat import ModelText
 from tui.store.commands import Commands
 from tui.store.state import AppState, ConversationState
 from tui.store.store import Store
-from tui.ui.app import GemdeckApp, UiPreferences
+from tui.ui.app import GemdeckApp
 
 OPEN = 10
 STREAMING = 3
