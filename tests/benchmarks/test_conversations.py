@@ -13,7 +13,6 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
-from tui.ui.preferences import UiPreferences
 
 from tests.benchmarks import streaming_service
 from tests.benchmarks.test_chat import TICK, lags, p99
@@ -28,6 +27,7 @@ from tui.store.commands import Commands
 from tui.store.state import AppState, ConversationState
 from tui.store.store import Store
 from tui.ui.app import GemdeckApp
+from tui.ui.themes import UiPreferences
 
 OPEN = 10
 STREAMING = 3
