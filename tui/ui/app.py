@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -20,6 +19,7 @@ from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import Screen
 from textual.timer import Timer
 
+from tui.model.frozen import dataclass
 from tui.model.trust import ImportOffer
 from tui.store.commands import Commands
 from tui.store.state import AppState

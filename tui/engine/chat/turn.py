@@ -24,13 +24,12 @@ from tui.engine.chat.step import ModelStep
 from tui.engine.chat.tools.resource_tools import resource_tools
 from tui.engine.chat.tools.tool_search import tool_search
 from tui.engine.consent.consent import Confirm, TurnRecord
-from tui.engine.mcp.catalog.offered_tool import (
-    FunctionCall,
-    OfferedTool,
-)
+from tui.engine.mcp.catalog.offered_tool import FunctionCall, OfferedTool
 from tui.engine.mcp.manager import ServerManager
 from tui.model.chat import (
+    MAIN,
     ChatNotice,
+    ConversationId,
     EntryId,
     Severity,
     TurnId,
@@ -59,10 +58,10 @@ A step that has shown text is not repeated: the user would read it twice.
 MAX_REFUSED_TOOLS: Final = 8
 """Tools dropped from one step because the service refused them."""
 
-_log: Final = logging.getLogger(__name__)
-
 RefusedTool = tuple[str, str]
 """Tool id and definition hash."""
+
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass
@@ -77,16 +76,17 @@ class TurnContext:
         max_tool_calls: Most tool calls in one turn.
         max_steps: Most answers of the model in one turn; None for any number.
         system_instruction: The system instruction, or an empty string.
-        prepare: Awaited at the start of each turn, so that servers can finish starting; returns
-            those to go without.
+        prepare: Awaited at the start of each turn; returns servers to go without.
+        save: Awaited before each request and call, and at the end: what was said is on disk then.
         reviewer: Shows results to the user before the model gets them.
         context_files: Reads the files of context, at the start of each turn.
         history: The conversation so far.
         refused: Tools this model refused.
-        numbers: Source of turn and entry numbers.
+        numbers: Source of turn and entry numbers, the same for all conversations.
         instructions: What servers say about themselves, as it was sent last.
         asked: How the user wants the model to answer, and the last request.
         retry: The wait before a request that was refused for now goes out again.
+        conversation: Its id, which `publish` puts into its events.
     """
 
     backend: ModelBackend
@@ -96,6 +96,7 @@ class TurnContext:
     max_tool_calls: int
     system_instruction: str = ""
     prepare: Callable[[], Awaitable[Sequence[ServerId]]] | None = None
+    save: Callable[[], Awaitable[object]] = field(default=partial(asyncio.sleep, 0))
     reviewer: ResultReviewer | None = None
     context_files: Callable[[], Awaitable[Sequence[ContextFile]]] | None = None
     history: History = field(default_factory=History)
@@ -105,6 +106,7 @@ class TurnContext:
     asked: Asked = field(default_factory=Asked)
     retry: RetryWait = field(default_factory=RetryWait)
     max_steps: int | None = None
+    conversation: ConversationId = MAIN
 
     def new_entry(self) -> EntryId:
         return EntryId(f"e{next(self.numbers)}")
@@ -132,19 +134,16 @@ class Turn:
         self._history = context.history
         self._message = message
         self._entry = context.new_entry()
-        self._record = TurnRecord()
+        self._record = TurnRecord(conversation=context.conversation)
         self._calls = CallRunner(
             context.tools, context.confirm, context.publish, self._record, context.reviewer
         )
         self._calls_left = context.max_tool_calls
-        self._limit_reported = False
-        self._has_answer = False
+        self._limit_reported = self._has_answer = False
         self._step = self._new_step()
-        self._start = len(self._history.contents)
-        self._accepted = self._start
+        self._start = self._accepted = len(self._history.contents)
         self._returned: list[str] = []
         self._files: Sequence[ContextFile] = ()
-        self._began = time.monotonic()
         self.id = TurnId(f"t{next(context.numbers)}")
         self.has_ended = False
 
@@ -269,6 +268,7 @@ class Turn:
         while True:
             self._step = self._new_step()
             self._set_phase(TurnPhase.WAITING)
+            await self._context.save()
             try:
                 if await self._step.run(self._context.backend, self._request(offered)) is (
                     Finish.DONE
@@ -360,6 +360,7 @@ class Turn:
         await self._calls.announce(step_calls, offered)
         if left_out and not self._limit_reported:
             self._report_limit(left_out)
+        await self._context.save()
         await self._calls.run(step_calls, offered)
 
     def _report_limit(self, left_out: int) -> None:

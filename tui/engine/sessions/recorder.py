@@ -7,6 +7,7 @@ with what was written whenever the bus tells of a step. A thread masks and write
 import asyncio
 import contextlib
 import copy
+import queue
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -33,6 +34,9 @@ DELTA_EVERY: Final = 0.2
 
 MAX_EARLY: Final = 1_000
 """Records kept before there is a message; the oldest go first."""
+
+SAVE_PATIENCE: Final = 0.5
+"""Seconds that a turn waits for a slow disk before each request."""
 
 CLOSE_PATIENCE: Final = 2.0
 """Seconds that the last records get to be written at the end."""
@@ -150,6 +154,13 @@ class Recorder:
         """Wait until all that happened so far is written."""
         self._flush(now=True)
         await asyncio.wrap_future(self._worker.submit(lambda: None))
+
+    async def save(self) -> None:
+        """Wait until all that happened so far is written, but only so long."""
+        if self._file is not None:
+            with contextlib.suppress(TimeoutError, queue.Full):
+                async with asyncio.timeout(SAVE_PATIENCE):
+                    await self.flush()
 
     def compressed(self) -> None:
         """Note that a summary took the place of the history; no earlier message can be edited."""

@@ -4,11 +4,12 @@ A user's keymap refers to the ids (`App.set_keymap`), so they must not change. T
 their own keys; help reads those from the widgets.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from textual.binding import Binding
+
+from tui.model.frozen import dataclass
 
 
 class Place(StrEnum):

@@ -1,7 +1,6 @@
 """The tabs of the conversations, in the upper border of the chat once there are several."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from rich.cells import cell_len
@@ -10,6 +9,7 @@ from textual.content import Content
 from textual.events import Click, Leave, MouseMove
 
 from tui.model.chat import ConversationId
+from tui.model.frozen import dataclass
 from tui.store.selectors import asking
 from tui.store.state import AppState, ConversationState
 from tui.ui.panes import ShowConversation

@@ -1,7 +1,6 @@
 """The key bar at the bottom, and the key hints in the border of the focused pane."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
 from rich.cells import cell_len
@@ -13,6 +12,7 @@ from textual.screen import Screen
 from textual.style import Style
 from textual.widget import Widget
 
+from tui.model.frozen import dataclass
 from tui.ui import keymap
 
 GAPS: Final = (2, 1)

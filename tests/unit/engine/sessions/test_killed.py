@@ -1,8 +1,10 @@
 """kill -9 at ten points of a turn: what comes back makes a request that the service takes."""
 
+import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,35 +12,41 @@ import anyio
 import pytest
 
 from tests.fakes.gemini import KEY, FakeGemini, Step
-from tests.fakes.gemini_rules import check_request
-from tests.fakes.gemini_script import Action, Call, Say, Stall, Think
-from tests.security.decks import Turncoat, tool, write_settings
+from tests.fakes.gemini_script import Say
+from tests.security.decks import Turncoat, deck, tool, write_settings
 from tests.support import warm
 from tests.support.waiting import PATIENCE, eventually
+from tests.unit.engine.sessions import kills
+from tests.unit.engine.sessions.kills import POINTS
 from tui.engine.files.paths import state_dir
 from tui.engine.sessions.library import SessionLibrary
+from tui.engine.sessions.replay import SavedSession
 from tui.model.chat import ModelText, UserMessage
+from tui.model.events import MessageReturned
+from tui.store.selectors import entries
 
 ENGINE = Path(__file__).with_name("killed_engine.py")
-LOOK = Call([("look", {})])
-TWICE = Call([("look", {}), ("look", {"text": "2"})])
+ROOT = Path(__file__).resolve().parents[4]
 
-POINTS: dict[str, Sequence[Sequence[Action]]] = {
-    "before anything came": [(Stall(),)],
-    "in a thought": [(Think("hm"), Stall())],
-    "in the first words": [(Say("Once "), Stall())],
-    "after some words": [(Say("Once "), Say("upon "), Say("a time"), Stall())],
-    "as a call came": [(Say("I look."), LOOK, Stall())],
-    "before the second answer": [(LOOK,), (Stall(),)],
-    "in the second answer": [(LOOK,), (Say("It is "), Stall())],
-    "after two calls beside each other": [(TWICE,), (Say("Both "), Stall())],
-    "as a further call came": [(LOOK,), (TWICE, Stall())],
-    "after the end": [(LOOK,), (Say("done"),)],
-}
+ROUNDS = 3
+"""Kills at each point; ``python3 -m tests.unit.engine.sessions.kills 30`` makes more."""
+
+
+def test_whenever_a_chat_is_killed_no_message_of_its_session_is_lost() -> None:
+    completed = subprocess.run(
+        [sys.executable, "-m", kills.__name__, str(ROUNDS)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        timeout=5 * PATIENCE,
+    )
+    assert json.loads(completed.stdout) == {"kills": ROUNDS * len(POINTS), "wrong": {}}
 
 
 @pytest.mark.parametrize("point", POINTS)
-async def test_what_a_kill_leaves_goes_on(point: str, home: Path, tmp_path: Path) -> None:
+async def test_what_a_kill_leaves_goes_on_though_its_tools_are_gone(
+    point: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop = Turncoat("shop", tmp_path)
     shop.offer(tool("look"))
     write_settings({"mcpServers": {"shop": shop.entry}})
@@ -46,44 +54,57 @@ async def test_what_a_kill_leaves_goes_on(point: str, home: Path, tmp_path: Path
     folder.mkdir()
     steps: list[Step] = [*POINTS[point]]
     async with FakeGemini(steps) as fake:
-        env = {**os.environ, "GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": fake.url}
-        process = await anyio.open_process(
-            [warm.python(), str(ENGINE), str(folder), "tell me"],
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stderr=None,
-        )
-        try:
-            with anyio.fail_after(PATIENCE):
-                if point == "after the end":
-                    assert process.stdout is not None
-                    assert b"idle" in await process.stdout.receive()
-                else:
-                    await fake.wait_for_requests(len(POINTS[point]))
-                    await fake.wait_for_stall()
-            said = [a.text for step in POINTS[point] for a in step if isinstance(a, Say)]
-            library = SessionLibrary(state_dir())
-            await eventually(lambda: _holds(library, folder, said[:1]))
-        finally:
-            process.send_signal(signal.SIGKILL)
-            await process.wait()
-            await process.aclose()
-        [view] = library.sessions(folder)
-        saved = library.read(view)
+        await _chat_until(point, fake, folder)
+        saved = _only(folder)
         assert saved.remarks == []
-        asked = [e.text for e in saved.entries if isinstance(e, UserMessage)]
-        assert asked == ["tell me"]
-        again = {"role": "user", "parts": [{"text": "go on"}]}
-        body = {"contents": [*saved.contents, again]}
-        check_request(body, fake._signatures, needs_signatures=True)
-        assert bool(saved.unsent) is (not saved.contents)
+        async with deck(fake, monkeypatch, folder=folder) as it:
+            it.engine.sessions.resume()
+            await eventually(lambda: entries(it.store.state))
+            returned = [e.text for e in it.events if isinstance(e, MessageReturned)]
+            assert returned == ([] if saved.contents else ["tell me"])
+            await it.ask("go on")
+            asked = [e.text for e in entries(it.store.state) if isinstance(e, UserMessage)]
+            assert asked == ["tell me", "go on"]
+        assert fake.violations == []
+        assert fake.requests[-1].contents[: len(saved.contents)] == saved.contents
 
 
-def _holds(library: SessionLibrary, folder: Path, said: Sequence[str]) -> bool:
+async def _chat_until(point: str, fake: FakeGemini, folder: Path) -> None:
+    """Let an engine in a process of its own chat up to a point, and kill it there."""
+    env = {**os.environ, "GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": fake.url}
+    process = await anyio.open_process(
+        [warm.python(), str(ENGINE), str(folder), "tell me"],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stderr=None,
+    )
+    try:
+        with anyio.fail_after(PATIENCE):
+            if point == "after the end":
+                assert process.stdout is not None
+                assert b"idle" in await process.stdout.receive()
+            else:
+                await fake.wait_for_requests(len(POINTS[point]))
+                await fake.wait_for_stall()
+        said = [a.text for step in POINTS[point] for a in step if isinstance(a, Say)]
+        await eventually(lambda: _holds(folder, said[:1]))
+    finally:
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+        await process.aclose()
+
+
+def _only(folder: Path) -> SavedSession:
+    """Read the only session of a folder."""
+    library = SessionLibrary(state_dir())
+    [view] = library.sessions(folder)
+    return library.read(view)
+
+
+def _holds(folder: Path, said: Sequence[str]) -> bool:
     """Tell whether the message and the first words of the answer are on the disk."""
-    views = library.sessions(folder)
-    if not views:
+    if not SessionLibrary(state_dir()).sessions(folder):
         return False
-    entries = library.read(views[0]).entries
-    shown = "".join(e.text for e in entries if isinstance(e, ModelText))
-    return any(isinstance(e, UserMessage) for e in entries) and all(one in shown for one in said)
+    shown = _only(folder).entries
+    answer = "".join(e.text for e in shown if isinstance(e, ModelText))
+    return any(isinstance(e, UserMessage) for e in shown) and all(one in answer for one in said)

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Final
+
+from tui.model.frozen import dataclass
 
 MAX_HISTORY: Final = 500
 """Messages kept; the oldest are dropped."""
