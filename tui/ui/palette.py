@@ -109,11 +109,11 @@ def palette_actions(app: "GemdeckApp") -> Actions:
     }
     place = deck.place
     yield from _actions_here(app)
-    yield from _tab_actions(app)
     yield from groups.pop(place, iter(()))
     if place is not PaneName.CHAT:
         yield from groups.pop(PaneName.CHAT)
     yield from _app_actions(app)
+    yield from _tab_actions(app)
     yield from chain.from_iterable(groups.values())
     yield from _themes(app)
     yield from _pane_actions(app)
