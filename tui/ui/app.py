@@ -16,6 +16,7 @@ from textual.binding import Binding, BindingType, Keymap
 from textual.color import Color
 from textual.driver import Driver
 from textual.filter import LineFilter, Monochrome, NoColor
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.timer import Timer
 
@@ -28,6 +29,7 @@ from tui.text import counted
 from tui.ui import keymap, themes
 from tui.ui.bridge import StoreBridge
 from tui.ui.keys.type_ahead import TypeAhead
+from tui.ui.notices import toast_words
 from tui.ui.panes.deck import Deck
 from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
 from tui.ui.screens.main import MainScreen
@@ -246,6 +248,19 @@ class GemdeckApp(App[int], inherit_bindings=False):
         if not self._type_ahead.keeps(event):
             self.keyboard.hear(event, self)
             await super().on_event(event)
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,  # noqa: ARG002 - nothing is markup here
+    ) -> None:
+        """Show a toast: one short paragraph without markup, whoever wrote it."""
+        words = toast_words(f"{title}: {message}" if title else message)
+        super().notify(words, severity=severity, timeout=timeout, markup=False)
 
     def action_press(self, key: str) -> None:
         """Press a key that was clicked.

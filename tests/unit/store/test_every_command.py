@@ -21,7 +21,7 @@ from tests.support import warm
 from tests.support.google_account import google_account
 from tests.unit.engine.mcp.support import eventually
 from tui.model.answering.models import ModelOptions
-from tui.model.chat import BackendKind, ModelText, TurnPhase, UserMessage
+from tui.model.chat import MAIN, BackendKind, ModelText, TurnPhase, UserMessage
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.events import ArgumentCompleted
 from tui.model.requests import ConfirmationRequest, FormRequest, Reply, ReplyAction
@@ -200,6 +200,20 @@ async def test_folder(home: Path, shop: Turncoat, monkeypatch: pytest.MonkeyPatc
         it.commands.forget_folder()
         await it.reach(brought, S.UNTRUSTED)
         assert it.deck.store.state.folder_trust is FolderTrust.UNTRUSTED
+
+
+async def test_conversations(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running("conversations", monkeypatch, turncoats=[shop]) as it:
+        commands, store = it.commands, it.deck.store
+        commands.new_conversation()
+        await eventually(lambda: len(store.state.conversations) == 2)
+        second = store.state.current
+        assert list(store.state.conversations) == [MAIN, second]
+        commands.select_conversation(MAIN)
+        await eventually(lambda: store.state.current == MAIN)
+        commands.close_conversation()
+        await eventually(lambda: list(store.state.conversations) == [second])
+        assert store.state.current == second
 
 
 async def test_features(monkeypatch: pytest.MonkeyPatch) -> None:

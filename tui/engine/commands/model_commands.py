@@ -106,10 +106,11 @@ class ModelCommands:
             kept["max_output"] if isinstance(kept.get("max_output"), int) else None,
         )
         name, model = kept.get("model"), one.backend.model if one.backend is not None else ""
-        if isinstance(name, str) and name not in {"", model}:
-            self._use_model(name, one)
-            model = name
+        is_other = isinstance(name, str) and name not in {"", model}
+        model = str(name) if is_other else model
         self._apply(ModelOptions() if _problem(options, model) else options, one)
+        if is_other:
+            self._use_model(model, one)
 
     def measure(self) -> None:
         """Say what fills the context; it arrives as `ContextMeasured`."""
@@ -195,7 +196,9 @@ class ModelCommands:
             case TurnFinished() if not one.has_offered and _is_full(one.usage):
                 one.has_offered = True
                 part = one.usage.context / one.usage.context_limit
-                words = f"The context is {part:.0%} full: /compress puts a summary in its place."
+                where = "" if one is self._conversations.current else " of another conversation"
+                advice = "/compress puts a summary in its place."
+                words = f"The context{where} is {part:.0%} full: {advice}"
                 self._say(Severity.WARNING, words)
 
     async def _carry_out(self, command: Coroutine[Any, Any, None]) -> None:

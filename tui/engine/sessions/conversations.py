@@ -1,6 +1,8 @@
 """The open conversations, one of which is the current one."""
 
 import asyncio
+import contextlib
+import queue
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Final
@@ -11,7 +13,7 @@ from tui.engine.chat.conversation import Conversation
 from tui.engine.chat.retry import RetryWait
 from tui.engine.chat.turn import TurnContext
 from tui.engine.sessions.open_conversation import OpenConversation
-from tui.engine.sessions.recorder import Recorder
+from tui.engine.sessions.recorder import CLOSE_PATIENCE, Recorder
 from tui.engine.tasks import TaskSet
 from tui.model.answering.models import OWN_OPTIONS, ModelOptionsChanged
 from tui.model.chat import MAIN, ConversationId, ModelView, Severity
@@ -152,10 +154,12 @@ class Conversations:
         if (one := self.get(key)) is not None and one.conversation is not None:
             await one.conversation.wait_idle()
 
-    async def flush(self) -> None:
-        """Wait until all that happened so far is written, and what was closed is unlocked."""
-        await asyncio.gather(*(one.recorder.flush() for one in self))
-        await self._ends.wait()
+    async def settle(self) -> None:
+        """Wait until all is written, and what was left is unlocked, but not long."""
+        with contextlib.suppress(TimeoutError, queue.Full):
+            async with asyncio.timeout(CLOSE_PATIENCE):
+                await asyncio.gather(*(one.recorder.flush() for one in self))
+                await self._ends.wait()
 
     async def aclose(self) -> None:
         """Write what is left; the turns have ended."""

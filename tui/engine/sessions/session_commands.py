@@ -142,7 +142,7 @@ class SessionCommands:
 
     async def _resume(self, words: str, one: OpenConversation) -> None:
         library = self._place()
-        await self.conversations.flush()
+        await self.conversations.settle()
         view = await asyncio.to_thread(library.find, words, self._folder)
         if (other := self.conversations.with_session(view.id)) is not None:
             if other is one:
@@ -223,7 +223,7 @@ class SessionCommands:
         if not words and recorder.session is None:
             raise SessionError(UNSAVED)
         words = words or str(recorder.session)
-        await self.conversations.flush()
+        await self.conversations.settle()
 
         def write() -> Path:
             saved = library.read(library.find(words, self._folder))

@@ -293,7 +293,14 @@ KEYS: Final = (
         "Start a new line",
         _P.MESSAGE,
     ),
-    Key("composer.complete", "tab", "complete", "", "Complete a prompt or resource", _P.MESSAGE),
+    Key(
+        "composer.complete",
+        "tab",
+        "complete",
+        "",
+        "Complete a command, resource or file",
+        _P.MESSAGE,
+    ),
     Key(
         "composer.conversation",
         "shift+tab",

@@ -42,7 +42,7 @@ EDITING: Final = "Enter sends this in place of the earlier message, Esc leaves i
 DRAFT_AFTER: Final = 1.0
 """Seconds of rest in typing after which the draft is saved with the session."""
 
-RETURNED: Final = "Your message is back: Enter sends it again, typing replaces it."
+RETURNED: Final = "Your message is back: ↵ sends it · typing replaces it"
 
 
 Work = tuple[TurnState | None, int, str, bool]
