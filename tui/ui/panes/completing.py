@@ -39,7 +39,6 @@ class CompletingPane(TabbedPane):
     """Opens the completions of the composer.
 
     Args:
-        title: See `TabbedPane`.
         bridge: Provides what can be completed.
         commands: Asks servers for values.
         history: The messages that are searched.
@@ -49,10 +48,8 @@ class CompletingPane(TabbedPane):
     popup = query_one(CompletionPopup)
     working = query_one(WorkingLine)
 
-    def __init__(
-        self, title: str, bridge: StoreBridge, commands: Commands, history: MessageHistory
-    ) -> None:
-        super().__init__(title)
+    def __init__(self, bridge: StoreBridge, commands: Commands, history: MessageHistory) -> None:
+        super().__init__()
         self._bridge = bridge
         self._commands = commands
         self._history = history
