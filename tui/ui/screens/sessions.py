@@ -21,6 +21,7 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.questions.arming import SecondPress
 from tui.ui.screens.dialog import Dialog
+from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.describe import moment
@@ -181,11 +182,11 @@ class SessionsScreen(Dialog):
     def _show_hint(self) -> None:
         keys = ("choose", "open"), ("rename", "rename"), ("export", "export"), ("delete", "delete")
         shown = [
-            f"{keymap.key_of(self.app, self.active_bindings, f'sessions.{key}')} {label}"
+            (keymap.key_of(self.app, self.active_bindings, f"sessions.{key}"), label)
             for key, label in keys
         ]
-        shown.append(f"{keymap.key_of(self.app, self.active_bindings, 'list.filter')} search")
-        self.hint.update(Content.styled("  ".join([*shown, "esc close"]), "$text-muted"))
+        search = keymap.key_of(self.app, self.active_bindings, "list.filter")
+        self.hint.update(key_hints(*shown, (search, "search"), ("Esc", "close")))
 
 
 def _entry(view: SessionView) -> ListEntry[SessionView]:
