@@ -6,7 +6,6 @@ import shlex
 import signal
 import sys
 from collections.abc import Coroutine, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +14,7 @@ import click
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import prepare_output, say, write_out
 from tui.engine.settings.sources.locations import shown_path
+from tui.model.frozen import dataclass
 from tui.model.input.typed import nearest
 from tui.model.servers import Origin, ServerStatus, ServerView
 from tui.text import sanitize_line

@@ -1,8 +1,9 @@
 """What the command line says about a run of the engine."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from tui.model.frozen import dataclass
 
 READY_PATIENCE: Final = 30.0
 """Seconds that a library waits for the servers unless it says."""

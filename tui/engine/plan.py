@@ -1,12 +1,11 @@
 """From what was read and what was answered to what runs: one pure function.
 
-Nothing here looks at a file, a clock or a task, so every rule on what may start can be tested
-without an engine.
+Nothing here looks at a file, a clock or a task: every rule can be tested without an engine.
 """
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -30,6 +29,7 @@ from tui.engine.settings.servers.inheritance import Inheritance
 from tui.model.chat import Severity
 from tui.model.context import ContextFile
 from tui.model.events import Notice
+from tui.model.frozen import dataclass
 from tui.model.servers import Failure, Origin, ServerId, ServerStatus
 from tui.model.settings import GemdeckSettings, ToolPattern
 from tui.model.trust import FolderTrust, TrustAnswer

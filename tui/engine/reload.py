@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from tui.engine.settings.sources.locations import extensions_folder, layer_files
 from tui.engine.settings.sources.watcher import Plan, make_plan, settings_files, watch
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
+from tui.model.frozen import dataclass
 from tui.model.settings import GemdeckSettings
 
 _AS_BEFORE: Final = "The servers stay as they are until the file is corrected."

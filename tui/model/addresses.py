@@ -2,10 +2,10 @@
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from tui.model.frozen import dataclass
 from tui.model.hosts import is_loopback
 from tui.text import sanitize_line
 

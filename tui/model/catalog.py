@@ -1,7 +1,8 @@
 """Tools, prompts, resources and resource templates of servers, as shown."""
 
-from dataclasses import dataclass
 from typing import NewType
+
+from tui.model.frozen import dataclass
 
 ToolId = NewType("ToolId", str)
 """The model's name for a tool; unique across all servers, ``[a-zA-Z0-9_.-]``."""

@@ -1,9 +1,9 @@
 """Consent to tool calls: answers, grants and rules."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NewType
 
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 
 RequestId = NewType("RequestId", str)

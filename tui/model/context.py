@@ -1,6 +1,6 @@
 """Files of context: what the user, extensions and a project tell the model in every turn."""
 
-from dataclasses import dataclass
+from tui.model.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Events: frozen facts that the engine publishes and the store reduces."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import time as now
 from typing import Final
 
@@ -24,6 +24,7 @@ from tui.model.chat import (
 )
 from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStanding
 from tui.model.context import ContextRead
+from tui.model.frozen import dataclass
 from tui.model.requests import BellSet, PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView
 from tui.model.sessions import SessionEvents

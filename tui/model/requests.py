@@ -1,11 +1,12 @@
 """Questions to the user: tool calls, forms, addresses and sampling requests."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 from tui.model.trust import ToolChangeAnswer, ToolChangeRequest, TrustAnswer, TrustRequest
 
@@ -255,6 +256,7 @@ class ResultReview:
         tool: The tool's name on that server.
         text: What it says, to edit.
         media: A line for each image or other data that goes along.
+        conversation: The conversation whose model asked for the call.
     """
 
     id: RequestId
@@ -263,6 +265,7 @@ class ResultReview:
     tool: str
     text: str
     media: tuple[str, ...] = ()
+    conversation: ConversationId = MAIN
 
 
 PendingRequest = (

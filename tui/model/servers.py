@@ -1,11 +1,12 @@
 """Servers as shown, and the table of their status transitions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Final, NewType
 
 from tui.model.catalog import Catalog
+from tui.model.frozen import dataclass
 
 ServerId = NewType("ServerId", str)
 """The sanitized name from the settings; unique within a run."""

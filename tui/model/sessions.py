@@ -1,9 +1,9 @@
 """Saved conversations, and the events about them."""
 
-from dataclasses import dataclass
 from typing import NewType
 
 from tui.model.chat import MAIN, ConversationId, Entry, EntryId, Usage
+from tui.model.frozen import dataclass
 
 SessionId = NewType("SessionId", str)
 """Names a saved conversation: its start as ``YYYYmmdd-HHMMSS`` (UTC), a hyphen, six hex digits."""

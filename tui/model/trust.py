@@ -1,9 +1,9 @@
 """The opened folder, and trust in folders, settings and changed tools."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from tui.model.consent import RequestId
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 
 

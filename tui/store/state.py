@@ -1,7 +1,7 @@
 """`AppState`: everything the screen shows, as one frozen tree."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +17,7 @@ from tui.model.chat import (
 )
 from tui.model.consent import GrantView, ToolStanding
 from tui.model.context import ContextFile
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId, ServerView
 from tui.model.sessions import SessionPreviewed, SessionView
 from tui.model.trust import FolderTrust

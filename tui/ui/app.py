@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -17,15 +16,18 @@ from textual.binding import Binding, BindingType, Keymap
 from textual.color import Color
 from textual.driver import Driver
 from textual.filter import LineFilter, Monochrome, NoColor
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.timer import Timer
 
+from tui.model.frozen import dataclass
 from tui.model.trust import ImportOffer
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui import keymap, themes
 from tui.ui.bridge import StoreBridge
+from tui.ui.notices import toast_words
 from tui.ui.panes.deck import Deck
 from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
 from tui.ui.screens.main import MainScreen
@@ -259,6 +261,19 @@ class GemdeckApp(App[int], inherit_bindings=False):
             return
         self.keyboard.hear(event, self)
         await super().on_event(event)
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,  # noqa: ARG002 - nothing is markup here
+    ) -> None:
+        """Show a toast: one short paragraph without markup, whoever wrote it."""
+        words = toast_words(f"{title}: {message}" if title else message)
+        super().notify(words, severity=severity, timeout=timeout, markup=False)
 
     def action_press(self, key: str) -> None:
         """Press a key that was clicked.

@@ -4,10 +4,12 @@ Until a border is moved the chat has at least 60 % of the width.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import Any, Final
+
+from tui.model.frozen import dataclass
 
 FOLDED: Final = 4
 """Columns of the right side while it is folded to its tabs."""

@@ -6,9 +6,10 @@ sequences, which must neither end the paste nor count as keys.
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from time import monotonic
 from typing import Final
+
+from tui.model.frozen import dataclass
 
 PASTE_START: Final = "\x1b[200~"
 """What the terminal sends before pasted text."""

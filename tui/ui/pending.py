@@ -155,7 +155,7 @@ class PendingController:
     def _waiting_line(self) -> str:
         bindings = self._app.screen_stack[0].active_bindings
         key = keymap.key_of(self._app, bindings, "app.question") or "F8"
-        return f"A question waits: it opens when you pause typing ({key} opens it now)"
+        return f"A question waits: {key} opens it · so does a pause in typing"
 
     def _announce(self, pending: tuple[PendingRequest, ...]) -> None:
         """Ring when a new question comes while the user looks elsewhere."""

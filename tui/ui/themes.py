@@ -6,13 +6,14 @@ that of a selected row included.
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from rich.console import Console
 from textual import constants
 from textual.theme import BUILTIN_THEMES, Theme
 
+from tui.model.frozen import dataclass
 from tui.ui.layout import Layout
 
 

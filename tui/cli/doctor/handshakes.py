@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
@@ -10,6 +9,7 @@ from tui.cli.doctor.findings import Section, Verdict
 from tui.cli.servers.server_session import ServerSession
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.events import OWN_SOURCE
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerStatus, ServerView
 from tui.text import sanitize_line
 

@@ -3,7 +3,6 @@
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -19,6 +18,7 @@ from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.startup import prepare_process
 from tui.engine.threads import in_daemon_thread
 from tui.model.events import Event, LogLine, NoticeRaised, ServerLogged
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.model.settings_rules import MAX_WAIT
 from tui.store import selectors

@@ -1,11 +1,12 @@
 """What signs the requests to one server, whatever kind of credentials it needs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final, Protocol
 
 from tui.engine.auth.oauth.challenges import Challenge
+from tui.model.frozen import dataclass
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 

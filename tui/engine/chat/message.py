@@ -1,12 +1,12 @@
 """The user's messages: what was typed, and what the model gets of it."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from tui.engine.bus import Publish
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, PromptMessage, TextPart
 from tui.model.chat import Severity
 from tui.model.events import MessageReturned, Notice, NoticeRaised
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 from tui.text import for_model, sanitize, sanitize_line
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tui.engine.chat.history import MAX_RESPONSE_MEDIA, media_problem
@@ -12,6 +11,7 @@ from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.workspace.reading import PathReader, PathReading, UnreadablePathError
 from tui.engine.workspace.workspace import OutsideError, Workspace, WorkspacePath
+from tui.model.frozen import dataclass
 from tui.model.input.mentions import (
     MAX_MENTIONED,
     PathMention,

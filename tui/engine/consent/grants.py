@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from pydantic import AliasPath, Field, PlainSerializer, PlainValidator
@@ -12,6 +11,7 @@ from pydantic import AliasPath, Field, PlainSerializer, PlainValidator
 from tui.engine.files.entry_format import EntryFormat, PathText
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.model.consent import Effect, GrantId, GrantScope
+from tui.model.frozen import dataclass
 
 MAX_GRANTS: Final = 10_000
 """Grants that are kept; of more, the oldest permissions go first."""

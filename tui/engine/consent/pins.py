@@ -3,12 +3,12 @@
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from tui.engine.files.entry_format import EntryFormat
 from tui.engine.files.state_file import StateFile, private_file
+from tui.model.frozen import dataclass
 
 FOLDER_NAME: Final = "pins"
 

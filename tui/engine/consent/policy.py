@@ -4,7 +4,6 @@ Deny beats ask beats allow; without a rule, ask.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from tui.engine.bus import Publish
@@ -23,6 +22,7 @@ from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.consent import Effect, GrantId, GrantScope, GrantView, ToolRuleChanged
 from tui.model.events import GrantsChanged
+from tui.model.frozen import dataclass
 from tui.model.servers import Origin, ServerId
 from tui.model.settings import ToolPattern
 from tui.text import sanitize_line

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
+
+from tui.model.frozen import dataclass
 
 Declaration = Mapping[str, Any]
 

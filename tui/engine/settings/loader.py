@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -42,6 +42,7 @@ from tui.engine.settings.sources.dotenv import read_variables, user_variables
 from tui.engine.settings.sources.extensions import read_extensions
 from tui.engine.settings.sources.locations import LayerFile, layer_files, shown_path
 from tui.engine.settings.sources.source import Source, read_source
+from tui.model.frozen import dataclass
 from tui.model.servers import Origin, ServerId
 from tui.model.settings import GemdeckSettings
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from tui.engine.settings.sections import MODEL_VARIABLE
 from tui.engine.settings.servers.definitions import SettingsProblem
 from tui.engine.settings.sources.locations import LayerFile, layer_files, shown_path
 from tui.engine.settings.sources.source import Source, read_source
+from tui.model.frozen import dataclass
 from tui.model.servers import Origin
 from tui.model.settings import McpSettings
 

@@ -5,7 +5,7 @@ knows what the user said about this folder with this content, allows it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +22,7 @@ from tui.engine.settings.sources.expansion import references_in
 from tui.engine.settings.sources.locations import LayerFile
 from tui.engine.settings.sources.source import Source, known_keys, read_source, salvage
 from tui.model.context import ContextFile
+from tui.model.frozen import dataclass
 from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.settings import (

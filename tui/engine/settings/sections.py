@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from tui.engine.settings.prohibitions import (
@@ -20,6 +20,7 @@ from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.servers.raw_entries import Entry
 from tui.engine.settings.sources.expansion import Expansion
 from tui.engine.settings.sources.source import Source, known_keys, salvage
+from tui.model.frozen import dataclass
 from tui.model.settings import (
     GemdeckSettings,
     McpSettings,

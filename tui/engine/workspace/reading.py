@@ -3,13 +3,13 @@
 import base64
 import mimetypes
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
 from tui.engine.workspace.workspace import Workspace, WorkspacePath
+from tui.model.frozen import dataclass
 from tui.text import counted, for_model, sanitize_line
 
 MAX_TEXT_BYTES: Final = 1_000_000

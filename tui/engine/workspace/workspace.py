@@ -4,11 +4,11 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tui.engine.workspace.ignored import REPOSITORY, IgnoreRules
+from tui.model.frozen import dataclass
 from tui.model.input.fuzzy import best
 from tui.text import is_shown_whole, sanitize_line
 

@@ -1,9 +1,9 @@
 """Which models there are, how one is to answer, and what fills its context."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from tui.model.chat import MAIN, ConversationId
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 
 

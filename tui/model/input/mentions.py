@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 from tui.model.catalog import Catalog
+from tui.model.frozen import dataclass
 from tui.model.input.uri_templates import UriTemplateError, parse_template
 from tui.model.servers import ServerId
 

@@ -3,11 +3,11 @@
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 from tui.model.catalog import Catalog, PromptArgument, PromptView
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 
 MAX_COMPARED: Final = 2_000

@@ -5,10 +5,11 @@ All operators, prefixes and lists are supported. Time is linear in the lengths, 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final
 from urllib.parse import quote
+
+from tui.model.frozen import dataclass
 
 MAX_TEMPLATE: Final = 1_999
 """Longest template, in characters; a template that was cut for display is refused."""

@@ -4,11 +4,12 @@ A user's keymap refers to the ids (`App.set_keymap`), so they must not change. T
 their own keys; help reads those from the widgets.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from textual.binding import Binding
+
+from tui.model.frozen import dataclass
 
 
 class Place(StrEnum):
@@ -285,7 +286,14 @@ KEYS: Final = (
         "Start a new line",
         _P.MESSAGE,
     ),
-    Key("composer.complete", "tab", "complete", "", "Complete a prompt or resource", _P.MESSAGE),
+    Key(
+        "composer.complete",
+        "tab",
+        "complete",
+        "",
+        "Complete a command, resource or file",
+        _P.MESSAGE,
+    ),
     Key(
         "composer.conversation",
         "shift+tab",

@@ -55,7 +55,7 @@ DRAFT_AFTER: Final = 1.0
 
 SEARCHING: Final = "Type to search your messages: Enter takes one, Ctrl+R the next, Esc ends."
 
-RETURNED: Final = "Your message is back: Enter sends it again, typing replaces it."
+RETURNED: Final = "Your message is back: ↵ sends it · typing replaces it"
 
 
 def _work(state: AppState) -> tuple[TurnState | None, int, str, bool]:

@@ -4,7 +4,6 @@ No answer has an action name, so that none can be given by the name of an action
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -13,6 +12,7 @@ from textual.content import Content
 from textual.widgets import Button
 
 from tui.model.consent import Choice
+from tui.model.frozen import dataclass
 from tui.model.requests import Reply, ReplyAction
 from tui.model.trust import ToolChangeAnswer, TrustAnswer
 

@@ -10,7 +10,6 @@ at once, and late. So nothing that is held is given right after the loop stood s
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
 from operator import attrgetter
 from time import monotonic
@@ -22,6 +21,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Input, TextArea
 
+from tui.model.frozen import dataclass
 from tui.ui.bridge import MIN_WAIT
 from tui.ui.widgets.chat.composer import Composer
 

@@ -27,9 +27,9 @@ from tui.ui.questions.answers import Answer, AnswerRows, Rows
 from tui.ui.questions.arming import Arming, Keyboard
 from tui.ui.questions.reading import SCROLL_KEYS, Reading
 from tui.ui.widgets.frame import WORDY, Frame, Heading, fit
+from tui.ui.widgets.key_bar import HintLine
 from tui.ui.widgets.text.folded_text import FoldedText, position_in
 from tui.ui.widgets.text.labelled_text import LabelledLine, LabelledText
-from tui.ui.widgets.text.plain import PlainText
 
 R = TypeVar("R", bound=PendingRequest)
 
@@ -85,7 +85,7 @@ class Question(ModalScreen[None], Generic[R]):
     armed: var[bool] = var(False, toggle_class="-armed")  # answers count now
 
     frame = query_one(Frame)
-    hint = query_one(".hint", PlainText)
+    hint = query_one(".hint", HintLine)
 
     def __init_subclass__(cls) -> None:
         if "ROWS" in cls.__dict__:
@@ -191,7 +191,7 @@ class Question(ModalScreen[None], Generic[R]):
             frame.border_subtitle = Content(self._waiting)
             yield from self.compose_text()
             yield self.rows
-            yield PlainText(self._arming.hint[self.is_short], classes="hint")
+            yield HintLine(self._arming.hint[self.is_short], classes="hint")
             self.place(frame)
 
     def on_mount(self) -> None:

@@ -1,7 +1,6 @@
 """The help: the keys that work here, then all others, by the place where they work."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any, ClassVar, Final
 
@@ -11,6 +10,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.dom import DOMNode
 
+from tui.model.frozen import dataclass
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.ui import keymap
 from tui.ui.screens.dialog import Dialog

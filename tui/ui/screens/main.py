@@ -58,6 +58,7 @@ class MainScreen(Screen[None]):
         self._bridge = bridge
         self._commands = commands
         self._deck = deck
+        self._toasts: Toasts | None = None
 
     def compose(self) -> ComposeResult:
         yield DeckHeader(self._bridge)
@@ -67,7 +68,7 @@ class MainScreen(Screen[None]):
     def on_mount(self) -> None:
         self.deck.resize(self.app.size.width)
         self.chat.composer.focus()
-        Toasts(self, self._bridge)
+        self._toasts = Toasts(self, self._bridge)
         self.bindings_updated_signal.subscribe(self, lambda _: self._show_hints())
 
     def on_screen_suspend(self) -> None:
@@ -76,6 +77,8 @@ class MainScreen(Screen[None]):
 
     def on_screen_resume(self) -> None:
         self.keys.follow(self)
+        if self._toasts is not None:
+            self._toasts.show_held()
 
     def on_resize(self, event: events.Resize) -> None:
         self.deck.resize(event.size.width)

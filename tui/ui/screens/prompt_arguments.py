@@ -24,7 +24,7 @@ from tui.ui.bridge import StoreBridge
 from tui.ui.screens.dialog import DIALOG_STYLES
 from tui.ui.widgets.chat.completion import COMPLETE_AFTER
 from tui.ui.widgets.forms.form_fields import TypedLine
-from tui.ui.widgets.key_bar import key_hints
+from tui.ui.widgets.key_bar import HintLine, key_hints
 from tui.ui.widgets.text.plain import PlainText, block, one_line
 
 MAX_ARGUMENTS: Final = 50
@@ -169,8 +169,9 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
             with Container(classes="request-buttons"):
                 yield Button(Content(self._verb.title()), id="send", compact=True)
                 yield Button(Content("Cancel"), id="cancel", compact=True)
-            keys = ("↵", "next field"), ("↑↓", "choose a completion"), ("^S", self._verb)
-            yield PlainText(key_hints(*keys, ("Esc", "cancel")), classes="request-hint")
+            keys = ("^S", self._verb), ("Esc", "cancel"), ("↵", "next field")
+            hints = key_hints(*keys, ("↑↓", "choose a completion"))
+            yield HintLine(hints, classes="request-hint")
 
     def on_mount(self) -> None:
         self._fit()

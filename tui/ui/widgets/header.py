@@ -1,7 +1,6 @@
 """The header line: the model and its service, the folder, servers and tokens."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from sys import maxsize
 from time import monotonic
 from typing import Final
@@ -13,6 +12,7 @@ from textual.widget import Widget
 
 from tui.model.chat import BackendKind, Usage
 from tui.model.consent import UNASKED_GRANT
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust
 from tui.store.selectors import server_counts, starting_since

@@ -8,12 +8,13 @@ import asyncio
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 from tui.engine.auth.oauth.sign_in_record import AuthError
+from tui.model.frozen import dataclass
 from tui.model.hosts import is_loopback
 
 MAX_HEAD: Final = 8_192

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from tui.model.frozen import dataclass
 
 MAX_CHALLENGE: Final = 8_192
 """Characters of the header that are read."""

@@ -4,7 +4,7 @@ The SDK knows the places and the documents; what it lets through is checked here
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
@@ -24,6 +24,7 @@ from tui.engine.auth.oauth.endpoints import checked_endpoint
 from tui.engine.auth.oauth.sign_in_record import AuthError, canonical_address, same_issuer
 from tui.engine.auth.oauth.token_endpoint import Answer, Send
 from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.frozen import dataclass
 from tui.model.sections.sign_in_settings import GrantType, OAuthSettings
 from tui.text import sanitize_line
 

@@ -7,7 +7,6 @@ secrets into its errors; here its parts are used instead.
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -28,6 +27,7 @@ from tui.engine.auth.oauth.sign_in_record import (
 from tui.engine.auth.oauth.token_endpoint import MAX_SAID, Send, ask_for_token
 from tui.engine.auth.oauth.unattended import UnattendedGrant
 from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.frozen import dataclass
 from tui.model.sections.sign_in_settings import GrantType
 from tui.text import sanitize_line
 

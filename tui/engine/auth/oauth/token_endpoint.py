@@ -5,12 +5,13 @@ import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from tui.engine.auth.oauth.sign_in_record import AuthError, SignInRecord
 from tui.model.bounded_json import JsonError, read_object
+from tui.model.frozen import dataclass
 from tui.text import sanitize_line
 
 MAX_TOKEN: Final = 16_384

@@ -10,7 +10,7 @@ shows.
 import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from tui.engine.settings.servers.fingerprint import digest, effective_entry, las
 from tui.engine.settings.servers.folder_files import FolderFile
 from tui.engine.settings.sources.expansion import references_in
 from tui.model.context import ContextFile
+from tui.model.frozen import dataclass
 from tui.model.trust import DifferenceLine
 from tui.text import sanitize_line
 

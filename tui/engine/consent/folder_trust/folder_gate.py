@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,7 @@ from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.fingerprint import SALT_FILE, load_salt
 from tui.engine.settings.sources.locations import shown_path
 from tui.model.consent import RequestId
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 from tui.model.trust import (
     DifferenceLine,

@@ -7,13 +7,13 @@ import os
 import stat
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
 from pydantic import PlainSerializer, PlainValidator
 
 from tui.engine.files.entry_format import read_path, write_path
+from tui.model.frozen import dataclass
 
 _SHARED: Final = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp")  # noqa: S108 - never written to
 

@@ -6,7 +6,6 @@ the entry and the files that it had. It says nothing about settings that the fol
 
 import time
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from tui.engine.consent.folder_trust.trust_store import (
 )
 from tui.engine.files.entry_format import EntryFormat
 from tui.engine.files.state_file import private_file
+from tui.model.frozen import dataclass
 from tui.model.trust import TrustAnswer
 
 FILE_NAME: Final = "start-folders.json"

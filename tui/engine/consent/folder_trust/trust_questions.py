@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,7 @@ from tui.engine.settings.project import ProjectOffer
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import OrderedWorker
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 from tui.model.trust import (
     DifferenceLine,

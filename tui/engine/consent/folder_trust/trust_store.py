@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -11,6 +10,7 @@ from tui.engine.consent.folder_trust.content import FolderContent
 from tui.engine.consent.folder_trust.identity import FolderIdentity, reaches_down
 from tui.engine.files.entry_format import EntryFormat
 from tui.engine.files.state_file import private_file
+from tui.model.frozen import dataclass
 
 FILE_NAME: Final = "trust.json"
 """Where what the user said about folders is kept, in the state folder."""

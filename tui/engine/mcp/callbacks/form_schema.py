@@ -5,11 +5,11 @@ number, a boolean, or a choice.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from tui.engine.mcp.callbacks.asked_secrets import asks_for_secret
 from tui.engine.mcp.schema.flatten import is_number
+from tui.model.frozen import dataclass
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
 from tui.text import sanitize, sanitize_line
 

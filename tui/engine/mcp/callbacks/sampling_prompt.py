@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import mcp_types as types
@@ -21,6 +20,7 @@ from tui.engine.mcp.catalog.tool_names import assign_names
 from tui.engine.mcp.context import Prompt
 from tui.engine.mcp.schema.coerce import coerce
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, to_gemini
+from tui.model.frozen import dataclass
 from tui.model.requests import SamplingMessage
 from tui.text import clip, sanitize, sanitize_line
 

@@ -1,10 +1,11 @@
 """The types shared by the turn loop and the servers: offered tools, calls and results."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from tui.model.catalog import ResourceContent, ToolId, ToolView
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 
 JsonObject = Mapping[str, Any]

@@ -1,7 +1,7 @@
 """The tools and prompts of all servers under unique names, and their catalogs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tui.engine.mcp.catalog.holding import Budget, Holding, Key
 from tui.engine.mcp.catalog.offer import ServerOffer, Tool
@@ -9,6 +9,7 @@ from tui.engine.mcp.catalog.offered_tool import OfferedTool
 from tui.engine.mcp.catalog.tool_names import OWN_NAMES, assign_names, assign_prompt_names
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import Catalog, PromptView, ToolId, ToolView
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 
 

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from tui.engine.settings.servers.raw_entries import server_id
 from tui.engine.settings.sources.document import BadDocumentError, parse_document
 from tui.engine.settings.sources.locations import shown_path
 from tui.engine.settings.sources.source import MAX_SERVERS, validation_problems
+from tui.model.frozen import dataclass
 
 MAX_CLIENT_FILE: Final = 16 * 1024 * 1024
 """Largest file, in bytes: that of Claude Code also holds what it did."""

@@ -5,11 +5,11 @@ The formats are those of each client's documentation, of November 2026.
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tui.engine.settings.sources.locations import FILE_NAME, FOLDER_NAME, SHARED_FILE_NAME
+from tui.model.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

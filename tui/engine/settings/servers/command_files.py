@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +43,7 @@ from tui.engine.settings.servers.known_programs import (
     program_names,
 )
 from tui.engine.settings.servers.manifests import text_in
+from tui.model.frozen import dataclass
 
 MAX_LOOKS: Final = 8_192
 """Looks for one server; words, what could be a path in them, and commands cost some."""

@@ -3,9 +3,10 @@
 import itertools
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from tui.model.frozen import dataclass
 
 LOAD_FLAGS: Final = frozenset(
     {"-r", "--require", "--import", "--loader", "--experimental-loader", "--env-file"}

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -12,6 +12,7 @@ from tui.engine.logs.secret_names import masked_address, masked_words, secrets_i
 from tui.engine.settings.servers.folder_files import FolderFile
 from tui.engine.settings.servers.inheritance import Inheritance
 from tui.engine.settings.sources.expansion import Expansion
+from tui.model.frozen import dataclass
 from tui.model.sections.sign_in_settings import AuthProviderType, OAuthSettings
 from tui.model.servers import Failure, Origin, ProtocolEra, ServerId, ServerStatus, Transport
 from tui.text import sanitize_line

@@ -12,11 +12,12 @@ import os
 import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
 from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.model.frozen import dataclass
 
 MAX_HASHED: Final = 64 * 1024 * 1024
 """Largest file whose content is hashed, in bytes; of a larger one the state stands for it."""

@@ -8,10 +8,10 @@ sets itself are not their concern.
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from tui.engine.logs.secret_names import has_secret_part
+from tui.model.frozen import dataclass
 
 _SMALL: Final = frozenset(
     {

@@ -1,12 +1,13 @@
 """Entries of ``mcpServers`` as they are written, merged over files and extensions."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from tui.engine.settings.servers.definitions import SettingsProblem
 from tui.engine.settings.sources.document import KeyPath
 from tui.engine.settings.sources.source import Source
+from tui.model.frozen import dataclass
 from tui.model.servers import Origin, ServerId
 from tui.text import sanitize_line
 

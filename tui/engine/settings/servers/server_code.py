@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from tui.engine.settings.servers.folder_files import (
 from tui.engine.settings.servers.known_programs import loading_variables
 from tui.engine.settings.servers.programs import guarded_folders, projects_above
 from tui.engine.settings.sources.locations import extensions_folder
+from tui.model.frozen import dataclass
 from tui.model.servers import Origin
 
 _PATH: Final = "PATH"

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +12,7 @@ from tui.engine.settings.sources.dotenv import leads_out
 from tui.engine.settings.sources.locations import FOLDER_NAME, shown_path
 from tui.engine.settings.sources.source import Source, salvage
 from tui.model.context import ContextFile
+from tui.model.frozen import dataclass
 from tui.model.settings import ContextSettings
 from tui.text import clip_middle, for_model, sanitize_line
 

@@ -3,10 +3,10 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tui.model.frozen import dataclass
 from tui.model.servers import Origin
 from tui.text import sanitize_line
 

@@ -1,7 +1,7 @@
 """Settings files and the problems found in them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -18,6 +18,7 @@ from tui.engine.settings.sources.document import (
 )
 from tui.engine.settings.sources.expansion import Expansion
 from tui.engine.settings.sources.locations import shown_path
+from tui.model.frozen import dataclass
 from tui.model.servers import Origin
 from tui.text import sanitize_line
 

@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +19,7 @@ from tui.engine.settings.sources.locations import (
     layer_files,
 )
 from tui.engine.threads import import_alone
+from tui.model.frozen import dataclass
 
 if TYPE_CHECKING:
     from watchfiles import Change

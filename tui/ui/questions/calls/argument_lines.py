@@ -7,13 +7,13 @@ so are blanks that deceive; many blank lines in a row are one line that counts t
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import PurePath
 from typing import Final
 
 from textual.content import Content, Span
 
+from tui.model.frozen import dataclass
 from tui.model.input.arguments import reveal, reveal_character
 from tui.model.requests import FileChange
 from tui.text import counted, sanitize

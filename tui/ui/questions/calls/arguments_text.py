@@ -3,13 +3,14 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
 from rich.cells import cell_len
 from textual.content import Content
 
+from tui.model.frozen import dataclass
 from tui.model.input.arguments import ArgumentsError, read_arguments
 from tui.model.requests import FileChange
 from tui.ui.questions.calls.argument_lines import (

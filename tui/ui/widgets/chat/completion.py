@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from typing import ClassVar, Final
@@ -15,6 +14,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from tui.model.catalog import ResourceTemplateView, ResourceView
+from tui.model.frozen import dataclass
 from tui.model.input.fuzzy import best
 from tui.model.input.mentions import typed_mention
 from tui.model.input.own_commands import OWN_COMMANDS

@@ -1,8 +1,9 @@
 """The history of sent messages for Up and Down in the composer."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from tui.model.frozen import dataclass
 
 MAX_HISTORY: Final = 500
 """Messages kept; the oldest are dropped."""

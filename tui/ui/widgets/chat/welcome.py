@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from tui.model.chat import ModelView, TurnState
 from tui.model.servers import Origin, ServerStatus, ServerView
-from tui.ui.widgets.key_bar import key_hints
+from tui.ui.widgets.key_bar import HintLine, key_hints
 from tui.ui.widgets.text.plain import one_line
 
 QUIET_SECONDS: Final = 2
@@ -32,7 +32,7 @@ _NO_SERVERS: Final = (
 _KEYS: Final = (
     ("↵", "sends"),
     ("^J", "starts a new line"),
-    ("/  @", "complete commands, resources"),
+    ("/  @", "complete commands; resources, files"),
     ("↑", "brings back earlier messages"),
     ("Esc", "stops the answer"),
     ("F1", "shows all keys"),
@@ -86,11 +86,11 @@ def _key_line(line: tuple[str, str]) -> Content:
     return Content.assemble((f"  {key:<8}", "$accent"), (text, "$text-muted"))
 
 
-class WorkingLine(Static):
+class WorkingLine(HintLine):
     """What the running turn is doing, or that a question waits; else a hint or an empty row."""
 
     def __init__(self) -> None:
-        super().__init__(markup=False)
+        super().__init__()
         self._turn: TurnState | None = None
         self._queued = 0
         self._servers = ""
@@ -147,7 +147,7 @@ class WorkingLine(Static):
             parts.append(key_hints(("^S", "sends without")))
         elif self._turn.until is not None:
             parts.append(key_hints(("^S", "now"), ("^N", "never")))
-        elif self._queued:
-            parts.append(key_hints(("Alt+↑", "takes the last back")))
         parts.append(key_hints(("Esc", "stops")))
+        if self._queued:
+            parts.append(key_hints(("Alt+↑", "takes the last back")))
         self.update(Content("   ").join(parts))

@@ -1,7 +1,6 @@
 """A list with a filter line; the arrow keys move the cursor while the filter has focus."""
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar, Final, Generic, TypeVar
 
@@ -13,6 +12,7 @@ from textual.getters import query_one
 from textual.message import Message
 from textual.widgets import Input
 
+from tui.model.frozen import dataclass
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.widgets.key_bar import with_keys

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
 from textwrap import wrap
 from time import localtime, strftime
@@ -18,6 +17,7 @@ from textual.strip import Strip
 
 from tui.model.chat import Severity
 from tui.model.events import LogLine
+from tui.model.frozen import dataclass
 from tui.text import clip
 from tui.ui import keymap
 from tui.ui.widgets.text.plain import fit, ink, one_line

@@ -1,7 +1,6 @@
 """A list of one-line rows that draws only the visible ones, so it can have ten thousand."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from rich.segment import Segment
@@ -13,6 +12,7 @@ from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tui.model.frozen import dataclass
 from tui.ui.widgets.text.plain import fit, ink, one_line
 
 MAX_LEAD: Final = 14

@@ -1,7 +1,6 @@
 """The server tree. Rows change in place, so that cursor, folding and scroll position stay."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from time import monotonic
 from typing import ClassVar, Final
@@ -14,6 +13,7 @@ from textual.message import Message
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
+from tui.model.frozen import dataclass
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.ui import keymap
 from tui.ui.widgets.status import LOOKS, Tone, status_or_count

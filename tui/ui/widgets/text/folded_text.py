@@ -2,7 +2,6 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import ClassVar, Final
@@ -20,6 +19,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
+from tui.model.frozen import dataclass
 from tui.text import counted
 
 TAB: Final = 4

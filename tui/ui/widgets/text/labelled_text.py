@@ -2,12 +2,13 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from textwrap import wrap
 from typing import Final
 
 from textual.content import Content
 
+from tui.model.frozen import dataclass
 from tui.ui.widgets.text.folded_text import Fold, FoldedText, first_rows
 
 LABEL_WIDTH: Final = 11

@@ -4,10 +4,10 @@ import ipaddress
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from tui.model.frozen import dataclass
 from tui.model.hosts import is_loopback
 from tui.text import clip
 

@@ -13,7 +13,6 @@ import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
@@ -21,6 +20,7 @@ from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio.pipes import LineSplitter, LineTooLongError, StderrQuota
 from tui.engine.mcp.transports.stdio.reaper_client import ReaperClient, start_error
 from tui.engine.mcp.transports.stdio.zygote import Zygote
+from tui.model.frozen import dataclass
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """Longest line of standard output, in bytes."""

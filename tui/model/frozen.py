@@ -1,0 +1,58 @@
+"""`dataclass` for frozen data with slots, made in a quarter of the time.
+
+The standard one compiles six functions for each class: 0.4 ms, and two hundred classes are made
+before the first servers start. Here only `__init__` is compiled; what compares, hashes and shows
+is shared. That nobody sets a field is checked by mypy alone.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
+
+__all__ = ["dataclass"]
+
+T = TypeVar("T")
+
+
+def _frozen(*, frozen: bool, slots: bool, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
+    """Make a data class. It is always frozen and has slots; mypy wants to read so at each."""
+    assert frozen  # noqa: S101 - a class that is not is made by the standard library
+    assert slots  # noqa: S101
+
+    def make(cls: type[T]) -> type[T]:
+        made = dataclasses.dataclass(slots=True, kw_only=kw_only, repr=False, eq=False)(cls)
+        names = [field.name for field in dataclasses.fields(made) if field.compare]  # type: ignore[arg-type]
+        for name, value in (
+            ("_compared", attrgetter(*names) if names else type),
+            ("__eq__", _equal),
+            ("__hash__", _hash),
+            ("__repr__", _show),
+        ):
+            if name not in cls.__dict__:
+                setattr(made, name, value)
+        return made
+
+    return make
+
+
+def _equal(self: Any, other: Any) -> Any:  # noqa: ANN401 - any of the classes
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    return self._compared(self) == self._compared(other)
+
+
+def _hash(self: Any) -> int:  # noqa: ANN401 - ditto
+    return hash(self._compared(self))
+
+
+def _show(self: Any) -> str:  # noqa: ANN401 - ditto
+    names = (field.name for field in dataclasses.fields(self) if field.repr)
+    shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+    return f"{self.__class__.__qualname__}({shown})"
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    dataclass = _frozen
