@@ -383,5 +383,7 @@ async def test_a_command_without_a_prompt_of_that_name_is_no_message(gemini: Fak
     result = await run("-p", "/nothing here", "-o", "json", gemini=gemini)
 
     assert result.code == ExitCode.ERROR
-    assert result.json["error"]["message"] == "There is no command /nothing."
+    error = result.json["error"]
+    assert error["message"] == "There is no command /nothing."
+    assert error["advice"] == "gemdeck mcp show SERVER lists the prompts of a server."
     assert gemini.requests == []
