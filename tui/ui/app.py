@@ -25,8 +25,10 @@ from tui.model.trust import ImportOffer
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
+from tui.text import counted
 from tui.ui import keymap, themes
 from tui.ui.bridge import StoreBridge
+from tui.ui.keys.type_ahead import TypeAhead
 from tui.ui.notices import toast_words
 from tui.ui.panes.deck import Deck
 from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
@@ -46,6 +48,9 @@ STYLES: Final = Path(__file__).parent / "styles"
 """Where the style sheets are; absolute, so that a subclass in another folder finds them."""
 
 _NO_COLOR: Final = NoColor()
+
+_KEY_NAME: Final = re.compile(r"(?<=\^)[a-z]$|(?<![A-Za-z])[a-z][a-z0-9]+")
+_PAGE_KEYS: Final = {"pgup": "PgUp", "pgdn": "PgDn"}
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
@@ -129,8 +134,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._settings = settings or SettingsFiles()
         self._control_filter = ControlCharacterFilter()
         self._own_keys: dict[str, str] = {}
+        self._type_ahead = TypeAhead(self)
         self._has_painted = False
-        self._early: list[events.Key | events.Paste] = []
         self._settling: Timer | None = None
         self._failed = False
         self._pending: PendingController | None = None
@@ -176,7 +181,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     def get_default_screen(self) -> Screen[Any]:
         deck = Deck(self.bridge, self.commands, self._history, self.keyboard, self._preferences)
-        return MainScreen(self.bridge, self.commands, deck)
+        return MainScreen(self.bridge, self.commands, deck, self._type_ahead)
 
     def on_resize(self) -> None:
         """Redraw everything once the size no longer changes.
@@ -204,7 +209,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     def _painted(self) -> None:
         self._has_painted = True
-        self.call_later(self._replay_early)
+        self._type_ahead.begin()
         if self._on_first_paint is not None:
             self._on_first_paint()
         from tui.ui.pending import PendingController  # noqa: PLC0415 - after the first frame
@@ -212,17 +217,6 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._pending = PendingController(self, self.bridge, self.commands, self.keyboard)
         self._pending.start()
         self.deck.side.call_next(self.deck.side.fill)
-
-    def _replay_early(self) -> None:
-        """Type what was typed before the first frame.
-
-        Until the terminal was ours it turned Enter into a line feed; the last one sends.
-        """
-        early, self._early = self._early, []
-        if early and isinstance(last := early[-1], events.Key) and last.key == "ctrl+j":
-            early[-1] = events.Key("enter", "\r")
-        for event in early:
-            self.post_message(event)
 
     def choose_theme(self, theme: str) -> None:
         """Change the theme, and keep it for later runs."""
@@ -247,18 +241,15 @@ class GemdeckApp(App[int], inherit_bindings=False):
         return [*filters, self._control_filter]
 
     def get_key_display(self, binding: Binding) -> str:
-        """Return a key as shown on the screen: ``F1``, ``^P``, ``pgup``, ``shift+↵``."""
+        """Return a key as shown on the screen: ``F1``, ``^P``, ``PgUp``, ``Shift+↵``."""
         display = super().get_key_display(binding).replace("⏎", "↵")
-        is_letter = display[0] == "^" and len(display) == 2
-        return display.upper() if is_letter or display[1:].isdigit() else display
+        return _KEY_NAME.sub(lambda name: _PAGE_KEYS.get(name[0], name[0].title()), display)
 
     async def on_event(self, event: events.Event) -> None:
         """Let the questions know of each key, whatever takes it; keep those that come early."""
-        if not self._has_painted and isinstance(event, events.Key | events.Paste):
-            self._early.append(event)
-            return
-        self.keyboard.hear(event, self)
-        await super().on_event(event)
+        if not self._type_ahead.keeps(event):
+            self.keyboard.hear(event, self)
+            await super().on_event(event)
 
     def notify(
         self,
@@ -334,7 +325,10 @@ class GemdeckApp(App[int], inherit_bindings=False):
             self.exit(0)
         else:
             self._quitting.expect(key)
-            self.notify(f"Press {key} again to quit.", timeout=REPEAT_SECONDS, markup=False)
+            turns = sum(one.turn is not None for one in self.state.conversations.values())
+            running = f" {counted(turns, 'turn')} would be stopped." if turns else ""
+            words = f"Press {key} again to quit.{running}"
+            self.notify(words, timeout=REPEAT_SECONDS, markup=False)
 
     def action_command_palette(self) -> None:
         from tui.ui.palette import DeckPalette, palette_actions  # noqa: PLC0415 - on first use

@@ -7,6 +7,7 @@ from enum import StrEnum
 from textual.message import Message
 
 from tui.model.catalog import PromptView
+from tui.model.chat import ConversationId
 from tui.model.input.own_commands import TypedCommand
 from tui.model.servers import ServerId
 
@@ -85,3 +86,10 @@ class SendResource(Message):
 
     server: ServerId
     uri: str
+
+
+@dataclass
+class ShowConversation(Message):
+    """Show an open conversation."""
+
+    conversation: ConversationId
