@@ -95,7 +95,7 @@ class ChatPane(Vertical):
         self._edited: EntryId | None = None
         self._resting: Timer | None = None
         self._returned = 0
-        self._query: ValueQuery | PathQuery | None = None
+        self._query: completion.ValueQuery | completion.PathQuery | None = None
         self._asked = 0
         self._asking: Timer | None = None
         self._is_filled = False
