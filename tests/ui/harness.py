@@ -117,7 +117,8 @@ class ChatApp(App[None]):
         yield Static("another pane", id="other")
         yield ChatPane(self.bridge, self.commands, self._history, self.keyboard)
 
-    def on_mount(self) -> None:
+    async def on_mount(self) -> None:
+        await self.chat.fill()
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = DARK.name

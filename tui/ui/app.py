@@ -200,27 +200,28 @@ class GemdeckApp(App[int], inherit_bindings=False):
     def on_unmount(self) -> None:
         self.bridge.stop()
 
-    def _painted(self) -> None:
-        self._has_painted = True
-        self.call_later(self._replay_early)
+    async def _painted(self) -> None:
+        """Go on with what the first frame did not wait for."""
         if self._on_first_paint is not None:
             self._on_first_paint()
+        await self.deck.deck.fill()
+        await self._replay_early()
         from tui.ui.pending import PendingController  # noqa: PLC0415 - after the first frame
 
         self._pending = PendingController(self, self.bridge, self.commands, self.keyboard)
         self._pending.start()
-        self.deck.side.call_next(self.deck.side.fill)
 
-    def _replay_early(self) -> None:
+    async def _replay_early(self) -> None:
         """Type what was typed before the first frame.
 
         Until the terminal was ours it turned Enter into a line feed; the last one sends.
         """
+        self._has_painted = True
         early, self._early = self._early, []
         if early and isinstance(last := early[-1], events.Key) and last.key == "ctrl+j":
             early[-1] = events.Key("enter", "\r")
         for event in early:
-            self.post_message(event)
+            await self.on_event(event)  # not posted: keys that have come since are behind them
 
     def choose_theme(self, theme: str) -> None:
         """Change the theme, and keep it for later runs."""

@@ -12,8 +12,6 @@ from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
 from tui.model.chat import EntryId, TurnPhase, TurnState, UserMessage
-from tui.model.input.own_commands import find_own_command
-from tui.model.input.typed import find_prompt
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import waiting_text
@@ -23,27 +21,16 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import FillPrompt, RunCommand
 from tui.ui.questions.arming import Keyboard
-from tui.ui.widgets.chat.command_completion import complete_command
-from tui.ui.widgets.chat.completion import (
-    COMPLETE_AFTER,
-    CompletionList,
-    CompletionPopup,
-    PathQuery,
-    ValueQuery,
-    complete,
-    found_messages,
-    path_query,
-    value_query,
-)
 from tui.ui.widgets.chat.composer import Composer
-from tui.ui.widgets.chat.entries import EntryView
 from tui.ui.widgets.chat.history import HistoryStorage, MessageHistory
-from tui.ui.widgets.chat.queued import QueuedMessages
-from tui.ui.widgets.chat.transcript import Transcript
 from tui.ui.widgets.chat.welcome import Welcome, WorkingLine
 
-if TYPE_CHECKING:  # loaded after the first frame, with the engine
+if TYPE_CHECKING:  # loaded after the first frame
     from tui.model.events import ArgumentCompleted
+    from tui.ui.widgets.chat import completion
+    from tui.ui.widgets.chat.entries import EntryView
+    from tui.ui.widgets.chat.queued import QueuedMessages
+    from tui.ui.widgets.chat.transcript import Transcript
 
 ABOUT_RESOURCE: Final = "What is in this resource?"
 """Sent with a resource if the composer is empty."""
@@ -72,6 +59,8 @@ def _work(state: AppState) -> tuple[TurnState | None, int, str, bool]:
 class ChatPane(Vertical):
     """Show the conversation and send messages.
 
+    The first frame shows the welcome and the composer; `fill` adds the rest.
+
     Args:
         bridge: Provides the state.
         commands: Executes what the user asks for.
@@ -84,12 +73,12 @@ class ChatPane(Vertical):
     BINDING_GROUP_TITLE = "Chat"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.CHAT)
 
-    transcript = query_one(Transcript)
-    composer = query_one(Composer)
-    popup = query_one(CompletionPopup)
-    working = query_one(WorkingLine)
-    queued = query_one(QueuedMessages)
     welcome = query_one(Welcome)
+    composer = query_one(Composer)
+    transcript: "Transcript"
+    working: WorkingLine
+    queued: "QueuedMessages"
+    popup: "completion.CompletionPopup"
 
     def __init__(
         self,
@@ -106,19 +95,16 @@ class ChatPane(Vertical):
         self._edited: EntryId | None = None
         self._resting: Timer | None = None
         self._returned = 0
-        self._query: ValueQuery | PathQuery | None = None
+        self._query: completion.ValueQuery | completion.PathQuery | None = None
         self._asked = 0
         self._asking: Timer | None = None
+        self._is_filled = False
 
     def compose(self) -> ComposeResult:
         yield Welcome()
-        yield Transcript()
-        yield WorkingLine()
-        yield QueuedMessages()
         with Horizontal(id="composer-row"):
             yield Static(">", markup=False, id="composer-prompt")
             yield Composer(self._history)
-        yield CompletionPopup()
 
     def on_mount(self) -> None:
         self._bridge.watch(
@@ -126,6 +112,19 @@ class ChatPane(Vertical):
             lambda state: (state.model, state.servers, state.configured),
             lambda view: self.welcome.show(view[0], view[1], configured=view[2]),
         )
+
+    async def fill(self) -> None:
+        """Add what the first frame does not show, and follow the state."""
+        from tui.ui.widgets.chat.completion import CompletionPopup  # noqa: PLC0415 - after the first frame
+        from tui.ui.widgets.chat.queued import QueuedMessages  # noqa: PLC0415 - ditto
+        from tui.ui.widgets.chat.transcript import Transcript  # noqa: PLC0415 - ditto
+
+        self.transcript, self.working = Transcript(), WorkingLine()
+        self.queued, self.popup = QueuedMessages(), CompletionPopup()
+        self.transcript.display = False
+        rest = self.transcript, self.working, self.queued, self.popup
+        await self.mount(*rest, after=self.welcome)
+        self._is_filled = True
         self._bridge.watch(self, lambda state: state.conversation.transcript, self._show_transcript)
         self._bridge.watch(self, _work, lambda work: self.working.show(*work))
         self._bridge.watch(self, lambda state: state.conversation.queued, self.queued.show)
@@ -163,18 +162,19 @@ class ChatPane(Vertical):
     def action_take_back(self) -> None:
         """Take the last message that waits back into the composer; Up brings back the draft."""
         if queued := self._bridge.state.conversation.queued:
-            self._take_back(QueuedMessages.Taken(queued[-1], give_back=True))
+            self._take(queued[-1], give_back=True)
 
-    @on(QueuedMessages.Taken)
-    def _take_back(self, event: QueuedMessages.Taken) -> None:
+    def on_queued_messages_taken(self, event: "QueuedMessages.Taken") -> None:
         event.stop()
-        if event.give_back:
+        self._take(event.text, give_back=event.give_back)
+
+    def _take(self, text: str, *, give_back: bool) -> None:
+        if give_back:
             self.composer.clear_draft()
             self.composer.focus()
-        self._commands.unqueue(event.text, give_back=event.give_back)
+        self._commands.unqueue(text, give_back=give_back)
 
-    @on(QueuedMessages.Closed)
-    def _leave_queue(self, event: QueuedMessages.Closed) -> None:
+    def on_queued_messages_closed(self, event: "QueuedMessages.Closed") -> None:
         event.stop()
         self.composer.focus()
 
@@ -206,6 +206,8 @@ class ChatPane(Vertical):
 
     @on(Composer.Sent)
     def _send(self, event: Composer.Sent) -> None:
+        from tui.model.input.own_commands import find_own_command  # noqa: PLC0415 - on first use
+
         event.stop()
         if (command := find_own_command(event.text)) is not None:
             self.post_message(RunCommand(command, event.text))
@@ -219,6 +221,8 @@ class ChatPane(Vertical):
 
     def _opens_form(self, text: str) -> bool:
         """Open the form for a prompt that lacks arguments, or for its help; return whether so."""
+        from tui.model.input.typed import find_prompt  # noqa: PLC0415 - on first use
+
         servers = self._bridge.state.servers
         found = find_prompt(text, [(view.id, view.catalog) for view in servers])
         if found is None or found.prompt.problem:
@@ -255,6 +259,8 @@ class ChatPane(Vertical):
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)
     def _complete(self) -> None:
+        if not self._is_filled:
+            return
         if not self.composer.searching:
             returned = RETURNED if self.composer.holds_returned else ""
             self.working.say_hint(EDITING if self._edited is not None else returned)
@@ -273,7 +279,8 @@ class ChatPane(Vertical):
 
     @on(events.DescendantBlur)
     def _close_popup(self) -> None:
-        self._offer_completions(None)
+        if self._is_filled:
+            self._offer_completions(None)
 
     @on(Composer.CompletionKey)
     def _use_popup(self, event: Composer.CompletionKey) -> None:
@@ -292,8 +299,7 @@ class ChatPane(Vertical):
             case _:
                 self.popup.move(1)
 
-    @on(CompletionPopup.Chosen)
-    def _take_completion(self, event: CompletionPopup.Chosen) -> None:
+    def on_completion_popup_chosen(self, event: "completion.CompletionPopup.Chosen") -> None:
         event.stop()
         self.composer.completing = False
         if self.composer.searching:
@@ -303,15 +309,13 @@ class ChatPane(Vertical):
             self.composer.replace_before_cursor(event.start, event.completion.text)
         self.composer.focus()
 
-    @on(EntryView.LinksRequested)
-    def _offer_links(self, event: EntryView.LinksRequested) -> None:
+    def on_entry_view_links_requested(self, event: "EntryView.LinksRequested") -> None:
         event.stop()
         from tui.ui.screens.link import LinkScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(LinkScreen(event.links, self._commands, keyboard=self._keyboard))
 
-    @on(Transcript.ViewRequested)
-    def _view(self, event: Transcript.ViewRequested) -> None:
+    def on_transcript_view_requested(self, event: "Transcript.ViewRequested") -> None:
         event.stop()
         from tui.ui.screens.dialog import ViewerScreen  # noqa: PLC0415 - on first use
 
@@ -319,6 +323,9 @@ class ChatPane(Vertical):
 
     def _offer_completions(self, state: AppState | None) -> None:
         """Show what completes the word before the cursor; a server's values come later."""
+        from tui.ui.widgets.chat import completion  # noqa: PLC0415 - after the first frame
+        from tui.ui.widgets.chat.command_completion import complete_command  # noqa: PLC0415 - ditto
+
         self._query = None
         if self._asking is not None:
             self._asking.stop()
@@ -326,15 +333,17 @@ class ChatPane(Vertical):
         if state is None:
             self._end_search()
         elif self.composer.searching:
-            offered = found_messages(self._history.matching(self.composer.message))
+            offered = completion.found_messages(self._history.matching(self.composer.message))
         elif self.composer.has_focus:
             before = self.composer.before_cursor
             themes = self.app.available_themes
             offered = complete_command(before, state.servers, themes)
-            offered = offered or complete(before, state.servers)
-            self._query = value_query(before, state.servers) or path_query(before, offered)
+            offered = offered or completion.complete(before, state.servers)
+            self._query = completion.value_query(before, state.servers) or completion.path_query(
+                before, offered
+            )
         if self._query is not None:
-            self._asking = self.set_timer(COMPLETE_AFTER, self._ask_for_values)
+            self._asking = self.set_timer(completion.COMPLETE_AFTER, self._ask_for_values)
         self._open_popup(offered)
 
     def _end_search(self) -> None:
@@ -343,6 +352,8 @@ class ChatPane(Vertical):
             self.working.say_hint("")
 
     def _ask_for_values(self) -> None:
+        from tui.ui.widgets.chat.completion import PathQuery, ValueQuery  # noqa: PLC0415 - ditto
+
         self._asked += 1
         token = f"composer-{self._asked}"
         match self._query:
@@ -358,7 +369,7 @@ class ChatPane(Vertical):
         if completed is not None and is_awaited and self._query is not None:
             self._open_popup(self._query.completions(completed.values))
 
-    def _open_popup(self, offered: CompletionList | None) -> None:
+    def _open_popup(self, offered: "completion.CompletionList | None") -> None:
         self.popup.offer(offered)
         self.popup.styles.margin = (0, 0, self.composer.outer_size.height + 1, 0)
         self.composer.completing = offered is not None

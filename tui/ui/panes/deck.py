@@ -52,6 +52,12 @@ class Deck(Horizontal):
         yield SidePane(self._bridge, self._commands)
         yield FoldedTabs()
 
+    async def fill(self) -> None:
+        """Add to the panes what the first frame does not show, to be drawn sooner."""
+        await self.chat.fill()
+        await self.servers.fill()
+        await self.side.fill()
+
     def pane_with_focus(self) -> Widget | None:
         """Return the pane that has the focus."""
         panes = (self.servers, self.chat, self.side)
