@@ -126,6 +126,8 @@ def for_model(text: str) -> tuple[str, int]:
     Only bidi overrides, bidi isolates and tags outside the emoji of a region's flag are hidden
     commands; they become ``⟨U+202E⟩``. Anything else stays, since the model may write it back.
     """
+    if text.isascii():  # most texts
+        return text, 0
     count = 0
 
     def spell_out(found: re.Match[str]) -> str:

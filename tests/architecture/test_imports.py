@@ -33,13 +33,24 @@ PLANTED: Final = {
 """One line that breaks each contract, in more than one place."""
 
 
-def loaded_by(module: str) -> set[str]:
-    """List the heavy packages that importing a module loads."""
-    script = f"import json, sys, {module}; print(json.dumps(sorted(sys.modules)))"
+SERVING: Final = frozenset(
+    {"mcp.server", "starlette", "uvicorn", "sse_starlette", "click", "cryptography", "jsonschema"}
+)
+"""What a client of MCP has no use for: 16 MB."""
+
+
+def loaded_by(module: str, then: str = "") -> set[str]:
+    """List the modules that importing one loads, and running a statement after it."""
+    script = f"import json, sys, {module}\n{then}\nprint(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    return set(json.loads(done.stdout)) & HEAVY
+    return set(json.loads(done.stdout))
+
+
+def heavy_of(module: str) -> set[str]:
+    """List the heavy packages that importing a module loads."""
+    return loaded_by(module) & HEAVY
 
 
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -64,25 +75,35 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_importing_the_command_line_loads_nothing_heavy() -> None:
-    assert loaded_by("tui.cli") == set()
+    assert heavy_of("tui.cli") == set()
 
 
 def test_the_first_frame_needs_nothing_of_the_engine_and_no_events() -> None:
-    assert loaded_by("tui.compose") == {"textual", "rich"}
+    assert heavy_of("tui.compose") == {"textual", "rich"}
 
 
 def test_servers_start_before_anything_heavy_but_pydantic_is_loaded() -> None:
     ours = {name for name in HEAVY if name.startswith("tui.")}
-    assert loaded_by("tui.engine.engine") - ours == {"pydantic"}
+    assert heavy_of("tui.engine.engine") - ours == {"pydantic"}
 
 
 def test_a_run_without_a_screen_loads_no_textual() -> None:
-    assert not loaded_by("tui.cli.headless") & {"textual", "rich", "keyring", "jsonschema"}
+    assert not heavy_of("tui.cli.headless") & {"textual", "rich", "keyring", "jsonschema"}
+
+
+def test_connections_are_made_without_the_half_of_the_sdk_that_serves() -> None:
+    late = "tui.engine.late"
+    connecting = f"{late}.import_connection(); {late}.import_auth_requests()"
+    loaded = loaded_by(late, connecting)
+    assert {"mcp.client.client", "tui.engine.mcp.session.connection"} <= loaded
+    assert not loaded & SERVING
+    serving = "from mcp.server.mcpserver import MCPServer; MCPServer('still whole')"
+    assert "mcp.server.mcpserver.server" in loaded_by(late, f"{connecting}; {serving}")
 
 
 def test_importing_the_model_and_the_store_loads_nothing() -> None:
     modules = "tui.text, tui.model.events, tui.model.consent, tui.store.store, tui.store.selectors"
-    assert loaded_by(modules) <= {"tui.model.events", "tui.model.requests"}
+    assert heavy_of(modules) <= {"tui.model.events", "tui.model.requests"}
 
 
 def test_the_contracts_hold(copy: Path) -> None:

@@ -1,6 +1,7 @@
 """What the engine adds to what servers take: on connecting to many, and on a call."""
 
 import asyncio
+import gc
 import statistics
 import sys
 import time
@@ -55,7 +56,7 @@ TOOLS: Final = 5_000
 LISTING_BUDGET: Final = 1.3
 """How much longer listing them may take than with the bare SDK, on an open connection."""
 
-LISTING_LIMIT: Final = 3.0
+LISTING_LIMIT: Final = 2.2
 """The same, as it fails the test."""
 
 LEAN: Final = str(Path(__file__).with_name("lean_server.py"))
@@ -189,6 +190,8 @@ async def test_thousands_of_tools_are_listed_soon(measure: Measure) -> None:
         assert supervisor.live is not None
         ours, log = supervisor.live._client, ServerLog(supervisor.id, lambda _: None)
         assert ours is not None
+        gc.collect()
+        gc.freeze()  # as the app does: what was imported is no garbage
         ratios = []
         for _ in range(ATTEMPTS):
             began = time.perf_counter()
@@ -205,6 +208,7 @@ async def test_thousands_of_tools_are_listed_soon(measure: Measure) -> None:
         f" {between - began:.2f} s: ratio {statistics.median(ratios):.2f}"
         f" (budget {LISTING_BUDGET})"
     )
+    gc.unfreeze()
     assert statistics.median(ratios) <= LISTING_LIMIT
 
 

@@ -1,5 +1,6 @@
 """What sessions cost: opened, typed in, listed and searched, each beside something like it."""
 
+import asyncio
 import json
 import os
 from collections.abc import Callable
@@ -7,6 +8,8 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Final
+
+import psutil
 
 from tests.support.measures import Measure
 from tests.ui.harness import running
@@ -16,6 +19,7 @@ from tui.engine.logs.redaction import Redactor
 from tui.engine.sessions.library import SessionLibrary
 from tui.engine.sessions.records import Record, header, summary
 from tui.engine.sessions.session_file import SessionFile
+from tui.model.chat import ModelText, UserMessage
 from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, SessionView
 from tui.store.store import Store
 from tui.ui.screens.sessions import _entry
@@ -25,6 +29,14 @@ from tui.ui.widgets.lists.filter_list import matching
 MESSAGES: Final = 10_000
 SESSIONS: Final = 1_000
 RUNS: Final = 5
+
+HUGE: Final = 100_000_000
+"""Bytes."""
+
+RESUMED: Final = b'{"t":"resumed"}'
+
+TICK: Final = 0.005
+"""Seconds between two looks at the event loop."""
 
 
 def long_session() -> list[Record]:
@@ -55,6 +67,47 @@ def test_a_long_session_is_read_at_a_few_times_the_cost_of_its_json(
     measure(f"10,000 messages read in {ours * 1000:.0f} ms, {ours / bare:.1f} times their JSON")
     assert len(library.read(view).entries) == MESSAGES
     assert ours < 20 * bare
+
+
+def huge_session(library: SessionLibrary, folder: Path) -> tuple[SessionView, int]:
+    """A session of 100 MB with some damage: its view, and the sound messages in it."""
+    view = write(library, folder, turn(1, "one?", "1"), is_whole=False)
+    others = turn(1, "two?", "words " * 10_000), turn(1, "three?", "\u8a9e" * 10_000)
+    sound, damage = [[json.dumps(line).encode() for line in lines] for lines in others], b'{"t":'
+    with library.path_of(view).open("ab") as file:
+        count = 2
+        while file.tell() < HUGE:
+            file.write(b"\n".join([RESUMED, *sound[count % 4 // 2], b""]))
+            count += 2
+        file.write(
+            b"\n".join([damage, b"\0" * 4_096, b"[" * 1_000_000, RESUMED, *sound[0][:2], damage])
+        )
+    return view, count + 1
+
+
+async def test_a_session_of_100_mb_opens_as_far_as_it_is_sound(
+    tmp_path: Path, measure: Measure
+) -> None:
+    library = SessionLibrary(tmp_path)
+    view, messages = huge_session(library, tmp_path)
+    process = psutil.Process()
+    before, begun, late = process.memory_info().rss, perf_counter(), 0.0
+    reading = asyncio.create_task(asyncio.to_thread(library.read, view))
+    while not reading.done():
+        last = perf_counter()
+        await asyncio.sleep(TICK)
+        late = max(late, perf_counter() - last - TICK)
+    saved, took = await reading, perf_counter() - begun
+    grown = process.memory_info().rss - before
+    measure(
+        f"a session of 100 MB read in {took:.1f} s and {grown / 1e6:.0f} MB, with the event loop "
+        f"held up for {late * 1000:.0f} ms at most"
+    )
+    assert saved.remarks == ["3 lines of it were left out."]
+    assert sum(isinstance(e, UserMessage | ModelText) for e in saved.entries) == messages
+    assert saved.contents[-1]["role"] == "model"
+    assert grown < 3 * HUGE
+    assert late < took / 4  # a thread reads it, and leaves the loop its turns
 
 
 async def test_typing_in_a_long_session_is_as_in_an_empty_one(

@@ -26,6 +26,8 @@ EXAMPLE: Final = re.compile(r"Example: gemdeck (.+)")
 OTHER_CODES: Final = {
     "gemdeck": ExitCode.NO_KEY,
     "gemdeck grants revoke": ExitCode.NOT_FOUND,
+    "gemdeck key set": ExitCode.NO_KEY,
+    "gemdeck key show": ExitCode.NO_KEY,
     "gemdeck mcp auth": ExitCode.NOT_FOUND,
     "gemdeck mcp logout": ExitCode.NOT_FOUND,
     "gemdeck mcp list": ExitCode.ERROR,

@@ -38,6 +38,7 @@ _ROUTE: Final = re.compile(
     r"models/(?P<model>[^/:]+):streamGenerateContent\?alt=sse"
 )
 _LIST: Final = re.compile(r"/v\w+/models(\?|$)")
+_COUNT: Final = re.compile(r"/v\w+/.*models/[^/:]+:countTokens")
 _WRONG_KEY: Final = Fail(
     400, "API key not valid. Please pass a valid API key.", reason="API_KEY_INVALID"
 )
@@ -82,7 +83,8 @@ class FakeGemini:
     Attributes:
         steps: The steps left.
         requests: What came, oldest first.
-        checks: Requests for the list of models, by which a key is checked.
+        checks: Requests for the list of models or, of Vertex, for a count of tokens, by which
+            credentials are checked.
         violations: Messages of requests that broke a rule.
         gone: Times, by `time.monotonic`, at which clients went away before the end.
         url: Where it serves.
@@ -153,6 +155,11 @@ class FakeGemini:
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         if _LIST.match(path):
             await self._list_models(Request(path, headers, {}, ""), _Answer(reader, writer))
+            return
+        if _COUNT.match(path):
+            self.checks.append(Request(path, headers, json.loads(body), ""))
+            await (answer := _Answer(reader, writer)).json({"totalTokens": 1})
+            await answer.close()
             return
         route = _ROUTE.match(path)
         model = route["model"] if route else ""

@@ -38,6 +38,7 @@ _COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "import": "tui.cli.importing:import_servers",
         "doctor": "tui.cli.doctor.doctor:doctor",
         "settings": "tui.cli.settings:settings",
+        "key": "tui.cli.key:key",
         "trust": "tui.cli.trust:trust",
         "grants": "tui.cli.grants:grants",
         "sessions": "tui.cli.sessions:sessions",

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import itertools
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -11,16 +10,12 @@ from typing import Self
 
 from tui import __version__
 from tui.engine import late
+from tui.engine.auth.kept_service import ServiceStore
 from tui.engine.bus import EventBus, EventStream, Publish
-from tui.engine.chat.backends.backend import ModelBackend
 from tui.engine.chat.backends.known_models import context_limit
-from tui.engine.chat.conversation import Conversation
-from tui.engine.chat.conversations import Conversations
 from tui.engine.chat.generation import backend_generator
-from tui.engine.chat.history import History
 from tui.engine.chat.instructions.context_files import ContextFiles
 from tui.engine.chat.result_review import ResultReviewer
-from tui.engine.chat.turn import TurnContext
 from tui.engine.commands.direct_calls import DirectCaller
 from tui.engine.commands.feature_commands import FeatureCommands
 from tui.engine.commands.model_commands import ModelCommands
@@ -51,12 +46,16 @@ from tui.engine.model_choice import ModelChoice
 from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, folder_question, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
+from tui.engine.sessions.conversations import Conversations
+from tui.engine.sessions.library import SessionLibrary
+from tui.engine.sessions.recorder import Recorder
 from tui.engine.sessions.session_commands import SessionCommands
+from tui.engine.sessions.turn_contexts import TurnContexts
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.servers.definitions import ServerDefinition, secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
-from tui.model.chat import MAIN, BackendKind, ConversationId, EntryId, Severity
+from tui.model.chat import BackendKind, ConversationId, Severity
 from tui.model.events import FolderTrustChanged, Notice, NoticeRaised
 from tui.model.requests import BellSet
 from tui.model.servers import ServerId
@@ -81,9 +80,9 @@ class Engine:
         servers: The servers; theirs are the commands to start and stop them.
         features: The commands on what servers offer beside tools.
         messages: Takes what the user sends, prompts and resources of servers included.
-        conversations: What is said with the model.
+        conversations: The open conversations; commands mean the current one.
         context_files: What the user, extensions and a trusted project tell the model.
-        sessions: Saves it; theirs are the commands on saved conversations.
+        sessions: Theirs are the commands on saved conversations.
         desk: Takes the user's answers.
         rules: The commands on the rules of tools.
         models: Takes the user's choice of a service and its key.
@@ -115,8 +114,6 @@ class Engine:
             self.desk, self._opened, self._access.audit, say, self._tasks, self._take_answer
         )
         self._enablement = Enablement(state and state / enablement.FILE_NAME, say)
-        self.conversations = Conversations(publish, attended=options.attended)
-        self.sessions = self._open_sessions(state)
         self.context_files = ContextFiles(publish, Path.home(), self._tasks)
         self._context = self._make_context(open_url, state)
         self.servers = ServerManager(
@@ -124,19 +121,22 @@ class Engine:
         )
         self.rules = RuleCommands(self._access, self.servers, publish)
         self._first_starts = FirstStarts(self.servers)
+        self._turns = self._make_turns()
+        self.sessions = self._open_sessions(state)
+        self.conversations = self.sessions.conversations
         self.features = FeatureCommands(self.servers, self._context, publish)
         self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
         self._first: Reading | None = None
-        self.messages = TypedMessages(
-            self.servers, self.features.workspace, self.conversations.send, publish
-        )
+        self.messages = TypedMessages(self.servers, self.features.workspace, self.conversations)
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
         self._answers = Answers()
         self._written = frozenset[str]()  # contents with an answer that no reading goes by yet
         self._plan: Plan | None = None
-        self._numbers = itertools.count(1)
-        self.models = ModelChoice(publish, self._redactor, self._tasks, self._answer_with, options)
+        use, services = self._plan_for, ServiceStore(state, say)
+        self.models = ModelChoice(
+            publish, redactor, self._tasks, self.conversations, options, use, services
+        )
         self.model = ModelCommands(bus, self._tasks, self.sessions, self.models.use_model)
         self._stack = contextlib.AsyncExitStack()
 
@@ -147,15 +147,24 @@ class Engine:
             folder, Path.home(), state, trusted, self._problems, attended=options.attended
         )
 
+    def _make_turns(self) -> TurnContexts:
+        confirm, prepare = self._access.approval.confirm, self._first_starts.wait
+        read, reviewer = self.context_files.read, ResultReviewer(self.desk)
+        steps = self._options.max_steps
+        return TurnContexts(self.servers, confirm, prepare, read, reviewer, steps)
+
     def _open_sessions(self, state: Path | None) -> SessionCommands:
-        folder, tasks, redactor = self._options.folder, self._tasks, self._redactor
+        library = SessionLibrary(state) if state is not None else None
+        bus, options, tasks, redactor = self._bus, self._options, self._tasks, self._redactor
+        recorder = partial(Recorder, library, options.folder, redactor, self._problems)
+        opened = Conversations(bus, tasks, recorder, self._turns.make, attended=options.attended)
         return SessionCommands(
-            state, folder, self.conversations, self._bus, tasks, redactor, self._problems
+            library, options.folder, opened, self._publish, tasks, redactor, self._problems
         )
 
     def _make_context(self, open_url: OpenUrl, state: Path | None) -> ClientContext:
         """Say what servers may use of us; without a user nothing that has to be asked for."""
-        generator = backend_generator(lambda: self.conversations.backend, self._publish)
+        generator = backend_generator(lambda: self.conversations.current.answering)
         return ClientContext(
             self._publish,
             self.desk,
@@ -172,7 +181,7 @@ class Engine:
 
     async def __aenter__(self) -> Self:
         self._problems.attach()
-        for part in (self.models, self._access, self._trust, self.sessions):
+        for part in (self.models, self._access, self._trust, self.conversations):
             self._stack.push_async_callback(part.aclose)
         await self._stack.enter_async_context(self.sign_ins)
         await self._stack.enter_async_context(self.servers)
@@ -224,7 +233,7 @@ class Engine:
         if self._first is not None:
             return self._first
         self._first = first = await in_daemon_thread(self._read)
-        settings = first.settings.gemdeck
+        self._turns.settings = settings = first.settings.gemdeck
         self._context.max_result_size = settings.max_result_size
         patience = self._options.server_patience
         self._first_starts.patience = settings.wait_for_servers if patience is None else patience
@@ -336,62 +345,48 @@ class Engine:
         Raises:
             ToolCallError: If it did not run; the text says why.
         """
-        entry = EntryId(f"c{next(self._numbers)}")
-        caller = DirectCaller(self.servers, self._access, self._publish)
+        entry, current = self._turns.new_call(), self.conversations.current
+        caller = DirectCaller(self.servers, self._access, current.publish, current.key)
         return await caller.call(server, tool, arguments, entry, by_user=by_user)
 
-    def send(self, text: str, *, data: str = "") -> None:
+    # In these, no conversation means the current one.
+
+    def send(
+        self, text: str, conversation: ConversationId | None = None, *, data: str = ""
+    ) -> None:
         """Send what the user typed; it waits while a turn runs, and comes back without a model.
 
         Names in `data`, which goes along as a text, count for nothing.
         """
-        self.messages.send(text, data)
+        self.messages.send(text, data, conversation)
 
-    def cancel_turn(self, conversation: ConversationId = MAIN) -> None:
+    def cancel_turn(self, conversation: ConversationId | None = None) -> None:
         """Stop the running turn, down to the wire."""
         self.conversations.cancel(conversation)
 
-    def clear_conversation(self, conversation: ConversationId = MAIN) -> None:
+    def clear_conversation(self, conversation: ConversationId | None = None) -> None:
         """Begin a new conversation."""
         self.conversations.clear(conversation)
 
-    async def wait_idle(self, conversation: ConversationId = MAIN) -> None:
+    async def wait_idle(self, conversation: ConversationId | None = None) -> None:
         """Wait until every message sent has been answered."""
         await self.conversations.wait_idle(conversation)
 
     def send_without_waiting(self) -> None:
         """Let the message that waits for starting servers, or to go out again, go out now."""
         self._first_starts.skip()
-        self.conversations.retry.end(again=True)
+        self.conversations.current.retry.end(again=True)
 
     def _definitions(self) -> tuple[ServerDefinition, ...]:
         return self._plan.definitions if self._plan is not None else ()
 
-    def _answer_with(self, backend: ModelBackend) -> None:
-        """Let a model answer from now on; the demo brings its servers along."""
-        self.conversations.use_backend(backend)
-        self._context.budget.context = context_limit(backend.model)
-        if not self.conversations and self._first is not None:
-            settings = self._first.settings.gemdeck
-            context = TurnContext(
-                backend,
-                self.servers,
-                self._access.approval.confirm,
-                self._publish,
-                settings.max_tool_calls,
-                settings.system_instruction,
-                prepare=self._first_starts.wait,
-                save=self.sessions.recorder.save,
-                context_files=self.context_files.read,
-                reviewer=ResultReviewer(self.desk),
-                history=History(settings.max_result_size),
-                retry=self.conversations.retry,
-                max_steps=self._options.max_steps,
-            )
-            self.conversations.add(conversation := Conversation(context))
-            self.sessions.recorder.follow(context.history)
-            self._tasks.start(conversation.run())
-        self._plan_again(replace(self._answers, demo=backend.kind is BackendKind.DEMO))
+    def _plan_for(self, service: BackendKind) -> None:
+        """Go by the models that answer now; the demo brings its servers along."""
+        models = [one.backend.model for one in self.conversations if one.backend is not None]
+        self._context.budget.context = min(map(context_limit, models))
+        answers = replace(self._answers, demo=service is BackendKind.DEMO)
+        if answers != self._answers:
+            self._plan_again(answers)
 
     def _say_broken(self, error: BaseException) -> None:
         text = f"A part of the engine failed unexpectedly ({type(error).__name__})."

@@ -6,6 +6,7 @@ These functions block; call them in a thread. Everything else is imported as usu
 from tui.engine.auth.credentials import ModelAccess
 from tui.engine.auth.sign_ins import MakeSend
 from tui.engine.chat.backends.backend import ModelBackend
+from tui.engine.mcp.client_half import import_sdk
 from tui.engine.mcp.supervisor import Connect
 from tui.engine.threads import import_alone
 from tui.model.settings import GemdeckSettings
@@ -13,6 +14,7 @@ from tui.model.settings import GemdeckSettings
 
 def import_connection() -> Connect:
     """Give the function that makes attempts to connect to a server."""
+    import_alone("mcp", import_sdk)
     import_alone("tui.engine.mcp.session.connection")
     from tui.engine.mcp.session.connection import Connection  # noqa: PLC0415
 
@@ -21,6 +23,7 @@ def import_connection() -> Connect:
 
 def import_auth_requests() -> MakeSend:
     """Give what makes senders of requests to authorization servers."""
+    import_alone("mcp", import_sdk)
     import_alone("tui.engine.mcp.transports.http.auth_requests")
     from tui.engine.mcp.transports.http.auth_requests import make_send  # noqa: PLC0415
 

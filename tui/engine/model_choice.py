@@ -6,7 +6,7 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import SecretStr
 
@@ -14,23 +14,32 @@ from tui.engine import late
 from tui.engine.auth import key_store
 from tui.engine.auth.credentials import (
     ModelAccess,
+    address_access,
+    checked_base_url,
     find_access,
     key_access,
+    overruling,
     vertex_access,
     with_file,
 )
+from tui.engine.auth.keeping import forget_access, keep_access
+from tui.engine.auth.kept_service import Service, ServiceStore
 from tui.engine.auth.key_store import CredentialError, KeyStore, checked_key
 from tui.engine.bus import Publish
 from tui.engine.chat.backends.backend import ModelBackend, ModelError
 from tui.engine.demo.model import DemoBackend
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import EngineOptions
+from tui.engine.sessions.conversations import Conversations
+from tui.engine.sessions.open_conversation import OpenConversation
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import OrderedWorker, in_daemon_thread
 from tui.model.chat import BackendKind, ModelView, Severity
-from tui.model.events import ModelSelected, Notice, NoticeRaised
+from tui.model.events import Notice, NoticeRaised
 from tui.model.settings import GemdeckSettings
 from tui.text import sanitize_line
+
+Result = TypeVar("Result")
 
 CLOSE_PATIENCE: Final = 2.0
 """Seconds that the last key gets to be stored at the end."""
@@ -43,8 +52,10 @@ class ModelChoice:
         publish: Takes `ModelSelected`, and notices of what went wrong.
         redactor: Is told every key.
         tasks: Run what a choice takes.
-        use: Lets a model answer from now on.
+        conversations: In which it answers.
         options: What the command line says.
+        on_answer: Told which kind of service answers, whenever a model was chosen.
+        services: Keeps the chosen service between runs.
     """
 
     def __init__(
@@ -52,14 +63,18 @@ class ModelChoice:
         publish: Publish,
         redactor: Redactor,
         tasks: TaskSet,
-        use: Callable[[ModelBackend], None],
+        conversations: Conversations,
         options: EngineOptions,
+        on_answer: Callable[[BackendKind], None],
+        services: ServiceStore,
     ) -> None:
         self._publish = publish
         self._redactor = redactor
         self._tasks = tasks
-        self._use = use
+        self._conversations = conversations
         self._options = options
+        self._on_answer = on_answer
+        self._services = services
         self._has_looked = self._has_begun = False
         self._found: ModelAccess | None = None
         self._access: ModelAccess | None = None
@@ -111,60 +126,92 @@ class ModelChoice:
     async def _begin(self) -> None:
         try:
             if (access := self._found) is not None:
-                self._answer(await self._open(access), access)
+                await self._answer(await self._open(access), access)
                 return
         except ModelError as error:
             self._complain(error)
         if self._options.demo_without_key:
-            self._answer(DemoBackend(), needs_setup=True)
+            self._answer_now({"": DemoBackend()}, needs_setup=True)
 
     def use_api_key(self, key: str) -> None:
         """Let Gemini answer, and keep the key, once the service has accepted it."""
         self._redactor.register(key)
         self._choose(self._use_key(key))
 
-    def use_model(self, name: str) -> None:
-        """Let another model of the same service answer."""
-        self._choose(self._use_model(name))
+    def use_address(self, address: str, key: str) -> None:
+        """Let the Gemini API at an address answer, and keep both, once it has accepted the key.
+
+        An empty key stands for the one that is kept for this address.
+        """
+        if key:
+            self._redactor.register(key)
+        self._choose(self._use_address(address, key))
+
+    def use_model(self, name: str, one: OpenConversation) -> None:
+        """Let another model of the same service answer in a conversation."""
+        if one.choosing is not None:
+            one.choosing.cancel()
+        one.choosing = self._tasks.start(self._carry_out(self._use_model(name, one)))
 
     def forget_key(self) -> None:
-        """Remove the key that is kept; what the environment names answers then, or the demo."""
+        """Forget the key that is used, with its address, or the project.
+
+        What the environment names answers then, or what else is kept, or the demo.
+        """
         self._choose(self._forget_key())
 
     def use_vertex(self, project: str, location: str) -> None:
-        """Let Vertex answer, with the credentials of the environment; the demo's servers leave."""
+        """Let Vertex answer with the credentials of the environment, and keep the project."""
         self._choose(self._use_vertex(project, location))
 
     def use_demo(self) -> None:
         """Stay with the offline demo model, or let it answer again with its servers."""
         self._stop_choosing()
-        if self._current is BackendKind.DEMO:
-            self._announce(DemoBackend(), needs_setup=False)
-        else:
-            self._answer(DemoBackend())
+        self._answer_now({"": DemoBackend()})
 
-    async def _use_model(self, name: str) -> None:
-        access = self._access
-        if access is None:
-            raise ModelError("The demo has no other model.", advice="Enter a key first (F9).")
-        settings = self._settings.model_copy(update={"model": name})
-        backend = await self._open(access, settings)
-        self._settings = settings
-        self._answer(backend, access)
+    async def _use_model(self, name: str, one: OpenConversation) -> None:
+        while (access := self._access) is not None:
+            backend = await self._open(access, name)
+            if access is self._access:
+                self._conversations.answer_with(one, backend, self._view(backend, access))
+                self._on_answer(backend.kind)
+                return
+            await backend.aclose()  # another service was chosen meanwhile
+        raise ModelError("The demo has no other model.", advice="Enter a key first (F9).")
 
     async def _use_key(self, key: str) -> None:
-        store = KeyStore()
+        secret, store = SecretStr(checked_key(key)), KeyStore()
         source = await in_daemon_thread(lambda: store.place)
-        access = key_access(os.environ, SecretStr(checked_key(key)), source)
+        await self._use_checked(key_access(os.environ, secret, source), store, Service.GOOGLE)
+
+    async def _use_address(self, address: str, key: str) -> None:
+        address, store = checked_base_url(address.strip().rstrip("/"), "This"), KeyStore()
+        if key:
+            secret: SecretStr | None = SecretStr(checked_key(key))
+        else:
+            secret = await in_daemon_thread(lambda: store.get(address))
+        if secret is None:
+            raise CredentialError("No key is kept for this address.", advice="Enter its key, too.")
+        source = await in_daemon_thread(lambda: store.place)
+        await self._use_checked(address_access(address, secret, source), store, Service.ADDRESS)
+
+    async def _use_vertex(self, project: str, location: str) -> None:
+        access = vertex_access(os.environ, project, location)
+        await self._use_checked(access, KeyStore(), Service.VERTEX)
+
+    async def _use_checked(self, access: ModelAccess, store: KeyStore, service: Service) -> None:
+        """Let a service answer that accepts the credentials, and keep what was entered."""
         backend = await self._open(access)
         try:
             await backend.check()
         except BaseException:
             await backend.aclose()
             raise
-        notice = Notice(Severity.INFO, f"The service accepted the key. It is kept in {source}.")
+        wins = overruling(with_file(self._own, os.environ))
+        advice = f"In later runs {wins} wins, as long as it is set." if wins else ""
+        notice = Notice(Severity.INFO, _accepted(access), advice)
         try:
-            await self._in_order(partial(store.set, key))
+            await self._in_order(partial(keep_access, access, service, store, self._services))
             access = replace(access, is_kept=True)
         except CredentialError as error:
             words = f"The key works until gemdeck ends, but could not be kept: {error}"
@@ -173,35 +220,34 @@ class ModelChoice:
         except asyncio.CancelledError:
             await backend.aclose()
             raise
-        self._answer(backend, access)
+        await self._answer(backend, access)
         self._publish(NoticeRaised(notice))
 
     async def _forget_key(self) -> None:
-        store = KeyStore()
-        await self._in_order(store.forget)
+        used = self._access
+        if used is None or not used.is_kept:
+            used = ModelAccess(BackendKind.GEMINI)
+        forget = partial(forget_access, used, KeyStore(), self._services)
+        words = await self._in_order(forget)
         access = await self._find()
         if access is None:
-            self._answer(DemoBackend(), needs_setup=True)
+            self._answer_now({"": DemoBackend()}, needs_setup=True)
         else:
-            self._answer(await self._open(access), access)
-        self._publish(NoticeRaised(Notice(Severity.INFO, "The key was removed.")))
+            await self._answer(await self._open(access), access)
+        self._publish(NoticeRaised(Notice(Severity.INFO, words)))
 
     def _find(self) -> Awaitable[ModelAccess | None]:
         environ = with_file(self._own, os.environ)
-        return in_daemon_thread(partial(find_access, environ, KeyStore()))
+        return in_daemon_thread(lambda: find_access(environ, KeyStore(), self._services.get()))
 
-    async def _in_order(self, change: Callable[[], None]) -> None:
-        """Change the key store after all changes before, however long a keyring takes."""
+    async def _in_order(self, change: Callable[[], Result]) -> Result:
+        """Change what is kept after all changes before, however long a keyring takes."""
         changed = asyncio.wrap_future(self._keys.submit(change))
         try:
             async with asyncio.timeout(key_store.KEYRING_LIMIT):
-                await asyncio.shield(changed)
+                return await asyncio.shield(changed)
         except TimeoutError:
             raise key_store.keyring_timeout() from None
-
-    async def _use_vertex(self, project: str, location: str) -> None:
-        access = vertex_access(os.environ, project, location)
-        self._answer(await self._open(access), access)
 
     def _choose(self, choice: Coroutine[Any, Any, None]) -> None:
         self._stop_choosing()
@@ -217,12 +263,12 @@ class ModelChoice:
         except (ValueError, OSError, ModelError) as error:
             self._complain(error)
 
-    async def _open(
-        self, access: ModelAccess, settings: GemdeckSettings | None = None
-    ) -> ModelBackend:
+    async def _open(self, access: ModelAccess, name: str = "") -> ModelBackend:
+        """Open a model of a service: by its name, or the one of the settings."""
         if access.api_key is not None:
             self._redactor.register(access.api_key.get_secret_value())
-        open_backend = partial(late.open_backend, access, settings or self._settings)
+        settings = self._settings.model_copy(update={"model": name}) if name else self._settings
+        open_backend = partial(late.open_backend, access, settings)
         opening = in_daemon_thread(open_backend)
         try:
             return await asyncio.shield(opening)
@@ -235,29 +281,62 @@ class ModelChoice:
         if opening.exception() is None:
             self._tasks.start(opening.result().aclose())
 
-    def _answer(
-        self, backend: ModelBackend, access: ModelAccess | None = None, *, needs_setup: bool = False
-    ) -> None:
-        self._access = access
-        self._announce(backend, access, needs_setup=needs_setup)
-        self._use(backend)
+    async def _answer(self, backend: ModelBackend, access: ModelAccess) -> None:
+        """Let a service answer, in each conversation the model that was chosen for it."""
+        opened = {"": backend, backend.model: backend}
+        try:
+            while missing := {one.model for one in self._conversations} - opened.keys():
+                name = missing.pop()
+                opened[name] = await self._open(access, name)
+        except BaseException:
+            self._close_unused(opened)
+            raise
+        self._answer_now(opened, access)
+        self._close_unused(opened)
 
-    def _announce(
-        self, backend: ModelBackend, access: ModelAccess | None = None, *, needs_setup: bool
+    def _answer_now(
+        self,
+        opened: Mapping[str, ModelBackend],
+        access: ModelAccess | None = None,
+        *,
+        needs_setup: bool = False,
     ) -> None:
-        self._current = backend.kind
-        model = ModelView(
+        """Let models answer that were opened: by the names that were chosen, or one for all."""
+        self._access, self._current = access, opened[""].kind
+        for one in self._conversations:
+            backend = opened.get(one.model, opened[""])
+            view = self._view(backend, access, needs_setup=needs_setup)
+            self._conversations.answer_with(one, backend, view)
+        self._on_answer(opened[""].kind)
+
+    def _close_unused(self, opened: Mapping[str, ModelBackend]) -> None:
+        used = [one.backend for one in self._conversations]
+        for backend in {*opened.values()}.difference(used):
+            self._tasks.start(backend.aclose())
+
+    def _view(
+        self, backend: ModelBackend, access: ModelAccess | None = None, *, needs_setup: bool = False
+    ) -> ModelView:
+        return ModelView(
             sanitize_line(backend.model, 64),
             backend.kind,
             needs_setup,
             sanitize_line(access.source) if access is not None else "",
             access is not None and access.is_kept,
             next(self._choices),
+            sanitize_line(access.base_url, 200) if access is not None else "",
         )
-        self._publish(ModelSelected(model))
 
     def _complain(self, error: Exception) -> None:
         """Say why there is no other model than before."""
         advice = getattr(error, "advice", "") or "Nothing has changed."
         text = sanitize_line(self._redactor.redact(str(error)))
         self._publish(NoticeRaised(Notice(Severity.ERROR, text, sanitize_line(advice))))
+
+
+def _accepted(access: ModelAccess) -> str:
+    """Say that a service answers, and where its credentials are kept."""
+    if access.kind is BackendKind.VERTEX:
+        return f"Vertex accepted the credentials for {sanitize_line(access.project)}."
+    where = f" at {sanitize_line(access.base_url, 200)}" if access.base_url else ""
+    return f"The service{where} accepted the key. It is kept in {access.source}."

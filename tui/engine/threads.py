@@ -38,16 +38,17 @@ def within(seconds: float, function: Callable[[], Result]) -> Result:
     return _start(function).result(seconds)
 
 
-def import_alone(module: str) -> None:
+def import_alone(module: str, load: Callable[[str], object] = importlib.import_module) -> None:
     """Import what takes long, one at a time: two threads could see shared modules half loaded.
 
-    What is imported lives as long as the process, so no garbage is looked for among it.
+    What is imported lives as long as the process, so no garbage is looked for among it. `load`
+    does it in a way of its own.
     """
     with _IMPORTING:
         if module not in sys.modules:
             gc.disable()
             try:
-                importlib.import_module(module)
+                load(module)
             finally:
                 gc.freeze()
                 gc.enable()

@@ -209,8 +209,9 @@ class ModelView:
         backend: The service that runs it.
         needs_setup: Whether the demo stands in because no key was found.
         source: Where its credentials come from; empty for the demo.
-        is_kept: Whether that is where gemdeck keeps the key, so that it can be forgotten.
+        is_kept: Whether gemdeck keeps what it takes to ask it, so that it can be forgotten.
         choice: How many choices there were before, so that the same one twice is another.
+        address: Where the service is, or an empty string for Google's own address.
     """
 
     name: str
@@ -219,3 +220,4 @@ class ModelView:
     source: str = ""
     is_kept: bool = False
     choice: int = 0
+    address: str = ""

@@ -256,6 +256,7 @@ class ResultReview:
         tool: The tool's name on that server.
         text: What it says, to edit.
         media: A line for each image or other data that goes along.
+        conversation: The conversation whose model asked for the call.
     """
 
     id: RequestId
@@ -264,6 +265,7 @@ class ResultReview:
     tool: str
     text: str
     media: tuple[str, ...] = ()
+    conversation: ConversationId = MAIN
 
 
 PendingRequest = (

@@ -66,7 +66,7 @@ class Commands:
 
     def give_up_retry(self) -> None:
         """Send the message that waits to go out again no more; it comes back."""
-        self._do(lambda engine: engine.conversations.retry.end(again=False))
+        self._do(lambda engine: engine.conversations.current.retry.end(again=False))
 
     def unqueue(self, text: str, *, give_back: bool) -> None:
         """Take a message that waits behind the running turn back, or drop it."""
@@ -218,9 +218,9 @@ class Commands:
         """Go on with a conversation that was exported as JSON."""
         self._do(lambda engine: engine.sessions.import_file(path))
 
-    def keep_draft(self, text: str) -> None:
-        """Save what stands in the composer with the session."""
-        self._do(lambda engine: engine.sessions.keep_draft(text))
+    def keep_draft(self, text: str, conversation: ConversationId | None = None) -> None:
+        """Save what stands in the composer of a conversation with its session."""
+        self._do(lambda engine: engine.sessions.keep_draft(text, conversation))
 
     def edit_message(self, message: EntryId, text: str) -> None:
         """Send another text in place of an earlier message; what followed is kept as a copy."""
@@ -260,8 +260,12 @@ class Commands:
     def use_api_key(self, key: str) -> None:
         self._choose(lambda engine: engine.models.use_api_key(key))
 
+    def use_address(self, address: str, key: str) -> None:
+        """Use the Gemini API at an address; an empty key stands for the one kept for it."""
+        self._choose(lambda engine: engine.models.use_address(address, key))
+
     def forget_key(self) -> None:
-        """Remove the Gemini key that gemdeck keeps."""
+        """Forget the key that is used, with its address, or the project."""
         self._choose(lambda engine: engine.models.forget_key())
 
     def use_vertex(self, project: str, location: str) -> None:

@@ -341,9 +341,26 @@ async def test_an_empty_key_is_not_taken_and_escape_goes_back_to_the_choices() -
         assert deck.commands.calls == []
 
 
+async def test_another_address_asks_for_the_address_and_its_key() -> None:
+    store = decks.new_store()
+    at = ModelView("gemini-x", BackendKind.GEMINI, is_kept=True, address="https://gw.example")
+    store.dispatch(ModelSelected(at))
+    async with running(store, NARROW) as deck:
+        await deck.press("f9", "down", "enter")
+        await deck.until(lambda: "gemini-x (Gemini at https://gw.example) answers" in deck.text)
+        assert isinstance(deck.focus, Input)
+        assert deck.focus.value == "https://gw.example"
+        deck.focus.value = ""
+        await deck.press("enter", *"k3y", "enter")
+        await deck.until(lambda: "The address is empty." in deck.text)
+        assert "k3y" not in deck.text
+        await deck.press(*"https://x", "enter", "enter")
+        assert deck.commands.calls == [("use_address", ("https://x", "k3y"))]
+
+
 async def test_vertex_asks_for_project_and_location() -> None:
     async with running(decks.new_store(needs_setup=True), NARROW) as deck:
-        await deck.press("f9", "down", "enter", "enter")
+        await deck.press("f9", "down", "down", "enter", "enter")
         assert "The project is empty." in deck.text
         await deck.press(*"shop", "enter")
         assert deck.commands.calls == [("use_vertex", ("shop", "global"))]

@@ -1,7 +1,6 @@
 """Choosing who answers, from the screen to the answer: a pasted key, Vertex, the demo."""
 
 import asyncio
-import json
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,14 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from pydantic import SecretStr
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Say
+from tests.support.google_account import google_account
 from tests.support.waiting import PATIENCE
 from tests.ui.harness import until
 from tui.engine import late
@@ -44,19 +42,29 @@ class Deck:
     commands: Commands
     pilot: Pilot[int]
 
-    async def choose(self, downs: int, word: str) -> None:
-        """Choose on the screen, and type a word in."""
+    async def choose(self, downs: int, *words: str) -> None:
+        """Choose on the screen, and type words into the fields."""
         await until(self.pilot, lambda: len(self.pilot.app.screen_stack) == 1)
         await self.pilot.press("f9")
         await until(self.pilot, lambda: len(self.pilot.app.screen_stack) == 2)
         await self.pilot.press(*["down"] * downs, "enter")
         await until(self.pilot, lambda: isinstance(self.pilot.app.focused, Input))
-        assert isinstance(self.pilot.app.focused, Input)
-        self.pilot.app.focused.value = word
-        await self.pilot.press("enter")
+        for word in words:
+            assert isinstance(self.pilot.app.focused, Input)
+            self.pilot.app.focused.value = word
+            await self.pilot.press("enter")
 
     async def answers(self, kind: BackendKind) -> None:
         await until(self.pilot, lambda: self.store.state.model.backend is kind)
+
+    @property
+    def notice(self) -> str:
+        """The words of the last notice."""
+        notices = self.store.state.notices
+        return notices[-1].text if notices else ""
+
+    async def says(self, words: str) -> None:
+        await until(self.pilot, lambda: words in self.notice)
 
     async def ask(self) -> str:
         """Send a message; give the answer."""
@@ -78,44 +86,6 @@ async def deck(folder: Path) -> AsyncIterator[Deck]:
             await engine.start()
             commands.attach(engine)
             yield Deck(engine, store, commands, pilot)
-
-
-@asynccontextmanager
-async def google_account(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """Give the environment a service account whose tokens come from loopback."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = next(x for x in head.lower().split(b"\r\n") if x.startswith(b"content-length"))
-        await reader.readexactly(int(length.split(b":")[1]))
-        body = json.dumps({"access_token": "t", "expires_in": 3600, "token_type": "Bearer"})
-        kind = "Content-Type: application/json\r\nConnection: close"
-        answer = f"HTTP/1.1 200 OK\r\n{kind}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-        writer.write(answer.encode())
-        await writer.drain()
-        writer.close()
-
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        account = {
-            "type": "service_account",
-            "project_id": "my-project",
-            "private_key_id": "1",
-            "private_key": pem.decode(),
-            "client_email": "me@my-project.iam.gserviceaccount.com",
-            "client_id": "1",
-            "token_uri": f"http://127.0.0.1:{port}/token",
-        }
-        file = folder / "account.json"
-        file.write_text(json.dumps(account))
-        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
-        yield
 
 
 @pytest.mark.writes_secrets("credentials.json")
@@ -146,12 +116,64 @@ async def test_a_key_that_the_service_refuses_replaces_nothing(
             await chosen.choose(0, wrong)
             await until(chosen.pilot, lambda: "not valid" in chosen.store.state.notices[-1].text)
             assert await chosen.ask() == "still here"
-            assert KeyStore().get() == SecretStr(KEY)
+            assert KeyStore().get(fake.url) == SecretStr(KEY)
             chosen.commands.forget_key()
             await chosen.answers(BackendKind.DEMO)
             assert chosen.store.state.model.needs_setup
-            assert KeyStore().get() is None
+            assert KeyStore().get(fake.url) is None
     assert [check.headers["x-goog-api-key"] for check in fake.checks] == [KEY, wrong]
+
+
+@pytest.mark.writes_secrets("credentials.json")
+async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
+    tmp_path: Path,
+) -> None:
+    other_key = "B" * len(KEY)
+    async with (
+        FakeGemini([(Say("one"),), (Say("one again"),)]) as one,
+        FakeGemini([(Say("two"),)], keys=[other_key]) as two,
+    ):
+        async with deck(tmp_path) as chosen:
+            await chosen.choose(1, f" {one.url}/ ", KEY)
+            await chosen.answers(BackendKind.GEMINI)
+            assert chosen.store.state.model.address == one.url
+            assert await chosen.ask() == "one"
+            await chosen.choose(1, two.url, "")
+            await chosen.says("No key is kept")
+            await chosen.pilot.press("escape", "escape")
+        async with deck(tmp_path) as later:
+            assert await later.ask() == "one again"
+            await later.choose(1, two.url, KEY)
+            await later.says("not valid")
+            await later.pilot.press("escape", "escape")
+            await later.choose(1, two.url, other_key)
+            await until(later.pilot, lambda: later.store.state.model.address == two.url)
+            assert await later.ask() == "two"
+            assert [KeyStore().get(url) for url in (one.url, two.url, "")] == [
+                None,
+                SecretStr(other_key),
+                None,
+            ]
+            later.commands.forget_key()
+            await later.answers(BackendKind.DEMO)
+            assert later.notice == f"{two.url} and its key were forgotten."
+            assert KeyStore().get(two.url) is None
+    keys = {request.headers["x-goog-api-key"] for request in (*one.requests, *one.checks)}
+    assert keys == {KEY}
+    assert [request.headers["x-goog-api-key"] for request in two.requests] == [other_key]
+
+
+async def test_what_is_at_another_address_is_looked_at(tmp_path: Path) -> None:
+    async with FakeGemini() as fake, deck(tmp_path) as chosen:
+        for address, problem in (
+            ("http://192.0.2.1", "not a safe address"),
+            (f"{fake.url}/v1beta", "is not a Gemini API: asked for its models, it answered with"),
+        ):
+            await chosen.choose(1, address, KEY)
+            await chosen.says(problem)
+            await chosen.pilot.press("escape", "escape")
+        assert chosen.store.state.model.backend is BackendKind.DEMO
+    assert KeyStore().get(f"{fake.url}/v1beta") is None
 
 
 async def test_vertex_answers_with_the_credentials_of_the_environment(
@@ -163,9 +185,15 @@ async def test_vertex_answers_with_the_credentials_of_the_environment(
     ):
         monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", fake.url)
         async with deck(tmp_path) as chosen:
-            await chosen.choose(1, "my-project")
+            await chosen.choose(2, "my-project")
             await chosen.answers(BackendKind.VERTEX)
             assert await chosen.ask() == "I am Vertex"
+        async with deck(tmp_path) as later:
+            await later.answers(BackendKind.VERTEX)
+            later.commands.forget_key()
+            await later.answers(BackendKind.DEMO)
+            assert later.notice == "The project my-project was forgotten."
+    assert "/projects/my-project/" in fake.checks[0].path
     assert "/projects/my-project/locations/global/" in fake.requests[0].path
     assert fake.requests[0].headers["authorization"] == "Bearer t"
 

@@ -1,8 +1,11 @@
 """`gemdeck mcp auth` where nobody sits at a terminal."""
 
+import asyncio
 import io
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pytest
 
@@ -11,8 +14,42 @@ from tui.cli.servers.sign_in import _Person
 from tui.engine.desk import Desk
 from tui.engine.engine import Engine
 from tui.model.consent import RequestId
+from tui.model.events import Event
 from tui.model.requests import ReplyAction, SignInRequest
 from tui.model.servers import ServerId
+
+REQUEST: Final = SignInRequest(
+    id=RequestId("1"),
+    server=ServerId("web"),
+    address="https://web.example",
+    host="as.example",
+    shown_host="as.example",
+    resource="",
+    scopes=(),
+    url="https://as.example",
+    notes=(),
+    kept="memory",
+)
+
+
+class Terminal(io.StringIO):
+    """A terminal on which this is typed before it goes away."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def sit_down(desk: Desk, *, events: Any = None, says_yes: bool = False) -> _Person:  # noqa: ANN401
+    engine = SimpleNamespace(desk=desk, events=lambda: events)
+    return _Person(cast("Engine", engine), says_yes=says_yes)
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[ReplyAction]:
+    """Collect what the desk is answered."""
+    found: list[ReplyAction] = []
+    monkeypatch.setattr(Desk, "answer", lambda *given: found.append(given[-1].action))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -20,26 +57,47 @@ from tui.model.servers import ServerId
     [("https://as.example", False, True), ("", False, False), ("", True, True)],
 )
 async def test_credentials_that_no_browser_asks_about_need_a_yes(
-    monkeypatch: pytest.MonkeyPatch, url: str, says_yes: bool, allows: bool
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[ReplyAction],
+    url: str,
+    says_yes: bool,
+    allows: bool,
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
-    desk = Desk(lambda _: None)
-    engine = cast("Engine", SimpleNamespace(desk=desk, events=lambda: cast("Any", None)))
-    request = SignInRequest(
-        id=desk.new_id(),
-        server=ServerId("web"),
-        address="https://web.example",
-        host="as.example",
-        shown_host="as.example",
-        resource="",
-        scopes=(),
-        url=url,
-        notes=(),
-        kept="memory",
-    )
-    person = _Person(engine, says_yes=says_yes)
-    desk_answers: list[tuple[RequestId, ReplyAction]] = []
-    monkeypatch.setattr(desk, "answer", lambda one, reply: desk_answers.append((one, reply.action)))
-    person._hear(request)
-    await eventually(lambda: desk_answers)
-    assert desk_answers == [(request.id, ReplyAction.ACCEPT if allows else ReplyAction.CANCEL)]
+    sit_down(Desk(lambda _: None), says_yes=says_yes)._hear(replace(REQUEST, url=url))
+    await eventually(lambda: answers)
+    assert answers == [ReplyAction.ACCEPT if allows else ReplyAction.CANCEL]
+
+
+async def test_a_terminal_that_goes_away_ends_the_sign_in(
+    monkeypatch: pytest.MonkeyPatch, answers: list[ReplyAction]
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    person = sit_down(Desk(lambda _: None))
+    person._hear(REQUEST)
+    await eventually(lambda: answers)
+    person._hear(REQUEST)  # now an address may be pasted
+    await eventually(lambda: answers[1:])
+    assert answers == [ReplyAction.ACCEPT, ReplyAction.CANCEL]
+
+
+class Broken:
+    """The events, for somebody who cannot follow them."""
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        raise OSError("the terminal is gone")
+
+
+async def test_a_sign_in_does_not_outlive_whoever_answers() -> None:
+    ended = asyncio.Event()
+
+    async def sign_in() -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return ""
+
+    with pytest.raises(OSError, match="the terminal is gone"):
+        await sit_down(Desk(lambda _: None), events=Broken()).during(sign_in())
+    assert ended.is_set()

@@ -17,8 +17,10 @@ from tui.engine.auth.credentials import (
     checked_base_url,
     find_access,
     key_access,
+    overruling,
     vertex_access,
 )
+from tui.engine.auth.kept_service import KeptService, Service, ServiceStore
 from tui.engine.auth.key_store import (
     SERVICE,
     USER,
@@ -223,6 +225,52 @@ def test_a_key_goes_nowhere_else(empty: KeyStore, url: str) -> None:
     assert "https" in caught.value.advice
     with pytest.raises(CredentialError):
         key_access(environ, SecretStr("k"), "pasted")
+
+
+def test_a_key_goes_only_to_the_address_it_was_entered_for(empty: KeyStore) -> None:
+    here, there = "https://one.example", "https://two.example/gemini"
+    empty.set("google's")
+    empty.set("mine", f"{here}/")
+    kept = KeptService(Service.ADDRESS, here)
+
+    def found(environ: dict[str, str], kept: KeptService = kept) -> tuple[str, str] | None:
+        access = find_access(environ, empty, kept)
+        return (access.base_url, secret(access) or "") if access is not None else None
+
+    def at(url: str) -> dict[str, str]:
+        return {"GOOGLE_GEMINI_BASE_URL": url}
+
+    assert found({}) == (here, "mine")
+    assert found({}, KeptService()) == ("", "google's")
+    assert found({}, KeptService(Service.ADDRESS, there)) is None, "no other key is tried"
+    assert found(at(there)) is None
+    assert found(at(here), KeptService()) == (here, "mine")
+    env = {"GEMINI_API_KEY": "theirs"}
+    assert found(env) == ("", "theirs"), "a key of the environment goes to no kept address"
+    assert found({**env, **at(there)}) == (there, "theirs")
+    assert (overruling({}), overruling(env)) == ("", "GEMINI_API_KEY")
+
+
+def test_a_kept_address_is_looked_at_again(empty: KeyStore) -> None:
+    with pytest.raises(CredentialError, match="kept address is not a safe address"):
+        find_access({}, empty, KeptService(Service.ADDRESS, "http://evil.example"))
+
+
+def test_the_kept_service_is_private_and_read_strictly(tmp_path: Path) -> None:
+    said: list[str] = []
+    store = ServiceStore(tmp_path, said.append)
+    assert store.get() == KeptService()
+    choice = KeptService(Service.VERTEX, project="p", location="global")
+    store.set(choice)
+    file = tmp_path / "service.json"
+    assert (ServiceStore(tmp_path, said.append).get(), said) == (choice, [])
+    assert file.stat().st_mode & 0o077 == 0
+    for unsound in ('"service": "elsewhere"', '"address": 1', '"service": null'):
+        file.write_text(f'{{"version": 1, {unsound}}}')
+        assert ServiceStore(tmp_path, said.append).get() == KeptService()
+    file.chmod(0o666)
+    assert ServiceStore(tmp_path, said.append).get() == KeptService()
+    assert "service.json is not used" in said[0]
 
 
 def test_vertex_has_its_own_base_url() -> None:

@@ -14,6 +14,7 @@ import pytest
 from keyring.backend import KeyringBackend
 
 from tests.fakes.gemini import KEY, FakeGemini
+from tests.support.google_account import google_account
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import eventually, find_tool
 from tui.engine import model_choice
@@ -130,11 +131,11 @@ async def test_the_key_that_was_pasted_last_is_kept(
     keep, other = KeyStore.set, "A" * len(KEY)
     begun, overtaken, written = threading.Event(), threading.Event(), list[str]()
 
-    def slow(store: KeyStore, key: str) -> None:
+    def slow(store: KeyStore, key: str, address: str = "") -> None:
         if key == other:
             begun.set()
             overtaken.wait(0.5)
-        keep(store, key)
+        keep(store, key, address)
         written.append(key)
         overtaken.set()
 
@@ -235,7 +236,12 @@ async def test_a_choice_while_the_first_model_is_found_is_the_one_that_counts(
 
     monkeypatch.setattr(model_choice, "find_access", find_slowly)
     events = list[Event]()
-    async with Engine(EngineOptions(tmp_path, follow_settings=False), events.append) as engine:
+    async with (
+        FakeGemini() as fake,
+        google_account(tmp_path, monkeypatch),
+        Engine(EngineOptions(tmp_path, follow_settings=False), events.append) as engine,
+    ):
+        monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", fake.url)
         starting = asyncio.create_task(engine.start())
         await asyncio.to_thread(asked.wait)
         engine.models.use_vertex("shop", "world")

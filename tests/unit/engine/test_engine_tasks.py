@@ -16,7 +16,7 @@ from tui.model.events import Event, NoticeRaised
 async def test_a_task_that_breaks_down_is_logged_and_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(_store: KeyStore, _key: str) -> None:
+    def broken(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
     said = anyio.Event()

@@ -87,3 +87,16 @@ def test_a_line_that_does_not_fit_on_the_disk_is_an_error_and_the_next_one_is_wh
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     lines(path).append(b"next")
     assert path.read_bytes() == b"twelve byt\nnext\n"
+
+
+@pytest.mark.parametrize(
+    ("end", "kept"), [(b'{"half', b""), (b'{"whole": 1}', b'{"whole": 1}\n'), (b"", b"")]
+)
+def test_the_only_writer_takes_out_what_a_killed_one_began(
+    tmp_path: Path, end: bytes, kept: bytes
+) -> None:
+    path = tmp_path / "log"
+    before = b"x" * 100_000 + b"\n"
+    path.write_bytes(before + end)
+    LineFile(path, 1_000_000, 1, alone=True).append(b"next")
+    assert path.read_bytes() == before + kept + b"next\n"

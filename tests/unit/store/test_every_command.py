@@ -1,6 +1,7 @@
 """Every command of the store, carried out by a real engine."""
 
 import json
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,9 +18,10 @@ from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Fail, Say
 from tests.security.decks import Deck, Script, Turncoat, calling, deck, tool
 from tests.support import warm
+from tests.support.google_account import google_account
 from tests.unit.engine.mcp.support import eventually
 from tui.model.answering.models import ModelOptions
-from tui.model.chat import BackendKind, ModelText, TurnPhase, UserMessage
+from tui.model.chat import MAIN, BackendKind, ModelText, TurnPhase, UserMessage
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.events import ArgumentCompleted
 from tui.model.requests import ConfirmationRequest, FormRequest, Reply, ReplyAction
@@ -50,7 +52,7 @@ CASES: Final = {
     "export_session import_session keep_draft edit_message clear_conversation",
     "sign-in": "sign_in sign_out import_sign_in",
     "answers": "send list_models use_model set_model_options measure_context compress",
-    "models": "use_api_key use_vertex use_demo forget_key",
+    "models": "use_api_key use_address use_vertex use_demo forget_key",
 }
 """The tests here, each with the commands that it runs."""
 
@@ -200,6 +202,20 @@ async def test_folder(home: Path, shop: Turncoat, monkeypatch: pytest.MonkeyPatc
         assert it.deck.store.state.folder_trust is FolderTrust.UNTRUSTED
 
 
+async def test_conversations(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running("conversations", monkeypatch, turncoats=[shop]) as it:
+        commands, store = it.commands, it.deck.store
+        commands.new_conversation()
+        await eventually(lambda: len(store.state.conversations) == 2)
+        second = store.state.current
+        assert list(store.state.conversations) == [MAIN, second]
+        commands.select_conversation(MAIN)
+        await eventually(lambda: store.state.current == MAIN)
+        commands.close_conversation()
+        await eventually(lambda: list(store.state.conversations) == [second])
+        assert store.state.current == second
+
+
 async def test_features(monkeypatch: pytest.MonkeyPatch) -> None:
     script: Script = [[Say("one")], [Say("two")]]
     async with running("features", monkeypatch, script) as it:
@@ -330,11 +346,12 @@ async def test_answers(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
         await eventually(lambda: "compressed" in str(entries(store.state)[-1]))
 
 
+@pytest.mark.writes_secrets("credentials.json")
 async def test_models(shop: Turncoat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    user = {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"}
-    (tmp_path / "adc.json").write_text(json.dumps(user))
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "adc.json"))
-    async with running("models", monkeypatch, turncoats=[shop]) as it:
+    async with (
+        google_account(tmp_path, monkeypatch),
+        running("models", monkeypatch, turncoats=[shop]) as it,
+    ):
         await it.answers_with(BackendKind.GEMINI)
         it.commands.use_demo()
         await it.answers_with(BackendKind.DEMO)
@@ -342,6 +359,10 @@ async def test_models(shop: Turncoat, tmp_path: Path, monkeypatch: pytest.Monkey
         await eventually(lambda: it.deck.store.state.model.is_kept)
         it.commands.forget_key()
         await eventually(lambda: not it.deck.store.state.model.is_kept)
+        address = os.environ["GOOGLE_GEMINI_BASE_URL"]
+        it.commands.use_address(address, KEY)
+        await eventually(lambda: it.deck.store.state.model.is_kept)
+        monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", address)
         it.commands.use_vertex("project", "")
         await it.answers_with(BackendKind.VERTEX)
 

@@ -11,12 +11,14 @@ from typing import Final
 from tui import __version__
 from tui.cli.command import shown
 from tui.cli.doctor.findings import Section, Verdict
+from tui.cli.output import say
 from tui.cli.settings import places_text
 from tui.engine import late
 from tui.engine.auth.credentials import ModelAccess, find_access, with_file
+from tui.engine.auth.kept_service import ServiceStore
 from tui.engine.auth.key_store import KEYRING_LIMIT, CredentialError, KeyStore
 from tui.engine.chat.backends.backend import ModelError
-from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
+from tui.engine.files.paths import LOG_NAME, log_dir, state_dir, usable_state_dir
 from tui.engine.logs.redaction import Redactor
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.origins import DEFAULT, Layers, problem_object
@@ -101,7 +103,8 @@ async def model_section(loaded: LoadedSettings, redactor: Redactor, *, offline: 
             place = await in_daemon_thread(lambda: keys.place)
             section.add(Verdict.OK, f"keys are kept in {place}")
             environ = with_file(loaded.variables, os.environ)
-            access = await in_daemon_thread(lambda: find_access(environ, keys))
+            services = ServiceStore(usable_state_dir(), say)
+            access = await in_daemon_thread(lambda: find_access(environ, keys, services.get()))
     except CredentialError as error:
         section.add(Verdict.FAILED, sanitize_line(redactor.redact(str(error))), error.advice)
     except TimeoutError:

@@ -2,7 +2,8 @@
 
 import asyncio
 import sys
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final
 
 from tui.cli.command import Answer, CommandError
 from tui.cli.exit_codes import ExitCode
@@ -35,13 +36,10 @@ async def sign_in(server: str, start: Start, *, says_yes: bool, opens: bool) -> 
     open_url = open_in_browser if opens else open_nothing
     async with serving(start, [server], open_url=open_url) as session:
         person = _Person(session.engine, says_yes=says_yes)
-        attending = asyncio.create_task(person.attend())
         try:
-            words = await session.engine.sign_ins.sign_in(ServerId(server))
+            words = await person.during(session.engine.sign_ins.sign_in(ServerId(server)))
         except AuthError as error:
             raise _failed(server, error) from error
-        finally:
-            attending.cancel()
         await session.engine.wait_ready(start.timeout)
         view = next(view for view in session.views if view.id == server)
         reason, _ = session.why_not_ready(view)
@@ -73,8 +71,22 @@ class _Person:
         self._events = engine.events()
         self._says_yes = says_yes
         self._asked = set[RequestId]()
+        self._has_terminal = sys.stdin is not None and sys.stdin.isatty()
 
-    async def attend(self) -> None:
+    async def during(self, sign_in: Coroutine[Any, Any, str]) -> str:
+        """Answer what a sign-in asks until it ends; what ends the answers ends it, too."""
+        signing, attending = asyncio.create_task(sign_in), asyncio.create_task(self._attend())
+        try:
+            await asyncio.wait({signing, attending}, return_when=asyncio.FIRST_COMPLETED)
+            if attending.done():
+                attending.result()
+            return await signing
+        finally:
+            signing.cancel()
+            attending.cancel()
+            await asyncio.gather(signing, attending, return_exceptions=True)
+
+    async def _attend(self) -> None:
         """Answer the question whether to sign in, and then with what is pasted."""
         async for event in self._events:
             if isinstance(event, RequestRaised) and isinstance(event.request, SignInRequest):
@@ -88,7 +100,7 @@ class _Person:
         if not is_again:
             _show(request)
         # without a terminal the browser asks; where there is none, credentials go out at once
-        agrees = self._says_yes or (bool(request.url) and not sys.stdin.isatty())
+        agrees = self._says_yes or (bool(request.url) and not self._has_terminal)
         if not is_again and agrees:
             self._desk.answer(request.id, Reply(ReplyAction.ACCEPT))
             return
@@ -101,9 +113,10 @@ class _Person:
 
         def answer(_: object) -> None:
             line = "" if reading.cancelled() or reading.exception() else reading.result()
+            is_gone = not line and self._has_terminal  # nobody is left, or Ctrl+D
             if is_again and line.strip():
                 self._desk.answer(request.id, Reply(ReplyAction.ACCEPT, text=line.strip()))
-            elif not is_again:
+            elif not is_again or is_gone:
                 agrees = line.strip().lower() in {"y", "yes"}
                 action = ReplyAction.ACCEPT if agrees else ReplyAction.CANCEL
                 self._desk.answer(request.id, Reply(action))

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from tui.engine.auth.kept_service import OWN_SERVICE, KeptService, Service
 from tui.engine.auth.key_store import CredentialError, KeyStore, checked_key
 from tui.model.chat import BackendKind
 from tui.model.frozen import dataclass
@@ -48,7 +49,7 @@ class ModelAccess:
         location: Its location.
         base_url: The service's address, or an empty string for the default.
         source: Where the credentials come from: a variable's name, or the key store's location.
-        is_kept: Whether the key is in the key store.
+        is_kept: Whether gemdeck keeps the key, the address or the project, and can forget it.
     """
 
     kind: BackendKind
@@ -65,11 +66,15 @@ def with_file(own: Mapping[str, str], environ: Mapping[str, str]) -> Mapping[str
     return {**{name: own[name] for name in _FILE_VARIABLES if name in own}, **environ}
 
 
-def find_access(environ: Mapping[str, str], keys: KeyStore) -> ModelAccess | None:
+def find_access(
+    environ: Mapping[str, str], keys: KeyStore, kept: KeptService = OWN_SERVICE
+) -> ModelAccess | None:
     """Find the credentials to use. Blocks on the key store: call it in a thread.
 
-    The order: Vertex if a switch selects it; a key in the environment; a stored key; Vertex if
-    both project and location are set.
+    The order: Vertex if a switch selects it; a key in the environment; Vertex if the user chose
+    it last; the stored key of the address in the environment, or else of the one chosen last;
+    Vertex if both project and location are set. A key of the environment goes to the address of
+    the environment or to Google, and never to one that is kept.
 
     Returns:
         The credentials, or None if the user has to choose.
@@ -82,13 +87,18 @@ def find_access(environ: Mapping[str, str], keys: KeyStore) -> ModelAccess | Non
     for variable in KEY_VARIABLES:
         if key := _key_in(environ, variable):
             return key_access(environ, key, variable)
+    if kept.service is Service.VERTEX:
+        return replace(vertex_access(environ, kept.project, kept.location), is_kept=True)
+    address = _base_url(environ, BackendKind.GEMINI)
+    if not address and kept.service is Service.ADDRESS:
+        address = checked_base_url(kept.address, "The kept address")
     store_error: CredentialError | None = None
     try:
-        stored = keys.get()
+        stored = keys.get(address)
     except CredentialError as error:
         stored, store_error = None, error
     if stored:
-        return replace(key_access(environ, stored, keys.place), is_kept=True)
+        return address_access(address, stored, keys.place, is_kept=True)
     project, location = _project(environ), _location(environ)
     if project and location:
         return _vertex(environ, project, location)
@@ -112,8 +122,21 @@ def key_access(environ: Mapping[str, str], key: SecretStr, source: str) -> Model
     Raises:
         CredentialError: If the base URL cannot be used.
     """
-    base_url = _base_url(environ, BackendKind.GEMINI)
-    return ModelAccess(BackendKind.GEMINI, key, base_url=base_url, source=source)
+    return address_access(_base_url(environ, BackendKind.GEMINI), key, source)
+
+
+def address_access(
+    address: str, key: SecretStr, source: str, *, is_kept: bool = False
+) -> ModelAccess:
+    """Return the access to the Gemini API at an address that was checked; empty for Google's."""
+    return ModelAccess(BackendKind.GEMINI, key, base_url=address, source=source, is_kept=is_kept)
+
+
+def overruling(environ: Mapping[str, str]) -> str:
+    """Return the variable that chooses another service than the one that is kept, or ""."""
+    if _selects_vertex(environ):
+        return next(name for name in VERTEX_SWITCHES if name in environ)
+    return next((name for name in KEY_VARIABLES if environ.get(name, "").strip()), "")
 
 
 def checked_base_url(url: str, variable: str) -> str:

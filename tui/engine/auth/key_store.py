@@ -1,4 +1,4 @@
-"""Store the API key in the keyring, or in a private file if there is no keyring."""
+"""Store API keys in the keyring, or in a private file if there is no keyring."""
 
 import logging
 import os
@@ -62,10 +62,11 @@ def checked_key(pasted: str) -> str:
 
 
 class KeyStore:
-    """Stores the Gemini API key. Every method blocks: call it in a thread.
+    """Stores the keys of the Gemini API, one for each address it is at: none gets another's.
 
-    The backend is chosen at first use and then stays: the keyring, unless it has no usable
-    backend or ``GEMDECK_HOME`` is set; then a file in the state folder.
+    Every method blocks: call it in a thread. The backend is chosen at first use and then stays:
+    the keyring, unless it has no usable backend or ``GEMDECK_HOME`` is set; then a file in the
+    state folder. An empty address is Google's own.
     """
 
     def __init__(self, place: "KeyringPlace | FilePlace | None" = None) -> None:
@@ -75,14 +76,14 @@ class KeyStore:
     def place(self) -> str:
         return self._place().name
 
-    def get(self) -> SecretStr | None:
-        """Return the key, or None if there is none.
+    def get(self, address: str = "") -> SecretStr | None:
+        """Return the key for an address, or None if there is none.
 
         Raises:
             CredentialError: If the key cannot be read, for example from a locked keyring, or
                 is invalid.
         """
-        key = self._place().get()
+        key = self._place(address).get()
         if key is None or not key.strip():
             return None
         try:
@@ -91,37 +92,41 @@ class KeyStore:
             message = f"The stored key in {self.place} is not a valid API key."
             raise CredentialError(message, advice="Paste the key again.") from error
 
-    def set(self, key: str) -> None:
-        """Store a key, replacing the last one.
+    def set(self, key: str, address: str = "") -> None:
+        """Store the key for an address, replacing the last one.
 
         Raises:
             ValueError: If it cannot be a key; the message never quotes it.
             CredentialError: If it cannot be stored.
         """
-        self._place().set(checked_key(key))
+        self._place(address).set(checked_key(key))
 
-    def forget(self) -> None:
-        """Remove the key, if there is one.
+    def forget(self, address: str = "") -> None:
+        """Remove the key for an address, if there is one.
 
         Raises:
             CredentialError: If it cannot be removed.
         """
-        self._place().forget()
+        self._place(address).forget()
 
-    def _place(self) -> "KeyringPlace | FilePlace":
+    def _place(self, address: str = "") -> "KeyringPlace | FilePlace":
         if self._chosen is None:
-            in_file = not uses_keyring()
+            in_file = not uses_keyring(USER)
             self._chosen = FilePlace(state_dir() / FILE_NAME) if in_file else KeyringPlace()
-        return self._chosen
+        address = address.rstrip("/")
+        return self._chosen.beside(f"{USER} {address}") if address else self._chosen
 
 
-def uses_keyring() -> bool:
+def uses_keyring(user: str) -> bool:
     """Return whether secrets go to the keyring, and not into a private file.
+
+    Args:
+        user: The secret that it is about.
 
     Raises:
         CredentialError: If the keyring does not answer.
     """
-    return not os.environ.get("GEMDECK_HOME") and _has_keyring()
+    return not os.environ.get("GEMDECK_HOME") and _has_keyring(user)
 
 
 class KeyringPlace:
@@ -138,13 +143,17 @@ class KeyringPlace:
     def name(self) -> str:
         return "the system keyring"
 
+    def beside(self, user: str) -> "KeyringPlace":
+        """Return where another secret is."""
+        return KeyringPlace(user)
+
     def get(self) -> str | None:
         try:
             key: str | None = within(
                 KEYRING_LIMIT, lambda: _keyring().get_password(SERVICE, self._user)
             )
         except TimeoutError as error:
-            raise keyring_timeout() from error
+            raise keyring_timeout(self._user) from error
         except Exception as error:  # backends are plugins and raise errors of their own
             raise self._failure("cannot be read") from error
         return key
@@ -165,11 +174,11 @@ class KeyringPlace:
 
     @property
     def _what(self) -> str:
-        return "the key" if self._user == USER else "the sign-in"
+        return "the key" if self._user.startswith(USER) else "the sign-in"
 
     def _failure(self, words: str) -> CredentialError:
-        way_out = ", or set GEMINI_API_KEY" if self._user == USER else ""
-        return CredentialError(f"The keyring {words}.", advice=f"Unlock the keyring{way_out}.")
+        advice = f"Unlock the keyring{_way_out(self._user)}."
+        return CredentialError(f"The keyring {words}.", advice=advice)
 
 
 class FilePlace:
@@ -188,6 +197,10 @@ class FilePlace:
     @property
     def name(self) -> str:
         return f"the private file {sanitize_line(str(self._path))}"
+
+    def beside(self, user: str) -> "FilePlace":
+        """Return where another secret is, in the same file."""
+        return FilePlace(self._path, user)
 
     def get(self) -> str | None:
         """Return the secret, or None if there is none."""
@@ -218,7 +231,7 @@ def _keyring() -> ModuleType:
     return keyring
 
 
-def _has_keyring() -> bool:
+def _has_keyring(user: str) -> bool:
     """Return whether the keyring has a usable backend.
 
     Raises:
@@ -227,14 +240,19 @@ def _has_keyring() -> bool:
     try:
         return within(KEYRING_LIMIT, lambda: bool(_keyring().get_keyring().priority > 0))
     except TimeoutError as error:
-        raise keyring_timeout() from error
+        raise keyring_timeout(user) from error
     except Exception:  # noqa: BLE001  (backends are plugins and raise errors of their own)
         return False
 
 
-def keyring_timeout() -> CredentialError:
+def keyring_timeout(user: str = USER) -> CredentialError:
     """Return the error for a keyring that may be waiting for a password."""
     return CredentialError(
         f"The keyring did not answer within {KEYRING_LIMIT:.0f} s.",
-        advice="Unlock the keyring and restart gemdeck, or set GEMINI_API_KEY.",
+        advice=f"Unlock the keyring and restart gemdeck{_way_out(user)}.",
     )
+
+
+def _way_out(user: str) -> str:
+    """Name what serves instead of the keyring; nothing does for a sign-in."""
+    return ", or set GEMINI_API_KEY" if user == USER else ""

@@ -289,7 +289,9 @@ class CallRunner:
         seconds = time.monotonic() - started
         if self._reviewer is not None and admitted.tool.is_reviewed:
             self._publish(ToolCallChanged(step_call.entry, ToolCallStatus.ASKING))
-            result = await self._reviewer.review(step_call.entry, admitted.tool, result)
+            result = await self._reviewer.review(
+                step_call.entry, admitted.tool, result, self._turn.conversation
+            )
         step_call.result = result
         self._turn.read[admitted.tool.server] = None
         remark = (TextPart(admitted.remark),) if admitted.remark else ()

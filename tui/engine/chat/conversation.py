@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from tui.engine.chat.backends.backend import ModelBackend
@@ -36,10 +37,14 @@ class Conversation:
 
     Args:
         context: What its turns share; the backend is closed when it is replaced or `run` ends.
+        is_used: Whether another conversation still needs a backend; then that one closes it.
     """
 
-    def __init__(self, context: TurnContext) -> None:
+    def __init__(
+        self, context: TurnContext, is_used: Callable[[ModelBackend], bool] = lambda _: False
+    ) -> None:
         self._context = context
+        self._is_used = is_used
         self._publish = context.publish
         self._queue: deque[Message] = deque()
         self._wake = asyncio.Event()
@@ -49,6 +54,7 @@ class Conversation:
         self._turn_task: asyncio.Task[None] | None = None
         self._is_cancelled = False
         self._is_clear_due = False
+        self._is_running = False
         self._next_backend: ModelBackend | None = None
         self._retired: list[ModelBackend] = []
 
@@ -69,11 +75,18 @@ class Conversation:
         """Whether no turn runs and none waits, so that the history may be changed."""
         return self._idle.is_set()
 
+    def holds(self, backend: ModelBackend) -> bool:
+        """Return whether its turns go to a backend, now or next."""
+        return self._is_running and (
+            backend is self._context.backend or backend is self._next_backend
+        )
+
     async def run(self) -> None:
         """Run a turn for each message until cancelled.
 
         Canceling ends the running turn and closes the backend.
         """
+        self._is_running = True
         try:
             while True:
                 await self._wake.wait()
@@ -89,6 +102,7 @@ class Conversation:
                     await self._take_over()
                 self._idle.set()
         finally:
+            self._is_running = False
             self._idle.set()
             self._retired.append(self._context.backend)
             if self._next_backend is not None:
@@ -205,6 +219,8 @@ class Conversation:
     async def _close_retired(self) -> None:
         while self._retired:
             backend = self._retired.pop()
+            if self._is_used(backend):
+                continue
             with contextlib.suppress(Exception):  # no longer used
                 async with asyncio.timeout(CLOSE_PATIENCE):
                     await backend.aclose()

@@ -24,29 +24,24 @@ GENERATION_TIMEOUT: Final = 300.0
 """Timeout of one generation, in seconds."""
 
 
-def backend_generator(current: Callable[[], ModelBackend | None], publish: Publish) -> Generator:
+def backend_generator(current: Callable[[], tuple[ModelBackend | None, Publish]]) -> Generator:
     """Return a generator that uses the backend that is current at each request.
 
     Args:
-        current: Returns the backend, or None if there is none.
-        publish: Takes the token counts.
+        current: Returns the backend, or None if there is none, and what takes the token counts.
     """
 
-    def count(event: Event) -> None:
-        if isinstance(event, UsageReported):  # outside the conversation: its context stays as it is
-            publish(replace(event, usage=replace(event.usage, context=0, context_limit=0)))
-
     def model() -> str:
-        backend = current()
+        backend, _ = current()
         return backend.model if backend is not None else ""
 
     async def generate(prompt: Prompt) -> Generation:
-        backend = current()
+        backend, publish = current()
         if backend is None:
             raise GenerationError("No model has been chosen yet.")
         try:
             async with asyncio.timeout(GENERATION_TIMEOUT):
-                return await _generate(backend, _request(prompt, backend.model), count)
+                return await _generate(backend, _request(prompt, backend.model), _counting(publish))
         except ModelError as error:
             raise GenerationError(str(error), error.advice) from error
         except TimeoutError:
@@ -54,6 +49,16 @@ def backend_generator(current: Callable[[], ModelBackend | None], publish: Publi
             raise GenerationError(text) from None
 
     return Generator(model, generate)
+
+
+def _counting(publish: Publish) -> Publish:
+    """Return what tells of tokens outside the conversation: its context stays as it is."""
+
+    def count(event: Event) -> None:
+        if isinstance(event, UsageReported):
+            publish(replace(event, usage=replace(event.usage, context=0, context_limit=0)))
+
+    return count
 
 
 def wire_contents(prompt: Prompt) -> list[WireContent]:

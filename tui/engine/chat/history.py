@@ -209,7 +209,7 @@ def media_problem(part: MediaPart, media_left: int) -> str:
 
 def without_surrogates(text: str) -> str:
     """Replace lone surrogates, which cannot be sent as UTF-8."""
-    return _SURROGATE.sub("\ufffd", text)
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def _wire_response(

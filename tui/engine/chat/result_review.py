@@ -2,7 +2,7 @@
 
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.mcp.catalog.offered_tool import MediaPart, OfferedTool, TextPart, ToolResult
-from tui.model.chat import EntryId
+from tui.model.chat import ConversationId, EntryId
 from tui.model.frozen import dataclass
 from tui.model.requests import ResultReview
 from tui.text import for_model, sanitize
@@ -19,7 +19,9 @@ class ResultReviewer:
 
     desk: Desk
 
-    async def review(self, call: EntryId, tool: OfferedTool, result: ToolResult) -> ToolResult:
+    async def review(
+        self, call: EntryId, tool: OfferedTool, result: ToolResult, conversation: ConversationId
+    ) -> ToolResult:
         """Return what the model gets of a result. Canceling the task withdraws the question."""
         text = "\n".join(part.text for part in result.parts if isinstance(part, TextPart))
         media = tuple(part for part in result.parts if isinstance(part, MediaPart))
@@ -31,6 +33,7 @@ class ResultReviewer:
             tool.view.name,
             shown,
             tuple(f"{part.mime_type}, {len(part.data) * 3 // 4:,} bytes" for part in media),
+            conversation=conversation,
         )
         try:
             reply = await self.desk.ask(request)

@@ -24,13 +24,12 @@ from tui.engine.chat.step import ModelStep
 from tui.engine.chat.tools.resource_tools import resource_tools
 from tui.engine.chat.tools.tool_search import tool_search
 from tui.engine.consent.consent import Confirm, TurnRecord
-from tui.engine.mcp.catalog.offered_tool import (
-    FunctionCall,
-    OfferedTool,
-)
+from tui.engine.mcp.catalog.offered_tool import FunctionCall, OfferedTool
 from tui.engine.mcp.manager import ServerManager
 from tui.model.chat import (
+    MAIN,
     ChatNotice,
+    ConversationId,
     EntryId,
     Severity,
     TurnId,
@@ -59,10 +58,10 @@ A step that has shown text is not repeated: the user would read it twice.
 MAX_REFUSED_TOOLS: Final = 8
 """Tools dropped from one step because the service refused them."""
 
-_log: Final = logging.getLogger(__name__)
-
 RefusedTool = tuple[str, str]
 """Tool id and definition hash."""
+
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass
@@ -77,17 +76,17 @@ class TurnContext:
         max_tool_calls: Most tool calls in one turn.
         max_steps: Most answers of the model in one turn; None for any number.
         system_instruction: The system instruction, or an empty string.
-        prepare: Awaited at the start of each turn, so that servers can finish starting; returns
-            those to go without.
+        prepare: Awaited at the start of each turn; returns servers to go without.
         save: Awaited before each request and call, and at the end: what was said is on disk then.
         reviewer: Shows results to the user before the model gets them.
         context_files: Reads the files of context, at the start of each turn.
         history: The conversation so far.
         refused: Tools this model refused.
-        numbers: Source of turn and entry numbers.
+        numbers: Source of turn and entry numbers, the same for all conversations.
         instructions: What servers say about themselves, as it was sent last.
         asked: How the user wants the model to answer, and the last request.
         retry: The wait before a request that was refused for now goes out again.
+        conversation: Its id, which `publish` puts into its events.
     """
 
     backend: ModelBackend
@@ -107,6 +106,7 @@ class TurnContext:
     asked: Asked = field(default_factory=Asked)
     retry: RetryWait = field(default_factory=RetryWait)
     max_steps: int | None = None
+    conversation: ConversationId = MAIN
 
     def new_entry(self) -> EntryId:
         return EntryId(f"e{next(self.numbers)}")
@@ -134,7 +134,7 @@ class Turn:
         self._history = context.history
         self._message = message
         self._entry = context.new_entry()
-        self._record = TurnRecord()
+        self._record = TurnRecord(conversation=context.conversation)
         self._calls = CallRunner(
             context.tools, context.confirm, context.publish, self._record, context.reviewer
         )

@@ -6,18 +6,26 @@ from tui.engine.consent.consent import TurnRecord
 from tui.engine.consent.tool_access import ToolAccess
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.manager import ServerManager
-from tui.model.chat import EntryId
+from tui.model.chat import ConversationId, EntryId
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
 
 
 @dataclass(frozen=True, slots=True)
 class DirectCaller:
-    """Runs single calls with the consent that calls of the model need."""
+    """Runs single calls with the consent that calls of the model need.
+
+    Attributes:
+        servers: The servers.
+        access: Decides.
+        publish: Takes the events of a conversation.
+        conversation: Its id.
+    """
 
     servers: ServerManager
     access: ToolAccess
     publish: Publish
+    conversation: ConversationId
 
     async def call(
         self,
@@ -34,7 +42,8 @@ class DirectCaller:
         offered = self.servers.offered_tools()
         found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
         confirm = self.access.approval.confirm
-        runner = CallRunner(self.servers, confirm, self.publish, TurnRecord())
+        turn = TurnRecord(conversation=self.conversation)
+        runner = CallRunner(self.servers, confirm, self.publish, turn)
         if found is None:
             _, held = self.servers.registry.look_up(server, tool) or (None, None)
             if held is not None:

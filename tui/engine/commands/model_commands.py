@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from tui.engine.bus import EventBus
 from tui.engine.chat.backends.backend import ModelError
 from tui.engine.chat.backends.known_models import thinking_problem
-from tui.engine.chat.conversation import Conversation
 from tui.engine.commands.context_parts import context_parts
 from tui.engine.sessions.compressing import summarised
+from tui.engine.sessions.open_conversation import OpenConversation
 from tui.engine.sessions.session_commands import SessionCommands
 from tui.engine.tasks import TaskSet
 from tui.model.answering.models import (
@@ -25,6 +25,7 @@ from tui.model.chat import ChatNotice, Severity, Usage
 from tui.model.events import (
     ChatNoticeAdded,
     ConversationCleared,
+    ConversationEvent,
     Event,
     Notice,
     NoticeRaised,
@@ -45,13 +46,13 @@ MAX_TEMPERATURE: Final = 2.0
 
 
 class ModelCommands:
-    """The commands on the model of the conversation; each returns at once.
+    """The commands on the model of the current conversation; each returns at once.
 
     Args:
         bus: Takes the events, and tells how full the context is.
         tasks: Run what a command takes.
         sessions: Keep the options, and the history before a summary.
-        use_model: Lets another model of the same service answer.
+        use_model: Lets another model of the same service answer in a conversation.
     """
 
     def __init__(
@@ -59,18 +60,13 @@ class ModelCommands:
         bus: EventBus,
         tasks: TaskSet,
         sessions: SessionCommands,
-        use_model: Callable[[str], None],
+        use_model: Callable[[str, OpenConversation], None],
     ) -> None:
         self._publish = bus.publish
         self._tasks = tasks
         self._conversations = sessions.conversations
-        self._recorder = sessions.recorder
         sessions.on_restored = self.restore
         self._open = use_model
-        self._options = ModelOptions()
-        self._name = ""
-        self._usage = Usage()
-        self._has_offered = False
         bus.subscribe(self._heed)
 
     def list_models(self) -> None:
@@ -79,61 +75,64 @@ class ModelCommands:
 
     def use_model(self, name: str) -> None:
         """Let another model answer in this conversation, from the next turn on."""
+        self._use_model(name, self._conversations.current)
+
+    def _use_model(self, name: str, one: OpenConversation) -> None:
         try:
-            self._name = check_model_name(name)
+            one.model = check_model_name(name)
         except ValueError as error:
             self._say(Severity.ERROR, f"This {error}.")
             return
-        self._open(self._name)
-        self._keep()
+        self._open(one.model, one)
+        one.keep_settings()
 
     def set_options(self, options: ModelOptions) -> None:
         """Let the model answer with other options from the next request on."""
-        backend = self._conversations.backend
-        problem = _problem(options, backend.model if backend is not None else "")
+        one = self._conversations.current
+        problem = _problem(options, one.backend.model if one.backend is not None else "")
         if problem:
             self._say(Severity.ERROR, problem)
             return
-        self._apply(options)
-        self._keep()
+        self._apply(options, one)
+        one.keep_settings()
         words = "The model answers like this from the next request on; /options shows all."
         self._say(Severity.INFO, words)
 
-    def restore(self, kept: Mapping[str, Any]) -> None:
-        """Go by what was kept with a session, as far as it is sound."""
+    def restore(self, one: OpenConversation, kept: Mapping[str, Any]) -> None:
+        """Go by what was kept with the session of a conversation, as far as it is sound."""
         options = ModelOptions(
             kept["thinking"] if isinstance(kept.get("thinking"), str) else None,
             kept["temperature"] if isinstance(kept.get("temperature"), int | float) else None,
             kept["max_output"] if isinstance(kept.get("max_output"), int) else None,
         )
-        name, backend = kept.get("model"), self._conversations.backend
-        model = backend.model if backend is not None else ""
-        if isinstance(name, str) and name not in {"", model}:
-            self.use_model(name)
-            model = name
-        self._apply(ModelOptions() if _problem(options, model) else options)
+        name, model = kept.get("model"), one.backend.model if one.backend is not None else ""
+        is_other = isinstance(name, str) and name not in {"", model}
+        model = str(name) if is_other else model
+        self._apply(ModelOptions() if _problem(options, model) else options, one)
+        if is_other:
+            self._use_model(model, one)
 
     def measure(self) -> None:
         """Say what fills the context; it arrives as `ContextMeasured`."""
-        main = self._conversations.main
-        if main is None:
+        one = self._conversations.current
+        if one.conversation is None:
             return
-        context, sent = main.context, main.context.asked.last
+        context, sent = one.conversation.context, one.asked.last
         instructions = sent.system_instruction if sent is not None else context.system_instruction
         offered = context.tools.offered_tools()
-        contents, counted = [*context.history.contents], self._usage.context
+        contents, counted = [*context.history.contents], one.usage.context
         split = partial(context_parts, offered, instructions, contents, counted)
         self._tasks.start(self._measure(split))
 
     def compress(self) -> None:
         """Put a summary in place of the history; the session as it was is kept."""
-        self._tasks.start(self._carry_out(self._compress()))
+        self._tasks.start(self._carry_out(self._compress(self._conversations.current)))
 
     async def _measure(self, split: Callable[[], tuple[ContextPart, ...]]) -> None:
         self._publish(ContextMeasured(await asyncio.to_thread(split)))
 
     async def _list(self) -> None:
-        backend = self._conversations.backend
+        backend = self._conversations.current.backend
         if backend is None:
             self._publish(ModelsListed(failure="There is no model yet."))
             return
@@ -142,67 +141,64 @@ class ModelCommands:
         except ModelError as error:
             self._publish(ModelsListed(failure=sanitize_line(f"{error} {error.advice}")))
 
-    async def _compress(self) -> None:
-        main = self._idle()
-        history = main.history
+    async def _compress(self, one: OpenConversation) -> None:
+        conversation = one.conversation
+        if conversation is None or not conversation.is_idle:
+            raise ModelError("Stop the running turn first (Esc).")
+        history = conversation.history
         before = [*history.contents]
         if not before:
             raise ModelError("There is nothing to compress yet.")
-        unsaved = "" if self._recorder.view is not None else f" {UNSAVED}"
+        unsaved = "" if one.recorder.view is not None else f" {UNSAVED}"
         self._say(Severity.INFO, f"The model summarises the conversation.{unsaved}")
 
         def check() -> None:
-            is_same = main.history is history and history.contents == before
-            if not is_same or not main.is_idle:
+            is_same = history.contents == before and one in self._conversations
+            if not is_same or not conversation.is_idle:
                 raise ModelError("It was not compressed, since the conversation went on meanwhile.")
 
-        made = await summarised(main.backend, before)
+        made = await summarised(conversation.backend, before)
         check()
-        recorder, kept = self._recorder, None
+        recorder, kept = one.recorder, None
         if recorder.view is not None:
             await recorder.keep_copy(f"before /compress: {recorder.view.name}")
             kept = recorder.view.name
             check()
         history.contents[:] = made
         recorder.compressed()
-        size = self._usage.context
+        size = one.usage.context
         after = sum(len(part["text"]) for content in made for part in content["parts"]) // 4
-        self._usage = replace(Usage(), context=after, context_limit=self._usage.context_limit)
-        self._publish(UsageReported(self._usage))
+        one.usage = replace(Usage(), context=after, context_limit=one.usage.context_limit)
+        one.publish(UsageReported(one.usage))
         words = f"The conversation was compressed from {size:,} to about {after:,} tokens."
         advice = "The whole of it stays among the /sessions." if kept is not None else UNSAVED
-        notice = ChatNotice(main.context.new_entry(), Severity.INFO, words, advice)
-        self._publish(ChatNoticeAdded(notice))
-        self._has_offered = False
+        notice = ChatNotice(conversation.context.new_entry(), Severity.INFO, words, advice)
+        one.publish(ChatNoticeAdded(notice))
+        one.has_offered = False
 
-    def _idle(self) -> Conversation:
-        main = self._conversations.main
-        if main is None or not main.is_idle:
-            raise ModelError("Stop the running turn first (Esc).")
-        return main
-
-    def _apply(self, options: ModelOptions) -> None:
-        self._options = options
-        if (main := self._conversations.main) is not None:
-            main.context.asked.options = options
-        self._publish(ModelOptionsChanged(options))
-
-    def _keep(self) -> None:
-        self._recorder.keep_settings({"model": self._name, **asdict(self._options)})
+    def _apply(self, options: ModelOptions, one: OpenConversation) -> None:
+        one.asked.options = options
+        self._publish(ModelOptionsChanged(options, one.key))
 
     def _heed(self, event: Event) -> None:
         """Offer to compress a context that is nearly full, once."""
+        if not isinstance(event, ConversationEvent | ConversationRestored):
+            return
+        if (one := self._conversations.get(event.conversation)) is None:
+            return
         match event:
             case UsageReported(usage) if usage.context:
-                self._usage = usage
+                one.usage = usage
             case ConversationRestored(usage=usage):
-                self._usage, self._has_offered = usage, False
+                one.usage, one.has_offered = usage, False
             case ConversationCleared():
-                self._usage, self._has_offered = Usage(), False
-            case TurnFinished() if not self._has_offered and _is_full(self._usage):
-                self._has_offered = True
-                part = self._usage.context / self._usage.context_limit
-                words = f"The context is {part:.0%} full: /compress puts a summary in its place."
+                one.usage, one.has_offered = Usage(), False
+            case TurnFinished() if not one.has_offered and _is_full(one.usage):
+                one.has_offered = True
+                part = one.usage.context / one.usage.context_limit
+                where = "" if one is self._conversations.current else " of another conversation"
+                advice = "/compress puts a summary in its place."
+                words = f"The context{where} is {part:.0%} full: {advice}"
                 self._say(Severity.WARNING, words)
 
     async def _carry_out(self, command: Coroutine[Any, Any, None]) -> None:

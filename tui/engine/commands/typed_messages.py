@@ -1,17 +1,18 @@
 """Sends what the user typed, with what it names: prompts, resources and files."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import chain
 
-from tui.engine.bus import Publish
 from tui.engine.chat.message import Message, MessageContent, MessageError, give_back
 from tui.engine.commands.attachments import MAX_SHOWN, Ask, Attachments, Resource, Wanted
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.sessions.conversations import Conversations
 from tui.engine.workspace.workspace import Workspace
 from tui.model.catalog import PromptView
+from tui.model.chat import ConversationId
 from tui.model.input.mentions import typed_mention
 from tui.model.input.own_commands import OWN_COMMANDS, command_words
 from tui.model.input.typed import (
@@ -31,23 +32,20 @@ class TypedMessages:
     Args:
         servers: The servers.
         workspace: The opened folders.
-        send: Sends a message to the model.
-        publish: Takes messages that come back to the user.
+        conversations: Take the messages.
     """
 
     def __init__(
         self,
         servers: ServerManager,
         workspace: Workspace,
-        send: Callable[[Message], None],
-        publish: Publish,
+        conversations: Conversations,
     ) -> None:
         self._servers = servers
         self._attachments = Attachments(servers, workspace)
-        self._deliver = send
-        self._publish = publish
+        self._conversations = conversations
 
-    def send(self, text: str, data: str = "") -> None:
+    def send(self, text: str, data: str = "", key: ConversationId | None = None) -> None:
         """Send what the user typed, or give it back if it names what is not there.
 
         While servers are starting, that is decided in its turn.
@@ -55,23 +53,28 @@ class TypedMessages:
         Args:
             text: What was typed.
             data: A text that goes along; names in it count for nothing.
+            key: The conversation; None for the current one.
         """
-        if not _joined(data, text).strip():
+        conversation = self._conversations.get(key)
+        if conversation is None or not _joined(data, text).strip():
             return
         try:
             is_plain = not self._servers.waiting_for() and self._named(text) is None
         except MessageError as error:
-            give_back(self._publish, text, error)
+            give_back(conversation.publish, text, error)
         else:
-            self._deliver(Message(_joined(data, text)) if is_plain else self._later(text, data))
+            whole = Message(_joined(data, text)) if is_plain else self._later(text, data)
+            conversation.send(whole)
 
     def send_prompt(self, server: ServerId, prompt: str, values: Mapping[str, str]) -> None:
         typed = TypedPrompt(server, PromptView(prompt), values)
         text = typed_command(prompt, values)
-        self._deliver(Message(text, partial(self._render, typed, text, "")))
+        message = Message(text, partial(self._render, typed, text, ""))
+        self._conversations.current.send(message)
 
     def send_resource(self, server: ServerId, uri: str, words: str) -> None:
         """Send a text with a resource, and with those that it names."""
+        conversation = self._conversations.current
         try:
             named = self._named(words)
             if isinstance(named, TypedPrompt):
@@ -79,11 +82,11 @@ class TypedMessages:
                     "A resource cannot go with a prompt.", "Send one, then the other."
                 )
         except MessageError as error:
-            give_back(self._publish, words, error)
+            give_back(conversation.publish, words, error)
         else:
             wanted = list(dict.fromkeys([*(named or ()), Resource(server, uri)]))
             text = f"{words} {typed_mention(uri, server)}".strip()
-            self._deliver(Message(text, partial(self._attachments.read, wanted, words)))
+            conversation.send(Message(text, partial(self._attachments.read, wanted, words)))
 
     def _later(self, text: str, data: str) -> Message:
         """Return a message of which it is decided in its turn what it names."""

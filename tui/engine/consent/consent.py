@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
-from tui.model.chat import EntryId
+from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.events import ToolCallDecided
 from tui.model.servers import ServerId
 from tui.text import sanitize_line
@@ -36,12 +36,14 @@ class TurnRecord:
         denied: The calls that the user denied.
         read: The servers whose data this turn has read, in the order of the first one.
         calls: How often each call was made, by server, tool and arguments.
+        conversation: The conversation of the turn.
     """
 
     denies_rest: bool = False
     denied: list["Inquiry"] = field(default_factory=list)
     read: dict[ServerId, None] = field(default_factory=dict)
     calls: Counter[tuple[ServerId, str, str]] = field(default_factory=Counter)
+    conversation: ConversationId = MAIN
 
     def count(self, tool: OfferedTool, shown: str) -> int:
         """Count a call; return how often this very call was made in the turn."""

@@ -28,6 +28,7 @@ from tui.model.events import (
 )
 from tui.model.requests import ConfirmationRequest, FileChange
 from tui.model.servers import ServerStatus
+from tui.model.sessions import ConversationClosed
 from tui.text import sanitize, sanitize_line
 
 MAX_NOTE: Final = 4_000
@@ -128,9 +129,9 @@ class ToolApproval:
         return False
 
     def heed(self, event: Event) -> None:
-        """Withdraw the questions about tools that went or changed; an answer would be too late."""
+        """Withdraw the questions that an event makes obsolete; an answer would be too late."""
         for request, inquiry in self._waiting.items():
-            if reason := _why_gone(inquiry.tool, event):
+            if reason := _why_gone(inquiry, event):
                 self._desk.withdraw(request, WithdrawnError(reason))
 
     async def _decide(self, inquiry: Inquiry) -> Answer:
@@ -194,7 +195,8 @@ class ToolApproval:
                     return sanitize_line(str(error)) or "the arguments cannot be used"
             return ""
 
-        self._publish(ToolCallChanged(inquiry.call, ToolCallStatus.ASKING))
+        key = inquiry.turn.conversation
+        self._publish(ToolCallChanged(inquiry.call, ToolCallStatus.ASKING, conversation=key))
         self._waiting[request.id] = inquiry
         try:
             decision = await self._desk.ask(request, read_edit)
@@ -222,6 +224,7 @@ class ToolApproval:
             may_last=bool(tool.fingerprint),
             origin=origin_words(tool.server, self._policy),
             change=change,
+            conversation=inquiry.turn.conversation,
         )
 
     def _act_on(self, decision: Decision, inquiry: Inquiry, edit: Edit | None) -> Answer:
@@ -263,9 +266,12 @@ class ToolApproval:
         self._publish(decided(inquiry.call, inquiry.tool, arguments, decision, source))
 
 
-def _why_gone(tool: OfferedTool, event: Event) -> str:
-    """Return why an event makes a question about a tool obsolete; empty if it does not."""
+def _why_gone(inquiry: Inquiry, event: Event) -> str:
+    """Return why an event makes the question about a call obsolete; empty if it does not."""
+    tool = inquiry.tool
     match event:
+        case ConversationClosed(inquiry.turn.conversation):
+            return "The conversation was closed before you answered."
         case ServerStatusChanged(tool.server, status) if status is not ServerStatus.READY:
             return "The server disconnected before you answered."
         case CatalogChanged(tool.server, catalog) if not _is_listed(tool, catalog):

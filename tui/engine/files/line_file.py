@@ -13,10 +13,14 @@ from typing import Final
 
 from tui.engine.files.atomic import locked
 from tui.engine.files.unwritten import make_folder, true_name, write_later
+from tui.model.bounded_json import JsonError, read_value
 from tui.text import sanitize_line
 
 MAX_UNWRITTEN: Final = 1_000
 """Lines kept in memory unless an owner says otherwise."""
+
+BLOCK: Final = 64 * 1024
+"""Bytes in which the end of the last whole line is looked for."""
 
 _FLAGS: Final[int] = (
     os.O_RDWR
@@ -41,6 +45,7 @@ class LineFile:
         max_files: Rotated files kept.
         lock_wait: Seconds to wait for another process, if the file is also replaced.
         max_unwritten: Lines kept in memory while they cannot be written; the oldest go first.
+        alone: Whether no other process writes it, so that half a line of JSON can be taken out.
     """
 
     def __init__(
@@ -50,11 +55,14 @@ class LineFile:
         max_files: int,
         lock_wait: float | None = None,
         max_unwritten: int = MAX_UNWRITTEN,
+        *,
+        alone: bool = False,
     ) -> None:
         self._path = path
         self._max_bytes = max_bytes
         self._max_files = max_files
         self._lock_wait = lock_wait
+        self._alone = alone
         self._unwritten = deque[bytes](maxlen=max_unwritten)
         self._lock = threading.Lock()
 
@@ -92,15 +100,19 @@ class LineFile:
     def append(self, line: bytes) -> None:
         """Append one line and a line break. Blocks.
 
-        If the last writer was stopped within a line, that line is ended first.
+        If the last writer was stopped within a line, that line is ended or taken out first.
 
         Raises:
             OSError: If the line cannot be written completely.
         """
         descriptor = self._open()
         try:
+            if self._alone:
+                _take_out_half_line(descriptor)
             data = _fresh_line(descriptor) + line + b"\n"
             if os.write(descriptor, data) != len(data):
+                if self._alone:
+                    _take_out_half_line(descriptor)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(descriptor)
@@ -152,9 +164,37 @@ class LineFile:
         return self._path.with_name(f"{self._path.name}.{number}")
 
 
+def is_object(line: bytes) -> bool:
+    """Tell whether a line is a whole JSON object."""
+    try:
+        return isinstance(read_value(line), dict)
+    except JsonError:
+        return False
+
+
 def _fresh_line(descriptor: int) -> bytes:
     """Return a line break if the file does not end with one."""
+    return b"\n" if _ends_within_line(descriptor, os.fstat(descriptor).st_size) else b""
+
+
+def _take_out_half_line(descriptor: int) -> None:
+    """Cut off what follows the last line break, unless it is a whole JSON object."""
     size = os.fstat(descriptor).st_size
-    if sys.platform == "win32" or size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
-        return b""
-    return b"\n"
+    if _ends_within_line(descriptor, size):
+        end = _last_line_end(descriptor, size)
+        if not is_object(os.pread(descriptor, size - end, end)):
+            os.ftruncate(descriptor, end)
+
+
+def _ends_within_line(descriptor: int, size: int) -> bool:
+    return sys.platform != "win32" and size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+
+
+def _last_line_end(descriptor: int, size: int) -> int:
+    """Return the number of bytes up to the end of the last whole line."""
+    while size > 0:
+        length = min(size, BLOCK)
+        size -= length
+        if (found := os.pread(descriptor, length, size).rfind(b"\n")) >= 0:
+            return size + found + 1
+    return 0

@@ -3,7 +3,6 @@
 import copy
 from collections.abc import Iterable, Iterator
 from dataclasses import field
-from pathlib import Path
 from typing import Final
 
 from tui.engine.sessions import records
@@ -12,7 +11,7 @@ from tui.engine.sessions.records import Record
 from tui.engine.sessions.replay import SavedSession
 from tui.engine.sessions.session_file import SessionLock
 from tui.model.frozen import dataclass
-from tui.model.sessions import SessionId
+from tui.model.sessions import SessionView
 
 MAX_PREVIEW: Final = 40
 """Last entries of a session that a preview shows."""
@@ -43,17 +42,12 @@ class OpenedSession:
             self.lock.release()
 
 
-def open_session(
-    library: SessionLibrary, words: str, folder: Path, own: SessionId | None
-) -> OpenedSession | None:
-    """Open a session for writing if that can be; None if it is the one that is open here. Blocks.
+def open_session(library: SessionLibrary, view: SessionView) -> OpenedSession:
+    """Open a session for writing if that can be, else to go on in a copy. Blocks.
 
     Raises:
-        SessionError: If there is none, or it cannot be read.
+        SessionError: If it cannot be read.
     """
-    view = library.find(words, folder)
-    if view.id == own:
-        return None
     lock = library.lock(view)
     try:
         saved = library.read(view)

@@ -218,7 +218,7 @@ class Recorder:
                 self._put_call(event)
             case e.ChatNoticeAdded(notice):
                 self._put(records.entry(notice))
-            case e.QueueChanged(texts) if self.view is not None:
+            case e.QueueChanged(texts):
                 self._put_queue(texts)
             case e.TurnPhaseChanged():
                 self._sync()
@@ -233,7 +233,9 @@ class Recorder:
     def _put_queue(self, texts: Sequence[str]) -> None:
         """Record what waits, but that a message left only after what became of it."""
         record = {"t": "queue", "texts": [*texts]}
-        if len(texts) < self._queued:
+        if self.view is None:
+            self._left = record if texts else None
+        elif len(texts) < self._queued:
             self._left = record
             self._flush_soon()
         else:

@@ -15,9 +15,10 @@ from typing import Any, BinaryIO, Final
 from tui.engine.chat.history import without_surrogates
 from tui.engine.chat.retention import forget_old
 from tui.engine.files.atomic import open_own
+from tui.engine.files.line_file import is_object
 from tui.engine.sessions.records import VERSION, Record
 from tui.engine.sessions.repair import Wire, closed, is_whole, valid_contents
-from tui.model.bounded_json import read_object
+from tui.model.bounded_json import read_value
 from tui.model.chat import (
     ChatNotice,
     Entry,
@@ -45,13 +46,10 @@ MAX_ENTRIES: Final = 200_000
 """Most entries that are read."""
 
 EASY: Final = 256 * 1024
-"""Bytes of a line that the quick parser gets: it holds the interpreter until it is done."""
+"""Bytes of a line that is parsed without a look at its structure."""
 
 FORGET_EVERY: Final = 16 * 1024 * 1024
 """Bytes read after which old media and results are shortened, as they are while chatting."""
-
-MAX_DEPTH: Final = 200
-"""Levels of a long line; a call's arguments may have as many as a server's reply."""
 
 MAX_TITLE: Final = 200
 """Characters of a session's title."""
@@ -115,10 +113,10 @@ def read_session(path: Path, view: SessionView) -> SavedSession:
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     """Give the whole lines of a file, an empty one for each that is too long.
 
-    The last one is left out if it has no end: its writing was cut short.
+    The last one is left out if its writing was cut short.
     """
     while (line := file.readline(MAX_RECORD)) and file.tell() < MAX_SESSION:
-        if line.endswith(b"\n"):
+        if line.endswith(b"\n") or (len(line) < MAX_RECORD and is_object(line)):
             yield line
         elif len(line) == MAX_RECORD:
             while (rest := file.readline(MAX_RECORD)) and not rest.endswith(b"\n"):
@@ -146,7 +144,7 @@ class Replay:
     def take(self, line: bytes) -> None:
         """Take one line; leave it out if it makes no sense."""
         try:
-            record = json.loads(line) if len(line) < EASY else read_object(line, MAX_DEPTH)
+            record: Any = json.loads(line) if len(line) < EASY else read_value(line)
             if self._is_first:
                 self._check_version(record)
         except (ValueError, TypeError, KeyError, RecursionError):

@@ -10,13 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.bus import EventBus
+from tui.engine.bus import Publish
 from tui.engine.chat.conversation import Conversation
-from tui.engine.chat.conversations import Conversations
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import LATEST
+from tui.engine.sessions.conversations import Conversations
 from tui.engine.sessions.export import export_text, read_export, write_export
 from tui.engine.sessions.library import SessionError, SessionLibrary
+from tui.engine.sessions.open_conversation import OpenConversation
 from tui.engine.sessions.opening import (
     MAX_PREVIEW,
     OpenedSession,
@@ -24,11 +25,13 @@ from tui.engine.sessions.opening import (
     open_session,
 )
 from tui.engine.sessions.recorder import Recorder
+from tui.engine.sessions.replay import MAX_TITLE
 from tui.engine.tasks import TaskSet
-from tui.model.chat import ChatNotice, EntryId, Severity
+from tui.model.chat import ChatNotice, ConversationId, EntryId, Severity
 from tui.model.events import MessageReturned, Notice, NoticeRaised
 from tui.model.sections.chat_settings import SessionSettings
 from tui.model.sessions import (
+    ConversationNamed,
     ConversationRestored,
     ConversationRewound,
     SessionId,
@@ -37,6 +40,7 @@ from tui.model.sessions import (
 )
 from tui.text import sanitize_line
 
+CLOSED: Final = "The conversation was closed meanwhile."
 BUSY: Final = "Stop the running turn first (Esc)."
 UNSAVED: Final = "This conversation is not saved, so there is nothing to export."
 DROPPED: Final = "This conversation is not saved, so what followed the earlier message is gone."
@@ -44,50 +48,49 @@ NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writab
 
 
 class SessionCommands:
-    """The sessions of a run.
+    """The commands on saved sessions; what is said of a conversation means the current one.
 
     Args:
-        state: The state folder; None if there is no place for them.
+        library: Where sessions are; None if there is no place for them.
         folder: The opened folder.
-        conversations: What is said with the model.
-        bus: Takes the events, and tells what is to be written.
+        conversations: The open conversations.
+        publish: Takes the events.
         tasks: Run what a command takes.
         redactor: Knows the secrets that are masked.
         on_problem: Told from any thread what cannot be written.
 
     Attributes:
-        conversations: What is said with the model.
-        recorder: Writes the conversation.
+        conversations: The open conversations.
         on_restored: Goes by what was kept of how the model answers.
     """
 
     def __init__(
         self,
-        state: Path | None,
+        library: SessionLibrary | None,
         folder: Path,
         conversations: Conversations,
-        bus: EventBus,
+        publish: Publish,
         tasks: TaskSet,
         redactor: Redactor,
         on_problem: Callable[[str], None],
     ) -> None:
-        self._library = library = SessionLibrary(state) if state is not None else None
+        self._library = library
         self._folder = folder
         self.conversations = conversations
-        self._publish = bus.publish
+        self._publish = publish
         self._tasks = tasks
         self._redactor = redactor
         self._on_problem = on_problem
-        self.recorder = Recorder(library, folder, redactor, on_problem)
-        bus.subscribe(self.recorder.take)
-        self.on_restored: Callable[[Mapping[str, Any]], None] = lambda _: None
+        self.on_restored: Callable[[OpenConversation, Mapping[str, Any]], None]
 
-    async def aclose(self) -> None:
-        await self.recorder.aclose()
+    @property
+    def recorder(self) -> Recorder:
+        """What writes the current conversation down."""
+        return self.conversations.current.recorder
 
     def configure(self, settings: SessionSettings, *, saves: bool) -> None:
         """Go by the settings; old sessions are deleted in the background."""
-        self.recorder.is_on = saves and settings.save and self._library is not None
+        self.conversations.save(is_on=saves and settings.save and self._library is not None)
         if saves and self._library is not None and settings.keep_days:
             delete = partial(self._library.delete_old, settings.keep_days, time.time())
             self._tasks.start(_in_thread(delete))
@@ -101,8 +104,11 @@ class SessionCommands:
         self._start(self._preview(session))
 
     def resume(self, words: str = LATEST) -> asyncio.Task[None]:
-        """Go on with a session, named by the beginning of its id, or with the latest."""
-        return self._start(self._resume(words))
+        """Go on with a session, named by the beginning of its id, or with the latest.
+
+        If it is open in another conversation, that one becomes the current one.
+        """
+        return self._start(self._resume(words, self.conversations.current))
 
     def rename(self, session: SessionId, title: str) -> None:
         self._start(self._rename(session, title))
@@ -117,53 +123,63 @@ class SessionCommands:
             words: The session; empty for the one that is open.
             path: The file, within the opened folder unless it is absolute; empty for a new name.
         """
-        self._start(self._export(words, path))
+        self._start(self._export(words, path, self.recorder))
 
     def import_file(self, path: str) -> None:
         """Go on with a conversation that was exported as JSON, as text alone."""
-        self._start(self._import(path))
+        self._start(self._import(path, self.conversations.current))
 
-    def keep_draft(self, text: str) -> None:
-        self.recorder.keep_draft(text)
+    def keep_draft(self, text: str, key: ConversationId | None = None) -> None:
+        """Save what stands in the composer of a conversation."""
+        if (one := self.conversations.get(key)) is not None:
+            one.recorder.keep_draft(text)
 
-    def edit_message(self, message: EntryId, text: str, send: Callable[[str], None]) -> None:
+    def edit_message(
+        self, message: EntryId, text: str, send: Callable[[str, ConversationId], None]
+    ) -> None:
         """Send another text in place of an earlier message; what followed it is kept as a copy."""
-        self._start(self._edit(message, text, send))
+        self._start(self._edit(message, text, send, self.conversations.current))
 
-    async def _resume(self, words: str) -> None:
-        library, conversation = self._place(), self._idle()
-        own = self.recorder.session
-        open_it = partial(open_session, library, words, self._folder, own)
-        opened = await asyncio.to_thread(open_it)
-        if opened is None:
-            raise SessionError("This session is open already.")
+    async def _resume(self, words: str, one: OpenConversation) -> None:
+        library = self._place()
+        await self.conversations.settle()
+        view = await asyncio.to_thread(library.find, words, self._folder)
+        if (other := self.conversations.with_session(view.id)) is not None:
+            if other is one:
+                raise SessionError("This session is open already.")
+            self.conversations.select(other.key)
+            return
+        self._idle(one)
+        opened = await asyncio.to_thread(open_session, library, view)
         try:
-            self._idle()
+            conversation = self._idle(one)
         except SessionError:
             opened.release()
             raise
-        self._restore(conversation, opened)
+        self._restore(one, conversation, opened)
 
-    def _restore(self, conversation: Conversation, opened: OpenedSession) -> None:
-        """Put a session in place of the conversation."""
-        saved, history = opened.saved, conversation.history
+    def _restore(
+        self, one: OpenConversation, conversation: Conversation, opened: OpenedSession
+    ) -> None:
+        """Put a session in place of a conversation."""
+        saved, history, recorder = opened.saved, conversation.history, one.recorder
         history.contents[:] = saved.contents
         if saved.view.model != conversation.backend.model:
             history.strip_signatures()
             saved.kept = 0
         if opened.lock is not None:
-            self.recorder.adopt(saved, opened.lock)
+            recorder.adopt(saved, opened.lock)
         else:
-            self.recorder.begin_copy(saved, opened.copied)
+            recorder.begin_copy(saved, opened.copied)
         entries = saved.entries
         if opened.remark:
             notice = ChatNotice(EntryId("restored"), Severity.WARNING, opened.remark)
             entries = [*entries, notice]
-        session = self.recorder.session
-        self.on_restored(saved.settings)
-        self._publish(ConversationRestored(tuple(entries), saved.usage, session))
+        self.on_restored(one, saved.settings)
+        shown, title = tuple(entries), saved.view.title
+        self._publish(ConversationRestored(shown, saved.usage, recorder.session, one.key, title))
         if saved.unsent:
-            self._publish(MessageReturned(saved.unsent))
+            one.publish(MessageReturned(saved.unsent))
 
     async def _list(self) -> None:
         views = await asyncio.to_thread(self._place().sessions, self._folder)
@@ -183,8 +199,9 @@ class SessionCommands:
 
     async def _rename(self, session: SessionId, title: str) -> None:
         library = self._place()
-        if session == self.recorder.session:
-            self.recorder.rename(title)
+        if (one := self.conversations.with_session(session)) is not None:
+            one.recorder.rename(title)
+            self._publish(ConversationNamed(sanitize_line(title, MAX_TITLE), one.key))
         else:
             view = await asyncio.to_thread(library.find, session, self._folder)
             rename = partial(library.rename, view, title, self._redactor, self._on_problem)
@@ -193,18 +210,20 @@ class SessionCommands:
 
     async def _delete(self, session: SessionId) -> None:
         library = self._place()
-        if session == self.recorder.session:
+        if (one := self.conversations.with_session(session)) is not None:
+            if one is not self.conversations.current:
+                raise SessionError("This session is open in another tab. Close that first.")
             raise SessionError("This session is open. Begin a new one first (/clear).")
         view = await asyncio.to_thread(library.find, session, self._folder)
         await asyncio.to_thread(library.delete, view)
         await self._list()
 
-    async def _export(self, words: str, path: str) -> None:
+    async def _export(self, words: str, path: str, recorder: Recorder) -> None:
         library = self._place()
-        if not words and self.recorder.session is None:
+        if not words and recorder.session is None:
             raise SessionError(UNSAVED)
-        words = words or str(self.recorder.session)
-        await self.recorder.flush()
+        words = words or str(recorder.session)
+        await self.conversations.settle()
 
         def write() -> Path:
             saved = library.read(library.find(words, self._folder))
@@ -215,40 +234,44 @@ class SessionCommands:
         file = await asyncio.to_thread(write)
         self._say(Severity.INFO, f"The session was exported to {sanitize_line(str(file))}.")
 
-    async def _import(self, path: str) -> None:
-        conversation = self._idle()
+    async def _import(self, path: str, one: OpenConversation) -> None:
+        self._idle(one)
 
         def read() -> OpenedSession:
             saved = read_export(self._typed_path(path))
             return OpenedSession(saved, None, [*copied_records(saved)])
 
         opened = await asyncio.to_thread(read)
-        self._idle()
-        self._restore(conversation, opened)
+        self._restore(one, self._idle(one), opened)
 
-    async def _edit(self, message: EntryId, text: str, send: Callable[[str], None]) -> None:
-        recorder = self.recorder
+    async def _edit(
+        self,
+        message: EntryId,
+        text: str,
+        send: Callable[[str, ConversationId], None],
+        one: OpenConversation,
+    ) -> None:
         try:
-            conversation, start = await self._branch(message)
+            conversation, start = await self._branch(message, one)
         except (SessionError, OSError):
-            self._publish(MessageReturned(text))
+            one.publish(MessageReturned(text))
             raise
         del conversation.history.contents[start:]
-        recorder.rewind(message)
-        self._publish(ConversationRewound(message))
-        if recorder.view is None:
+        one.recorder.rewind(message)
+        self._publish(ConversationRewound(message, one.key))
+        if one.recorder.view is None:
             self._say(Severity.WARNING, DROPPED)
-        send(text)
+        send(text, one.key)
 
-    async def _branch(self, message: EntryId) -> tuple[Conversation, int]:
-        """Keep the conversation as a copy; return it and how many contents precede a message."""
-        conversation, recorder = self._idle(), self.recorder
+    async def _branch(self, message: EntryId, one: OpenConversation) -> tuple[Conversation, int]:
+        """Keep a conversation as a copy; return it and how many contents precede a message."""
+        conversation, recorder = self._idle(one), one.recorder
         start = recorder.starts.get(message)
         if start is None:
             raise SessionError("A summary stands for this message, so it cannot be sent again.")
         if recorder.view is not None:
             await recorder.keep_copy(f"before editing: {recorder.view.name}")
-            self._idle()
+            self._idle(one)
         return conversation, start
 
     def _typed_path(self, typed: str) -> Path:
@@ -263,14 +286,15 @@ class SessionCommands:
             raise SessionError(NO_PLACE)
         return self._library
 
-    def _idle(self) -> Conversation:
-        """Return the conversation if no turn runs."""
-        main = self.conversations.main
-        if main is None:
+    def _idle(self, one: OpenConversation) -> Conversation:
+        """Return what is said in a conversation if no turn runs."""
+        if one not in self.conversations:
+            raise SessionError(CLOSED)
+        if one.conversation is None:
             raise SessionError("There is no model yet. Choose one first (F9).")
-        if not main.is_idle:
+        if not one.conversation.is_idle:
             raise SessionError(BUSY)
-        return main
+        return one.conversation
 
     def _start(self, command: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return self._tasks.start(self._carry_out(command))

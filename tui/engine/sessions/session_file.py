@@ -76,7 +76,9 @@ class SessionFile:
     _is_full: bool = False
 
     def __post_init__(self) -> None:
-        self._lines = LineFile(self.path, 2 * MAX_SESSION, 1, max_unwritten=MAX_UNWRITTEN)
+        self._lines = LineFile(
+            self.path, 2 * MAX_SESSION, 1, max_unwritten=MAX_UNWRITTEN, alone=True
+        )
 
     def write(self, records: Iterable[Record]) -> None:
         """Append records now, or as soon as they can be."""

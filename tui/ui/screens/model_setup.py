@@ -1,4 +1,4 @@
-"""The choice of the model service: the demo, Gemini with an API key, or Vertex AI."""
+"""The choice of the model service: Gemini at Google or elsewhere, Vertex AI, or the demo."""
 
 from collections.abc import Iterator
 from enum import IntEnum
@@ -25,6 +25,9 @@ from tui.ui.widgets.text.plain import PlainText, fit
 MAX_KEY: Final = 256
 """Characters of a pasted API key."""
 
+MAX_ADDRESS: Final = 2_048
+"""Characters of an address."""
+
 MAX_NAME: Final = 128
 """Characters of a project or a location."""
 
@@ -36,6 +39,10 @@ Paste a key from https://aistudio.google.com/apikey and press Enter. It is check
 service, then stored in this computer's keyring or, if there is none, in a file that only you \
 can read."""
 
+ADDRESS_HINT: Final = """\
+A gateway to the Gemini API: the part of its address before /v1beta, with https, or http on this \
+computer. It is checked, then kept with its key, which goes to no other address."""
+
 VERTEX_HINT: Final = """\
 Vertex AI uses this computer's Google credentials. To set them up, run \
 "gcloud auth application-default login"."""
@@ -45,18 +52,20 @@ class Choice(IntEnum):
     """The choices, in the order of the list."""
 
     KEY = 0
-    VERTEX = 1
-    DEMO = 2
-    FORGET = 3
-    MODEL = 4
+    ADDRESS = 1
+    VERTEX = 2
+    DEMO = 3
+    FORGET = 4
+    MODEL = 5
 
 
 _CHOICES: Final = {
     Choice.KEY: ("Enter a Gemini API key", "Gemini API"),
+    Choice.ADDRESS: ("Use another address", "a gateway to the Gemini API"),
     Choice.VERTEX: ("Use Vertex AI", "your Google Cloud project"),
     Choice.DEMO: ("Use the demo", "offline, no account"),
     Choice.MODEL: ("Choose another model", "of this service"),
-    Choice.FORGET: ("Forget the stored key", "removes it from this computer"),
+    Choice.FORGET: ("Forget what is stored", "the key with its address, or the project"),
 }
 
 
@@ -74,6 +83,7 @@ class ModelScreen(ModalScreen[None]):
     frame = query_one(".dialog", Vertical)
     choices = query_one(OptionList)
     key_form = query_one("#key-form", Vertical)
+    address_form = query_one("#address-form", Vertical)
     vertex_form = query_one("#vertex-form", Vertical)
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
@@ -95,6 +105,22 @@ class ModelScreen(ModalScreen[None]):
                 yield Input(
                     placeholder="API key", password=True, max_length=MAX_KEY, id="key", compact=True
                 )
+            with Vertical(id="address-form", classes="form"):
+                yield PlainText(ADDRESS_HINT, classes="hint")
+                yield Input(
+                    model.address,
+                    placeholder="https://…",
+                    max_length=MAX_ADDRESS,
+                    id="address",
+                    compact=True,
+                )
+                yield Input(
+                    placeholder="API key; empty for the one kept for this address",
+                    password=True,
+                    max_length=MAX_KEY,
+                    id="address-key",
+                    compact=True,
+                )
             with Vertical(id="vertex-form", classes="form"):
                 yield PlainText(VERTEX_HINT, classes="hint")
                 yield Input(
@@ -112,15 +138,20 @@ class ModelScreen(ModalScreen[None]):
 
     def action_back(self) -> None:
         """Leave the form, else close."""
-        if self.key_form.display or self.vertex_form.display:
+        if any(form.display for form in self._forms):
             self._show_form(None)
             self.choices.focus()
         else:
             self.dismiss()
 
+    @property
+    def _forms(self) -> tuple[Vertical, ...]:
+        return self.key_form, self.address_form, self.vertex_form
+
     def _show_form(self, form: Vertical | None) -> None:
         self._show_problem("")
-        for candidate in (self.key_form, self.vertex_form):
+        self.choices.display = form is None
+        for candidate in self._forms:
             candidate.display = candidate is form
         keys = "↵ choose  esc close" if form is None else "↵ check  esc back"
         self.frame.border_subtitle = Content.styled(keys, "$text-muted")
@@ -143,6 +174,8 @@ class ModelScreen(ModalScreen[None]):
                 self.dismiss()
             case Choice.KEY:
                 self._show_form(self.key_form)
+            case Choice.ADDRESS:
+                self._show_form(self.address_form)
             case Choice.VERTEX:
                 self._show_form(self.vertex_form)
 
@@ -156,18 +189,32 @@ class ModelScreen(ModalScreen[None]):
         self._try()
         self._commands.use_api_key(key)
 
+    @on(Input.Submitted, "#address")
+    def _on_address_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.query_one("#address-key", Input).focus()
+
+    @on(Input.Submitted, "#address-key")
+    def _on_address_key_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if address := self._filled("address"):
+            self._try()
+            self._commands.use_address(address, event.value.strip())
+
     @on(Input.Submitted, "#project, #location")
     def _on_vertex_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        project = self.query_one("#project", Input)
-        location = self.query_one("#location", Input)
-        for field, name in ((project, "project"), (location, "location")):
-            if not field.value.strip():
-                self._show_problem(f"The {name} is empty. Type one and press Enter.")
-                field.focus()
-                return
-        self._try()
-        self._commands.use_vertex(project.value.strip(), location.value.strip())
+        if (project := self._filled("project")) and (location := self._filled("location")):
+            self._try()
+            self._commands.use_vertex(project, location)
+
+    def _filled(self, name: str) -> str:
+        """Return what stands in a field; an empty one is asked for."""
+        field = self.query_one(f"#{name}", Input)
+        if not (value := field.value.strip()):
+            self._show_problem(f"The {name} is empty. Type one and press Enter.")
+            field.focus()
+        return value
 
     def _try(self) -> None:
         """Wait for the outcome: another model, or a notice that says why not."""
@@ -193,7 +240,7 @@ class ModelScreen(ModalScreen[None]):
 
 def _offered(model: ModelView) -> Iterator[Choice]:
     """Give what can be chosen now."""
-    yield from (Choice.KEY, Choice.VERTEX, Choice.DEMO)
+    yield from (Choice.KEY, Choice.ADDRESS, Choice.VERTEX, Choice.DEMO)
     if model.backend is not BackendKind.DEMO:
         yield Choice.MODEL
     if model.is_kept:
@@ -206,7 +253,8 @@ def _now(model: ModelView) -> str:
         missing = " No Gemini API key was found." if model.needs_setup else ""
         return f"The offline demo model answers now.{missing} Your servers work with every model."
     source = f", with credentials from {model.source}" if model.source else ""
-    return f"{model.name} ({model.backend}) answers now{source}."
+    where = f" at {model.address}" if model.address else ""
+    return f"{model.name} ({model.backend}{where}) answers now{source}."
 
 
 def _choice(choice: Choice) -> Content:

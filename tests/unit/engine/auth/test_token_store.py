@@ -1,15 +1,17 @@
 """Where tokens are kept, under which key, and for which server they count."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.mcp.network.support import define
 from tests.unit.engine.test_credentials import MemoryKeyring, ring
-from tui.engine.auth.key_store import SERVICE, CredentialError
+from tui.engine.auth.key_store import SERVICE, CredentialError, KeyringPlace, KeyStore
 from tui.engine.auth.oauth.sign_in_record import SignInRecord, canonical_address
 from tui.engine.auth.oauth.token_store import FILE_NAME, MAX_KEPT, TokenStore
 from tui.engine.settings.servers.definitions import SignInSettings
@@ -102,6 +104,47 @@ def test_a_keyring_is_used_where_there_is_one(
     with pytest.raises(CredentialError, match="keyring cannot be read"):
         store.find(define(URL))
     assert not (tmp_path / FILE_NAME).exists(), "no silent fallback into a file"
+
+
+def test_two_clients_of_a_server_lose_nothing_to_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ring: MemoryKeyring
+) -> None:
+    monkeypatch.delenv("GEMDECK_HOME")
+    mine, other = RECORD, RECORD.model_copy(update={"client_id": "another"})
+    beside = Thread(target=lambda: TokenStore(tmp_path).save(other))
+    read = ring.get_password
+
+    def read_slowly(service: str, username: str) -> str | None:
+        found = read(service, username)
+        if username.startswith("server:") and beside.ident is None:
+            beside.start()
+            beside.join(0.2)  # it ends meanwhile, unless it has to wait for us
+        return found
+
+    monkeypatch.setattr(ring, "get_password", read_slowly)
+    TokenStore(tmp_path).save(mine)
+    beside.join()
+    [listed] = [text for (_, user), text in ring.kept.items() if user.startswith("server:")]
+    assert {mine.key, other.key} == set(json.loads(listed))
+
+
+def test_only_a_model_key_can_come_from_the_environment_instead(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def hang(*_: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.delenv("GEMDECK_HOME")
+    monkeypatch.setattr("tui.engine.auth.key_store.within", hang)
+    for ask, says_so in (
+        (lambda: TokenStore(tmp_path).find(define(URL)), False),
+        (lambda: TokenStore(tmp_path).place, False),
+        (lambda: KeyringPlace("sign-in:1").get(), False),
+        (lambda: KeyStore().get(), True),
+    ):
+        with pytest.raises(CredentialError, match="did not answer") as caught:
+            ask()
+        assert ("GEMINI_API_KEY" in caught.value.advice) is says_so
 
 
 def test_without_a_state_folder_it_lasts_until_the_end_of_the_run() -> None:

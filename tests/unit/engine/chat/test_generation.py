@@ -57,7 +57,7 @@ def text(words: str, reason: str = "") -> ModelChunk:
 async def generate(
     backend: ModelBackend, prompt: Prompt = ASK, publish: Publish = lambda _: None
 ) -> Generation:
-    return await backend_generator(lambda: backend, publish).generate(prompt)
+    return await backend_generator(lambda: (backend, publish)).generate(prompt)
 
 
 async def test_text_is_gathered_and_thoughts_are_not() -> None:
@@ -131,14 +131,14 @@ async def test_the_tokens_of_a_generation_are_counted_without_its_context() -> N
 
 
 async def test_without_a_model_there_is_an_error() -> None:
-    generator = backend_generator(lambda: None, lambda _: None)
+    generator = backend_generator(lambda: (None, lambda _: None))
     assert generator.model() == ""
     with pytest.raises(GenerationError, match="No model"):
         await generator.generate(ASK)
 
 
 async def test_the_demo_keeps_to_the_tokens_it_is_given() -> None:
-    generator = backend_generator(DemoBackend, lambda _: None)
+    generator = backend_generator(lambda: (DemoBackend(), lambda _: None))
     generation = await generator.generate(ASK)
     assert generation.model == generator.model() == DEMO_MODEL
     assert generation.is_cut

@@ -113,3 +113,55 @@ async def test_an_address_that_is_none(url: str) -> None:
     error = await failure(url)
     assert str(error) == "The service's address is not valid."
     assert error.advice == "Correct GOOGLE_GEMINI_BASE_URL."
+
+
+async def look(status: str, body: str, kind: str = "application/json") -> ModelError | None:
+    """Check a service that answers like this; give the error."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}"
+        await answer(f"{head}\r\nConnection: close\r\n\r\n{body}".encode(), reader, writer)
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        access = ModelAccess(BackendKind.GEMINI, api_key=SecretStr(KEY), base_url=url)
+        backend = create_gemini_backend(access, "gemini-3-flash", "v1beta", 5.0, thoughts=True)
+        try:
+            await backend.check()
+        except ModelError as error:
+            return error
+        finally:
+            await backend.aclose()
+    return None
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "words", "advice"),
+    [
+        ("404 No", "{}", "application/json", "is not a Gemini API", "before /v1beta"),
+        ("200 OK", "<html>hi</html>", "text/html", "is not a Gemini API", "before /v1beta"),
+        ("200 OK", '{"data": []}', "application/json", "is not a Gemini API", "before /v1beta"),
+        ("401 No", "{}", "application/json", "The key has no access", "for this address"),
+        (
+            "400 No",
+            '{"error": {"message": "API key not valid"}}',
+            "application/json",
+            "The API key was not accepted",
+            "for this address",
+        ),
+        ("301 Gone", "", "text/html", "redirects to another address", "the service's address"),
+        ("503 No", "{}", "application/json", "overloaded or failing", "Try again"),
+    ],
+)
+async def test_a_check_says_what_is_wrong_with_an_address(
+    status: str, body: str, kind: str, words: str, advice: str
+) -> None:
+    error = await look(status, body, kind)
+    assert error is not None
+    assert KEY not in f"{error} {error.advice}"
+    assert words in str(error)
+    assert advice in error.advice
+
+
+async def test_a_gemini_api_passes_the_check() -> None:
+    assert await look("200 OK", '{"models": [{"name": "models/gemini-3-flash"}]}') is None

@@ -1,7 +1,8 @@
 from typing import Any
 
 import pytest
-from mcp import MCPError
+from mcp import Client, MCPError
+from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult
 
 from tui.engine.mcp.session.sdk_patches import (
@@ -9,6 +10,7 @@ from tui.engine.mcp.session.sdk_patches import (
     check_weight,
     is_light,
     lighten,
+    refused_tools,
     repair_result,
     restore,
 )
@@ -66,3 +68,21 @@ def test_another_reply_of_many_values_fails_its_request() -> None:
     with pytest.raises(MCPError, match="too complex") as caught:
         check_weight({"contents": [{"a": [[]] * 100} for _ in range(1_000)]})
     assert caught.value.code == EXCHANGE_FAILED
+
+
+def annotated(name: str, header: object) -> dict[str, Any]:
+    """Define a tool whose argument goes into a header."""
+    properties = {"region": {"type": "string", "x-mcp-header": header}}
+    return {"name": name, "inputSchema": {"type": "object", "properties": properties}}
+
+
+async def test_only_tools_with_header_annotations_pass_the_sdk() -> None:
+    plain = {"name": "plain", "inputSchema": {"type": "object", "description": "no header"}}
+    async with Client(MCPServer("headers"), mode="2026-07-28") as client:
+        listed = [plain, annotated("good", "Region"), annotated("bad", "No Token"), {"name": []}]
+        assert await refused_tools(client, listed) == {"bad"}
+        assert client.session._x_mcp_header_maps == {"good": {("region",): "Region"}}
+        assert await refused_tools(client, [{**plain, "name": "good"}]) == set()
+        assert client.session._x_mcp_header_maps == {"good": {}}
+    async with Client(MCPServer("headers"), mode="legacy") as client:
+        assert await refused_tools(client, [annotated("bad", "No Token")]) == set()

@@ -24,6 +24,7 @@ SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
     "_stamp": ("data", "opts"),
     "_log_level": (),
     "_absorb_tool_listing": ("result", "complete"),
+    "_x_mcp_header_maps": (),
     "validate_tool_result": ("name", "result"),
     "adopt": ("result",),
     "discover_result": (),
@@ -54,6 +55,7 @@ async def test_the_session_still_has_what_we_touch(path: str, mode: str) -> None
         ("call_tool", "validate_tool_result"),
         ("adopt", "_log_level"),
         ("list_tools", "_absorb_tool_listing"),
+        ("_resolve_param_headers", "_x_mcp_header_maps"),
     ],
 )
 def test_the_sdk_itself_still_uses_it(method: str, name: str) -> None:

@@ -142,8 +142,7 @@ class Chain:
 
 def _resume(desk: Desk, chat: Chat, recorder: Recorder) -> None:
     """Go on with the session as the engine does."""
-    opened = open_session(desk.library, "", desk.folder, None)
-    assert opened is not None
+    opened = open_session(desk.library, desk.library.find("", desk.folder))
     assert opened.lock is not None, opened.remark
     chat.conversation.history.contents[:] = opened.saved.contents
     recorder.adopt(opened.saved, opened.lock)

@@ -118,7 +118,10 @@ async def test_a_history_stays_without_a_summary_or_where_it_went_on_meanwhile(
     steps: Script = [[Say("1")], [Call([("look", {})])], [Say("We spoke of one.")]]
     async with FakeGemini(steps) as fake, deck(fake, monkeypatch) as it:
         await it.ask("one")
-        main, recorder = it.engine.sessions.conversations.main, it.engine.sessions.recorder
+        main, recorder = (
+            it.engine.sessions.conversations.current.conversation,
+            it.engine.sessions.recorder,
+        )
         assert main is not None
         it.engine.model.compress()
         await eventually(lambda: "gave no summary" in notices(it))

@@ -4,19 +4,24 @@ import json
 import os
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.fakes.gemini_rules import check_request
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.sessions.written import call, content, response, text, turn, write
 from tui.engine.logs.redaction import Redactor
 from tui.engine.sessions import replay
 from tui.engine.sessions.library import SessionError, SessionLibrary
-from tui.engine.sessions.records import Record
+from tui.engine.sessions.records import Record, header
 from tui.engine.sessions.repair import INTERRUPTED
-from tui.engine.sessions.replay import SavedSession
+from tui.engine.sessions.replay import SavedSession, read_session
 from tui.engine.sessions.session_file import SessionFile
 from tui.model.chat import ChatNotice, ModelText, ToolCall, ToolCallStatus, UserMessage
+from tui.model.sessions import SessionId, SessionView
 
 
 @pytest.fixture
@@ -166,6 +171,84 @@ def test_a_huge_file_is_read_up_to_a_limit(
     saved = library.read(view)
     assert words(saved)[:3] == ["one?", "1", "two?"]
     assert "Only its first" in " ".join(saved.remarks)
+
+
+def lines_of_turns() -> list[bytes]:
+    """The lines of a session with calls, a change of the history and what was not sent."""
+    shown = {"t": "call", "id": "e2", "server": "s", "tool": "look", "arguments": "{}"}
+    records = [
+        header(SessionView(SessionId("x"), "/work")),
+        *turn(1, "one?", "1"),
+        {"t": "user", "id": "e3", "text": "two?"},
+        content("user", text("two?")),
+        content("model", text("I look."), call("look"), call("look", "c2")),
+        shown | {"id": "e4", "status": "OK", "seconds": 1.0, "result": "done"},
+        content("user", response("look"), response("look", "c2")),
+        {"t": "queue", "texts": ["later"]},
+        content("model", text("so")),
+        {"t": "end"},
+        {"t": "resumed"},
+        {"t": "cut", "at": 4},
+        content("model", text("cut")),
+        {"t": "back", "to": 1},
+        *turn(1, "three?", "3"),
+        {"t": "compressed"},
+        {"t": "draft", "text": "dra"},
+    ]
+    return [json.dumps(record).encode() for record in records]
+
+
+LINES = lines_of_turns()
+PLACES = st.integers(0, len(LINES) - 1)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+EDITS = st.one_of(
+    st.tuples(st.just("drop"), PLACES),
+    st.tuples(st.just("move"), PLACES, PLACES),
+    st.tuples(st.just("repeat"), PLACES, PLACES),
+    st.tuples(st.just("cut"), PLACES, st.integers(0, 100)),
+    st.tuples(st.just("put"), PLACES, st.sampled_from(["content", "parts", "id", "at"]), JSON),
+)
+
+
+def edited(edits: list[tuple[Any, ...]]) -> list[bytes]:
+    """The lines after what somebody did to them by hand."""
+    lines = [*LINES]
+    for how, place, *rest in edits:
+        taken = lines[place : place + 1]
+        match how, *rest:
+            case "drop", *_:
+                del lines[place : place + 1]
+            case "move", int(to):
+                del lines[place : place + 1]
+                lines[to:to] = taken
+            case "repeat", int(to):
+                lines[to:to] = taken
+            case "cut", int(at):
+                lines[place : place + 1] = [line[:at] for line in taken]
+            case "put", str(key), value:
+                lines.insert(place, f'{{"t":"content","{key}":{json.dumps(value)}}}'.encode())
+    return lines
+
+
+@given(edits=st.lists(EDITS, max_size=5), ends=st.booleans())
+def test_whatever_is_done_to_a_file_what_is_left_can_be_sent(
+    tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[Any, ...]], ends: bool
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "edited.jsonl"
+    path.write_bytes(b"\n".join(edited(edits)) + b"\n" * ends)
+    path.chmod(0o600)
+    saved = read_session(path, SessionView(SessionId("x"), "/work"))
+    again = {"role": "user", "parts": [{"text": "go on"}]}
+    check_request({"contents": [*saved.contents, again]}, {}, needs_signatures=False)
+    assert json.dumps(saved.contents, allow_nan=False, ensure_ascii=False).encode()
+    assert all(at <= len(saved.contents) for at in saved.starts.values())
+    if not edits:
+        assert saved.remarks == []
+        assert words(saved) == ["one?", "1", "three?", "3"]
 
 
 def test_text_from_a_file_is_harmless_on_the_screen(

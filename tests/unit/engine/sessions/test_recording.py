@@ -1,9 +1,8 @@
 """A conversation is saved as it goes, and goes on wherever it was cut off."""
 
-import errno
-import os
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+import resource
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import anyio
@@ -12,6 +11,7 @@ import pytest
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_rules import check_request
 from tests.fakes.gemini_script import Call, Say, Stall, Think
+from tests.security.test_J_disks import IS_ROOT, fill, mounted
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.chat.support import Chat, chatting, make_tool
@@ -122,37 +122,57 @@ async def test_streamed_text_is_on_disk_while_it_streams(desk: Desk) -> None:
         assert saved.contents == chat.conversation.history.contents
 
 
+@contextmanager
+def full(desk: Desk) -> Iterator[None]:
+    """Let the session's file take a little more, and no other anything."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (desk.file.stat().st_size + 100, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@contextmanager
+def full_disk(desk: Desk) -> Iterator[None]:
+    """Fill up the disk that the session is on."""
+    make_room = fill(desk.folder)
+    yield
+    make_room()
+
+
+@pytest.mark.parametrize(
+    "filled",
+    [full, pytest.param(full_disk, marks=pytest.mark.skipif(not IS_ROOT, reason="it mounts"))],
+)
 async def test_a_full_disk_is_said_once_and_saving_goes_on_with_room(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, filled: Callable[[Desk], AbstractContextManager[None]]
 ) -> None:
-    is_full = False
-    write = os.write
-
-    def filling(descriptor: int, data: bytes) -> int:
-        if is_full:
-            write(descriptor, data[: len(data) // 2])  # what a disk does that fills up meanwhile
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write(descriptor, data)
-
-    monkeypatch.setattr("tui.engine.files.line_file.os.write", filling)
-    async with FakeGemini([(Say("1"),), (Say("2"),), (Say("3"),)]) as fake, chatting(fake) as chat:
-        async with desk.recording(chat) as recorder:
-            await chat.say("one?")
-            await recorder.flush()
-            is_full = True
-            await chat.say("two?")
-            await recorder.flush()
-            during = desk.library.read(desk.library.sessions(desk.folder)[0])
-            is_full = False
-            unwritten.write_now()
-            await chat.say("three?")
-        assert chat.answer == "123"
-        assert len(desk.problems) == 1
-        assert "cannot be written" in desk.problems[0]
-        assert during.contents[:2] == chat.conversation.history.contents[:2]
-        saved = desk.library.read(desk.library.sessions(desk.folder)[0])
-        assert [e.text for e in saved.entries if isinstance(e, ModelText)] == ["1", "2", "3"]
-        assert saved.contents == chat.conversation.history.contents
+    answers = ["1", "2" * 5_000, "3", "4"]
+    steps = [(Say(answer),) for answer in answers]
+    with ExitStack() as stack:
+        if filled is full_disk:
+            stack.enter_context(mounted(tmp_path / "disk", "size=256k"))
+        desk = Desk(tmp_path / "disk")
+        async with FakeGemini(steps) as fake, chatting(fake) as chat:
+            async with desk.recording(chat) as recorder:
+                await chat.say("one?")
+                await recorder.flush()
+                with filled(desk):
+                    await chat.say("two?" * 5_000)
+                    await chat.say("three?")
+                    await recorder.flush()
+                    during = desk.library.read(desk.library.sessions(desk.folder)[0])
+                unwritten.write_now()
+                await chat.say("four?")
+            assert chat.answer == "".join(answers)
+            [problem] = desk.problems
+            assert "cannot be written" in problem
+            history = chat.conversation.history.contents
+            assert (during.contents[:2], during.remarks) == (history[:2], [])
+            saved = desk.library.read(desk.library.sessions(desk.folder)[0])
+            assert (saved.contents, saved.remarks) == (history, [])
+            assert [e.text for e in saved.entries if isinstance(e, ModelText)] == answers
 
 
 async def test_a_cleared_conversation_stays_and_the_next_is_another(desk: Desk) -> None:

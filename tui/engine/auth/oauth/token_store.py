@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -78,13 +78,14 @@ class TokenStore:
             CredentialError: If it cannot be written.
         """
         self._write(_entry(record.key), record.model_dump_json())
-        keys = self._keys(record.server)
-        if keys[:1] != [record.key]:
-            others = [key for key in keys if key != record.key]
-            for old in others[MAX_KEPT - 1 :]:
-                self._forget(_entry(old))
-            kept = [record.key, *others[: MAX_KEPT - 1]]
-            self._write(_server_entry(record.server), json.dumps(kept))
+        with self._locked(_index_lock(record.server)):
+            keys = self._keys(record.server)
+            if keys[:1] != [record.key]:
+                others = [key for key in keys if key != record.key]
+                for old in others[MAX_KEPT - 1 :]:
+                    self._forget(_entry(old))
+                kept = [record.key, *others[: MAX_KEPT - 1]]
+                self._write(_server_entry(record.server), json.dumps(kept))
 
     def forget(self, record: SignInRecord) -> None:
         """Remove a sign-in with its tokens and client.
@@ -93,24 +94,29 @@ class TokenStore:
             CredentialError: If it cannot be removed.
         """
         self._forget(_entry(record.key))
-        keys = [key for key in self._keys(record.server) if key != record.key]
-        if keys:
-            self._write(_server_entry(record.server), json.dumps(keys))
-        else:
-            self._forget(_server_entry(record.server))
+        with self._locked(_index_lock(record.server)):
+            keys = [key for key in self._keys(record.server) if key != record.key]
+            if keys:
+                self._write(_server_entry(record.server), json.dumps(keys))
+            else:
+                self._forget(_server_entry(record.server))
 
-    @contextmanager
-    def locked(self, key: str) -> Iterator[None]:
+    def locked(self, key: str) -> AbstractContextManager[None]:
         """Keep every other gemdeck from changing a sign-in.
 
         Raises:
             CredentialError: If another one does not let go of it.
         """
+        return self._locked(f"sign-in-{key[:16]}")
+
+    @contextmanager
+    def _locked(self, name: str) -> Iterator[None]:
+        """Keep what a file name stands for to ourselves; one key may be held within another."""
         if self._folder is None:
             yield
             return
         try:
-            with locked(self._folder / f"sign-in-{key[:16]}", LOCK_WAIT):
+            with locked(self._folder / name, LOCK_WAIT):
                 yield
         except OSError as error:
             words = f"The sign-in cannot be used: {error.strerror or type(error).__name__}."
@@ -144,7 +150,7 @@ class TokenStore:
         if self._folder is None:
             return None
         if self._in_keyring is None:
-            self._in_keyring = uses_keyring()
+            self._in_keyring = uses_keyring(entry)
         return (
             KeyringPlace(entry) if self._in_keyring else FilePlace(self._folder / FILE_NAME, entry)
         )
@@ -169,3 +175,8 @@ def _entry(key: str) -> str:
 
 def _server_entry(server: str) -> str:
     return f"server:{digest(server)}"
+
+
+def _index_lock(server: str) -> str:
+    """Name the lock of the list of a server's sign-ins, which all its clients share."""
+    return f"sign-ins-{digest(server)[:16]}"

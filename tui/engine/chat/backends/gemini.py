@@ -24,7 +24,13 @@ from tui.engine.chat.backends.known_models import (
     least_thinking_budget,
     thinks,
 )
-from tui.engine.chat.backends.service_errors import KEY_ADVICE, RequestContext, translate
+from tui.engine.chat.backends.service_errors import (
+    KEY_ADVICE,
+    RequestContext,
+    not_gemini,
+    translate,
+    translate_check,
+)
 from tui.model.answering.models import ModelOffer
 from tui.model.chat import BackendKind, Usage
 from tui.text import sanitize_line
@@ -120,17 +126,29 @@ class GeminiBackend:
         return found
 
     async def check(self) -> None:
-        """See whether the service accepts the key; Vertex is only asked with the first message."""
-        if self.kind is BackendKind.VERTEX:
-            return
+        """See whether the service accepts the key, or Vertex the project; both are free."""
         try:
             async with asyncio.timeout(CHECK_TIMEOUT):
-                await self._client.aio.models.list(config={"page_size": 1})
+                await self._ask_for_little()
         except TimeoutError:
             text = f"The service did not answer within {CHECK_TIMEOUT:.0f} s."
             raise ModelError(text, advice="Check the network and try again.") from None
+
+    async def _ask_for_little(self) -> None:
+        """Let Vertex count a token, whose list of models takes any project; else list a model."""
+        models = self._client.aio.models
+        if self.kind is BackendKind.VERTEX:
+            try:
+                await models.count_tokens(model=self.model, contents="-")
+            except Exception as error:  # noqa: BLE001 - the SDK raises many types
+                raise translate(error, self._context) from None
+            return
+        try:
+            page = await models.list(config={"page_size": 1})
         except Exception as error:  # noqa: BLE001 - the SDK raises many types
-            raise translate(error, self._context) from None
+            raise translate_check(error, self._context) from None
+        if not page.page:
+            raise not_gemini(self._context, "it named none")
 
     async def aclose(self) -> None:
         """Close the connections. A second call does nothing."""

@@ -34,8 +34,12 @@ KEY_ADVICE: Final = (
     "Enter a key from https://aistudio.google.com/apikey with F9, or set GEMINI_API_KEY to it."
 )
 
+ADDRESS: Final = "the service's address (F9 or GOOGLE_GEMINI_BASE_URL)"
+"""How advice names it."""
+
 _WEB_PAGE: Final = re.compile(r"<!doctype html|<html", re.IGNORECASE)
 _LIBRARY_LINK: Final = re.compile(r"\W*For further information visit \S+")
+_NO_SUCH_PATH: Final = {404, 405, 501}
 _RETRY_IN: Final = re.compile(r"retry in ([0-9.]{1,12})(m?s)\b")
 _DECLARATION_INDEX: Final = re.compile(r"function_?declarations\[(\d{1,5})\]", re.IGNORECASE)
 _DECLARATION_NAME: Final = re.compile(
@@ -92,12 +96,32 @@ def translate(error: Exception, context: RequestContext) -> ModelError:
             return _unreadable(context.clean(error), type(error).__name__)
 
 
+def translate_check(error: Exception, context: RequestContext) -> ModelError:
+    """Return the error for a service that did not list its models as the Gemini API does."""
+    code = error.code if isinstance(error, genai_errors.APIError) else None
+    is_known = isinstance(
+        error, ModelError | httpx2.HTTPError | google.auth.exceptions.GoogleAuthError
+    )
+    if (code is None and not is_known) or code in _NO_SUCH_PATH:
+        return not_gemini(context, f"it answered with HTTP {code}" if code else "it sent no JSON")
+    return translate(error, context)
+
+
+def not_gemini(context: RequestContext, why: str) -> ModelError:
+    """Return the error for an address at which something else is."""
+    where = sanitize_line(context.address, 200) or "Google's address"
+    return ModelError(
+        f"{where} is not a Gemini API: asked for its models, {why}.",
+        advice=f"Correct {ADDRESS}: the part before /v1beta/models.",
+    )
+
+
 def _unreadable(text: str, kind: str) -> ModelError:
     """Say that an answer is none; a web page comes from somebody else than the service."""
     if _WEB_PAGE.search(text):
         return ModelError(
             "A web page came instead of an answer.",
-            advice="Sign in to the network, or look at the proxy and at GOOGLE_GEMINI_BASE_URL.",
+            advice=f"Sign in to the network, or look at the proxy and at {ADDRESS}.",
             retryable=True,
         )
     words = _LIBRARY_LINK.sub("", text)
@@ -183,7 +207,7 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
             return ModelError(
                 f"The service redirects to another address (HTTP {code}), which is not followed "
                 "because the key would be sent there.",
-                advice="Set GOOGLE_GEMINI_BASE_URL to the final address.",
+                advice=f"Correct {ADDRESS}.",
             )
         case code if error.is_page:
             return ModelError(
@@ -225,7 +249,9 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
 def _from_bad_request(error: _ServiceError, context: RequestContext) -> ModelError:
     text = error.raw.lower()
     if "API_KEY_INVALID" in error.reasons or "api key" in text:
-        return ModelError(f"The API key was not accepted: {error.message}", advice=KEY_ADVICE)
+        return ModelError(
+            f"The API key was not accepted: {error.message}", advice=_key_advice(context)
+        )
     if tool := _refused_tool(error.raw, context.tools):
         return ModelError(
             f"The service refused the tool {sanitize_line(tool, 80)}: {error.message}",
@@ -267,6 +293,11 @@ def _too_long(error: _ServiceError) -> ModelError:
     )
 
 
+def _key_advice(context: RequestContext) -> str:
+    """Say which key is needed: Google's, or that of another address."""
+    return "Enter another key for this address with F9." if context.address else KEY_ADVICE
+
+
 def _from_refusal(error: _ServiceError, context: RequestContext) -> ModelError:
     if context.kind is BackendKind.VERTEX:
         return ModelError(
@@ -275,7 +306,7 @@ def _from_refusal(error: _ServiceError, context: RequestContext) -> ModelError:
         )
     return ModelError(
         f"The key has no access to this service or model (HTTP {error.code}): {error.message}",
-        advice=KEY_ADVICE,
+        advice=_key_advice(context),
     )
 
 
@@ -316,7 +347,7 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
         case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
             return ModelError(
                 f"{where} cannot be asked: its address or the key is not valid.",
-                advice="Correct GOOGLE_GEMINI_BASE_URL, or the key.",
+                advice=f"Correct {ADDRESS}, or the key.",
             )
         case httpx2.TimeoutException():
             return ModelError(
@@ -346,8 +377,8 @@ def _from_connect(error: Exception, where: str, context: RequestContext) -> Mode
         case ssl.SSLError():
             return ModelError(
                 f"{where} does not speak TLS as it should.",
-                advice="Check whether GOOGLE_GEMINI_BASE_URL or the proxy should begin with "
-                "http:// rather than https://.",
+                advice=f"Check whether {ADDRESS} or the proxy should begin with http:// rather "
+                "than https://.",
             )
         case socket.gaierror():
             return _unreachable(f"{where} cannot be reached: there is no such host.")
@@ -361,6 +392,6 @@ def _from_connect(error: Exception, where: str, context: RequestContext) -> Mode
 def _unreachable(message: str) -> ModelError:
     return ModelError(
         message,
-        advice="Check the network, the proxy and GOOGLE_GEMINI_BASE_URL, then try again.",
+        advice=f"Check the network, the proxy and {ADDRESS}, then try again.",
         retryable=True,
     )

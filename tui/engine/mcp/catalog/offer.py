@@ -41,8 +41,8 @@ MAX_DESCRIPTION: Final = 16_000
 MAX_SCHEMA_TEXT: Final = 64_000
 """Characters of a schema that are shown."""
 
-_DECLARED: Final = json.JSONEncoder(ensure_ascii=False)
-_SORTED: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+_SORTED: Final = json.JSONEncoder(check_circular=False, sort_keys=True, separators=(",", ":"))
+_DELETE: Final = b"\x7f"
 _HASHED: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _UNBOUNDED: Final = ('"pattern', 'ef"')  # patternProperties, $ref, $dynamicRef, $recursiveRef
 _CLAIMS: Final[Mapping[tuple[str, bool], str]] = {
@@ -161,7 +161,7 @@ def read_offer(raw: RawOffer, definition: ServerDefinition) -> ServerOffer:
 def definition_text(raw: Mapping[str, Any]) -> str:
     """Return the part of a raw definition that consent to a tool covers.
 
-    It is JSON with sorted keys and without spaces, in ASCII.
+    It is JSON with sorted keys and without spaces, in ASCII: pins that were kept depend on it.
     """
     relevant = {key: raw.get(key) for key in _HASHED}
     return _SORTED.encode(relevant)
@@ -260,7 +260,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         definition=definition,
         output_schema=output_schema or None,
         output_weight=_weight(output_schema) if output_schema else 0,
-        size=len(_DECLARED.encode([for_model, parameters]).encode()),
+        size=len(to_json((for_model, parameters))),
     )
 
 
@@ -379,4 +379,7 @@ def _has_icons(item: Mapping[str, Any]) -> bool:
 
 
 def _pretty(value: object) -> str:
-    return sanitize(to_json(value, indent=2).decode(), MAX_SCHEMA_TEXT)
+    text = to_json(value, indent=2)
+    if len(text) <= MAX_SCHEMA_TEXT and text.isascii() and _DELETE not in text:
+        return text.decode()  # JSON escapes every other control character
+    return sanitize(text.decode(), MAX_SCHEMA_TEXT)

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, NamedTuple, TypeGuard
 from urllib.parse import unquote
 
 MAX_REFERENCE_CHARS: Final = 1_000
@@ -37,6 +37,11 @@ _BOUNDS: Final = (
     ("minLength", "maxLength"),
     ("minItems", "maxItems"),
 )
+_PLAIN: Final = frozenset(
+    {"$schema", "type", "properties", "required", "additionalProperties", "title", "description"}
+)
+"""What most objects say, and nothing else."""
+
 _NUMERIC: Final = frozenset({"multipleOf", *(key for bounds in _BOUNDS for key in bounds)})
 
 
@@ -103,8 +108,7 @@ class Union:
     branches: tuple["Conjunction", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Scoped:
+class Scoped(NamedTuple):
     """A schema and the references followed to reach it."""
 
     schema: object
@@ -215,15 +219,17 @@ class Flattener:
 def _merge_keywords(flat: Flat, schema: dict[str, Any], followed: frozenset[str]) -> None:
     """Merge the keywords of a schema itself; later text replaces earlier text."""
     _merge_types(flat, schema)
+    _merge_object(flat, schema, followed)
+    flat.description = _words(schema.get("description")) or flat.description
+    flat.title = _words(schema.get("title")) or flat.title
+    if schema.keys() <= _PLAIN:
+        return
     _merge_enum(flat, schema)
     _merge_bounds(flat, schema)
-    _merge_object(flat, schema, followed)
     _merge_array(flat, schema, followed)
     for key in ("anyOf", "oneOf"):
         if branches := _list(schema.get(key)):
             flat.groups.append(tuple((Scoped(branch, followed),) for branch in branches))
-    flat.description = _words(schema.get("description")) or flat.description
-    flat.title = _words(schema.get("title")) or flat.title
     if "default" in schema:
         flat.default = (schema["default"],)
     pattern = _words(schema.get("pattern"))

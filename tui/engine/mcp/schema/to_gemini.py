@@ -46,6 +46,9 @@ MAX_DESCRIPTION_CHARS: Final = 2_048
 MAX_KEY: Final = 256
 """Longest name of a parameter, in characters."""
 
+MAX_ECHO: Final = 2
+"""How many times as long as a name its echo is, which is no description."""
+
 MAX_LEFT_OUT: Final = 20
 """Most parts of one schema that are reported as left out."""
 
@@ -158,8 +161,10 @@ class _Converter:
 
     def _leaf(self, schema: Mapping[str, Any], depth: int) -> GeminiSchema | None:
         """Convert a single value: its words anew, and all else as for the last one like it."""
-        rest = {key: value for key, value in schema.items() if key not in _WORDS}
-        key, nodes = to_json(rest, inf_nan_mode="constants"), self._flattener.nodes
+        rest = dict(schema)
+        for word in _WORDS:
+            rest.pop(word, None)
+        key, nodes = to_json(rest), self._flattener.nodes
         found = _LEAVES.get(key)
         if found is None:
             found = self._convert_one((Scoped(rest),), depth)
@@ -299,10 +304,14 @@ class _Converter:
 
 def _without_echo(name: str, schema: GeminiSchema) -> GeminiSchema:
     """Drop a description that only repeats the name, such as a generated title."""
-    said = _NOT_ALPHANUMERIC.sub("", schema.get("description", "").lower())
-    if said and said == _NOT_ALPHANUMERIC.sub("", name.lower()):
+    words = schema.get("description", "")
+    if words and len(words) <= MAX_ECHO * len(name) and _bare(words) == _bare(name):
         return {key: value for key, value in schema.items() if key != "description"}
     return schema
+
+
+def _bare(text: str) -> str:
+    return _NOT_ALPHANUMERIC.sub("", text.lower())
 
 
 def _combine(variants: Sequence[GeminiSchema], flat: Flat) -> GeminiSchema:

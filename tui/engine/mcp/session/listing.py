@@ -224,7 +224,7 @@ async def list_offer(
                 offer = replace(offer, **{field: items})
         if kind is ListKind.TOOLS:
             tools = [tool for tool in offer.tools if isinstance(tool, dict)]
-            refused = frozenset(sdk_patches.refused_tools(client, tools))
+            refused = frozenset(await sdk_patches.refused_tools(client, tools))
             offer = replace(offer, refused_tools=refused)
     return offer
 

@@ -9,10 +9,11 @@ hundreds of thousands of values. So structured content bypasses it, unused parts
 any other reply is limited in size.
 """
 
+import asyncio
 import json
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any, Final, get_args
 
@@ -22,6 +23,7 @@ from mcp.shared.dispatcher import CallOptions
 from mcp_types import CallToolResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
 
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED
 from tui.text import clip, sanitize_line
@@ -56,6 +58,7 @@ _RAW: Final = frozenset(
 )
 """Methods that only `request` uses, without the SDK's own parsing."""
 
+_HEADER: Final = b"x-mcp-header"
 _SDK_LOGGERS: Final = ("mcp", "client")
 _BLOCKS: Final[Mapping[str, type[BaseModel]]] = {
     model.model_fields["type"].default: model for model in get_args(types.ContentBlock)
@@ -211,24 +214,32 @@ async def request(client: Client, method: str, params: JsonObject) -> JsonObject
     return await session._dispatcher.send_raw_request(method, data["params"], options)
 
 
-def refused_tools(client: Client, raw_tools: list[JsonObject]) -> set[str]:
+async def refused_tools(client: Client, raw_tools: list[JsonObject]) -> set[str]:
     """Pass listed tools to the SDK; return the names that the protocol requires us to refuse.
 
     On 2026-07-28 connections a tool with invalid ``x-mcp-header`` annotations must not be used,
-    and the SDK derives from the listing which arguments of others it sends in headers.
+    and the SDK derives from the listing which arguments of others it sends in headers. It gets
+    those with such annotations, now or before: it searches every schema on the event loop.
     """
     if not is_stateless(client):
         return set()
-    tools = []
-    for raw in raw_tools:
-        try:
-            tools.append(types.Tool.model_validate(raw))
-        except ValidationError:
-            continue
+    known = frozenset(client.session._x_mcp_header_maps)
+    tools = await asyncio.to_thread(_annotated, raw_tools, known)
     names = {tool.name for tool in tools}
     listing = types.ListToolsResult(tools=tools)
     kept = client.session._absorb_tool_listing(listing, complete=False).tools
     return names - {tool.name for tool in kept}
+
+
+def _annotated(raw_tools: list[JsonObject], known: Collection[str]) -> list[types.Tool]:
+    """Return the valid tools that say ``x-mcp-header``, and those with a name that is known."""
+    tools = []
+    for raw in raw_tools:
+        name = raw.get("name")
+        if isinstance(name, str) and (name in known or _HEADER in to_json(raw.get("inputSchema"))):
+            with suppress(ValidationError):
+                tools.append(types.Tool.model_validate(raw))
+    return tools
 
 
 def repair_result(raw: JsonObject) -> JsonObject:

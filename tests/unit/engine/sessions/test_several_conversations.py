@@ -1,0 +1,353 @@
+"""Several conversations at once, each with its own model, turn, questions and session."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.fakes.gemini import KEY, FakeGemini, Request, Step
+from tests.fakes.gemini_script import Action, Call, Fail, Say, Stall
+from tests.security.decks import Deck, Turncoat, deck, tool, write_settings
+from tests.support import warm
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.support import eventually
+from tests.unit.engine.sessions.test_killed import ENGINE
+from tests.unit.engine.sessions.test_resuming import asked, library, notices, remarks, told_in
+from tui.engine.chat.backends.backend import ModelBackend
+from tui.engine.sessions.conversations import MAX_OPEN
+from tui.model.answering.models import ModelOptions
+from tui.model.chat import (
+    MAIN,
+    BackendKind,
+    ConversationId,
+    ModelText,
+    ToolCallStatus,
+    TurnPhase,
+    UserMessage,
+)
+from tui.model.consent import Choice, Decision
+from tui.model.events import RequestSettled, TextStreamed, ToolCallChanged
+from tui.model.requests import ConfirmationRequest, Reply, ReplyAction, ResultReview
+from tui.model.sessions import ConversationClosed, ConversationNamed
+
+FLASH, PRO = "gemini-3.8-flash", "gemini-2.5-pro"
+
+
+def by_words(**answers: Sequence[Action]) -> list[Step]:
+    """Answer each request by the first word that its user said last."""
+
+    def step(request: Request) -> Sequence[Action]:
+        return answers[said_in(request)[-1].split()[0]]
+
+    return [step] * 30
+
+
+def said_in(request: Request) -> list[str]:
+    return [part["text"] for c in request.contents for part in c["parts"] if "text" in part]
+
+
+def shown(it: Deck, key: ConversationId) -> list[str]:
+    transcript = it.store.state.conversations[key].transcript
+    found = (*transcript.settled, *transcript.live)
+    return [e.text for e in found if isinstance(e, UserMessage | ModelText)]
+
+
+def open_another(it: Deck) -> ConversationId:
+    it.engine.conversations.open()
+    return it.store.state.current
+
+
+async def idle(it: Deck, key: ConversationId) -> None:
+    with anyio.fail_after(PATIENCE):
+        await it.engine.wait_idle(key)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Turncoat:
+    server = Turncoat("shop", tmp_path)
+    server.offer(tool("look"))
+    return server
+
+
+async def test_two_conversations_answer_at_the_same_time_with_their_own_model_and_history(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = by_words(one=[Say("1"), Stall()], two=[Say("2")], more=[Say("3")])
+    async with FakeGemini(answers) as fake, deck(fake, monkeypatch) as it:
+        it.engine.send("one")
+        await fake.wait_for_stall()
+        second = open_another(it)
+        it.engine.model.use_model(PRO)
+        await eventually(lambda: it.store.state.model.name == PRO)
+        it.engine.model.set_options(ModelOptions(temperature=0.5))
+        await it.ask("two")
+        await it.ask("more")
+        assert [request.model for request in fake.requests] == [FLASH, PRO, PRO]
+        assert said_in(fake.requests[-1]) == ["two", "2", "more"]
+        warmth = [r.body["generationConfig"].get("temperature") for r in fake.requests]
+        assert warmth == [None, 0.5, 0.5]
+        first = it.store.state.conversations[MAIN]
+        assert (first.model.name, first.options) == (FLASH, ModelOptions())
+        assert first.turn is not None
+        it.engine.cancel_turn(MAIN)
+        await idle(it, MAIN)
+        assert shown(it, MAIN) == ["one", "1"]
+        assert shown(it, second) == ["two", "2", "more", "3"]
+        assert it.store.state.conversations[MAIN].has_news
+        streamed = [event for event in it.events if isinstance(event, TextStreamed)]
+        keys = {event.delta: event.conversation for event in streamed}
+        assert keys == {"1": MAIN, "2": second, "3": second}
+        assert len({event.entry for event in streamed}) == 3
+        assert fake.violations == []
+    told = {view.first: told_in(view) for view in library().sessions()}
+    assert told == {"one": ["one"], "two": ["two", "more"]}
+
+
+async def test_a_call_in_the_background_asks_and_shows_its_result_with_its_conversation(
+    shop: Turncoat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"mcpServers": {"shop": {**shop.entry, "reviewResults": True}}}
+    steps: list[Step] = [[Call([("look", {})])], [Say("2")], [Say("done")]]
+    async with FakeGemini(steps) as fake, deck(fake, monkeypatch, settings=settings) as it:
+        await eventually(it.offered)
+        second = open_another(it)
+        it.engine.send("look")
+        request = await it.pending(ConfirmationRequest)
+        it.engine.conversations.select(MAIN)
+        await it.ask("two")
+        assert request.conversation == second
+        it.engine.desk.answer(request.id, Decision(Choice.ONCE))
+        review = await it.pending(ResultReview)
+        assert review.conversation == second
+        it.engine.desk.answer(review.id, Reply(ReplyAction.ACCEPT))
+        await idle(it, second)
+        assert shown(it, MAIN) == ["two", "2"]
+        assert shown(it, second) == ["look", "done"]
+        changed = [event for event in it.events if isinstance(event, ToolCallChanged)]
+        assert {event.conversation for event in changed} == {second}
+        asking = ToolCallStatus.ASKING
+        assert [event.status for event in changed].count(asking) == 2  # the call, then its result
+        assert len(shop.calls) == 1
+
+
+async def test_closing_stops_the_turn_down_to_the_wire_and_leaves_the_session_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = by_words(one=[Say("1")], two=[Say("2"), Stall()], next=[Say("3")])
+    async with FakeGemini(answers) as fake, deck(fake, monkeypatch) as it:
+        await it.ask("one")
+        second = open_another(it)
+        it.engine.send("two")
+        it.engine.send("next")
+        await fake.wait_for_stall()
+        session = it.engine.sessions.recorder.session
+        it.engine.conversations.close()
+        assert it.store.state.current == MAIN
+        with anyio.fail_after(PATIENCE):
+            await fake.wait_for_gone()
+        await eventually(lambda: ConversationClosed(second) in it.events)
+        assert list(it.store.state.conversations) == [MAIN]
+        it.engine.conversations.close()
+        assert list(it.store.state.conversations) == [MAIN], "the only one stays"
+        assert session is not None
+        it.engine.sessions.resume(session)
+        await eventually(lambda: asked(it) == ["two"])
+        assert "read-only" not in remarks(it)
+        assert it.store.state.conversation.unsent.texts == ("next",)
+        await it.ask("next")
+        assert said_in(fake.requests[-1])[:2] == ["two", "2"]
+        assert fake.violations == []
+
+
+async def test_closing_withdraws_the_questions_of_its_calls(
+    shop: Turncoat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[Step] = [[Call([("look", {})])]]
+    async with FakeGemini(steps) as fake, deck(fake, monkeypatch, servers=[shop]) as it:
+        open_another(it)
+        it.engine.send("look")
+        asked_first = await it.pending(ConfirmationRequest)
+        async with anyio.create_task_group() as group:
+
+            async def call() -> None:
+                with pytest.raises(Exception, match="conversation was closed"):
+                    await it.engine.call_tool(shop_id, "look", {})
+
+            shop_id = asked_first.server
+            group.start_soon(call)
+            await eventually(lambda: len(it.store.state.pending) == 2)
+            it.engine.conversations.close()
+        assert it.store.state.pending == ()
+        assert RequestSettled(asked_first.id) in it.events
+        assert shop.calls == []
+
+
+async def test_a_session_is_open_once_and_two_conversations_go_on_after_a_kill(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = home / "work"
+    folder.mkdir()
+    answers = by_words(one=[Say("1")], two=[Say("2")], more=[Say("3")])
+    async with FakeGemini(answers) as fake:
+        await chat_until_killed(fake, folder, "one", "two")
+        ids = {view.first: view.id for view in library().sessions(folder)}
+        assert sorted(ids) == ["one", "two"]
+        async with deck(fake, monkeypatch, folder=folder) as it:
+            it.engine.sessions.resume(ids["one"])
+            await eventually(lambda: asked(it) == ["one"])
+            second = open_another(it)
+            it.engine.sessions.resume(ids["two"])
+            await eventually(lambda: asked(it) == ["two"])
+            await it.ask("more")
+            assert said_in(fake.requests[-1]) == ["two", "2", "more"]
+            it.engine.sessions.resume(ids["one"])
+            await eventually(lambda: it.store.state.current == MAIN)
+            assert shown(it, second) == ["two", "2", "more", "3"]
+            await it.ask("more")
+            assert said_in(fake.requests[-1]) == ["one", "1", "more"]
+            assert (remarks(it), fake.violations) == ("", [])
+            await renames_and_deletes(it, second)
+    assert {view.title: told_in(view) for view in library().sessions()} == {
+        "": ["one", "more"],
+        "other": ["two", "more"],
+    }
+
+
+async def renames_and_deletes(it: Deck, second: ConversationId) -> None:
+    """Name the session that is open in the background; it cannot be deleted."""
+    other = it.engine.conversations.get(second)
+    assert other is not None
+    assert other.recorder.session is not None
+    it.engine.sessions.rename(other.recorder.session, "other")
+    await eventually(lambda: ConversationNamed("other", second) in it.events)
+    it.engine.sessions.delete(other.recorder.session)
+    await eventually(lambda: "open in another tab" in notices(it))
+
+
+async def chat_until_killed(fake: FakeGemini, folder: Path, *messages: str) -> None:
+    write_settings({})
+    env = {**os.environ, "GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": fake.url}
+    command = [warm.python(), str(ENGINE), str(folder), *messages]
+    process = await anyio.open_process(command, env=env, stdin=subprocess.DEVNULL, stderr=None)
+    try:
+        assert process.stdout is not None
+        with anyio.fail_after(PATIENCE):
+            assert b"idle" in await process.stdout.receive()
+    finally:
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+        await process.aclose()
+
+
+@pytest.mark.writes_secrets("credentials.json")
+async def test_a_service_answers_in_all_conversations_and_each_keeps_its_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def backends() -> list[ModelBackend | None]:
+        return [one.backend for one in it.engine.conversations]
+
+    def models() -> list[tuple[BackendKind, str]]:
+        views = [one.model for one in it.store.state.conversations.values()]
+        return [(view.backend, view.name) for view in views]
+
+    async with FakeGemini(by_words(one=[Say("1")])) as fake, deck(fake, monkeypatch) as it:
+        open_another(it)
+        open_another(it)
+        assert len({*backends()}) == 1, "they share what leads to the same model"
+        it.engine.model.use_model(PRO)
+        await eventually(lambda: it.store.state.model.name == PRO)
+        gemini = BackendKind.GEMINI
+        assert models() == [(gemini, FLASH), (gemini, FLASH), (gemini, PRO)]
+        before = backends()
+        it.engine.models.use_demo()
+        assert {kind for kind, _ in models()} == {BackendKind.DEMO}
+        await eventually(lambda: all(is_closed(one) for one in before))
+        it.engine.models.use_api_key(KEY)
+        await eventually(lambda: models() == [(gemini, FLASH), (gemini, FLASH), (gemini, PRO)])
+        shared, other = backends()[0], backends()[2]
+        await it.ask("one")
+        assert fake.requests[-1].model == PRO
+        it.engine.conversations.close()
+        await eventually(lambda: is_closed(other))
+        it.engine.conversations.close()
+        await eventually(lambda: len(models()) == 1)
+        await it.ask("one")
+        assert fake.requests[-1].model == FLASH
+        assert not is_closed(shared)
+    assert is_closed(shared)
+
+
+def is_closed(backend: ModelBackend | None) -> bool:
+    closed: bool = backend._http.is_closed  # type: ignore[union-attr]  # the SDK's client
+    return closed
+
+
+async def test_a_new_conversation_answers_like_the_current_one_and_keeps_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options = ModelOptions("512", 0.5, 4_000)
+    async with FakeGemini(by_words(one=[Say("1")])) as fake, deck(fake, monkeypatch) as it:
+        it.engine.model.use_model(PRO)
+        await eventually(lambda: it.store.state.model.name == PRO)
+        it.engine.model.set_options(options)
+        open_another(it)
+        await it.ask("one")
+        assert fake.requests[-1].model == PRO
+        assert fake.requests[-1].body["generationConfig"]["temperature"] == 0.5
+        session = it.engine.sessions.recorder.session
+    assert session is not None
+    for _ in range(2):
+        async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
+            open_another(it)
+            it.engine.sessions.resume(session)
+            await eventually(lambda: it.store.state.model.name == PRO)
+            assert it.store.state.options == options
+            first = it.store.state.conversations[MAIN]
+            assert (first.model.name, first.options) == (FLASH, ModelOptions())
+
+
+async def test_waits_end_and_messages_are_edited_in_the_conversation_they_belong_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    busy = [Fail(503, "busy", retry_delay="60s")]
+    answers = by_words(one=[Say("1")], busy=busy, better=[Say("2")])
+    async with FakeGemini(answers) as fake, deck(fake, monkeypatch) as it:
+        await it.ask("one")
+        [message] = [e.id for e in it.store.state.conversation.transcript.settled][:1]
+        second = open_another(it)
+        it.engine.send("busy")
+
+        def phase(key: ConversationId) -> TurnPhase | None:
+            turn = it.store.state.conversations[key].turn
+            return turn.phase if turn is not None else None
+
+        await eventually(lambda: phase(second) is TurnPhase.RETRYING)
+        it.engine.conversations.select(MAIN)
+        it.engine.conversations.current.retry.end(again=False)
+        it.engine.sessions.edit_message(message, "better", it.engine.send)
+        it.engine.conversations.select(second)
+        await eventually(lambda: shown(it, MAIN) == ["better", "2"])
+        assert phase(second) is TurnPhase.RETRYING, "another conversation's wait was ended"
+        it.engine.conversations.current.retry.end(again=False)
+        await idle(it, second)
+        assert it.store.state.conversation.unsent.texts == ("busy",)
+
+
+async def test_there_is_a_most_and_what_nothing_was_said_in_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
+        keys = [open_another(it) for _ in range(MAX_OPEN)]
+        assert len({*keys}) == MAX_OPEN - 1
+        assert f"{MAX_OPEN} conversations are open" in notices(it)
+        it.engine.conversations.select(keys[2])
+        it.engine.conversations.close()
+        assert it.store.state.current == keys[3]
+        it.engine.conversations.select(keys[2])
+        assert it.store.state.current == keys[3], "it is closed"
+        await eventually(lambda: len(it.store.state.conversations) == MAX_OPEN - 1)
+    assert library().sessions() == ()
