@@ -168,6 +168,7 @@ _QUESTIONS: Final[dict[str, PendingRequest]] = {
     "call": consent.asked(
         {"path": "src/new.py", "content": "import os\n\n\ndef f(x):\n    return x\n"}
     ),
+    "call-change": consent.rewriting(),
     "call-form": consent.asked(),
     "call-short": replace(confirmation(), server=SERVER),
     "folder": consent.trust(),
@@ -178,6 +179,7 @@ _QUESTIONS: Final[dict[str, PendingRequest]] = {
     "sign-in": requests.sign_in(),
     "sampling": requests.sampling(),
     "sampling-review": requests.review(),
+    "result": requests.result(),
 }
 
 SCENES: Final = (
@@ -253,6 +255,11 @@ SCENES: Final = (
         (ContextMeasured((ContextPart("tools", 8_000, decks.GIT), ContextPart("messages", 400))),),
     ),
     Scene("arguments", decks.full_store, ("f4", "end", "enter")),
+    Scene(
+        "question-calls",
+        talking_store,
+        then=tuple(e.RequestRaised(call) for call in consent.several()),
+    ),
     *(
         Scene(f"question-{name}", talking_store, (), (e.RequestRaised(request),))
         for name, request in _QUESTIONS.items()

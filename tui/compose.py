@@ -33,6 +33,7 @@ from tui.engine.files.unwritten import WRITE_PATIENCE, write_now
 from tui.engine.options import EngineOptions
 from tui.engine.settings.starter import begin_settings, sample_settings
 from tui.engine.threads import OrderedWorker
+from tui.model.chat import ConversationId
 from tui.model.trust import ImportOffer
 from tui.store.commands import Commands
 from tui.store.state import AppState
@@ -222,13 +223,13 @@ async def _follow_branch(store: Store, folder: Path) -> None:
     from tui.engine.files.git_branch import branch_of  # noqa: PLC0415 - after the first frame
     from tui.model.trust import BranchRead  # noqa: PLC0415
 
-    is_due, turn = asyncio.Event(), store.state.conversation.turn
+    is_due, running = asyncio.Event(), _running(store.state)
 
     def notice(state: AppState) -> None:
-        nonlocal turn
-        if (turn is None) is not (state.conversation.turn is None):
+        nonlocal running
+        before, running = running, _running(state)
+        if running != before:
             is_due.set()
-        turn = state.conversation.turn
 
     forget = store.listen(notice)
     try:
@@ -240,6 +241,11 @@ async def _follow_branch(store: Store, folder: Path) -> None:
             await is_due.wait()
     finally:
         forget()
+
+
+def _running(state: AppState) -> set[ConversationId]:
+    """Return the conversations in which a turn runs."""
+    return {key for key, one in state.conversations.items() if one.turn is not None}
 
 
 async def _ends_before(event: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:

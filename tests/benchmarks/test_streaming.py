@@ -13,7 +13,7 @@ from tests.support.measures import Measure
 from tests.ui.harness import ChatApp
 from tui.model import events as e
 from tui.model.chat import EntryId
-from tui.ui.widgets.chat.entries import ModelEntry
+from tui.ui.widgets.chat.entries import ModelEntry, ThoughtEntry
 
 CHUNK = 4
 CHUNKS_PER_SECOND = 100
@@ -27,6 +27,16 @@ TABLE = "| name | count | note |\n|---|---:|---|\n" + "".join(
     f"| row {number} | {number} | some `code` |\n" for number in range(200)
 )
 DOCUMENTS = {"bullets": BULLETS, "table": TABLE}
+
+THOUGHT = "".join(
+    f"**Part {number}**\n\nI look at it, and at what it may have to do with the rest.\n\n"
+    for number in range(40)
+)
+
+Streamed = type[e.TextStreamed] | type[e.ThoughtStreamed]
+
+FOLDED_BUDGET = 0.5
+"""Share of the cost of an answer that a folded thought may take; about a fifth is measured."""
 
 BUDGET = 0.7
 """Share of the stock cost that streaming may take; about a fifth is measured."""
@@ -64,8 +74,11 @@ async def cost_of_stock(text: str) -> float:
         return process_time() - before
 
 
-async def cost_of_ours(text: str) -> float:
-    """Give the CPU seconds that the whole way from the store to the screen takes."""
+async def cost_of_ours(text: str, event: Streamed | None = e.TextStreamed) -> float:
+    """Give the CPU seconds that the whole way from the store to the screen takes.
+
+    Without an event nothing is streamed: that is what the clock of this test itself takes.
+    """
     app = ChatApp()
     async with app.run_test(size=SIZE) as pilot:
         app.start_turn()
@@ -73,15 +86,17 @@ async def cost_of_ours(text: str) -> float:
         before = process_time()
 
         async def write(piece: str) -> None:
-            app.store.dispatch(e.TextStreamed(EntryId("answer"), piece))
+            if event is not None:
+                app.store.dispatch(event(EntryId("answer"), piece))
 
         await at_pace(text, write)
         app.store.dispatch(e.EntryCompleted(EntryId("answer")))
         await pilot.pause(0.1)
-        view = app.chat.transcript.views[-1]
-        assert isinstance(view, ModelEntry)
-        assert view.entry.complete
-        assert view.full_text() == text
+        if event is not None:
+            view = app.chat.transcript.views[-1]
+            assert isinstance(view, ModelEntry | ThoughtEntry)
+            assert view.entry.complete
+            assert view.full_text() == text
         return process_time() - before
 
 
@@ -97,3 +112,17 @@ async def test_streaming_costs_less_than_the_stock_widget(name: str, measure: Me
         f" ratio {ours / stock:.2f}"
     )
     assert ours < stock * BUDGET
+
+
+@pytest.mark.timeout(120)
+async def test_a_folded_thought_costs_next_to_nothing(measure: Measure) -> None:
+    text = THOUGHT[:LENGTH]
+    seconds = len(text) / CHUNK / CHUNKS_PER_SECOND
+    clock = await cost_of_ours(text, None)
+    thought = await cost_of_ours(text, e.ThoughtStreamed) - clock
+    answer = await cost_of_ours(text) - clock
+    measure(
+        f"streamed a folded thought: {thought / seconds:.1%} of a core, the same as an answer"
+        f" {answer / seconds:.1%}"
+    )
+    assert thought < answer * FOLDED_BUDGET

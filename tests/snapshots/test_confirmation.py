@@ -11,10 +11,11 @@ from textual.pilot import Pilot
 from tests.fakes.commands import RecordingCommands
 from tests.snapshots.decks import HISTORIES, SHORT_ARMING, SIZES, pressing, wait_until_armed
 from tests.support.samples import confirmation
-from tests.ui.consent.samples import FIELDS, VALUES
+from tests.ui.consent.samples import FIELDS, VALUES, rewriting, several
+from tests.ui.requests.samples import result, review, sampling
 from tui.model import events as e
 from tui.model.input.arguments import canonical_json
-from tui.model.requests import ConfirmationRequest
+from tui.model.requests import ConfirmationRequest, PendingRequest
 from tui.store.reducer import reduce
 from tui.store.state import AppState
 from tui.store.store import Store
@@ -33,7 +34,7 @@ QUESTION = replace(
     notes=("This turn has read data from search.",),
 )
 
-CASES = {
+CASES: dict[str, tuple[ConfirmationRequest, tuple[str, ...]]] = {
     "question": (QUESTION, ()),
     "scope": (QUESTION, ("m", "t")),
     "not-lasting": (replace(QUESTION, may_last=False), ()),
@@ -43,12 +44,22 @@ CASES = {
     "edited": (QUESTION, ("e", "4", "ctrl+s")),
     "problem": (replace(QUESTION, problem="amount: 9 is more than 5"), ("e",)),
     "word": (QUESTION, ("w", "n", "o")),
+    "change": (rewriting(), ()),
 }
 
+OTHERS: dict[str, tuple[PendingRequest, ...]] = {
+    "calls": several(),
+    "result": (result(),),
+    "result-with-picture": (result("A chart.", "image/png, 640x480, 12 kB"),),
+    "sampling": (sampling(),),
+    "sampling-review": (review(),),
+}
+"""Other questions, and several at once, in the state in which they open."""
 
-def deck(request: ConfirmationRequest) -> GemdeckApp:
+
+def deck(*requests: PendingRequest) -> GemdeckApp:
     state = AppState(workspace="~/shop")
-    for event in (*HISTORIES["asking"][:-1], e.RequestRaised(request)):
+    for event in (*HISTORIES["asking"][:-1], *map(e.RequestRaised, requests)):
         state = reduce(state, event)
     return GemdeckApp(Store(state), RecordingCommands(), preferences=UiPreferences())
 
@@ -72,6 +83,12 @@ def answering(*keys: str) -> Callable[[Pilot[Any]], Awaitable[None]]:
 def test_the_question(snap_compare: SnapCompare, name: str, size: tuple[int, int]) -> None:
     request, keys = CASES[name]
     assert snap_compare(deck(request), terminal_size=size, run_before=answering(*keys))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_questions(snap_compare: SnapCompare, name: str, size: tuple[int, int]) -> None:
+    assert snap_compare(deck(*OTHERS[name]), terminal_size=size, run_before=answering())
 
 
 def test_the_samples_are_what_a_server_could_be_asked() -> None:

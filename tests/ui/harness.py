@@ -35,7 +35,7 @@ from tui.ui.pending import PendingController
 from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.question import Question
 from tui.ui.themes import DARK, LIGHT, UiPreferences
-from tui.ui.widgets.chat.history import HistoryStorage
+from tui.ui.widgets.chat.history import HistoryStorage, MessageHistory
 
 W = TypeVar("W", bound=Widget)
 
@@ -115,7 +115,7 @@ class ChatApp(App[None]):
 
     def compose(self) -> ComposeResult:
         yield Static("another pane", id="other")
-        yield ChatPane(self.bridge, self.commands, self._history, self.keyboard)
+        yield ChatPane(self.bridge, self.commands, MessageHistory(self._history), self.keyboard)
 
     async def on_mount(self) -> None:
         await self.chat.fill()

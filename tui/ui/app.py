@@ -16,6 +16,7 @@ from textual.binding import Binding, BindingType, Keymap
 from textual.color import Color
 from textual.driver import Driver
 from textual.filter import LineFilter, Monochrome, NoColor
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.timer import Timer
 
@@ -24,8 +25,11 @@ from tui.model.trust import ImportOffer
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
+from tui.text import counted
 from tui.ui import keymap, themes
 from tui.ui.bridge import StoreBridge
+from tui.ui.keys.type_ahead import TypeAhead
+from tui.ui.notices import toast_words
 from tui.ui.panes.deck import Deck
 from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
 from tui.ui.screens.main import MainScreen
@@ -127,8 +131,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._settings = settings or SettingsFiles()
         self._control_filter = ControlCharacterFilter()
         self._own_keys: dict[str, str] = {}
+        self._type_ahead = TypeAhead(self)
         self._has_painted = False
-        self._early: list[events.Key | events.Paste] = []
         self._settling: Timer | None = None
         self._failed = False
         self._pending: PendingController | None = None
@@ -174,7 +178,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     def get_default_screen(self) -> Screen[Any]:
         deck = Deck(self.bridge, self.commands, self._history, self.keyboard, self._preferences)
-        return MainScreen(self.bridge, self.commands, deck)
+        return MainScreen(self.bridge, self.commands, deck, self._type_ahead)
 
     def on_resize(self) -> None:
         """Redraw everything once the size no longer changes.
@@ -205,23 +209,12 @@ class GemdeckApp(App[int], inherit_bindings=False):
         if self._on_first_paint is not None:
             self._on_first_paint()
         await self.deck.deck.fill()
-        await self._replay_early()
+        self._has_painted = True
+        self._type_ahead.begin()
         from tui.ui.pending import PendingController  # noqa: PLC0415 - after the first frame
 
         self._pending = PendingController(self, self.bridge, self.commands, self.keyboard)
         self._pending.start()
-
-    async def _replay_early(self) -> None:
-        """Type what was typed before the first frame.
-
-        Until the terminal was ours it turned Enter into a line feed; the last one sends.
-        """
-        self._has_painted = True
-        early, self._early = self._early, []
-        if early and isinstance(last := early[-1], events.Key) and last.key == "ctrl+j":
-            early[-1] = events.Key("enter", "\r")
-        for event in early:
-            await self.on_event(event)  # not posted: keys that have come since are behind them
 
     def choose_theme(self, theme: str) -> None:
         """Change the theme, and keep it for later runs."""
@@ -253,11 +246,22 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     async def on_event(self, event: events.Event) -> None:
         """Let the questions know of each key, whatever takes it; keep those that come early."""
-        if not self._has_painted and isinstance(event, events.Key | events.Paste):
-            self._early.append(event)
-            return
-        self.keyboard.hear(event, self)
-        await super().on_event(event)
+        if not self._type_ahead.keeps(event):
+            self.keyboard.hear(event, self)
+            await super().on_event(event)
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,  # noqa: ARG002 - nothing is markup here
+    ) -> None:
+        """Show a toast: one short paragraph without markup, whoever wrote it."""
+        words = toast_words(f"{title}: {message}" if title else message)
+        super().notify(words, severity=severity, timeout=timeout, markup=False)
 
     def action_press(self, key: str) -> None:
         """Press a key that was clicked.
@@ -320,7 +324,10 @@ class GemdeckApp(App[int], inherit_bindings=False):
             self.exit(0)
         else:
             self._quitting.expect(key)
-            self.notify(f"Press {key} again to quit.", timeout=REPEAT_SECONDS, markup=False)
+            turns = sum(one.turn is not None for one in self.state.conversations.values())
+            running = f" {counted(turns, 'turn')} would be stopped." if turns else ""
+            words = f"Press {key} again to quit.{running}"
+            self.notify(words, timeout=REPEAT_SECONDS, markup=False)
 
     def action_command_palette(self) -> None:
         from tui.ui.palette import DeckPalette, palette_actions  # noqa: PLC0415 - on first use

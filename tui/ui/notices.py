@@ -1,15 +1,18 @@
 """The engine's notices as lines of the activity pane; warnings and errors also as toasts.
 
-Toasts wait while a question is open: they would cover it, or be gone before it closes.
+Toasts wait while a question or dialog is open: they would cover it, or be gone before it closes.
 """
 
+import re
 from collections import deque
 from typing import TYPE_CHECKING, Final, Literal
 
 from textual.widget import Widget
 
 from tui.model.chat import Severity
+from tui.store.selectors import pending_here
 from tui.store.state import MAX_NOTICES, AppState
+from tui.text import clip
 from tui.ui.bridge import StoreBridge
 from tui.ui.widgets.text.plain import one_line
 
@@ -18,6 +21,12 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 
 MAX_TOASTS: Final = 3
 """Toasts shown for notices that arrive together; more notices become one toast."""
+
+MAX_TOAST: Final = 240
+"""Characters of a toast; the activity pane has all of a notice."""
+
+_FRAMES: Final = re.compile("[\u2500-\u259f]+")
+"""Box drawing and block elements, of which questions are made."""
 
 OWNER: Final = "gemdeck"
 """The heading of notices in the activity pane."""
@@ -35,7 +44,7 @@ def notices_view(state: AppState) -> "tuple[int, tuple[Notice, ...]]":
 
 def _board_view(state: AppState) -> "tuple[bool, int, tuple[Notice, ...]]":
     """Select whether a question is open, and the notices."""
-    return bool(state.pending), *notices_view(state)
+    return bool(pending_here(state)), *notices_view(state)
 
 
 class Toasts:
@@ -48,19 +57,25 @@ class Toasts:
 
     def __init__(self, owner: Widget, bridge: StoreBridge) -> None:
         self._owner = owner
+        self._is_asking = False
         self._count = 0
         self._held: deque[Notice] = deque(maxlen=MAX_NOTICES)
         bridge.watch(owner, _board_view, self._on_notices)
 
     def _on_notices(self, view: "tuple[bool, int, tuple[Notice, ...]]") -> None:
-        is_asking, count, notices = view
+        self._is_asking, count, notices = view
         new = notices[max(0, len(notices) - (count - self._count)) :] if count else ()
         self._count = count
         self._held.extend(notice for notice in new if notice.severity is not Severity.INFO)
-        if not is_asking:
-            held = tuple(self._held)
-            self._held.clear()
-            self._toast(held)
+        self.show_held()
+
+    def show_held(self) -> None:
+        """Show the notices that waited, if nothing is open that they would cover."""
+        if self._is_asking or self._owner.app.screen is not self._owner.screen:
+            return
+        held = tuple(self._held)
+        self._held.clear()
+        self._toast(held)
 
     def _toast(self, notices: "tuple[Notice, ...]") -> None:
         if len(notices) > MAX_TOASTS:
@@ -72,8 +87,13 @@ class Toasts:
             )
             return
         for notice in notices:
-            text = "\n".join(filter(None, (notice.text, notice.advice)))
+            text = " ".join(filter(None, (notice.text, notice.advice)))
             self._owner.notify(text, severity=_TOAST[notice.severity], markup=False)
+
+
+def toast_words(text: str) -> str:
+    """Write a text as one short paragraph: it may be a server's, and look like no question."""
+    return clip(" ".join(_FRAMES.sub(" ", text).split()), MAX_TOAST)
 
 
 def as_line(notice: "Notice") -> "LogLine":

@@ -3,6 +3,7 @@
 from time import thread_time
 
 import pytest
+from textual.content import Content
 from textual.geometry import Size
 
 from tests.ui.chat.samples import conversation
@@ -20,6 +21,7 @@ from tui.ui.widgets.chat.window import (
     Window,
     estimate_rows,
 )
+from tui.ui.widgets.key_bar import key_hints, whole_parts
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.links import examine, is_plain_http, target_beside
 from tui.ui.widgets.text.plain import duration
@@ -264,3 +266,25 @@ async def test_a_text_is_folded_once_for_each_width_that_a_layout_asks_for(
     for width in (60, 61, 60, 61, 60):
         assert view.get_content_height(none, none, width) > 5_000 - 1
     assert len(folded) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "width", "shown"),
+    [
+        ("Tab moves · Esc refuses", 23, "Tab moves · Esc refuses"),
+        ("Tab moves · Esc refuses", 22, "Tab moves"),
+        ("Press a again: allow these two once", 20, "Press a again:…"),
+        ("漢字漢字 · Esc", 9, "漢字漢字"),
+        ("漢字漢字漢字", 6, "漢字 …"),
+    ],
+)
+def test_no_hint_is_shown_in_part(line: str, width: int, shown: str) -> None:
+    assert whole_parts(Content(line), width).plain == shown
+
+
+def test_no_key_is_shown_without_what_it_does() -> None:
+    line = key_hints(("↵", "open"), ("esc", "close"), ("F", "forget folder"))
+    for width in range(6, line.cell_length):
+        shown = whole_parts(line, width).plain
+        assert shown in {"↵ open", "↵ open  esc close"}
+        assert len(shown) <= width

@@ -8,7 +8,7 @@ from tests.ui.chat.samples import request
 from tests.ui.requests.samples import COLOURS
 from tui.model.consent import RequestId
 from tui.model.input.arguments import canonical_json
-from tui.model.requests import ConfirmationRequest, FieldKind, FormField
+from tui.model.requests import ConfirmationRequest, FieldKind, FileChange, FormField
 from tui.model.servers import ServerId
 from tui.model.trust import (
     DifferenceLine,
@@ -83,6 +83,22 @@ def asked(
         title=title,
         may_last=may_last,
     )
+
+
+def rewriting() -> ConfirmationRequest:
+    """Make a question about a call that changes a file."""
+    lines = ("import os", "", "", "def first(path: str) -> str:", "    return os.listdir(path)[0]")
+    old = (("-", lines[3].replace(": str", "")), ("-", "    return os.listdir(path)"))
+    signs = (*((" ", "") for _ in lines[:3]), *old, *(("+", "") for _ in lines[3:]))
+    made = asked({"path": "src/files.py", "content": "\n".join(lines)}, ())
+    change = FileChange("path", "content", "exists: 2 of 5 lines replaced", signs)
+    return replace(made, tool="write_file", server=ServerId("files"), change=change)
+
+
+def several() -> tuple[ConfirmationRequest, ...]:
+    """Make the questions about the calls of one step."""
+    calls = (asked(), rewriting(), asked({"path": "docs/guide.md"}, ()))
+    return tuple(replace(one, id=RequestId(f"r{n}")) for n, one in enumerate(calls))
 
 
 def trust(number: int = 0, **changes: object) -> TrustRequest:

@@ -4,7 +4,7 @@ import re
 from time import mktime
 
 import pytest
-from textual.widgets._toast import Toast
+from textual.widgets._toast import Toast, ToastRack
 
 from tests.ui.consent.samples import trust
 from tests.ui.harness import NARROW, WIDE, running
@@ -194,7 +194,7 @@ async def test_a_notice_is_a_toast_once_and_stands_in_the_activity() -> None:
         await deck.settle()
         toasts = [(toast.message, toast.severity) for toast in deck.app._notifications]
         assert toasts == [
-            ("Odd settings.\nLook at line 3.", "warning"),
+            ("Odd settings. Look at line 3.", "warning"),
             ("Worse settings.", "error"),
         ]
         await deck.press("f7")
@@ -239,6 +239,48 @@ async def test_toasts_wait_while_a_question_stands() -> None:
         store.dispatch(RequestSettled(trust().id))
         await deck.until(lambda: len(deck.app._notifications) == 2)
         await deck.until(lambda: "Odd settings." in deck.text and "Worse settings." in deck.text)
+
+
+async def test_toasts_wait_while_a_dialog_is_open() -> None:
+    store = decks.full_store()
+    async with running(store, NARROW) as deck:
+        await deck.press("f1")
+        store.dispatch(NoticeRaised(Notice(Severity.WARNING, "Odd settings.")))
+        await deck.settle()
+        assert not deck.app._notifications
+        await deck.press("escape")
+        await deck.until(lambda: "Odd settings." in deck.text)
+
+
+async def test_a_toast_over_a_dialog_is_one_row_above_what_it_says() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        await deck.press("f1")
+        deck.app.notify("Copied. " * 40)
+        await deck.until(lambda: "Copied." in deck.text)
+        toast = deck.app.screen.query_one(Toast).region
+        assert (toast.y, toast.height) == (0, 1)
+
+
+async def test_long_toasts_leave_the_message_in_sight() -> None:
+    store = decks.full_store()
+    async with running(store, NARROW) as deck:
+        for number in range(3):
+            store.dispatch(NoticeRaised(Notice(Severity.ERROR, f"{number} broke. " * 200)))
+        await deck.until(lambda: "0 broke." in deck.text)
+        composer = deck.app.deck.chat.composer.region
+        rack = deck.app.screen.query_one(ToastRack).region
+        assert rack.bottom < composer.y
+
+
+async def test_a_toast_looks_like_no_question() -> None:
+    store = decks.full_store()
+    frame = "╭─ A tool wants to run ─╮\n│ tool  look            │\n╰───────────────────────╯"
+    async with running(store) as deck:
+        store.dispatch(NoticeRaised(Notice(Severity.WARNING, frame)))
+        await deck.until(lambda: deck.app._notifications)
+        [toast] = deck.app._notifications
+        assert toast.message == "A tool wants to run tool look"
+        assert not toast.markup
 
 
 async def test_many_notices_at_once_are_one_toast() -> None:

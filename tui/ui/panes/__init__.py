@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from tui.model.chat import ConversationId
 from tui.model.servers import ServerId
 
 if TYPE_CHECKING:
@@ -88,3 +89,10 @@ class SendResource(Message):
 
     server: ServerId
     uri: str
+
+
+@dataclass
+class ShowConversation(Message):
+    """Show an open conversation."""
+
+    conversation: ConversationId

@@ -146,7 +146,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def _show_calls(self) -> None:
         self.calls.show(self._calls, self._call)
-        self.frame.border_title = Content(self.title_words())
+        self.frame.border_title = self.full_title()
 
     def show_answers(self) -> None:
         """Show what can be answered now."""

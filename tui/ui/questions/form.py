@@ -83,6 +83,10 @@ class ServerQuestion(Question[R]):
 
     body = query_one(".body", VerticalScroll)
 
+    def facts(self) -> Iterable[tuple[str, str]]:
+        """Give what is to be known beside the server, as gemdeck's own label and a few words."""
+        return ()
+
     @abstractmethod
     def compose_body(self) -> Iterable[Widget]:
         """Compose texts to read and fields to fill in, each as high as all that it holds."""
@@ -93,8 +97,9 @@ class ServerQuestion(Question[R]):
 
     def compose_text(self) -> Iterable[Widget]:
         """Compose who asks, the body and the line for what is wrong."""
+        known = [fact(label, clip(one_line(words), MAX_NAME)) for label, words in self.facts()]
         server = fact("server", clip(one_line(self._request.server), MAX_NAME), "bold")
-        yield PlainText(server, classes="facts")
+        yield PlainText(Content("\n").join((server, *known)), classes="facts")
         yield Heading(self.heading_words)
         yield _Body(*self._notes(), *self.compose_body(), classes="body -fits")
         problem = PlainText(classes="problem")
@@ -136,7 +141,7 @@ class FormQuestion(ServerQuestion[FormRequest]):
     PREFIX = "form"
     ROWS = ((ACCEPT, DECLINE, CANCEL),)
     SAFE = DECLINE
-    ARMED = ("Tab moves · ↵ next field · Enter opens a choice, Space ticks",) * 2
+    ARMED = ("Tab moves · ↵ next field, opens a choice · Space ticks",) * 2
 
     _rows: Sequence[FieldRow] = ()
 

@@ -121,19 +121,19 @@ class SamplingQuestion(ServerQuestion[SamplingRequest]):
     PREFIX = "sampling"
     ROWS = ((ONCE, from_text(ONCE), ALWAYS, REFUSE),)
     SAFE = REFUSE
-    ARMED = ("Tab moves · ^S allows once from a text · you see the answer first",) * 2
+    ARMED = ("^S allows once from a text · you see the answer first · Tab moves",) * 2
+
+    def facts(self) -> Iterable[tuple[str, str]]:
+        """Give who would answer, and within which bounds."""
+        yield "model", self._request.model
+        yield "at most", counted(self._request.max_tokens, "token")
 
     def compose_body(self) -> Iterable[Widget]:
-        """Compose who would answer and within which bounds, the system prompt and the messages."""
+        """Compose what the server would like, the system prompt and the messages."""
         request = self._request
-        wishes = f"  (it would like {', '.join(request.hints)})" if request.hints else ""
-        facts = [
-            fact("model", one_line(f"{request.model}{wishes}")),
-            fact("at most", counted(request.max_tokens, "token")),
-        ]
-        if request.tools:
-            facts.append(fact("tools", one_line(", ".join(request.tools))))
-        yield PlainText(Content("\n").join(facts))
+        for label, wishes in (("prefers", request.hints), ("tools", request.tools)):
+            if wishes:
+                yield PlainText(fact(label, one_line(", ".join(wishes))))
         yield EditedText("system prompt", request.system, editable=True)
         for number, message in enumerate(request.messages, 1):
             editable = message.editable and number < MAX_EDITORS
@@ -159,13 +159,16 @@ class ResultQuestion(ServerQuestion[ResultReview]):
     PREFIX = "result"
     ROWS = ((PASS, from_text(PASS), WITHHOLD),)
     SAFE = WITHHOLD
-    ARMED = ("Tab moves · ^S passes it on from the text · Esc withholds it",) * 2
+    ARMED = ("^S passes it on from the text · Esc withholds it · Tab moves",) * 2
+
+    def facts(self) -> Iterable[tuple[str, str]]:
+        """Give the tool."""
+        yield "tool", self._request.tool
 
     def compose_body(self) -> Iterable[Widget]:
-        """Compose which tool it is of, what goes along, and the text."""
-        facts = [fact("tool", one_line(self._request.tool))]
-        facts += [fact("with it", one_line(line)) for line in self._request.media]
-        yield PlainText(Content("\n").join(facts))
+        """Compose what goes along, and the text."""
+        for line in self._request.media:
+            yield PlainText(fact("with it", one_line(line)))
         yield EditedText("result", self._request.text, editable=True)
 
     def reply(self, action: ReplyAction) -> Reply:
@@ -183,11 +186,14 @@ class ReviewQuestion(ServerQuestion[SamplingReview]):
     PREFIX = "review"
     ROWS = ((SEND, from_text(SEND), REFUSE),)
     SAFE = REFUSE
-    ARMED = ("Tab moves · ^S sends from the text · Esc refuses",) * 2
+    ARMED = ("^S sends from the text · Esc refuses · Tab moves",) * 2
+
+    def facts(self) -> Iterable[tuple[str, str]]:
+        """Give the model that wrote it."""
+        yield "model", self._request.model
 
     def compose_body(self) -> Iterable[Widget]:
-        """Compose who wrote it, and the text."""
-        yield PlainText(fact("model", one_line(self._request.model)))
+        """Compose the text."""
         yield EditedText("answer", self._request.text, editable=self._request.editable)
 
     def reply(self, action: ReplyAction) -> Reply:

@@ -45,7 +45,10 @@ class SignInQuestion(ServerQuestion[SignInRequest]):
     PREFIX = "sign-in"
     ROWS = ((SIGN_IN, COPY, CANCEL),)
     SAFE = CANCEL
-    ARMED = ("^S opens the browser, or sends what was pasted · Esc cancels", "^S sign in · Esc")
+    ARMED = (
+        "^S opens the browser, or sends what was pasted · Esc cancels",
+        "^S signs in, or sends what was pasted · Esc cancels",
+    )
 
     def compose_body(self) -> Iterable[Widget]:
         """Compose where it leads, what it gives, and the address."""

@@ -21,7 +21,7 @@ from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.screens.details import DetailsScreen
 from tui.ui.screens.dialog import Dialog
 from tui.ui.widgets.header import trust_tone
-from tui.ui.widgets.key_bar import key_hints
+from tui.ui.widgets.key_bar import HintLine, key_hints
 from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row, RowList
 from tui.ui.widgets.text.describe import describe_grant, moment
@@ -110,7 +110,7 @@ class GrantsScreen(Dialog):
 
     grants = query_one(GrantList)
     details = query_one(".grant-details", PlainText)
-    hint = query_one(".grants-hint", PlainText)
+    hint = query_one(".grants-hint", HintLine)
 
     def __init__(
         self, bridge: StoreBridge, commands: Commands, *, clock: Callable[[], float] = monotonic
@@ -127,7 +127,7 @@ class GrantsScreen(Dialog):
             yield PlainText(classes="grants-folder")
             yield GrantList()
             yield PlainText(classes="grant-details")
-            yield PlainText(classes="grants-hint")
+            yield HintLine(classes="grants-hint")
 
     def on_mount(self) -> None:
         self._bridge.watch(
@@ -209,10 +209,10 @@ class GrantsScreen(Dialog):
         self._message_timer = self.set_timer(REPEAT_SECONDS, self._show_hint)
 
     def _show_hint(self) -> None:
-        ids = ("grants.revoke", "grants.details", "list.filter", "grants.folder", "grants.forget")
-        labels = ("revoke", "details", "filter", "review", "forget folder")
-        keys = [(self._key(one), label) for one, label in zip(ids, labels, strict=True)]
-        self.hint.update(key_hints(*keys, (self._key("dialog.close"), "close")))
+        names = ("grants.revoke", "grants.details", "list.filter", "dialog.close")
+        ids = (*names, "grants.folder", "grants.forget")
+        labels = ("revoke", "details", "filter", "close", "review", "forget folder")
+        self.hint.update(key_hints(*zip(map(self._key, ids), labels, strict=True)))
 
     def _key(self, binding_id: str) -> str:
         return keymap.key_of(self.app, self.active_bindings, binding_id)

@@ -21,6 +21,7 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.questions.arming import SecondPress
 from tui.ui.screens.dialog import Dialog
+from tui.ui.widgets.key_bar import HintLine, key_hints
 from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.describe import moment
@@ -64,7 +65,7 @@ class SessionsScreen(Dialog):
     sessions = query_one(_SessionList)
     preview = query_one(".session-preview", PlainText)
     title_line = query_one("#session-title", Input)
-    hint = query_one(".sessions-hint", PlainText)
+    hint = query_one(".sessions-hint", HintLine)
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class SessionsScreen(Dialog):
             yield Input(
                 placeholder="the new title", max_length=MAX_TITLE, id="session-title", compact=True
             )
-            yield PlainText(classes="sessions-hint")
+            yield HintLine(classes="sessions-hint")
 
     def on_mount(self) -> None:
         self.title_line.display = False
@@ -179,13 +180,11 @@ class SessionsScreen(Dialog):
             self.preview.update(_previewed(preview))
 
     def _show_hint(self) -> None:
-        keys = ("choose", "open"), ("rename", "rename"), ("export", "export"), ("delete", "delete")
-        shown = [
-            f"{keymap.key_of(self.app, self.active_bindings, f'sessions.{key}')} {label}"
-            for key, label in keys
-        ]
-        shown.append(f"{keymap.key_of(self.app, self.active_bindings, 'list.filter')} search")
-        self.hint.update(Content.styled("  ".join([*shown, "esc close"]), "$text-muted"))
+        names = ("sessions.choose", "sessions.rename", "sessions.delete", "dialog.close")
+        ids = (*names, "sessions.export", "list.filter")
+        labels = ("open", "rename", "delete", "close", "export", "search")
+        keys = (keymap.key_of(self.app, self.active_bindings, one) for one in ids)
+        self.hint.update(key_hints(*zip(keys, labels, strict=True)))
 
 
 def _entry(view: SessionView) -> ListEntry[SessionView]:

@@ -1,5 +1,6 @@
 """The key bar at the bottom, and the key hints in the border of the focused pane."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -14,6 +15,7 @@ from textual.widget import Widget
 
 from tui.model.frozen import dataclass
 from tui.ui import keymap
+from tui.ui.widgets.text.plain import PlainText
 
 GAPS: Final = (2, 1)
 """Cells between two hints: usually, and if space is short."""
@@ -28,6 +30,9 @@ SPARE: Final = (
     "deck.tools",
 )
 """Binding ids that are dropped first if not all fit, in this order; a filter names its key."""
+
+_BETWEEN: Final = re.compile(r" · |  +")
+"""What stands between the parts of a line of hints."""
 
 _NAMES: Final = {"esc": "escape", "↵": "enter"}
 """Textual's names of keys that are written otherwise."""
@@ -133,6 +138,30 @@ def hint_lines(entries: Sequence[Hint], width: int) -> Content:
         lines[-1].append(hint)
     gap = Content(" " * GAPS[0])
     return Content("\n").join(gap.join(hint.content for hint in line) for line in lines)
+
+
+def whole_parts(line: Content, width: int) -> Content:
+    """Shorten a line of hints to `width` cells by the parts at its end, else by its last words."""
+    if line.cell_length <= width:
+        return line
+    starts = [found.start() for found in _BETWEEN.finditer(line.plain)]
+    for start in reversed(starts):
+        if (kept := line[:start]).cell_length <= width:
+            return kept
+    blanks = (found.start() for found in re.finditer(" ", line.plain))
+    ends = [end for end in blanks if line[:end].cell_length < width]
+    return Content.assemble(line[: ends[-1]], "…") if ends else line.truncate(width, ellipsis=True)
+
+
+class HintLine(PlainText):
+    """One line of hints; of those that do not fit, none is shown in part."""
+
+    def render(self) -> Content:
+        """Show what fits; before the first layout that is all."""
+        line = self.content
+        assert isinstance(line, str | Content)  # noqa: S101 - nothing else is put into one
+        content = Content(line) if isinstance(line, str) else line
+        return whole_parts(content, self.size.width or content.cell_length)
 
 
 class KeyBar(Widget):

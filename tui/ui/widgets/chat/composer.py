@@ -33,7 +33,7 @@ _OWN_KEYS: Final = {
 }
 """Binding ids whose keys the composer handles itself, in their order among the letters."""
 
-PLACEHOLDER: Final = "message   / commands   @ resources"
+PLACEHOLDER: Final = "message   / commands   @ resources, files"
 
 _DECK_KEYS: Final = {"f6", "f7", "pageup", "pagedown"}
 """Keys of `TextArea` that the deck uses otherwise."""

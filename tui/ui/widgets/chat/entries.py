@@ -53,7 +53,8 @@ MAX_TITLE: Final = 80
 _CODE_SIGNS: Final = ("```", "~~~", "\n    ", "\n\t")
 """One of these is in each text with a block of code, but for one that begins with it."""
 
-_TITLE: Final = re.compile(r"^(?:\*\*|#{1,6} )(\S[^\n*#]*)", re.MULTILINE)
+_TITLE: Final = re.compile(r"^(?:\*\*|#{1,6} )(\S[^\n*#]*)(?=[\n*#])", re.MULTILINE)
+"""A title that is complete: one that grows would be drawn anew with each letter."""
 
 
 class EntryView(BlockView):

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Final
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
-from textual.content import Content
 from textual.getters import query_one
 from textual.message import Message
 from textual.widget import Widget
@@ -30,7 +29,7 @@ from tui.ui.widgets.chat.entries import (
     UserEntry,
 )
 from tui.ui.widgets.chat.tool_call import ToolCallEntry
-from tui.ui.widgets.chat.window import Window, estimate_rows
+from tui.ui.widgets.chat.window import MAX_ENTRIES, Window, estimate_rows
 from tui.ui.widgets.text.block_view import TEXT_STYLES
 
 _VIEWS: Final[Mapping[type[Entry], Callable[[Any], EntryView]]] = {
@@ -46,6 +45,9 @@ _VIEWS: Final[Mapping[type[Entry], Callable[[Any], EntryView]]] = {
 class MoreRow(Static):
     """The row at an edge of the window with the number of entries beyond; a click loads more."""
 
+    def __init__(self, id: str) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id, markup=False)
+
     class Clicked(Message):
         """More entries are requested."""
 
@@ -54,9 +56,10 @@ class MoreRow(Static):
             self.row = row
 
     def show(self, text: str) -> None:
-        """Set the text; an empty one hides the row."""
+        """Set the text; an empty one hides the row. The same again costs no layout."""
         self.display = bool(text)
-        self.update(Content(text))
+        if text != self.content:
+            self.update(text)
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
@@ -122,6 +125,9 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
             return
         for index, view in enumerate(self._views, self._window.first):
             view.show(self._entry(index))
+        if follows and self._total - self._window.last > MAX_ENTRIES:
+            self.go_to_end(rebuild=True)  # after it was hidden for long
+            return
         self._window.grow(self._total)
         self._mount_missing_at_end()
         if follows:

@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from tui.model.chat import ModelView, TurnState
 from tui.model.servers import Origin, ServerStatus, ServerView
-from tui.ui.widgets.key_bar import key_hints
+from tui.ui.widgets.key_bar import HintLine, key_hints
 from tui.ui.widgets.text.plain import one_line
 
 QUIET_SECONDS: Final = 2
@@ -32,7 +32,7 @@ _NO_SERVERS: Final = (
 _KEYS: Final = (
     ("↵", "sends"),
     ("Ctrl+J", "starts a new line"),
-    ("/  @", "complete commands, resources"),
+    ("/  @", "complete commands; resources, files"),
     ("↑", "brings back earlier messages"),
     ("Esc", "stops the answer"),
     ("F1", "shows all keys"),
@@ -86,16 +86,17 @@ def _key_line(line: tuple[str, str]) -> Content:
     return Content.assemble((f"  {key:<8}", "$accent"), (text, "$text-muted"))
 
 
-class WorkingLine(Static):
+class WorkingLine(HintLine):
     """What the running turn is doing, or that a question waits; else a hint or an empty row."""
 
     def __init__(self) -> None:
-        super().__init__(markup=False)
+        super().__init__()
         self._turn: TurnState | None = None
         self._queued = 0
         self._servers = ""
         self._is_asking = False
         self._waiting = ""
+        self._elsewhere = ""
         self._hint = ""
         self._timer: Timer | None = None
 
@@ -118,6 +119,12 @@ class WorkingLine(Static):
             self._waiting = words
             self._draw()
 
+    def say_elsewhere(self, words: str) -> None:
+        """Show first of all that other conversations ask."""
+        if words != self._elsewhere:
+            self._elsewhere = words
+            self._draw()
+
     def say_hint(self, words: str) -> None:
         """Show a hint while nothing runs."""
         if words != self._hint:
@@ -128,12 +135,14 @@ class WorkingLine(Static):
         if self._waiting:
             self.update(Content.styled(self._waiting, "$text-warning"))
             return
+        elsewhere = [Content.styled(self._elsewhere, "$text-warning")] if self._elsewhere else []
+        self.update(Content("   ").join([*elsewhere, *self._parts()]))
+
+    def _parts(self) -> list[Content]:
         if self._turn is None:
-            self.update(Content.styled(self._hint, "$text-muted"))
-            return
+            return [Content.styled(self._hint, "$text-muted")] if self._hint else []
         if self._is_asking:
-            self.update(Content.styled("◆ waiting for your answer", "$text-warning"))
-            return
+            return [Content.styled("◆ waiting for your answer", "$text-warning")]
         seconds = int(monotonic() - self._turn.started_at)
         doing = self._servers or f"{self._turn.phase} {one_line(self._turn.server or '')}".rstrip()
         if self._turn.until is not None:
@@ -147,7 +156,7 @@ class WorkingLine(Static):
             parts.append(key_hints(("^S", "sends without")))
         elif self._turn.until is not None:
             parts.append(key_hints(("^S", "now"), ("^N", "never")))
-        elif self._queued:
-            parts.append(key_hints(("Alt+↑", "takes the last back")))
         parts.append(key_hints(("Esc", "stops")))
-        self.update(Content("   ").join(parts))
+        if self._queued:
+            parts.append(key_hints(("Alt+↑", "takes the last back")))
+        return parts
