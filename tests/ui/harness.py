@@ -42,7 +42,8 @@ W = TypeVar("W", bound=Widget)
 WIDE = (120, 36)
 NARROW = (80, 24)
 
-STYLES = Path(tui.ui.__file__).parent / "styles" / "chat.tcss"
+FOLDER = Path(tui.ui.__file__).parent / "styles"
+STYLES = [FOLDER / name for name in ("chat.tcss", "conversation.tcss")]
 
 
 class Clock:

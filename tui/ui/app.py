@@ -47,6 +47,9 @@ SETTLE_SECONDS: Final = 0.1
 STYLES: Final = Path(__file__).parent / "styles"
 """Where the style sheets are; absolute, so that a subclass in another folder finds them."""
 
+LATER_STYLES: Final = tuple(STYLES / name for name in ("panes.tcss", "conversation.tcss"))
+"""The style sheets of what the first frame does not show."""
+
 _NO_COLOR: Final = NoColor()
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -105,7 +108,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.EVERYWHERE)
     CSS_PATH: ClassVar[list[str | PurePath]] = [
-        STYLES / name for name in ("deck.tcss", "panes.tcss", "chat.tcss")
+        STYLES / name for name in ("deck.tcss", "chat.tcss")
     ]
 
     def __init__(
@@ -208,6 +211,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
         """Go on with what the first frame did not wait for."""
         if self._on_first_paint is not None:
             self._on_first_paint()
+        self.stylesheet.read_all(LATER_STYLES)
+        self.stylesheet.parse()
         await self.deck.deck.fill()
         self._has_painted = True
         self._type_ahead.begin()
