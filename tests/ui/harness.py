@@ -7,9 +7,9 @@ delay.
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from time import monotonic
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import anyio
 from textual import events
@@ -43,7 +43,7 @@ WIDE = (120, 36)
 NARROW = (80, 24)
 
 FOLDER = Path(tui.ui.__file__).parent / "styles"
-STYLES = [FOLDER / name for name in ("chat.tcss", "conversation.tcss")]
+STYLES: Final[list[str | PurePath]] = [FOLDER / name for name in ("chat.tcss", "conversation.tcss")]
 
 
 class Clock:

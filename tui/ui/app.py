@@ -21,7 +21,6 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from tui.model.frozen import dataclass
-from tui.model.trust import ImportOffer
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
@@ -39,6 +38,7 @@ from tui.ui.widgets.chat.history import HistoryStorage
 from tui.ui.widgets.header import NAME
 
 if TYPE_CHECKING:
+    from tui.model.trust import ImportOffer
     from tui.ui.pending import PendingController
 
 SETTLE_SECONDS: Final = 0.1
@@ -68,8 +68,8 @@ class SettingsFiles:
 
     begin: Callable[[], tuple[Path, int]] = lambda: (Path(os.devnull), 1)
     sample: Callable[[], str] = str
-    find_imports: Callable[[], Sequence[ImportOffer]] = tuple
-    take_over: Callable[[ImportOffer], ImportOffer] = lambda offer: offer
+    find_imports: "Callable[[], Sequence[ImportOffer]]" = tuple
+    take_over: "Callable[[ImportOffer], ImportOffer]" = lambda offer: offer
 
 
 class ControlCharacterFilter(LineFilter):
