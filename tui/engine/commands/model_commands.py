@@ -157,7 +157,7 @@ class ModelCommands:
             if not is_same or not conversation.is_idle:
                 raise ModelError("It was not compressed, since the conversation went on meanwhile.")
 
-        made = await summarised(conversation.backend, before)
+        made = await summarised(conversation.backend, before, one.publish)
         check()
         recorder, kept = one.recorder, None
         if recorder.view is not None:
