@@ -179,8 +179,6 @@ class AppState:
     context_parts: tuple[ContextPart, ...] = ()
     sessions: "tuple[SessionView, ...]" = ()
     preview: "SessionPreviewed | None" = None
-    sessions: tuple[SessionView, ...] = ()
-    preview: SessionPreviewed | None = None
     prices: "PriceSettings | None" = None
     standing: ToolStanding | None = None
 
