@@ -226,6 +226,10 @@ class Commands:
         """Send another text in place of an earlier message; what followed is kept as a copy."""
         self._do(lambda engine: engine.sessions.edit_message(message, text, engine.send))
 
+    def retry_message(self, message: EntryId, text: str, model: str) -> None:
+        """Send a message again in its own place, to another model of the same service."""
+        self._do(lambda engine: engine.model.retry(message, text, model, engine.send))
+
     def sign_in(self, server: ServerId) -> None:
         """Sign in to a server; the questions and what comes of it arrive as events."""
         self._do(lambda engine: engine.sign_ins.begin(server))

@@ -52,6 +52,9 @@ LATER_STYLES: Final = tuple(STYLES / name for name in ("panes.tcss", "conversati
 
 _NO_COLOR: Final = NoColor()
 
+_KEY_NAME: Final = re.compile(r"(?<=\^)[a-z]$|(?<![A-Za-z])[a-z][a-z0-9]+")
+_PAGE_KEYS: Final = {"pgup": "PgUp", "pgdn": "PgDn"}
+
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
@@ -244,10 +247,9 @@ class GemdeckApp(App[int], inherit_bindings=False):
         return [*filters, self._control_filter]
 
     def get_key_display(self, binding: Binding) -> str:
-        """Return a key as shown on the screen: ``F1``, ``^P``, ``pgup``, ``shift+↵``."""
+        """Return a key as shown on the screen: ``F1``, ``^P``, ``PgUp``, ``Shift+↵``."""
         display = super().get_key_display(binding).replace("⏎", "↵")
-        is_letter = display[0] == "^" and len(display) == 2
-        return display.upper() if is_letter or display[1:].isdigit() else display
+        return _KEY_NAME.sub(lambda name: _PAGE_KEYS.get(name[0], name[0].title()), display)
 
     async def on_event(self, event: events.Event) -> None:
         """Let the questions know of each key, whatever takes it; keep those that come early."""

@@ -62,7 +62,7 @@ class DeckPalette(Dialog):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog palette") as frame:
             frame.border_title = "Palette"
-            frame.border_subtitle = key_hints(("↵", "run"), ("↑↓", "select"), ("esc", "close"))
+            frame.border_subtitle = key_hints(("↵", "run"), ("↑↓", "select"), ("Esc", "close"))
             yield _PaletteList("entry", "", "Type what you are looking for")
 
     def on_mount(self) -> None:

@@ -80,7 +80,7 @@ OWN_COMMANDS: Final = _table(
     ),
     _C("context", "what fills the model's context"),
     _C("edit", "change an earlier message of yours and send it again"),
-    _C("retry", "send your last message again"),
+    _C("retry", "send your last message again, also to another model", Takes.SOME_MODEL),
     _C("tools", "the tools of your servers", Takes.SOME_SERVERS),
     _C(
         "mcp",

@@ -72,8 +72,8 @@ class SessionCommands(ServerCommands):
         texts = [message.text for message in messages]
         self._deck.app.push_screen(PickScreen("Edit a message", "message", texts), edit)
 
-    async def run_retry(self, _: str) -> None:
-        """Send the last message again in its own place.
+    async def run_retry(self, model: str) -> None:
+        """Send the last message again in its own place, perhaps to another model.
 
         Raises:
             UsageError: If there is none, or a turn runs.
@@ -81,7 +81,10 @@ class SessionCommands(ServerCommands):
         last = self._messages()[-1]
         if self._bridge.state.conversation.turn is not None:
             raise UsageError("A turn is running.", "Stop it first (Esc).")
-        self._commands.edit_message(last.id, last.text)
+        if model:
+            self._commands.retry_message(last.id, last.text, model)
+        else:
+            self._commands.edit_message(last.id, last.text)
 
     def _messages(self) -> list[UserMessage]:
         """Return the user's messages.

@@ -271,7 +271,7 @@ KEYS: Final = (
     Key("log.page-down", "pagedown", "page_down", "", "One page down", _P.LOG),
     Key("log.first", "home", "scroll_home", "", "Go to the start", _P.LOG),
     Key("log.last", "end", "scroll_end", "", "Go to the end and follow it", _P.LOG),
-    Key("chat.stop", "escape", "stop", "stop", "Stop the running turn", _P.CHAT, display="esc"),
+    Key("chat.stop", "escape", "stop", "stop", "Stop the running turn", _P.CHAT, display="Esc"),
     Key(
         "chat.send-now",
         "ctrl+s",
@@ -340,7 +340,7 @@ KEYS: Final = (
     ),
     Key("queue.drop", "delete,d", "drop", "drop", "Drop the message", _P.QUEUE),
     Key(
-        "queue.close", "escape", "close", "message", "Back to your message", _P.QUEUE, display="esc"
+        "queue.close", "escape", "close", "message", "Back to your message", _P.QUEUE, display="Esc"
     ),
     Key("transcript.up", "up", "move(-1)", "", "Previous entry", _P.CONVERSATION),
     Key("transcript.down", "down", "move(1)", "", "Next entry", _P.CONVERSATION),
@@ -365,9 +365,9 @@ KEYS: Final = (
     Key("transcript.turn-on", "n", "turn(1)", "next turn", "Next turn", _P.CONVERSATION),
     Key("search.earlier", "up", "step(-1)", "earlier", "The entry before that", _P.SEARCH),
     Key("search.later", "down", "step(1)", "later", "The entry after that", _P.SEARCH),
-    Key("search.close", "escape", "close", "close", "Close", _P.SEARCH, display="esc"),
+    Key("search.close", "escape", "close", "close", "Close", _P.SEARCH, display="Esc"),
     Key("side.chat", "escape", "screen.go('chat')", "chat", "Back to the chat", _P.SIDE),
-    Key("dialog.close", "escape,q", "close", "close", "Close", _P.DIALOG, display="esc"),
+    Key("dialog.close", "escape,q", "close", "close", "Close", _P.DIALOG, display="Esc"),
     Key("help.close", "f1", "close", "", "Close the help", _P.DIALOG, priority=True),
     Key("arguments.send", "ctrl+s", "send", "send", "Send or read it", _P.DIALOG, priority=True),
     Key("arguments.close", "escape", "close", "cancel", "Cancel", _P.DIALOG),

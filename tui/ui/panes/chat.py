@@ -75,6 +75,7 @@ class ChatPane(CompletingPane):
     """
 
     ALLOW_SELECT = False
+    BORDER_TITLE = "Chat"
     BINDING_GROUP_TITLE = "Chat"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.CHAT)
 
@@ -90,7 +91,7 @@ class ChatPane(CompletingPane):
         keyboard: Keyboard | None = None,
         conversation: ConversationId = MAIN,
     ) -> None:
-        super().__init__("Chat", bridge, commands, history)
+        super().__init__(bridge, commands, history)
         self.conversation = conversation
         self._seen = bridge.state.conversations[conversation]
         self.set_class(bridge.state.current == conversation, "-current")

@@ -33,7 +33,6 @@ class CompletingPane(TabbedPane):
         is_filled: Whether these two are there; the first frame is drawn without them.
 
     Args:
-        title: See `TabbedPane`.
         bridge: Provides what can be completed.
         commands: Asks servers for values.
         history: The messages that are searched.
@@ -43,10 +42,8 @@ class CompletingPane(TabbedPane):
     popup: "completion.CompletionPopup"
     working: WorkingLine
 
-    def __init__(
-        self, title: str, bridge: StoreBridge, commands: Commands, history: MessageHistory
-    ) -> None:
-        super().__init__(title)
+    def __init__(self, bridge: StoreBridge, commands: Commands, history: MessageHistory) -> None:
+        super().__init__()
         self._bridge = bridge
         self._commands = commands
         self._history = history

@@ -188,15 +188,10 @@ def _joined(
 
 
 class TabbedPane(Vertical):
-    """A pane with the tabs in its upper border; a click on one shows its conversation.
+    """A pane with the tabs in its upper border; a click on one shows its conversation."""
 
-    Args:
-        title: What stands there while there are no tabs.
-    """
-
-    def __init__(self, title: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.border_title = self._title = title
         self.tabs: tuple[Tab, ...] = ()
         self._line = NO_TABS
 
@@ -204,11 +199,9 @@ class TabbedPane(Vertical):
         """Show the tabs, or the title if there are none."""
         self.tabs = tabs
         self.set_class(bool(tabs), "-tabbed")
-        if tabs:
-            self._line = tab_line(tabs, max(0, self.outer_size.width - FRAME))
-            self.border_title = self._line.content
-        else:
-            self._line, self.border_title = NO_TABS, self._title
+        self._line = tab_line(tabs, max(0, self.outer_size.width - FRAME)) if tabs else NO_TABS
+        title = Content(self.BORDER_TITLE or "")
+        self.border_title = Content.assemble(self._line.content) if tabs else title
 
     def on_resize(self) -> None:
         if self.tabs:

@@ -107,7 +107,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         yield CallList()
         yield CallFacts(self._request)
         yield FoldedText(wrap=True, id="confirmation-notes", classes="-read")
-        yield PlainText("Server's description", classes="heading -description")
+        yield PlainText("server's description", classes="heading -description")
         yield FoldedText(wrap=True, id="confirmation-description")
         yield Heading(self.heading_words)
         yield ArgumentsText(id="confirmation-arguments", classes="-fits")

@@ -31,7 +31,7 @@ _NO_SERVERS: Final = (
 
 _KEYS: Final = (
     ("↵", "sends"),
-    ("Ctrl+J", "starts a new line"),
+    ("^J", "starts a new line"),
     ("/  @", "complete commands; resources, files"),
     ("↑", "brings back earlier messages"),
     ("Esc", "stops the answer"),
@@ -72,7 +72,7 @@ def _examples(servers: Sequence[ServerView]) -> Sequence[str]:
     for view in ready:
         for tool in view.catalog.tools:
             if not tool.problem and not any(p.required for p in tool.parameters):
-                words.append(f"use {one_line(tool.name)} of {one_line(view.id)}")
+                words.append(f"use the {one_line(tool.name)} tool of {one_line(view.id)}")
                 break
     return words[:MAX_EXAMPLES]
 
