@@ -14,7 +14,7 @@ from tui.model.events import ModelSelected, Notice, NoticeRaised, RequestRaised
 from tui.ui import keymap
 from tui.ui.palette import DeckPalette
 from tui.ui.panes import PaneName
-from tui.ui.panes.servers import ServersTree
+from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.screens.details import DetailsScreen, ServerDetailsScreen, ToolDetailsScreen
