@@ -148,7 +148,9 @@ async def test_a_signal_stops_the_turn_down_to_the_wire(
 
 
 async def test_json_holds_the_usage_and_what_was_said_on_the_way(gemini: FakeGemini) -> None:
-    write_settings({"mcpServers": {"gone": {"command": "/nonexistent/server"}}})
+    prices = {"currency": "EUR", "models": {"*": {"input": 1000, "output": 100_000}}}
+    gone = {"gone": {"command": "/nonexistent/server"}}
+    write_settings({"mcpServers": gone, "gemdeck": {"prices": prices}})
     gemini.steps = [[Fail(503, "Busy.", retry_delay="0s")], [Say("Four.")]]
 
     result = await run("-p", "two and two?", "-o", "json", gemini=gemini)
@@ -161,6 +163,7 @@ async def test_json_holds_the_usage_and_what_was_said_on_the_way(gemini: FakeGem
         "cached_tokens",
     }
     assert result.json["usage"]["prompt_tokens"] > 0
+    assert result.json["cost"] == {"amount": pytest.approx(0.307), "currency": "EUR"}
     server, retry = result.json["warnings"]
     assert server.startswith("without server gone: failed: command not found")
     assert "Trying again" in retry
@@ -380,5 +383,7 @@ async def test_a_command_without_a_prompt_of_that_name_is_no_message(gemini: Fak
     result = await run("-p", "/nothing here", "-o", "json", gemini=gemini)
 
     assert result.code == ExitCode.ERROR
-    assert result.json["error"]["message"] == "There is no command /nothing."
+    error = result.json["error"]
+    assert error["message"] == "There is no command /nothing."
+    assert error["advice"] == "gemdeck mcp show SERVER lists the prompts of a server."
     assert gemini.requests == []

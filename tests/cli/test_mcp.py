@@ -11,6 +11,7 @@ from typing import Any, Final
 import anyio
 import pytest
 
+from tests import servers
 from tests.cli.running import finish, notes_server, run, write_settings
 from tests.support.waiting import PATIENCE, eventually
 from tui.cli.exit_codes import ExitCode
@@ -65,6 +66,20 @@ async def test_a_list_for_people_has_a_line_for_each_server() -> None:
     result = await run("mcp", "list")
     assert result.code == ExitCode.OK
     assert result.stdout == "notes  ready  stdio  5 tools, 2 prompts, 4 resources\n"
+
+
+async def test_a_long_name_of_a_tool_widens_no_list(tmp_path: Path) -> None:
+    offer = tmp_path / "offer.json"
+    offer.write_text(json.dumps({"tools": {"t" * 200: [], "short": []}}), "utf-8")
+    library = str(Path(servers.__file__).with_name("library.py"))
+    write_settings(
+        {"mcpServers": {"a": {"command": sys.executable, "args": [library, str(offer)]}}}
+    )
+    lines = (await run("mcp", "tools", "a")).stdout.splitlines()
+    assert [len(line.split()[1]) for line in lines] == [64, len("short")]
+    assert lines[0].split()[1].endswith("…")
+    listed = await run("mcp", "tools", "a", "--json")
+    assert listed.json["tools"][0]["name"] == "t" * 200
 
 
 async def test_what_a_server_shouts_is_on_neither_stream(tmp_path: Path) -> None:
@@ -295,6 +310,7 @@ async def test_a_projects_server_is_written_and_not_started(tmp_path: Path) -> N
     result = await run("mcp", "add", "a", "touch", "--", str(canary), cwd=tmp_path)
     assert result.code == ExitCode.OK
     assert "It is untrusted" in result.stdout
+    assert "gemdeck trust show" in result.stdout
     assert added(tmp_path / ".gemini" / "settings.json") == {
         "a": {"command": "touch", "args": [str(canary)]}
     }

@@ -84,6 +84,18 @@ def test_A12_a_name_that_looks_like_one_of_the_users_is_said_to(
     assert looks == (["its name looks like your server 'github'"] if alike else [])
 
 
+@pytest.mark.parametrize(
+    ("own", "name"), [("memory", "rnernory"), ("web", "vveb"), ("docs", "clocs"), ("dev", "C1ev")]
+)
+def test_A12_two_letters_that_look_like_one_are_said_to(
+    reader: Reader, own: str, name: str
+) -> None:
+    reader.place.user({"mcpServers": {own: {"command": "true"}}})
+    reader.place.project({"mcpServers": {name: {"command": "true"}}})
+    [shown] = reader.question().servers
+    assert f"its name looks like your server {own!r}" in shown.warnings
+
+
 def test_A12_an_address_is_shown_whole_with_the_names_of_its_headers(reader: Reader) -> None:
     url = "https://safe.example@evil.example/" + "a/" * 2_000 + "?token=${TOKEN}"
     shown = disclosed(reader, url=url, headers={"Authorization": "Bearer hunter22"})

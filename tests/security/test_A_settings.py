@@ -18,6 +18,7 @@ from tests.security.opened import Place, place
 from tests.unit.engine.settings.test_loader_rules import Files
 from tui.engine.settings.project import PROJECT_SAY, ProjectSay, counting_keys
 from tui.model.sections.chat_settings import SessionSettings
+from tui.model.sections.price_settings import ModelPrice, PriceSettings
 from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import ServerStatus
 from tui.model.settings import (
@@ -51,6 +52,8 @@ def schema_paths() -> set[str]:
         *keys(McpSettings, "mcp."),
         *keys(GemdeckSettings, "gemdeck."),
         *keys(SessionSettings, "gemdeck.sessions."),
+        *keys(PriceSettings, "gemdeck.prices."),
+        *keys(ModelPrice, "gemdeck.prices.models.*."),
         *keys(ModelSettings, "model."),
         *keys(ToolPattern, "gemdeck.alwaysAllow[]."),
         *keys(ToolPattern, "gemdeck.alwaysDeny[]."),
@@ -81,6 +84,8 @@ def test_A02_a_project_adds_forbids_and_lowers_and_nothing_else() -> None:
         *("gemdeck.protocols", "gemdeck.alwaysAllow", "gemdeck.maxTools", "gemdeck.maxToolShare"),
         *("gemdeck.developedServers", "gemdeck.bell", "gemdeck.sessions"),
         *("gemdeck.sessions.save", "gemdeck.sessions.keepDays"),
+        *("gemdeck.prices", "gemdeck.prices.currency", "gemdeck.prices.models"),
+        *(f"gemdeck.prices.models.*.{key}" for key in ("input", "cached", "output")),
         "gemdeck.serverInstructions",
         *("gemdeck.environmentAllow", "gemdeck.environmentBlock", "gemdeck.waitForServers"),
         *("gemdeck.alwaysAllow[].server", "gemdeck.alwaysAllow[].tool"),

@@ -10,6 +10,7 @@ from tui.model.answering.models import (
     ModelOptions,
     ModelOptionsChanged,
     ModelsListed,
+    PricesSet,
 )
 from tui.model.catalog import Catalog, Parameter, ResourceContent, ToolId, ToolView
 from tui.model.chat import (
@@ -31,6 +32,7 @@ from tui.model.chat import (
 from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolRuleChanged, ToolStanding
 from tui.model.context import ContextFile, ContextRead
 from tui.model.requests import BellSet, ConfirmationRequest
+from tui.model.sections.price_settings import PriceSettings
 from tui.model.servers import (
     Failure,
     Origin,
@@ -168,6 +170,7 @@ def one_of_each() -> dict[type, e.Event]:
         ConversationNamed("Milk"),
         ConversationClosed(OTHER),
         SessionsListed((SESSION,)),
+        PricesSet(PriceSettings(currency="EUR")),
         ModelsListed((ModelOffer("gemini-3.8-flash"),)),
         ModelOptionsChanged(ModelOptions(temperature=1.0)),
         ContextMeasured((ContextPart("messages", 5),)),

@@ -188,10 +188,18 @@ def whole_result(state: AppState, statistics: Statistics, ending: Ending) -> dic
             "thought_tokens": usage.thoughts,
             "cached_tokens": usage.cached,
         },
+        **_cost(state),
         "stats": {"models": statistics.by_model(state), "tools": statistics.by_tool(calls)},
         "warnings": ending.warnings,
         "error": error_object(ending),
     }
+
+
+def _cost(state: AppState) -> dict[str, Any]:
+    """Return what the run cost, where the settings say what its models cost."""
+    if state.prices is None or not state.conversation.cost:
+        return {}
+    return {"cost": {"amount": state.conversation.cost, "currency": state.prices.currency}}
 
 
 def error_object(ending: Ending) -> dict[str, Any] | None:

@@ -55,6 +55,7 @@ from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.servers.definitions import ServerDefinition, secrets_of
 from tui.engine.tasks import TaskSet
 from tui.engine.threads import in_daemon_thread
+from tui.model.answering.models import PricesSet
 from tui.model.chat import BackendKind, ConversationId, Severity
 from tui.model.events import FolderTrustChanged, Notice, NoticeRaised
 from tui.model.requests import BellSet
@@ -227,6 +228,8 @@ class Engine:
         await self.models.begin(gemdeck, variables)
         if self._options.resume is not None:
             await asyncio.wait({self.sessions.resume(self._options.resume)})
+        elif self._options.attended:
+            self.sessions.take_over_drafts()
 
     async def _read_first(self) -> Reading:
         """Read the settings, and what is kept of earlier runs, once."""
@@ -278,6 +281,9 @@ class Engine:
 
     def _take(self, reading: Reading) -> None:
         """Go by settings that were read."""
+        before = self._reading.settings.gemdeck.prices if self._reading is not None else None
+        if before != (prices := reading.settings.gemdeck.prices):
+            self._publish(PricesSet(prices))
         self._redactor.register(*environment_secrets(reading.settings.variables))
         trust = self._plan.trust if self._plan is not None else FolderTrust.UNKNOWN
         verdict, self._reading = reading.settings.project, reading

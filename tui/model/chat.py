@@ -122,12 +122,13 @@ class ChatNotice:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """The end of a turn: its tool calls, its seconds and the tokens of all its requests."""
+    """The end of a turn: its tool calls, its seconds and the tokens and cost of its requests."""
 
     id: EntryId
     calls: int = 0
     seconds: float = 0.0
     tokens: int = 0
+    cost: str = ""
 
 
 Entry = UserMessage | ModelText | Thought | ToolCall | ChatNotice | TurnEnd

@@ -231,9 +231,10 @@ class ToolCallProgressed(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class UsageReported(ConversationEvent):
-    """The service reported the token counts of one request."""
+    """The service reported the token counts of one request to a model."""
 
     usage: Usage
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

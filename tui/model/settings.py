@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 from pydantic import Field, model_validator
 
 from tui.model.sections.chat_settings import SessionSettings
+from tui.model.sections.price_settings import PriceSettings
 from tui.model.sections.settings_types import (
     ContextName,
     Flag,
@@ -313,6 +314,10 @@ class GemdeckSettings(Section):
     )
     sessions: SessionSettings = Field(
         default_factory=SessionSettings, description="Which conversations are kept."
+    )
+    prices: PriceSettings = Field(
+        default_factory=PriceSettings,
+        description="What models cost. Without prices no cost is shown.",
     )
     always_allow: tuple[ToolPattern, ...] = Field(
         (),

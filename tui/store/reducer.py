@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tui.model import events as e
 from tui.model.answering.models import ModelEvent
@@ -38,6 +38,9 @@ from tui.store.state import (
     Unsent,
 )
 from tui.text import sanitize_line
+
+if TYPE_CHECKING:  # it imports pydantic, which the first frame does without
+    from tui.model.sections.price_settings import PriceSettings
 
 _FolderEvent = e.FolderTrustChanged | BranchRead | ContextRead | FoldersOpened
 _RUNNING: Final = frozenset({ToolCallStatus.WAITING, ToolCallStatus.ASKING, ToolCallStatus.RUNNING})
@@ -111,7 +114,7 @@ def _reduce_in_conversation(state: AppState, event: e.ConversationEvents) -> App
     key = event.conversation
     if (before := state.conversations.get(key)) is None:
         return state  # it was closed
-    after = _reduce_conversation(before, event)
+    after = _reduce_conversation(before, event, state.prices)
     if isinstance(event, e.TurnFinished) and key != state.current:
         after = replace(after, has_news=True)
     return with_conversation(state, key, after)
@@ -214,20 +217,20 @@ def _with_server(
 
 
 def _reduce_conversation(
-    conversation: ConversationState, event: e.ConversationEvents
+    conversation: ConversationState, event: e.ConversationEvents, prices: "PriceSettings | None"
 ) -> ConversationState:
     match event:
         case e.ModelSelected(model):
             return replace(conversation, model=model)
         case e.QueueChanged(texts):
             return replace(conversation, queued=texts)
-        case e.UsageReported(usage):
-            spent = conversation.spent.plus(usage)
-            return replace(conversation, usage=conversation.usage.plus(usage), spent=spent)
+        case e.UsageReported(usage, model):
+            cost = prices.cost(model, usage) if prices is not None else None
+            return conversation.with_usage(usage, cost)
         case e.MessageReturned(text):
             return _with_unsent(conversation, text)
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
-            return _reduce_turn(conversation, event)
+            return _reduce_turn(conversation, event, prices)
         case _:
             return _reduce_entry(conversation, event)
 
@@ -235,6 +238,7 @@ def _reduce_conversation(
 def _reduce_turn(
     conversation: ConversationState,
     event: e.TurnStarted | e.TurnPhaseChanged | e.TurnFinished | e.ConversationCleared,
+    prices: "PriceSettings | None",
 ) -> ConversationState:
     transcript = conversation.transcript
     match event:
@@ -245,6 +249,7 @@ def _reduce_turn(
                 turn=TurnState(turn, TurnPhase.WAITING, time),
                 title=conversation.title or sanitize_line(message.text, MAX_TITLE),
                 usage=conversation.usage.cleared(),
+                turn_cost=0.0,
                 transcript=replace(settled, live=(*settled.live, message)),
             )
         case e.TurnPhaseChanged(turn, phase, server, until):
@@ -256,7 +261,8 @@ def _reduce_turn(
             after = _with_unsent(conversation, text) if text else conversation
             if conversation.turn is None or conversation.turn.id != turn:
                 return after
-            end = _turn_end(conversation, EntryId(f"{turn}-end"), seconds)
+            cost = prices.words(conversation.turn_cost) if prices is not None else ""
+            end = _turn_end(conversation, EntryId(f"{turn}-end"), seconds, cost)
             ended = replace(transcript, live=(*transcript.live, end))
             return replace(after, turn=None, transcript=_settled(ended))
         case e.ConversationCleared():
@@ -269,9 +275,11 @@ def _reduce_turn(
             )
 
 
-def _turn_end(conversation: ConversationState, entry_id: EntryId, seconds: float) -> TurnEnd:
+def _turn_end(
+    conversation: ConversationState, entry_id: EntryId, seconds: float, cost: str
+) -> TurnEnd:
     calls = sum(isinstance(entry, ToolCall) for entry in conversation.transcript.live)
-    return TurnEnd(entry_id, calls, seconds, conversation.usage.total)
+    return TurnEnd(entry_id, calls, seconds, conversation.usage.total, cost)
 
 
 def _with_unsent(conversation: ConversationState, text: str) -> ConversationState:

@@ -11,6 +11,7 @@ from tui.model.answering.models import (
     ModelEvents,
     ModelOptionsChanged,
     ModelsListed,
+    PricesSet,
 )
 from tui.model.chat import ConversationId, Entry, UserMessage
 from tui.model.sessions import (
@@ -41,6 +42,8 @@ def reduce_sessions(state: AppState, event: SessionEvents | ModelEvents) -> AppS
     match event:
         case ModelsListed():
             return replace(state, models=event)
+        case PricesSet(prices):
+            return replace(state, prices=prices)
         case ContextMeasured(parts):
             return replace(state, context_parts=parts)
         case SessionsListed(sessions):

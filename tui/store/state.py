@@ -1,7 +1,7 @@
 """`AppState`: everything the screen shows, as one frozen tree."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -16,15 +16,16 @@ from tui.model.chat import (
     Usage,
 )
 from tui.model.consent import GrantView, ToolStanding
-from tui.model.context import ContextFile
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId, ServerView
-from tui.model.sessions import SessionPreviewed, SessionView
 from tui.model.trust import FolderTrust
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
+    from tui.model.context import ContextFile
     from tui.model.events import ArgumentCompleted, LogLine, Notice, ResourceRead
     from tui.model.requests import PendingRequest
+    from tui.model.sections.price_settings import PriceSettings
+    from tui.model.sessions import SessionPreviewed, SessionView
 
 MAX_LOG_LINES: Final = 1_000
 """Log lines kept per server."""
@@ -73,6 +74,8 @@ class ConversationState:
         queued: The messages that wait for its end.
         usage: Tokens of all requests since the last turn began.
         spent: Tokens of all requests.
+        turn_cost: What those of the last turn cost; None if one went to a model without a price.
+        cost: What all of them cost; likewise.
         unsent: Messages to return to the composer.
         model: The model that answers.
         options: How it answers.
@@ -85,11 +88,30 @@ class ConversationState:
     queued: tuple[str, ...] = ()
     usage: Usage = Usage()
     spent: Usage = Usage()
+    turn_cost: float | None = 0.0
+    cost: float | None = 0.0
     unsent: Unsent = Unsent()
     model: ModelView = NO_MODEL
     options: ModelOptions = OWN_OPTIONS
     title: str = ""
     has_news: bool = False
+
+    def with_usage(self, usage: Usage, cost: float | None) -> "ConversationState":
+        """Return the conversation after one more request; its cost is None if not known."""
+        return replace(
+            self,
+            usage=self.usage.plus(usage),
+            spent=self.spent.plus(usage),
+            turn_cost=_sum(self.turn_cost, usage, cost),
+            cost=_sum(self.cost, usage, cost),
+        )
+
+
+def _sum(before: float | None, usage: Usage, cost: float | None) -> float | None:
+    """Add a cost; a request without tokens costs nothing, and one unknown makes all unknown."""
+    if not usage.total:
+        return before
+    return None if before is None or cost is None else before + cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +145,7 @@ class AppState:
         context_parts: What filled the context when it was measured last.
         sessions: The saved sessions of the folder as they were listed last, newest first.
         preview: The end of a session as it was read last, or None.
+        prices: What models cost, or None.
         standing: The last requested explanation of a tool's permission, or None.
     """
 
@@ -146,7 +169,7 @@ class AppState:
     completion: "ArgumentCompleted | None" = None
     log_levels: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
     instructions: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
-    context: tuple[ContextFile, ...] = ()
+    context: "tuple[ContextFile, ...]" = ()
     folder_trust: FolderTrust = FolderTrust.UNKNOWN
     bell: bool = True
     branch: str = ""
@@ -154,8 +177,9 @@ class AppState:
     grants: tuple[GrantView, ...] = ()
     models: ModelsListed | None = None
     context_parts: tuple[ContextPart, ...] = ()
-    sessions: tuple[SessionView, ...] = ()
-    preview: SessionPreviewed | None = None
+    sessions: "tuple[SessionView, ...]" = ()
+    preview: "SessionPreviewed | None" = None
+    prices: "PriceSettings | None" = None
     standing: ToolStanding | None = None
 
     @property
@@ -165,6 +189,11 @@ class AppState:
     @property
     def model(self) -> ModelView:
         return self.conversation.model
+
+    @property
+    def cost(self) -> str:
+        """What the conversation has cost, in words; empty where that is not known."""
+        return self.prices.words(self.conversation.cost) if self.prices is not None else ""
 
     @property
     def options(self) -> ModelOptions:

@@ -7,6 +7,7 @@ import pytest
 from tests.ui.harness import Running, running
 from tests.ui.shell import decks
 from tui.model import events as e
+from tui.model.answering.models import PricesSet
 from tui.model.catalog import Catalog, PromptView
 from tui.model.chat import (
     EntryId,
@@ -20,6 +21,7 @@ from tui.model.chat import (
 )
 from tui.model.context import ContextFile, ContextRead
 from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.sections.price_settings import PriceSettings
 from tui.model.servers import DISCOVERY, ServerStatus
 from tui.model.trust import FoldersOpened
 from tui.store.store import Store
@@ -232,6 +234,20 @@ async def test_figures_of_the_run_and_of_this_conversation() -> None:
             "             git: 2",
         ):
             assert row in stats.splitlines(), row
+
+
+async def test_what_was_spent_is_shown_where_models_have_a_price() -> None:
+    store = decks.new_store()
+    price = {"gemini-x": {"input": 2.5, "output": 10}}
+    store.dispatch(PricesSet(PriceSettings.model_validate({"models": price})))
+    decks.start_turn(store)
+    store.dispatch(e.UsageReported(Usage(prompt=1_600, output=20), "gemini-x"))
+    store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED, "", 4.0))
+    async with running(store, (120, 30)) as deck:
+        assert "0 tokens · 0.0042 USD" in deck.lines[0]
+        assert "4.0 s · 1.6k tokens · 0.0042 USD" in deck.text
+        assert "cost         0.0042 USD" in (await report(deck, "/stats")).splitlines()
+        assert "cost         0.0042 USD so far" in (await report(deck, "/context")).splitlines()
 
 
 async def test_the_context_files_are_shown_whole() -> None:

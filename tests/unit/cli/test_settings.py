@@ -45,6 +45,18 @@ def test_the_value_that_counts_is_shown_with_what_it_wins_over(run: Run, tmp_pat
     assert f"{system}:2 (over {user}:3)" in text
 
 
+def test_the_names_of_files_of_context_are_shown(run: Run) -> None:
+    named = run("settings", "show", "--json").json["settings"][-1]
+    assert (named["key"], named["value"]) == ("context.fileName", ["GEMINI.md"])
+    assert named["places"] == ["default"]
+    user = Path.home() / ".gemini" / "settings.json"
+    user.parent.mkdir()
+    user.write_text('{"context": {"fileName": "NOTES.md"}}')
+    shown = run("settings", "show", "--json").json
+    assert shown["merged"] == {"context": {"fileName": ["NOTES.md"]}}
+    assert shown["settings"][-1]["places"] == ["~/.gemini/settings.json:1"]
+
+
 @pytest.mark.usefixtures("layers")
 def test_the_environment_names_the_model_above_all_files(
     run: Run, monkeypatch: pytest.MonkeyPatch

@@ -66,7 +66,11 @@ class Deck:
         work = self.folder / "work"
         work.mkdir()
         options = EngineOptions(
-            work, follow_settings=False, server_patience=self.wait, demo_without_key=False
+            work,
+            attended=True,
+            follow_settings=False,
+            server_patience=self.wait,
+            demo_without_key=False,
         )
         self.engine = Engine(options, self._take)
 

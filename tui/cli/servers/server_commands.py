@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from tui.cli.command import Answer, CommandError, no_such
 from tui.cli.exit_codes import ExitCode
@@ -18,7 +18,10 @@ from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.errors import ServerCallError
 from tui.model.catalog import PromptView, ToolView
 from tui.model.servers import ServerId, ServerStatus, ServerView
-from tui.text import sanitize
+from tui.text import clip, sanitize
+
+MAX_SHOWN: Final = 64
+"""Characters of a tool's name in a list for people: those that Gemini takes."""
 
 
 async def list_servers(start: Start) -> Answer:
@@ -50,7 +53,11 @@ async def tools(server: str | None, start: Start) -> Answer:
         views = session.views if server is None else (session.ready(server),)
         found = [_tool(view.id, tool) for view in views for tool in view.catalog.tools]
         rows = [
-            (one["server"], one["name"], one["problem"] or _first_line(one["description"]))
+            (
+                one["server"],
+                clip(one["name"], MAX_SHOWN),
+                one["problem"] or _first_line(one["description"]),
+            )
             for one in found
         ]
         return Answer({"tools": found, "warnings": session.warnings}, table(rows))

@@ -20,6 +20,7 @@ from tui.engine.settings.sources.locations import FILE_NAME, FOLDER_NAME
 from tui.engine.settings.sources.source import validation_problems
 from tui.model.servers import ServerStatus
 from tui.model.settings import ServerSettings
+from tui.text import counted
 
 _WAITING: Final = (ServerStatus.UNTRUSTED, ServerStatus.DISABLED)
 """The server was written as asked, and is not to be started."""
@@ -102,7 +103,8 @@ async def add(name: str, entry: dict[str, Any], scope: str, *, checks: bool) -> 
     answer = await show(name, Start(CHECK_TIME))
     found = answer.value
     value |= {"status": found["status"], "reason": found["reason"]}
-    offers = f"{len(found['tools'])} tools" if found["status"] == "ready" else found["reason"]
+    why = f"{found['reason']} {found['advice']}".rstrip()
+    offers = counted(len(found["tools"]), "tool") if found["status"] == "ready" else why
     code = ExitCode.OK if found["status"] in _WAITING else answer.code
     return Answer(value, f"{text} It is {found['status']}: {offers}", code)
 

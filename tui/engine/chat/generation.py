@@ -41,7 +41,7 @@ def backend_generator(current: Callable[[], tuple[ModelBackend | None, Publish]]
             raise GenerationError("No model has been chosen yet.")
         try:
             async with asyncio.timeout(GENERATION_TIMEOUT):
-                return await _generate(backend, _request(prompt, backend.model), _counting(publish))
+                return await _generate(backend, _request(prompt, backend.model), counting(publish))
         except ModelError as error:
             raise GenerationError(str(error), error.advice) from error
         except TimeoutError:
@@ -51,7 +51,7 @@ def backend_generator(current: Callable[[], tuple[ModelBackend | None, Publish]]
     return Generator(model, generate)
 
 
-def _counting(publish: Publish) -> Publish:
+def counting(publish: Publish) -> Publish:
     """Return what tells of tokens outside the conversation: its context stays as it is."""
 
     def count(event: Event) -> None:

@@ -81,7 +81,7 @@ class ModelStep:
         finally:
             self._close_entry()
             if self._usage is not None:
-                self._publish(UsageReported(self._usage))
+                self._publish(UsageReported(self._usage, backend.model))
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()
 

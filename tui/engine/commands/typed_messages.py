@@ -135,6 +135,8 @@ class TypedMessages:
             return f"Did you mean /{like}?"
         if late := ", ".join(self._servers.waiting_for()):
             return f"Prompts of {late} come once it is ready."
+        if not self._conversations.attended:
+            return "gemdeck mcp show SERVER lists the prompts of a server."
         return "F4 shows the prompts of your servers."
 
     async def _render(self, typed: TypedPrompt, text: str, data: str, ask: Ask) -> MessageContent:

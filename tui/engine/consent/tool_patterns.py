@@ -8,7 +8,7 @@ for each form of a tool's name: as its server spells it, as it is shown, and as 
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -38,6 +38,9 @@ _SPELLED: Final = re.compile("⟨U\\+[0-9A-F]+⟩")
 
 _DIGITS: Final = str.maketrans("345789", "eastbg")
 """Digits that stand for letters in names."""
+
+_PAIRS: Final[Mapping[str, str]] = {"rn": "m", "vv": "w", "cl": "d"}
+"""Letters that make another one side by side, in names of servers."""
 
 
 class AllowingPatterns:
@@ -128,7 +131,10 @@ def look_alikes(name: ServerId, others: Iterable[ServerId]) -> list[ServerId]:
 
 def _server_look(name: ServerId) -> str:
     """Reduce the name of a server, in which what is invisible is spelled out already."""
-    return likeness(_SPELLED.sub("", name)).translate(_DIGITS)
+    look = likeness(_SPELLED.sub("", name)).translate(_DIGITS)
+    for pair, letter in _PAIRS.items():
+        look = look.replace(pair, letter)
+    return look
 
 
 @lru_cache(maxsize=_REMEMBERED)

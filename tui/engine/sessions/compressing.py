@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
+from tui.engine.bus import Publish
 from tui.engine.chat.backends.backend import ModelBackend, ModelError, ModelRequest, WireContent
+from tui.engine.chat.generation import counting
 from tui.engine.chat.step import ModelStep
 from tui.model.chat import EntryId
 
@@ -21,16 +23,16 @@ _AGREED: Final = "I will go on from this summary."
 
 
 async def summarised(
-    backend: ModelBackend, contents: Sequence[WireContent]
+    backend: ModelBackend, contents: Sequence[WireContent], publish: Publish
 ) -> list[dict[str, Any]]:
-    """Return a short history in place of a long one.
+    """Return a short history in place of a long one; the tokens that it took are published.
 
     Raises:
         ModelError: If the model cannot, or says nothing.
         TimeoutError: If it takes too long.
     """
     ask = {"role": "user", "parts": [{"text": ASK}]}
-    step = ModelStep(lambda _: None, lambda: EntryId(""), lambda: None)
+    step = ModelStep(counting(publish), lambda: EntryId(""), lambda: None)
     async with asyncio.timeout(SUMMARY_TIMEOUT):
         await step.run(backend, ModelRequest([*contents, ask], ()))
     text = "".join(part["text"] for part in step.gathered.parts if "text" in part)

@@ -43,6 +43,7 @@ class Conversations:
 
     Attributes:
         current: What commands mean.
+        attended: The same.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Conversations:
         self._tasks = tasks
         self._new_recorder = new_recorder
         self._turn_context = turn_context
-        self._attended = attended
+        self.attended = attended
         self._is_saved = False
         self._keys = count(2)
         self._open: dict[ConversationId, OpenConversation] = {}
@@ -167,7 +168,7 @@ class Conversations:
         await self._ends.wait()
 
     def _add(self, key: ConversationId) -> OpenConversation:
-        retry = RetryWait.watched() if self._attended else RetryWait()
+        retry = RetryWait.watched() if self.attended else RetryWait()
         added = OpenConversation(key, self._publish, self._new_recorder(), retry)
         added.recorder.is_on = self._is_saved
         self._open[key] = added

@@ -11,11 +11,12 @@ from pydantic import BaseModel
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.sections import MODEL_VARIABLE
 from tui.engine.settings.servers.definitions import SettingsProblem
+from tui.engine.settings.sources.context_places import context_names
 from tui.engine.settings.sources.locations import LayerFile, layer_files, shown_path
 from tui.engine.settings.sources.source import Source, read_source
 from tui.model.frozen import dataclass
 from tui.model.servers import Origin
-from tui.model.settings import McpSettings
+from tui.model.settings import ContextSettings, McpSettings
 
 DEFAULT: Final = "default"
 """Where a value stands that no file sets."""
@@ -91,6 +92,8 @@ class Layers:
                 known = {key: given[key] for key in given if key in _keys(McpSettings)}
                 mcp = mcp.model_copy(update={_keys(McpSettings)[k]: v for k, v in known.items()})
         yield from self._section("mcp", mcp, own)
+        context = ContextSettings(file_name=tuple(context_names(own, [])))
+        yield from self._section("context", context, own)
 
     def _section(
         self, name: str, section: BaseModel, sources: Sequence[Source]

@@ -100,6 +100,10 @@ PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
     **_say(ProjectSay.NOTHING, "gemdeck.", "environmentAllow", "environmentBlock"),
     **_say(ProjectSay.NOTHING, "gemdeck.", "developedServers", "sessions"),
     **_say(ProjectSay.NOTHING, "gemdeck.sessions.", "save", "keepDays"),
+    # A project cannot make what it lets a model spend look cheap.
+    **_say(ProjectSay.NOTHING, "gemdeck.", "prices"),
+    **_say(ProjectSay.NOTHING, "gemdeck.prices.", "currency", "models"),
+    **_say(ProjectSay.NOTHING, "gemdeck.prices.models.*.", "input", "cached", "output"),
     **_say(ProjectSay.NOTHING, "gemdeck.alwaysAllow[].", "server", "tool"),
 }
 """What a project's file may set; `*` stands for a server's name, `[]` for an item.

@@ -1,7 +1,7 @@
 """The JSON Schema of a settings file, for editors, and the reference of all keys."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, get_args
+from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -52,11 +52,12 @@ def _keys(start: str, section: type[BaseModel]) -> Iterator[tuple[str, str, str]
     """Give the keys of a section, and those of the sections in it."""
     for name, field in section.model_fields.items():
         key = f"{start}{field.alias or name}"
-        default = field.get_default(call_default_factory=True)
+        default = None if field.is_required() else field.get_default(call_default_factory=True)
+        below = f"{key}.*." if get_origin(field.annotation) is dict else f"{key}."
         yield key, _written(default), str(field.description)
         for part in (field.annotation, *get_args(field.annotation)):
             if isinstance(part, type) and issubclass(part, BaseModel):
-                yield from _keys(f"{key}.", part)
+                yield from _keys(below, part)
 
 
 def _written(default: object) -> str:

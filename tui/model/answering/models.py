@@ -1,10 +1,13 @@
 """Which models there are, how one is to answer, and what fills its context."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tui.model.chat import MAIN, ConversationId
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
+
+if TYPE_CHECKING:  # it imports pydantic, which the first frame does without
+    from tui.model.sections.price_settings import PriceSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,4 +76,11 @@ class ContextMeasured(ModelEvent):
     parts: tuple[ContextPart, ...]
 
 
-ModelEvents = ModelsListed | ModelOptionsChanged | ContextMeasured
+@dataclass(frozen=True, slots=True)
+class PricesSet(ModelEvent):
+    """The settings say what models cost."""
+
+    prices: "PriceSettings"
+
+
+ModelEvents = ModelsListed | ModelOptionsChanged | ContextMeasured | PricesSet

@@ -26,7 +26,7 @@ class ModelCommands(SessionCommands):
         self._commands.measure_context()
         self.show(
             "Context",
-            lambda state: (state.context_parts, state.conversation.usage),
+            lambda state: (state.context_parts, state.conversation.usage, state.cost),
             lambda view: describe_model_context(*view),
         )
 

@@ -21,7 +21,7 @@ from tui.ui.widgets.text.plain import block, one_line
 MAX_TOOLS: Final = 100
 """Tools of one server that are listed."""
 
-VALUE_WIDTH: Final = 44
+VALUE_WIDTH: Final = 52
 """Cells of a value that fit into the dialog beside its name at 80 columns."""
 
 MAX_FOLDERS: Final = 100
@@ -58,13 +58,16 @@ def describe_servers(
     return Content("\n").join(parts)
 
 
-def describe_model_context(parts: Sequence[ContextPart], usage: Usage) -> Content:
+def describe_model_context(parts: Sequence[ContextPart], usage: Usage, cost: str = "") -> Content:
     """Describe what fills the context: tools by server, instructions, messages and results."""
     limit = f" of {usage.context_limit:,}" if usage.context_limit else ""
-    lines = [field("in use", f"{usage.context:,}{limit} tokens, split by size:"), Content()]
+    lines = [Content(f"{usage.context:,}{limit} tokens are in use, split by size:"), Content()]
+    width = max((len(f"{part.tokens:,}") for part in parts), default=0)
     for part in parts:
         name = f"{part.name} of {one_line(part.server)}" if part.server else part.name
-        lines.append(field(f"{part.tokens:,}", name))
+        lines.append(Content.assemble(f"{part.tokens:>{width},}", ("  " + name, "$text-muted")))
+    if cost:
+        lines += [Content(), field("cost", f"{cost} so far")]
     return Content("\n").join([*lines, Content(), muted("/compress puts a summary in its place.")])
 
 
@@ -122,7 +125,7 @@ def _tool(tool: ToolView, *, schemas: bool) -> Iterable[Content]:
         yield muted(block(tool.schema))
 
 
-def describe_stats(conversation: ConversationState) -> Content:
+def describe_stats(conversation: ConversationState, cost: str = "") -> Content:
     """Describe what the run has cost so far, and what this conversation holds."""
     said = [*conversation.transcript.settled, *conversation.transcript.live]
     spent, usage = conversation.spent, conversation.usage
@@ -136,6 +139,8 @@ def describe_stats(conversation: ConversationState) -> Content:
         field("answered", f"{spent.output:,}"),
         field("thought", f"{spent.thoughts:,}"),
     ]
+    if cost:
+        parts.append(field("cost", cost))
     if usage.context_limit:
         share = usage.context / usage.context_limit
         words = f"{usage.context:,} of {usage.context_limit:,} ({share:.0%})"

@@ -51,7 +51,11 @@ class CommandRunner(ModelCommands):
         self.say("The last answer was copied.")
 
     async def run_stats(self, _: str) -> None:
-        self.show("Stats", lambda state: state.conversation, describe_stats)
+        self.show(
+            "Stats",
+            lambda state: (state.conversation, state.cost),
+            lambda view: describe_stats(*view),
+        )
 
     async def run_memory(self, _: str) -> None:
         """Show the files of context, read anew."""

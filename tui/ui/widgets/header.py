@@ -75,6 +75,7 @@ class HeaderView:
     starting_since: float = 0.0
     branch: str = ""
     unasked: bool = False
+    cost: str = ""
 
 
 def header_view(state: AppState) -> HeaderView:
@@ -88,6 +89,7 @@ def header_view(state: AppState) -> HeaderView:
         servers=server_counts(state) if state.configured else None,
         starting_since=starting_since(state),
         branch=state.branch,
+        cost=state.cost,
         unasked=any(grant.id == UNASKED_GRANT for grant in state.grants),
     )
 
@@ -95,9 +97,9 @@ def header_view(state: AppState) -> HeaderView:
 def header_content(view: HeaderView, width: int, now: float = 0.0) -> Content:
     """Lay the header out in one line: model and folder on the left, numbers on the right.
 
-    If it is too narrow, the limit of tokens and the rarer statuses of servers are dropped first,
-    then the branch and the start of the path, then its trust, then the path, then the model. A
-    folder that needs attention keeps its trust longer than its path.
+    If it is too narrow, the limit of tokens, the cost and the rarer statuses of servers are
+    dropped first, then the branch and the start of the path, then its trust, then the path, then
+    the model. A folder that needs attention keeps its trust longer than its path.
     """
     whole = _width(next(_lefts(view, maxsize))) + GAP
     rights = [_right(view, now, most) for most in STATUSES]
@@ -145,9 +147,10 @@ def _model(view: HeaderView) -> Field:
 def _right(view: HeaderView, now: float, most: int) -> list[Field]:
     limit = view.usage.context_limit
     of_limit = f" of {count(limit)}" if limit and most == STATUSES[0] else ""
+    cost = f" · {view.cost}" if view.cost and most == STATUSES[0] else ""
     fields: list[Field] = [
         _servers(view, now, most),
-        ((f"{count(view.usage.context)}{of_limit} tokens", _MUTED),),
+        ((f"{count(view.usage.context)}{of_limit} tokens{cost}", _MUTED),),
     ]
     if view.unasked:
         fields.insert(0, ((UNASKED, "$text-error bold"),))

@@ -127,7 +127,7 @@ async def test_the_tokens_of_a_generation_are_counted_without_its_context() -> N
     usage = Usage(prompt=5, output=2, context=5, context_limit=1_000)
     told: list[Event] = []
     await generate(Scripted(ModelChunk(({"text": "x"},), "STOP", usage=usage)), ASK, told.append)
-    assert told == [UsageReported(Usage(prompt=5, output=2))]
+    assert told == [UsageReported(Usage(prompt=5, output=2), "gemini-2.5-flash")]
 
 
 async def test_without_a_model_there_is_an_error() -> None:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from tests.unit.engine.settings.conftest import Machine, messages
 from tui.engine.settings.sources.document import parse_document
+from tui.model.sections.price_settings import ModelPrice, PriceSettings
 from tui.model.sections.sign_in_settings import OAuthSettings
 from tui.model.servers import ServerStatus, Transport
 from tui.model.settings import (
@@ -23,7 +24,7 @@ from tui.model.settings import (
 SAMPLE = Path(__file__).parents[4] / "settings.sample.json"
 SECTIONS = (
     *(ServerSettings, OAuthSettings, McpSettings, ModelSettings, GemdeckSettings),
-    *(ToolPattern, ContextSettings),
+    *(ToolPattern, ContextSettings, PriceSettings, ModelPrice),
 )
 NOT_SUPPORTED = {"tcp"}
 

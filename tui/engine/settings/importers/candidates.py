@@ -126,6 +126,9 @@ def _candidate(translation: Translation, file: str, name: str, raw: object) -> C
     if not entry:
         problem = "it names neither a command nor an address; an extension may bring it"
         return Candidate(blank.client, file, ours, problem=problem)
+    for key in ("command", "url", "httpUrl"):
+        if not isinstance(entry.get(key, ""), str):  # a number would pass for one
+            return Candidate(blank.client, file, ours, problem=f"{key}: it must be a text")
     try:
         _, slips = salvaged(known_part(entry))
     except ValidationError as error:

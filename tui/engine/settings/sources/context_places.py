@@ -57,16 +57,22 @@ def find_context(
         home: The user's home.
         problems: Takes what is wrong.
     """
-    names: Sequence[str] = DEFAULT_NAMES
-    for source in sources:
-        raw = source.section("context", problems)
-        known = {"fileName": raw["fileName"]} if "fileName" in raw else {}
-        names = salvage(ContextSettings, known, source, ("context",), problems).file_name or names
+    names = context_names(sources, problems)
     own = [home / FOLDER_NAME / name for name in names]
     for extension in extensions:
         own += _of_extension(extension, home, problems)
     project = [place / name for place in _folders(folder, home) for name in names]
     return ContextPlaces(tuple(own[:MAX_FILES]), tuple(project[-MAX_FILES:]))
+
+
+def context_names(sources: Iterable[Source], problems: list[SettingsProblem]) -> Sequence[str]:
+    """Return the names of files of context; those of the highest layer count."""
+    names: Sequence[str] = DEFAULT_NAMES
+    for source in sources:
+        raw = source.section("context", problems)
+        known = {"fileName": raw["fileName"]} if "fileName" in raw else {}
+        names = salvage(ContextSettings, known, source, ("context",), problems).file_name or names
+    return names
 
 
 def project_context(

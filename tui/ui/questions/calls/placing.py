@@ -38,7 +38,7 @@ HIDDEN_LOOKS: Final = 20
 def lay_over_chat(frame: Widget) -> None:
     """Give a question its place, its width and the most rows that it may have."""
     width, height = frame.app.size
-    chat = frame.app.screen_stack[0].query("#chat").first()
+    chat = frame.app.screen_stack[0].query("ChatPane.-current").first()
     region = chat.region
     if width < BESIDE or region.width < WORDY:
         region = Region(0, region.y, width, region.height)
@@ -72,7 +72,9 @@ class RoomAbove:
         self._ready: Callable[[], None] | None = ready
         self._still = 0
         self._bottom: int | None = None
-        self._transcript = frame.app.screen_stack[0].query(Transcript).first()
+        self._transcript = (
+            frame.app.screen_stack[0].query("ChatPane.-current Transcript").first(Transcript)
+        )
         self._stood_at = self._transcript.scroll_y
         self._follows = self._transcript.follows_end
         self._looks = 0

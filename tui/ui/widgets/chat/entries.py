@@ -281,6 +281,7 @@ class TurnEndEntry(EntryView):
             counted(end.calls, "tool") if end.calls else "",
             duration(end.seconds),
             f"{count(end.tokens)} tokens" if end.tokens else "",
+            end.cost,
         ]
         words = Content(f" {' · '.join(filter(None, parts))} ").stylize(".entry-muted")
         rule = styled("──", ".md-rule")
