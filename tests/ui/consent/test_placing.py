@@ -84,6 +84,7 @@ async def test_another_size_moves_the_question_with_the_chat() -> None:
         await deck.until(lambda: deck.on_top(ConfirmationQuestion))
         question = deck.app.screen
         assert isinstance(question, ConfirmationQuestion)
+        await deck.until(lambda: not question.has_class("-placing"))
         for width, height in ((90, 30), (50, 14), (140, 40), (120, 36)):
             await deck.pilot.resize_terminal(width, height)
             chat = deck.app.deck.query_one("ChatPane")
