@@ -82,6 +82,7 @@ class FakeGemini:
 
     Attributes:
         steps: The steps left.
+        models: The names of those it lists.
         requests: What came, oldest first.
         checks: Requests for the list of models or, of Vertex, for a count of tokens, by which
             credentials are checked.
@@ -93,6 +94,7 @@ class FakeGemini:
     def __init__(self, steps: Iterable[Step] = (), *, keys: Sequence[str] = (KEY,)) -> None:
         self.steps = list(steps)
         self._keys = keys
+        self.models = ["gemini-3.8-flash"]
         self.requests: list[Request] = []
         self.checks: list[Request] = []
         self.violations: list[str] = []
@@ -185,7 +187,7 @@ class FakeGemini:
         if request.headers.get("x-goog-api-key") not in self._keys:
             await answer.error(_WRONG_KEY)
         else:
-            await answer.json({"models": [{"name": "models/gemini-3.8-flash"}]})
+            await answer.json({"models": [{"name": f"models/{name}"} for name in self.models]})
         await answer.close()
 
     def _refusal(self, request: Request) -> Fail | None:

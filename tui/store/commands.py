@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 from tui.model.chat import ConversationId, EntryId
 from tui.model.consent import GrantId, RequestId
 from tui.model.servers import ServerId
-from tui.model.sessions import SessionId
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.engine.engine import Engine
     from tui.model.answering.models import ModelOptions
     from tui.model.events import Event
     from tui.model.requests import Answer
+    from tui.model.sessions import SessionId
 
 
 class Commands:
@@ -196,7 +196,7 @@ class Commands:
         """List the saved sessions of the folder; they arrive as `SessionsListed`."""
         self._do(lambda engine: engine.sessions.list_sessions())
 
-    def preview_session(self, session: SessionId) -> None:
+    def preview_session(self, session: "SessionId") -> None:
         """Read the end of a session; it arrives as `SessionPreviewed`."""
         self._do(lambda engine: engine.sessions.preview(session))
 
@@ -204,10 +204,10 @@ class Commands:
         """Go on with the session whose id begins so; empty for the latest."""
         self._do(lambda engine: engine.sessions.resume(words))
 
-    def rename_session(self, session: SessionId, title: str) -> None:
+    def rename_session(self, session: "SessionId", title: str) -> None:
         self._do(lambda engine: engine.sessions.rename(session, title))
 
-    def delete_session(self, session: SessionId) -> None:
+    def delete_session(self, session: "SessionId") -> None:
         self._do(lambda engine: engine.sessions.delete(session))
 
     def export_session(self, words: str, path: str) -> None:
@@ -219,12 +219,16 @@ class Commands:
         self._do(lambda engine: engine.sessions.import_file(path))
 
     def keep_draft(self, text: str, conversation: ConversationId | None = None) -> None:
-        """Save what stands in the composer of a conversation with its session."""
+        """Save what stands in a conversation's composer, so that it outlives the process."""
         self._do(lambda engine: engine.sessions.keep_draft(text, conversation))
 
     def edit_message(self, message: EntryId, text: str) -> None:
         """Send another text in place of an earlier message; what followed is kept as a copy."""
         self._do(lambda engine: engine.sessions.edit_message(message, text, engine.send))
+
+    def retry_message(self, message: EntryId, text: str, model: str) -> None:
+        """Send a message again in its own place, to another model of the same service."""
+        self._do(lambda engine: engine.model.retry(message, text, model, engine.send))
 
     def sign_in(self, server: ServerId) -> None:
         """Sign in to a server; the questions and what comes of it arrive as events."""

@@ -16,6 +16,7 @@ from tui.model.servers import ServerStatus, ServerView
 from tui.store.commands import Commands
 from tui.ui import keymap, themes
 from tui.ui.panes import FillPrompt, PaneName, ShowTool
+from tui.ui.panes.tabs import shown_tabs
 from tui.ui.screens.dialog import Dialog
 from tui.ui.screens.main import MainScreen
 from tui.ui.widgets.key_bar import key_hints
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from tui.ui.app import GemdeckApp
 
 
-OFFERED: Final = frozenset({"help", "clear", "new", "tools", "mcp", "theme", "quit"})
+OFFERED: Final = frozenset(
+    {"help", "clear", "new", "tab", "close", "tools", "mcp", "theme", "quit"}
+)
 """Typed commands that the palette offers in other words."""
 
 OPTIONAL: Final = frozenset(t for t in Takes if not t or t.startswith("["))
@@ -59,7 +62,7 @@ class DeckPalette(Dialog):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog palette") as frame:
             frame.border_title = "Palette"
-            frame.border_subtitle = key_hints(("↵", "run"), ("↑↓", "select"), ("esc", "close"))
+            frame.border_subtitle = key_hints(("↵", "run"), ("↑↓", "select"), ("Esc", "close"))
             yield _PaletteList("entry", "", "Type what you are looking for")
 
     def on_mount(self) -> None:
@@ -110,6 +113,7 @@ def palette_actions(app: "GemdeckApp") -> Actions:
     if place is not PaneName.CHAT:
         yield from groups.pop(PaneName.CHAT)
     yield from _app_actions(app)
+    yield from _tab_actions(app)
     yield from chain.from_iterable(groups.values())
     yield from _themes(app)
     yield from _pane_actions(app)
@@ -151,6 +155,22 @@ def _chat_actions(app: "GemdeckApp") -> Actions:
         key = _key(app, "deck.last-result")
         yield PaletteAction("Chat: search", "Find words in it", transcript.action_search)
         yield PaletteAction("Chat: last result", "Of a tool", app.deck.action_last_result, key)
+
+
+def _tab_actions(app: "GemdeckApp") -> Actions:
+    deck, tabs = app.deck, shown_tabs(app.state)
+    new = _key(app, "tabs.new")
+    yield PaletteAction(
+        "Tabs: new", "Another conversation beside this one", deck.action_new_tab, new
+    )
+    if tabs:
+        close = _key(app, "tabs.close")
+        yield PaletteAction("Tabs: close", "This conversation", deck.action_close_tab, close)
+    for tab in tabs:
+        if not tab.is_current:
+            go = partial(deck.show_conversation, tab.key)
+            key = _key(app, f"tabs.{tab.number}")
+            yield PaletteAction(f"Tab {tab.name}", tab.doing or "Go there", go, key)
 
 
 def _app_actions(app: "GemdeckApp") -> Actions:

@@ -14,7 +14,7 @@ from tui.model.events import ModelSelected, Notice, NoticeRaised, RequestRaised
 from tui.ui import keymap
 from tui.ui.palette import DeckPalette
 from tui.ui.panes import PaneName
-from tui.ui.panes.servers import ServersTree
+from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.screens.details import DetailsScreen, ServerDetailsScreen, ToolDetailsScreen
@@ -101,7 +101,7 @@ async def test_help_says_first_how_to_get_to_whole_texts_from_the_composer() -> 
     async with running(decks.full_store(), NARROW) as deck:
         await deck.press("f1")
         words = "Go to the newest entry: ↑ ↓ select, v shows all of"
-        assert any("shift+tab" in line and words in line for line in deck.lines)
+        assert any("Shift+Tab" in line and words in line for line in deck.lines)
 
 
 async def test_help_over_a_question_lists_its_answers_and_comes_back_to_it() -> None:
@@ -325,7 +325,7 @@ async def test_the_model_can_be_chosen_again_from_the_palette() -> None:
         await run_from_palette(deck, "model: choose")
         await deck.until(lambda: deck.on_top(ModelScreen))
         assert "Enter a Gemini API key" in deck.text
-        assert "esc close" in deck.text
+        assert "Esc close" in deck.text
         await deck.press("escape")
         assert deck.on_top(MainScreen)
         assert deck.commands.calls == []

@@ -155,6 +155,8 @@ async def test_the_last_message_is_sent_again() -> None:
     async with running(store_with_talk()) as deck:
         await typed(deck, "/retry")
         assert calls(deck, "edit_message") == [(EntryId("r3"), "two?")]
+        await typed(deck, "/retry gemini-x")
+        assert calls(deck, "retry_message") == [(EntryId("r3"), "two?", "gemini-x")]
 
 
 async def test_nothing_is_sent_again_and_no_draft_disturbed_while_a_turn_runs() -> None:

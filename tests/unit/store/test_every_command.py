@@ -51,7 +51,8 @@ CASES: Final = {
     "sessions": "send list_sessions preview_session resume_session rename_session delete_session "
     "export_session import_session keep_draft edit_message clear_conversation",
     "sign-in": "sign_in sign_out import_sign_in",
-    "answers": "send list_models use_model set_model_options measure_context compress",
+    "answers": "send list_models use_model retry_message set_model_options measure_context "
+    "compress",
     "models": "use_api_key use_address use_vertex use_demo forget_key",
 }
 """The tests here, each with the commands that it runs."""
@@ -327,7 +328,7 @@ async def test_sessions(home: Path, shop: Turncoat, monkeypatch: pytest.MonkeyPa
 
 
 async def test_answers(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
-    script: Script = [[Say("one")], [Say("a summary")]]
+    script: Script = [[Say("one")], [Say("again")], [Say("a summary")]]
     async with running("answers", monkeypatch, script, [shop]) as it:
         commands, store = it.commands, it.deck.store
         commands.list_models()
@@ -337,6 +338,10 @@ async def test_answers(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
         commands.set_model_options(ModelOptions(temperature=0.5))
         await eventually(lambda: store.state.options.temperature == 0.5)
         commands.send("hello")
+        await it.deck.idle()
+        [said] = [one for one in entries(store.state) if isinstance(one, UserMessage)]
+        commands.retry_message(said.id, "hello", "gemini-2.5-pro")
+        await eventually(lambda: "again" in str(entries(store.state)[-2:]))
         await it.deck.idle()
         commands.measure_context()
         await eventually(

@@ -1,6 +1,7 @@
 """What the user asks of the model: another one, other options, a smaller context."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
@@ -9,10 +10,11 @@ from typing import Any, Final
 from tui.engine.bus import EventBus
 from tui.engine.chat.backends.backend import ModelError
 from tui.engine.chat.backends.known_models import thinking_problem
+from tui.engine.chat.conversation import Conversation
 from tui.engine.commands.context_parts import context_parts
 from tui.engine.sessions.compressing import summarised
 from tui.engine.sessions.open_conversation import OpenConversation
-from tui.engine.sessions.session_commands import SessionCommands
+from tui.engine.sessions.session_commands import Send, SessionCommands
 from tui.engine.tasks import TaskSet
 from tui.model.answering.models import (
     ContextMeasured,
@@ -21,7 +23,7 @@ from tui.model.answering.models import (
     ModelOptionsChanged,
     ModelsListed,
 )
-from tui.model.chat import ChatNotice, Severity, Usage
+from tui.model.chat import ChatNotice, EntryId, Severity, Usage
 from tui.model.events import (
     ChatNoticeAdded,
     ConversationCleared,
@@ -64,6 +66,7 @@ class ModelCommands:
     ) -> None:
         self._publish = bus.publish
         self._tasks = tasks
+        self._sessions = sessions
         self._conversations = sessions.conversations
         sessions.on_restored = self.restore
         self._open = use_model
@@ -86,6 +89,25 @@ class ModelCommands:
         self._open(one.model, one)
         one.keep_settings()
 
+    def retry(self, message: EntryId, text: str, name: str, send: Send) -> None:
+        """Send a message again in its place, to another model that answers from then on."""
+        one = self._conversations.current
+        self._tasks.start(self._carry_out(self._retry(message, text, name, send, one)))
+
+    async def _retry(
+        self, message: EntryId, text: str, name: str, send: Send, one: OpenConversation
+    ) -> None:
+        _idle(one)
+        await self._switch(name, one)
+        if one.backend is not None and one.backend.model == name:  # else it was said why not
+            self._sessions.edit_message(message, text, send, one.key)
+
+    async def _switch(self, name: str, one: OpenConversation) -> None:
+        """Let another model answer, and wait until it does or it was said why not."""
+        self._use_model(name, one)
+        if one.choosing is not None:
+            await asyncio.wait({one.choosing})
+
     def set_options(self, options: ModelOptions) -> None:
         """Let the model answer with other options from the next request on."""
         one = self._conversations.current
@@ -98,8 +120,11 @@ class ModelCommands:
         words = "The model answers like this from the next request on; /options shows all."
         self._say(Severity.INFO, words)
 
-    def restore(self, one: OpenConversation, kept: Mapping[str, Any]) -> None:
-        """Go by what was kept with the session of a conversation, as far as it is sound."""
+    async def restore(self, one: OpenConversation, kept: Mapping[str, Any]) -> None:
+        """Go by what was kept with the session of a conversation, as far as it is sound.
+
+        A model that the service has no longer leaves the present one in place.
+        """
         options = ModelOptions(
             kept["thinking"] if isinstance(kept.get("thinking"), str) else None,
             kept["temperature"] if isinstance(kept.get("temperature"), int | float) else None,
@@ -109,8 +134,23 @@ class ModelCommands:
         is_other = isinstance(name, str) and name not in {"", model}
         model = str(name) if is_other else model
         self._apply(ModelOptions() if _problem(options, model) else options, one)
-        if is_other:
-            self._use_model(model, one)
+        if is_other and not await self._is_gone(model, one):
+            await self._switch(model, one)
+
+    async def _is_gone(self, name: str, one: OpenConversation) -> bool:
+        """Return whether the service lists models without this one, and say so."""
+        backend, listed = one.backend, set[str]()
+        if backend is not None:
+            with contextlib.suppress(ModelError):  # where it cannot say, the model is tried
+                listed = {offer.name for offer in await backend.models()}
+        if backend is None or not listed or name in listed:
+            return False
+        if _problem(one.asked.options, backend.model):
+            self._apply(ModelOptions(), one)
+        words = f"{sanitize_line(name)} is not among the service's models any more."
+        advice = f"{backend.model} goes on with this conversation. /model chooses another one."
+        self._publish(NoticeRaised(Notice(Severity.WARNING, words, sanitize_line(advice))))
+        return True
 
     def measure(self) -> None:
         """Say what fills the context; it arrives as `ContextMeasured`."""
@@ -142,9 +182,7 @@ class ModelCommands:
             self._publish(ModelsListed(failure=sanitize_line(f"{error} {error.advice}")))
 
     async def _compress(self, one: OpenConversation) -> None:
-        conversation = one.conversation
-        if conversation is None or not conversation.is_idle:
-            raise ModelError("Stop the running turn first (Esc).")
+        conversation = _idle(one)
         history = conversation.history
         before = [*history.contents]
         if not before:
@@ -212,6 +250,17 @@ class ModelCommands:
 
     def _say(self, severity: Severity, text: str) -> None:
         self._publish(NoticeRaised(Notice(severity, text)))
+
+
+def _idle(one: OpenConversation) -> Conversation:
+    """Return what is said if no turn runs.
+
+    Raises:
+        ModelError: If one does, or there is no model.
+    """
+    if one.conversation is None or not one.conversation.is_idle:
+        raise ModelError("Stop the running turn first (Esc).")
+    return one.conversation
 
 
 def _is_full(usage: Usage) -> bool:

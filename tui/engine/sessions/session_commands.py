@@ -5,7 +5,7 @@ Each command returns at once; what comes of it arrives as events.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -46,6 +46,9 @@ UNSAVED: Final = "This conversation is not saved, so there is nothing to export.
 DROPPED: Final = "This conversation is not saved, so what followed the earlier message is gone."
 NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writable one."
 
+Send = Callable[[str, ConversationId], None]
+"""Sends a message in a conversation."""
+
 
 class SessionCommands:
     """The commands on saved sessions; what is said of a conversation means the current one.
@@ -81,7 +84,7 @@ class SessionCommands:
         self._tasks = tasks
         self._redactor = redactor
         self._on_problem = on_problem
-        self.on_restored: Callable[[OpenConversation, Mapping[str, Any]], None]
+        self.on_restored: Callable[[OpenConversation, Mapping[str, Any]], Awaitable[None]]
 
     @property
     def recorder(self) -> Recorder:
@@ -134,11 +137,20 @@ class SessionCommands:
         if (one := self.conversations.get(key)) is not None:
             one.recorder.keep_draft(text)
 
+    def take_over_drafts(self) -> None:
+        """Give back the drafts that earlier runs left without a session."""
+        self._start(self._take_over_drafts(self.conversations.current))
+
     def edit_message(
-        self, message: EntryId, text: str, send: Callable[[str, ConversationId], None]
+        self, message: EntryId, text: str, send: Send, key: ConversationId | None = None
     ) -> None:
         """Send another text in place of an earlier message; what followed it is kept as a copy."""
-        self._start(self._edit(message, text, send, self.conversations.current))
+        if (one := self.conversations.get(key)) is not None:
+            self._start(self._edit(message, text, send, one))
+
+    async def _take_over_drafts(self, one: OpenConversation) -> None:
+        if text := await one.recorder.take_over_drafts():
+            one.publish(MessageReturned(text))
 
     async def _resume(self, words: str, one: OpenConversation) -> None:
         library = self._place()
@@ -156,9 +168,9 @@ class SessionCommands:
         except SessionError:
             opened.release()
             raise
-        self._restore(one, conversation, opened)
+        await self._restore(one, conversation, opened)
 
-    def _restore(
+    async def _restore(
         self, one: OpenConversation, conversation: Conversation, opened: OpenedSession
     ) -> None:
         """Put a session in place of a conversation."""
@@ -175,11 +187,11 @@ class SessionCommands:
         if opened.remark:
             notice = ChatNotice(EntryId("restored"), Severity.WARNING, opened.remark)
             entries = [*entries, notice]
-        self.on_restored(one, saved.settings)
         shown, title = tuple(entries), saved.view.title
         self._publish(ConversationRestored(shown, saved.usage, recorder.session, one.key, title))
         if saved.unsent:
             one.publish(MessageReturned(saved.unsent))
+        await self.on_restored(one, saved.settings)
 
     async def _list(self) -> None:
         views = await asyncio.to_thread(self._place().sessions, self._folder)
@@ -242,13 +254,13 @@ class SessionCommands:
             return OpenedSession(saved, None, [*copied_records(saved)])
 
         opened = await asyncio.to_thread(read)
-        self._restore(one, self._idle(one), opened)
+        await self._restore(one, self._idle(one), opened)
 
     async def _edit(
         self,
         message: EntryId,
         text: str,
-        send: Callable[[str, ConversationId], None],
+        send: Send,
         one: OpenConversation,
     ) -> None:
         try:

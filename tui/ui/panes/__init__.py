@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from tui.model.catalog import PromptView
-from tui.model.input.own_commands import TypedCommand
+from tui.model.chat import ConversationId
 from tui.model.servers import ServerId
+
+if TYPE_CHECKING:
+    from tui.model.catalog import PromptView
+    from tui.model.input.own_commands import TypedCommand
 
 
 class PaneName(StrEnum):
@@ -33,7 +37,7 @@ class InsertText(Message):
 class RunCommand(Message):
     """Carry out a command of the screen, typed as `text`."""
 
-    command: TypedCommand
+    command: "TypedCommand"
     text: str
 
 
@@ -74,7 +78,7 @@ class FillPrompt(Message):
     """Ask for the arguments of a prompt, then send it; `typed` returns if the user cancels."""
 
     server: ServerId
-    prompt: PromptView
+    prompt: "PromptView"
     values: Mapping[str, str] = field(default_factory=dict)
     typed: str = ""
 
@@ -85,3 +89,10 @@ class SendResource(Message):
 
     server: ServerId
     uri: str
+
+
+@dataclass
+class ShowConversation(Message):
+    """Show an open conversation."""
+
+    conversation: ConversationId

@@ -107,7 +107,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         yield CallList()
         yield CallFacts(self._request)
         yield FoldedText(wrap=True, id="confirmation-notes", classes="-read")
-        yield PlainText("Server's description", classes="heading -description")
+        yield PlainText("server's description", classes="heading -description")
         yield FoldedText(wrap=True, id="confirmation-description")
         yield Heading(self.heading_words)
         yield ArgumentsText(id="confirmation-arguments", classes="-fits")
@@ -146,7 +146,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def _show_calls(self) -> None:
         self.calls.show(self._calls, self._call)
-        self.frame.border_title = Content(self.title_words())
+        self.frame.border_title = self.full_title()
 
     def show_answers(self) -> None:
         """Show what can be answered now."""

@@ -10,10 +10,16 @@ from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Deck, Script, Turncoat, deck, tool
 from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sessions.test_resuming import library, notices, remarks, told_in
+from tui.engine import late
+from tui.engine.auth.credentials import ModelAccess
+from tui.engine.chat.backends.backend import ModelBackend, ModelError
 from tui.engine.chat.backends.known_models import thinking_problem
 from tui.engine.commands.context_parts import context_parts
 from tui.model.answering.models import ModelOptions
+from tui.model.chat import UserMessage
 from tui.model.servers import ServerId
+from tui.model.settings import GemdeckSettings
+from tui.store.selectors import entries
 
 
 def asked_with(it: Deck, index: int = -1) -> dict[str, object]:
@@ -40,6 +46,7 @@ async def test_models_are_listed_chosen_and_kept_with_the_conversation(
             config = asked_with(it)
             assert (config["temperature"], config["maxOutputTokens"]) == (0.5, 4_000)
             assert "512" in str(config["thinkingConfig"])
+        fake.models.append("gemini-2.5-pro")
         async with deck(fake, monkeypatch) as it:
             assert it.store.state.model.name == "gemini-3.8-flash"
             it.engine.sessions.resume()
@@ -51,6 +58,76 @@ async def test_models_are_listed_chosen_and_kept_with_the_conversation(
             assert abs(sum(p.tokens for p in it.store.state.context_parts) - counted) < 3
             await it.ask("three")
             assert asked_with(it)["temperature"] == 0.5
+        assert fake.violations == []
+
+
+async def test_a_session_whose_model_is_gone_goes_on_with_the_present_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with FakeGemini([[Say("1")], [Say("2")], [Say("3")]]) as fake:
+        async with deck(fake, monkeypatch) as it:
+            it.engine.model.use_model("gemini-2.5-pro")
+            await eventually(lambda: it.store.state.model.name == "gemini-2.5-pro")
+            it.engine.model.set_options(ModelOptions("512", 0.5))
+            await it.ask("one")
+        async with deck(fake, monkeypatch) as it:
+            it.engine.sessions.resume()
+            await eventually(lambda: "gemini-2.5-pro is not among the service's" in notices(it))
+            assert it.store.state.model.name == "gemini-3.8-flash"
+            assert it.store.state.options == ModelOptions(), "they were those of the other model"
+            await it.ask("two")
+            assert [it.fake.requests[-1].model, len(it.fake.requests[-1].contents)] == [
+                "gemini-3.8-flash",
+                3,
+            ]
+        assert fake.violations == []
+
+
+async def test_a_session_whose_model_cannot_be_opened_goes_on_with_the_present_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(access: ModelAccess, settings: GemdeckSettings) -> ModelBackend:
+        if settings.model == "gemini-2.5-pro":
+            raise ModelError("gemini-2.5-pro is not for you.")
+        return opened(access, settings)
+
+    async with FakeGemini([[Say("1")], [Say("2")]]) as fake:
+        fake.models.append("gemini-2.5-pro")
+        async with deck(fake, monkeypatch) as it:
+            it.engine.model.use_model("gemini-2.5-pro")
+            await eventually(lambda: it.store.state.model.name == "gemini-2.5-pro")
+            await it.ask("one")
+        opened = late.open_backend
+        monkeypatch.setattr(late, "open_backend", refuse)
+        async with deck(fake, monkeypatch) as it:
+            it.engine.sessions.resume()
+            await eventually(lambda: "gemini-2.5-pro is not for you." in notices(it))
+            await it.ask("two")
+            assert it.fake.requests[-1].model == "gemini-3.8-flash"
+            assert len(it.fake.requests[-1].contents) == 3
+
+
+async def test_the_last_message_goes_again_to_another_model_in_one_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with (
+        FakeGemini([[Say("1")], [Say("2")]]) as fake,
+        deck(fake, monkeypatch) as it,
+    ):
+        await it.ask("one")
+        [message] = [e for e in entries(it.store.state) if isinstance(e, UserMessage)]
+        it.engine.model.retry(message.id, "one", "not a model", it.engine.send)
+        await eventually(lambda: "name of a model" in notices(it))
+        assert len(fake.requests) == 1
+        it.engine.model.retry(message.id, "one", "gemini-2.5-pro", it.engine.send)
+        await fake.wait_for_requests(2)
+        await it.engine.wait_idle()
+        assert [request.model for request in fake.requests] == [
+            "gemini-3.8-flash",
+            "gemini-2.5-pro",
+        ]
+        assert len(fake.requests[-1].contents) == 1
+        assert it.store.state.model.name == "gemini-2.5-pro"
         assert fake.violations == []
 
 

@@ -302,6 +302,7 @@ async def test_a_new_conversation_answers_like_the_current_one_and_keeps_that(
     assert session is not None
     for _ in range(2):
         async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
+            fake.models.append(PRO)
             open_another(it)
             it.engine.sessions.resume(session)
             await eventually(lambda: it.store.state.model.name == PRO)

@@ -32,7 +32,7 @@ LAYOUT_LOOKS: Final = 60
 def lay_over_chat(frame: Widget) -> None:
     """Give a question its place, its width and the most rows that it may have."""
     width, height = frame.app.size
-    chat = frame.app.screen_stack[0].query("#chat").first()
+    chat = frame.app.screen_stack[0].query("ChatPane.-current").first()
     region = chat.region
     if width < BESIDE or region.width < WORDY:
         region = Region(0, region.y, width, region.height)
@@ -60,7 +60,9 @@ class RoomAbove:
     def __init__(self, frame: Widget, call: Callable[[], EntryId]) -> None:
         self._frame = frame
         self._call = call
-        self._transcript = frame.app.screen_stack[0].query(Transcript).first()
+        self._transcript = (
+            frame.app.screen_stack[0].query("ChatPane.-current Transcript").first(Transcript)
+        )
         self._stood_at = self._transcript.scroll_y
         self._follows = self._transcript.follows_end
         self._looks = 0
