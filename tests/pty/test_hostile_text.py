@@ -232,9 +232,9 @@ class Scene:
         terminal.press("f3")
         terminal.wait_for("details  v")
         terminal.press("enter")
-        terminal.wait_for(lambda screen: "withheld" in screen and "esc close" in screen)
+        terminal.wait_for(lambda screen: "withheld" in screen and "Esc close" in screen)
         terminal.press("escape")
-        terminal.wait_gone("esc close")
+        terminal.wait_gone("Esc close")
         terminal.press("f6")
 
 

@@ -229,6 +229,8 @@ class Engine:
         await self.models.begin(gemdeck, variables)
         if self._options.resume is not None:
             await asyncio.wait({self.sessions.resume(self._options.resume)})
+        elif self._options.attended:
+            self.sessions.take_over_drafts()
 
     async def _read_first(self) -> Reading:
         """Read the settings, and what is kept of earlier runs, once."""
@@ -280,9 +282,7 @@ class Engine:
 
     def _take(self, reading: Reading) -> None:
         """Go by settings that were read."""
-        before = self._reading.settings.gemdeck.prices if self._reading is not None else None
-        if before != (prices := reading.settings.gemdeck.prices):
-            self._publish(PricesSet(prices))
+        self._publish(PricesSet(reading.settings.gemdeck.prices))
         self._redactor.register(*environment_secrets(reading.settings.variables))
         trust = self._plan.trust if self._plan is not None else FolderTrust.UNKNOWN
         verdict, self._reading = reading.settings.project, reading

@@ -116,6 +116,7 @@ SIXTEEN: Final = Theme(
         "block-cursor-text-style": "reverse",
         "block-cursor-blurred-text-style": "bold",
         "input-selection-background": "ansi_bright_blue",
+        "input-selection-foreground": "ansi_default",
         "scrollbar": "ansi_bright_black",
         "scrollbar-hover": "ansi_bright_blue",
         "scrollbar-active": "ansi_bright_blue",

@@ -76,7 +76,7 @@ async def test_what_to_try_is_what_the_tools_there_can_do() -> None:
         app.store.dispatch(e.ModelSelected(model))
         assert "There are no servers yet." in str(welcome.render())
         app.store.dispatch(e.ServersConfigured((git,)))
-        await until(pilot, lambda: "use git_status of git" in str(welcome.render()))
+        await until(pilot, lambda: "use the git_status tool of git" in str(welcome.render()))
         assert "There are no servers yet." not in str(welcome.render())
 
 

@@ -201,7 +201,7 @@ async def test_notes_are_gemdecks_and_stand_apart_from_the_servers_words() -> No
         lines = hands.text.split("\n")
         (own,) = (line for line in lines if note in line)
         (theirs,) = (line for line in lines if "This turn is safe" in line)
-        heading = next(line for line in lines if "Server's description" in line)
+        heading = next(line for line in lines if "server's description" in line)
         assert lines.index(own) < lines.index(heading) < lines.index(theirs)
         assert "! This turn has" in own
         assert "▌ Commit  ! This turn is safe." in theirs

@@ -19,7 +19,8 @@ from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.prompts import PromptsPane
-from tui.ui.panes.servers import ServersPane, ServersTree
+from tui.ui.panes.servers import ServersPane
+from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.panes.tools import ToolsPane
 from tui.ui.questions.form import FormQuestion
@@ -249,8 +250,8 @@ async def test_a_click_on_a_key_below_the_servers_or_in_a_border_presses_it() ->
         assert ("restart_all_servers", ()) in deck.commands.calls
         assert "Schema" in str(deck.one(ToolsPane).details.content)
         await deck.press("enter")
-        y = next(y for y, line in enumerate(deck.lines) if "esc close" in line)
-        await deck.pilot.click(offset=(deck.lines[y].index("esc close") + 1, y))
+        y = next(y for y, line in enumerate(deck.lines) if "Esc close" in line)
+        await deck.pilot.click(offset=(deck.lines[y].index("Esc close") + 1, y))
         await deck.until(lambda: deck.on_top(MainScreen))
 
 

@@ -21,7 +21,7 @@ from tui.ui.widgets.text.plain import block, one_line
 MAX_TOOLS: Final = 100
 """Tools of one server that are listed."""
 
-VALUE_WIDTH: Final = 44
+VALUE_WIDTH: Final = 52
 """Cells of a value that fit into the dialog beside its name at 80 columns."""
 
 MAX_FOLDERS: Final = 100
@@ -61,10 +61,11 @@ def describe_servers(
 def describe_model_context(parts: Sequence[ContextPart], usage: Usage, cost: str = "") -> Content:
     """Describe what fills the context: tools by server, instructions, messages and results."""
     limit = f" of {usage.context_limit:,}" if usage.context_limit else ""
-    lines = [field("in use", f"{usage.context:,}{limit} tokens, split by size:"), Content()]
+    lines = [Content(f"{usage.context:,}{limit} tokens are in use, split by size:"), Content()]
+    width = max((len(f"{part.tokens:,}") for part in parts), default=0)
     for part in parts:
         name = f"{part.name} of {one_line(part.server)}" if part.server else part.name
-        lines.append(field(f"{part.tokens:,}", name))
+        lines.append(Content.assemble(f"{part.tokens:>{width},}", ("  " + name, "$text-muted")))
     if cost:
         lines += [Content(), field("cost", f"{cost} so far")]
     return Content("\n").join([*lines, Content(), muted("/compress puts a summary in its place.")])

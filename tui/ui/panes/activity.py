@@ -37,7 +37,7 @@ _SEVERITY_WORDS: Final = {
 }
 
 EMPTY: Final = "What servers write and gemdeck notices appears here; `F2` shows the servers."
-NOTHING_FOUND: Final = "No line matches: `esc` clears the search, `w` shows all levels."
+NOTHING_FOUND: Final = "No line matches: `Esc` clears the search, `w` shows all levels."
 
 
 def lines_after(lines: tuple[Line, ...], last: Line | None) -> tuple[Line, ...]:

@@ -66,7 +66,7 @@ class SignInQuestion(ServerQuestion[SignInRequest]):
         ]
         yield PlainText(Content("\n").join(facts))
         if request.url:
-            yield PlainText("The page that opens", classes="heading")
+            yield PlainText("page that opens", classes="heading")
             yield WholeText(request.url, wrap=True, classes="server-words")
 
     def compose_text(self) -> Iterable[Widget]:

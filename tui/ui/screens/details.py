@@ -39,7 +39,7 @@ class DetailsScreen(Dialog):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog") as frame:
             frame.border_title = Content(one_line(self._subject))
-            frame.border_subtitle = key_hints(("esc", "close"))
+            frame.border_subtitle = key_hints(("Esc", "close"))
             yield PlainText(self._content)
 
     def update(self, content: Content) -> None:
@@ -126,4 +126,6 @@ class ToolDetailsScreen(DetailsScreen):
         if tool is None:
             self.update(Content("The server no longer has this tool."))
         else:
-            self.update(describe_tool(self._server, tool, schema=True, standing=standing))
+            self.update(
+                describe_tool(self._server, tool, schema=True, standing=standing, framed=True)
+            )

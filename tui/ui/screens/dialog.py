@@ -14,7 +14,6 @@ from tui.text import clip, counted
 from tui.ui import keymap
 from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.folded_text import FoldedText
-from tui.ui.widgets.text.plain import PlainText
 
 MAX_TITLE: Final = 100
 """Characters of the viewer's title."""
@@ -47,13 +46,14 @@ class ViewerScreen(Dialog):
     def compose(self) -> ComposeResult:
         lines = self._text.count("\n") + 1
         with Vertical(id="viewer") as dialog:
-            dialog.border_title = Content(clip(self._title, MAX_TITLE))
-            dialog.border_subtitle = Content(
-                f"{counted(lines, 'line')} · {counted(len(self._text), 'character')}"
+            size = f"  {counted(lines, 'line')} · {counted(len(self._text), 'character')}"
+            dialog.border_title = Content.assemble(
+                clip(self._title, MAX_TITLE), (size, "not bold $text-muted")
+            )
+            dialog.border_subtitle = key_hints(
+                ("↑↓ PgUp PgDn", "scroll"), ("c", "copy all"), ("Esc", "close")
             )
             yield FoldedText(self._text, wrap=True, id="viewer-text")
-            keys = key_hints(("↑↓ PageUp PageDown", "scroll"), ("c", "copy all"), ("esc", "close"))
-            yield PlainText(keys, classes="viewer-keys")
 
     def on_mount(self) -> None:
         self.query_one(FoldedText).focus()

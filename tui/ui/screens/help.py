@@ -96,7 +96,7 @@ class HelpScreen(Dialog):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog") as frame:
             frame.border_title = "Keys"
-            frame.border_subtitle = key_hints(("esc", "close"))
+            frame.border_subtitle = key_hints(("Esc", "close"))
             yield PlainText()
 
     def on_mount(self) -> None:

@@ -47,7 +47,7 @@ class LogLevelScreen(Dialog):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog choice") as frame:
             frame.border_title = Content(f"Log level of {one_line(self._server)}")
-            frame.border_subtitle = key_hints(("↵", "choose"), ("esc", "close"))
+            frame.border_subtitle = key_hints(("↵", "choose"), ("Esc", "close"))
             yield OptionList(
                 *(Option(Content(self._label(level))) for level in LEVELS),
                 markup=False,

@@ -20,6 +20,7 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.notices import notices_view
 from tui.ui.screens.dialog import DIALOG_STYLES
+from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.text.plain import PlainText, fit
 
 MAX_KEY: Final = 256
@@ -153,8 +154,8 @@ class ModelScreen(ModalScreen[None]):
         self.choices.display = form is None
         for candidate in self._forms:
             candidate.display = candidate is form
-        keys = "↵ choose  esc close" if form is None else "↵ check  esc back"
-        self.frame.border_subtitle = Content.styled(keys, "$text-muted")
+        enter, escape = ("choose", "close") if form is None else ("check", "back")
+        self.frame.border_subtitle = key_hints(("↵", enter), ("Esc", escape))
         if form is not None:
             form.query_one(Input).focus()
 

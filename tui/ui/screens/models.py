@@ -40,7 +40,7 @@ class ModelsScreen(Dialog):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog pick") as frame:
             frame.border_title = Content("Models")
-            frame.border_subtitle = key_hints(("↵", "choose"), ("esc", "close"))
+            frame.border_subtitle = key_hints(("↵", "choose"), ("Esc", "close"))
             yield PlainText("Asking the service…", classes="models-state")
             yield _ModelList("model", "")
 

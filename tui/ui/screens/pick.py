@@ -63,7 +63,7 @@ class PickScreen(ModalScreen[int | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog pick") as frame:
             frame.border_title = Content(one_line(self._title))
-            frame.border_subtitle = key_hints(("↵", "choose"), ("esc", "close"))
+            frame.border_subtitle = key_hints(("↵", "choose"), ("Esc", "close"))
             yield _PickList(self._noun, f"There is no {self._noun} yet.")
 
     def on_mount(self) -> None:

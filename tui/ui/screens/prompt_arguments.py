@@ -24,7 +24,7 @@ from tui.ui.bridge import StoreBridge
 from tui.ui.screens.dialog import DIALOG_STYLES
 from tui.ui.widgets.chat.completion import COMPLETE_AFTER
 from tui.ui.widgets.forms.form_fields import TypedLine
-from tui.ui.widgets.key_bar import HintLine
+from tui.ui.widgets.key_bar import HintLine, key_hints
 from tui.ui.widgets.text.plain import PlainText, block, one_line
 
 MAX_ARGUMENTS: Final = 50
@@ -38,8 +38,6 @@ MAX_SUGGESTIONS: Final = 20
 
 MAX_LABEL: Final = 100
 """Characters shown of a completion."""
-
-HINT: Final = "^S {} · Esc cancel · ↵ next field · ↑↓ choose a completion"
 
 
 class ArgumentRow(Vertical):
@@ -171,7 +169,9 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
             with Container(classes="request-buttons"):
                 yield Button(Content(self._verb.title()), id="send", compact=True)
                 yield Button(Content("Cancel"), id="cancel", compact=True)
-            yield HintLine(HINT.format(self._verb), classes="request-hint")
+            keys = ("^S", self._verb), ("Esc", "cancel"), ("↵", "next field")
+            hints = key_hints(*keys, ("↑↓", "choose a completion"))
+            yield HintLine(hints, classes="request-hint")
 
     def on_mount(self) -> None:
         self._fit()

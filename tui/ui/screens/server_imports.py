@@ -44,7 +44,7 @@ class ImportScreen(Dialog):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog imports") as frame:
             frame.border_title = "Servers of other clients"
-            frame.border_subtitle = key_hints(("↵", "take over"), ("esc", "close"))
+            frame.border_subtitle = key_hints(("↵", "take over"), ("Esc", "close"))
             yield OptionList(*map(_option, self._offers), markup=False, compact=True)
             with VerticalScroll():
                 yield PlainText(_details(self._offers[0]), classes="import-details")

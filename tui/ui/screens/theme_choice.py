@@ -33,7 +33,7 @@ class ThemeScreen(Dialog):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog choice") as frame:
             frame.border_title = "Theme"
-            frame.border_subtitle = key_hints(("↵", "choose"), ("esc", "back"))
+            frame.border_subtitle = key_hints(("↵", "choose"), ("Esc", "back"))
             yield OptionList(*map(self._option, self._names), markup=False, compact=True)
 
     def on_mount(self) -> None:

@@ -34,7 +34,7 @@ SPARE: Final = (
 _BETWEEN: Final = re.compile(r" · |  +")
 """What stands between the parts of a line of hints."""
 
-_NAMES: Final = {"esc": "escape", "↵": "enter"}
+_NAMES: Final = {"Esc": "escape", "↵": "enter"}
 """Textual's names of keys that are written otherwise."""
 
 
@@ -130,14 +130,18 @@ def hint_line(entries: Sequence[Hint], width: int) -> Content:
 
 
 def hint_lines(entries: Sequence[Hint], width: int) -> Content:
-    """Return all hints in as many lines of `width` cells as they need."""
-    lines: list[list[Hint]] = [[]]
-    for hint in entries:
-        if lines[-1] and _width([*lines[-1], hint], GAPS[0]) > width:
-            lines.append([])
-        lines[-1].append(hint)
-    gap = Content(" " * GAPS[0])
-    return Content("\n").join(gap.join(hint.content for hint in line) for line in lines)
+    """Return all hints, in as many columns as fit in `width` cells."""
+    for columns in range(len(entries), 0, -1):
+        widths = [max(hint.width for hint in entries[at::columns]) for at in range(columns)]
+        if columns == 1 or sum(widths) + GAPS[0] * (columns - 1) <= width:
+            break
+    else:
+        return Content()
+    cells = [
+        hint.content.pad_right(widths[at % columns] - hint.width) for at, hint in enumerate(entries)
+    ]
+    lines = (cells[start : start + columns] for start in range(0, len(cells), columns))
+    return Content("\n").join(Content(" " * GAPS[0]).join(line) for line in lines)
 
 
 def whole_parts(line: Content, width: int) -> Content:

@@ -151,6 +151,8 @@ def both_ends(name: str, width: int) -> str:
 
 def heading(arguments: str, position: Position, *, edited: bool = False) -> Content:
     """Say how much there is, whose it is, and where in it the view stands."""
+    if arguments == "{}":
+        return Content("arguments")
     size = counted(arguments.count("\n") + 1, "line") if position.fits else position.words
     words = f"complete: {size}, {counted(len(arguments), 'character')}"
     if edited:

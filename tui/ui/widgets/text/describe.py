@@ -4,6 +4,7 @@ What servers wrote is never read as markup.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import dropwhile
 from time import localtime, strftime
 from typing import Final
 
@@ -43,7 +44,12 @@ _MUTED: Final = "$text-muted"
 
 
 def describe_tool(
-    server: ServerId, tool: ToolView, *, schema: bool, standing: ToolStanding | None = None
+    server: ServerId,
+    tool: ToolView,
+    *,
+    schema: bool,
+    standing: ToolStanding | None = None,
+    framed: bool = False,
 ) -> Content:
     """Describe a tool: its server's description, its parameters, and why it may not be offered.
 
@@ -52,8 +58,9 @@ def describe_tool(
         tool: The tool.
         schema: Whether to append its schemas.
         standing: What happens when the model calls it; ignored if it belongs to another tool.
+        framed: Whether a frame around it names the tool and its server already.
     """
-    parts = [_heading(tool.title or tool.name), muted(f"{server} · {tool.name}")]
+    parts = _titles(server, tool.name, tool.title, framed=framed)
     if tool.changed:
         reason = one_line(tool.problem) or "the model gets it back when you accept the change"
         parts += [Content(), Content.styled(f"◌ withheld: {reason}", "$text-warning")]
@@ -78,8 +85,8 @@ def describe_tool(
 
 
 def describe_prompt(server: ServerId, prompt: PromptView, *, arguments: bool = True) -> Content:
-    """Describe a prompt, with its arguments unless they are shown elsewhere."""
-    parts = [_heading(prompt.title or prompt.name), muted(f"{server} · /{prompt.name}")]
+    """Describe a prompt, with its name and arguments unless they are shown around it."""
+    parts = _titles(server, f"/{prompt.name}", prompt.title, framed=not arguments)
     if prompt.own_name:
         parts.append(muted(f"renamed: its server calls it {one_line(prompt.own_name)}"))
     parts += _problem("cannot be sent", prompt.problem)
@@ -316,6 +323,15 @@ def _name_width(names: Iterable[str]) -> int:
     return min(NAME_WIDTH, max(len(name) for name in names))
 
 
+def _titles(server: ServerId, name: str, title: str, *, framed: bool) -> list[Content]:
+    """Write the title of a tool or prompt if it has one, its name and its server."""
+    if framed:
+        return [_heading(title)] if title else []
+    if title:
+        return [_heading(title), muted(f"{server} · {one_line(name)}")]
+    return [_heading(name), muted(str(server))]
+
+
 def _heading(text: str) -> Content:
     return Content.styled(one_line(text), "bold")
 
@@ -335,4 +351,4 @@ def field(name: str, value: str) -> Content:
 
 
 def _lines(parts: Iterable[Content]) -> Content:
-    return Content("\n").join(parts)
+    return Content("\n").join(dropwhile(lambda part: not part, parts))
