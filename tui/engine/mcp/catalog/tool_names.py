@@ -80,6 +80,7 @@ def assign_names(
             names |= {(server, tool): ToolId(bare) for tool, bare in spelled.items()}
             taken |= lowered
             continue
+        names |= {(server, tool): ToolId("") for tool in spelled}  # in this order
         for _, tool, bare in sorted((bare != tool, tool, bare) for tool, bare in spelled.items()):
             name = bare if _is_free(bare, taken) else _free_name(server, tool, taken)
             taken.add(name.lower())
