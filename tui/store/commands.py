@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from tui.model.chat import ConversationId, EntryId
-from tui.model.consent import GrantId, RequestId
 from tui.model.servers import ServerId
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.engine.engine import Engine
     from tui.model.answering.models import ModelOptions
+    from tui.model.consent import GrantId, RequestId
     from tui.model.events import Event
     from tui.model.requests import Answer
     from tui.model.sessions import SessionId
@@ -92,7 +92,7 @@ class Commands:
         """
         self._do(lambda engine: engine.conversations.close())
 
-    def answer(self, request: RequestId, answer: "Answer") -> None:
+    def answer(self, request: "RequestId", answer: "Answer") -> None:
         self._do(lambda engine: engine.desk.answer(request, answer))
 
     def start_demo_servers(self) -> None:
@@ -118,7 +118,7 @@ class Commands:
         """
         self._do(lambda engine: engine.rules.explain(server, tool))
 
-    def revoke_grant(self, grant: GrantId) -> None:
+    def revoke_grant(self, grant: "GrantId") -> None:
         """Revoke a rule; the tools it covered are asked about again."""
         self._do(lambda engine: engine.rules.revoke(grant))
 

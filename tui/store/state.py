@@ -15,12 +15,12 @@ from tui.model.chat import (
     TurnState,
     Usage,
 )
-from tui.model.consent import GrantView, ToolStanding
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId, ServerView
 from tui.model.trust import FolderTrust
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
+    from tui.model.consent import GrantView, ToolStanding
     from tui.model.context import ContextFile
     from tui.model.events import ArgumentCompleted, LogLine, Notice, ResourceRead
     from tui.model.requests import PendingRequest
@@ -174,13 +174,13 @@ class AppState:
     bell: bool = True
     branch: str = ""
     folders: tuple[str, ...] = ()
-    grants: tuple[GrantView, ...] = ()
+    grants: "tuple[GrantView, ...]" = ()
     models: ModelsListed | None = None
     context_parts: tuple[ContextPart, ...] = ()
     sessions: "tuple[SessionView, ...]" = ()
     preview: "SessionPreviewed | None" = None
     prices: "PriceSettings | None" = None
-    standing: ToolStanding | None = None
+    standing: "ToolStanding | None" = None
 
     @property
     def conversation(self) -> ConversationState:

@@ -26,14 +26,14 @@ class PaneName(StrEnum):
     ACTIVITY = "activity"
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class InsertText(Message):
     """Insert a text into the user's message."""
 
     text: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RunCommand(Message):
     """Carry out a command of the screen, typed as `text`."""
 
@@ -41,7 +41,7 @@ class RunCommand(Message):
     text: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ShowPane(Message):
     """Show and focus a pane, narrowed to a server if one is given."""
 
@@ -49,14 +49,14 @@ class ShowPane(Message):
     server: ServerId | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ShowServer(Message):
     """Show the details of a server."""
 
     server: ServerId
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ShowTool(Message):
     """Show the details of a tool."""
 
@@ -64,7 +64,7 @@ class ShowTool(Message):
     tool: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ShowResource(Message):
     """Read a resource, and show its content."""
 
@@ -73,7 +73,7 @@ class ShowResource(Message):
     name: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FillPrompt(Message):
     """Ask for the arguments of a prompt, then send it; `typed` returns if the user cancels."""
 
@@ -83,7 +83,7 @@ class FillPrompt(Message):
     typed: str = ""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SendResource(Message):
     """Send a resource to the model together with the user's draft."""
 
@@ -91,7 +91,7 @@ class SendResource(Message):
     uri: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ShowConversation(Message):
     """Show an open conversation."""
 
