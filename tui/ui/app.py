@@ -21,7 +21,6 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from tui.model.frozen import dataclass
-from tui.model.trust import ImportOffer
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
@@ -39,6 +38,7 @@ from tui.ui.widgets.chat.history import HistoryStorage
 from tui.ui.widgets.header import NAME
 
 if TYPE_CHECKING:
+    from tui.model.trust import ImportOffer
     from tui.ui.pending import PendingController
 
 SETTLE_SECONDS: Final = 0.1
@@ -46,6 +46,9 @@ SETTLE_SECONDS: Final = 0.1
 
 STYLES: Final = Path(__file__).parent / "styles"
 """Where the style sheets are; absolute, so that a subclass in another folder finds them."""
+
+LATER_STYLES: Final = tuple(STYLES / name for name in ("panes.tcss", "conversation.tcss"))
+"""The style sheets of what the first frame does not show."""
 
 _NO_COLOR: Final = NoColor()
 
@@ -68,8 +71,8 @@ class SettingsFiles:
 
     begin: Callable[[], tuple[Path, int]] = lambda: (Path(os.devnull), 1)
     sample: Callable[[], str] = str
-    find_imports: Callable[[], Sequence[ImportOffer]] = tuple
-    take_over: Callable[[ImportOffer], ImportOffer] = lambda offer: offer
+    find_imports: "Callable[[], Sequence[ImportOffer]]" = tuple
+    take_over: "Callable[[ImportOffer], ImportOffer]" = lambda offer: offer
 
 
 class ControlCharacterFilter(LineFilter):
@@ -108,7 +111,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.EVERYWHERE)
     CSS_PATH: ClassVar[list[str | PurePath]] = [
-        STYLES / name for name in ("deck.tcss", "panes.tcss", "chat.tcss")
+        STYLES / name for name in ("deck.tcss", "chat.tcss")
     ]
 
     def __init__(
@@ -207,16 +210,19 @@ class GemdeckApp(App[int], inherit_bindings=False):
     def on_unmount(self) -> None:
         self.bridge.stop()
 
-    def _painted(self) -> None:
-        self._has_painted = True
-        self._type_ahead.begin()
+    async def _painted(self) -> None:
+        """Go on with what the first frame did not wait for."""
         if self._on_first_paint is not None:
             self._on_first_paint()
+        self.stylesheet.read_all(LATER_STYLES)
+        self.stylesheet.parse()
+        await self.deck.deck.fill()
+        self._has_painted = True
+        self._type_ahead.begin()
         from tui.ui.pending import PendingController  # noqa: PLC0415 - after the first frame
 
         self._pending = PendingController(self, self.bridge, self.commands, self.keyboard)
         self._pending.start()
-        self.deck.side.call_next(self.deck.side.fill)
 
     def choose_theme(self, theme: str) -> None:
         """Change the theme, and keep it for later runs."""
@@ -331,10 +337,10 @@ class GemdeckApp(App[int], inherit_bindings=False):
             self.notify(words, timeout=REPEAT_SECONDS, markup=False)
 
     def action_command_palette(self) -> None:
-        from tui.ui.palette import DeckPalette, palette_actions  # noqa: PLC0415 - on first use
+        from tui.ui.palette import DeckPalette  # noqa: PLC0415 - on first use
 
         if not isinstance(self.screen, DeckPalette):
-            self.push_screen(DeckPalette(palette_actions(self)))
+            self.push_screen(DeckPalette(self))
 
     def action_help(self) -> None:
         from tui.ui.screens.help import HelpScreen, lines_here  # noqa: PLC0415 - on first use

@@ -1,7 +1,7 @@
 """The chat pane: the conversation, the state of the turn, and the composer."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,8 +13,6 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
 from tui.model.chat import MAIN, ConversationId, EntryId, TurnPhase, TurnState, UserMessage
-from tui.model.input.own_commands import find_own_command
-from tui.model.input.typed import find_prompt
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import pending_here, waiting_text
@@ -26,13 +24,14 @@ from tui.ui.panes import FillPrompt, RunCommand
 from tui.ui.panes.completing import CompletingPane
 from tui.ui.panes.tabs import asking_elsewhere, shown_tabs
 from tui.ui.questions.arming import Keyboard
-from tui.ui.widgets.chat.completion import CompletionPopup
 from tui.ui.widgets.chat.composer import Composer
-from tui.ui.widgets.chat.entries import EntryView
 from tui.ui.widgets.chat.history import MessageHistory
-from tui.ui.widgets.chat.queued import QueuedMessages
-from tui.ui.widgets.chat.transcript import Transcript
 from tui.ui.widgets.chat.welcome import Welcome, WorkingLine
+
+if TYPE_CHECKING:  # loaded after the first frame
+    from tui.ui.widgets.chat.entries import EntryView
+    from tui.ui.widgets.chat.queued import QueuedMessages
+    from tui.ui.widgets.chat.transcript import Transcript
 
 ABOUT_RESOURCE: Final = "What is in this resource?"
 """Sent with a resource if the composer is empty."""
@@ -40,7 +39,7 @@ ABOUT_RESOURCE: Final = "What is in this resource?"
 EDITING: Final = "Enter sends this in place of the earlier message, Esc leaves it."
 
 DRAFT_AFTER: Final = 1.0
-"""Seconds of rest in typing after which the draft is saved with the session."""
+"""Seconds of rest in typing after which the draft is saved."""
 
 RETURNED: Final = "Your message is back: ↵ sends it · typing replaces it"
 
@@ -65,6 +64,8 @@ def _work(state: AppState) -> Work:
 class ChatPane(CompletingPane):
     """Show a conversation and send messages. It stands still while another is on the screen.
 
+    The first frame shows the welcome and the composer; `fill` adds the rest.
+
     Args:
         bridge: Provides the state.
         commands: Executes what the user asks for; it means the conversation on the screen.
@@ -78,9 +79,9 @@ class ChatPane(CompletingPane):
     BINDING_GROUP_TITLE = "Chat"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.CHAT)
 
-    transcript = query_one(Transcript)
-    queued = query_one(QueuedMessages)
     welcome = query_one(Welcome)
+    transcript: "Transcript"
+    queued: "QueuedMessages"
 
     def __init__(
         self,
@@ -102,21 +103,30 @@ class ChatPane(CompletingPane):
 
     def compose(self) -> ComposeResult:
         yield Welcome()
-        yield Transcript()
-        yield WorkingLine()
-        yield QueuedMessages()
         with Horizontal(id="composer-row"):
             yield Static(">", markup=False, id="composer-prompt")
             yield Composer(self._history)
-        yield CompletionPopup()
 
     def on_mount(self) -> None:
-        watch = self._bridge.watch
-        watch(
+        self._bridge.watch(
             self,
             lambda state: (self._shown(state).model, state.servers, state.configured),
             lambda view: self.welcome.show(view[0], view[1], configured=view[2]),
         )
+
+    async def fill(self) -> None:
+        """Add what the first frame does not show, and follow the state."""
+        from tui.ui.widgets.chat.completion import CompletionPopup  # noqa: PLC0415 - after the first frame
+        from tui.ui.widgets.chat.queued import QueuedMessages  # noqa: PLC0415 - ditto
+        from tui.ui.widgets.chat.transcript import Transcript  # noqa: PLC0415 - ditto
+
+        self.transcript, self.working = Transcript(), WorkingLine()
+        self.queued, self.popup = QueuedMessages(), CompletionPopup()
+        self.transcript.display = False
+        rest = self.transcript, self.working, self.queued, self.popup
+        await self.mount(*rest, after=self.welcome)
+        self.is_filled = True
+        watch = self._bridge.watch
         watch(self, lambda state: self._shown(state).transcript, self._show_transcript)
         watch(self, self._work, lambda work: self.working.show(*work))
         watch(self, lambda state: self._shown(state).queued, self.queued.show)
@@ -174,18 +184,19 @@ class ChatPane(CompletingPane):
     def action_take_back(self) -> None:
         """Take the last message that waits back into the composer; Up brings back the draft."""
         if queued := self._bridge.state.conversation.queued:
-            self._take_back(QueuedMessages.Taken(queued[-1], give_back=True))
+            self._take(queued[-1], give_back=True)
 
-    @on(QueuedMessages.Taken)
-    def _take_back(self, event: QueuedMessages.Taken) -> None:
+    def on_queued_messages_taken(self, event: "QueuedMessages.Taken") -> None:
         event.stop()
-        if event.give_back:
+        self._take(event.text, give_back=event.give_back)
+
+    def _take(self, text: str, *, give_back: bool) -> None:
+        if give_back:
             self.composer.clear_draft()
             self.composer.focus()
-        self._commands.unqueue(event.text, give_back=event.give_back)
+        self._commands.unqueue(text, give_back=give_back)
 
-    @on(QueuedMessages.Closed)
-    def _leave_queue(self, event: QueuedMessages.Closed) -> None:
+    def on_queued_messages_closed(self, event: "QueuedMessages.Closed") -> None:
         event.stop()
         self.composer.focus()
 
@@ -217,6 +228,8 @@ class ChatPane(CompletingPane):
 
     @on(Composer.Sent)
     def _send(self, event: Composer.Sent) -> None:
+        from tui.model.input.own_commands import find_own_command  # noqa: PLC0415 - on first use
+
         event.stop()
         if not self._is_shown(self._bridge.state):
             self.composer.put_back(event.text)  # it would go to the other conversation
@@ -233,6 +246,8 @@ class ChatPane(CompletingPane):
 
     def _opens_form(self, text: str) -> bool:
         """Open the form for a prompt that lacks arguments, or for its help; return whether so."""
+        from tui.model.input.typed import find_prompt  # noqa: PLC0415 - on first use
+
         servers = self._bridge.state.servers
         found = find_prompt(text, [(view.id, view.catalog) for view in servers])
         if found is None or found.prompt.problem:
@@ -269,6 +284,8 @@ class ChatPane(CompletingPane):
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)
     def _complete(self) -> None:
+        if not self.is_filled:
+            return
         if not self.composer.searching:
             returned = RETURNED if self.composer.holds_returned else ""
             self.working.say_hint(EDITING if self._edited is not None else returned)
@@ -276,14 +293,13 @@ class ChatPane(CompletingPane):
         self.offer_completions(self._bridge.state)
 
     def _keep_draft_soon(self) -> None:
-        """Save the draft with the session once the typing rests."""
+        """Save the draft once the typing rests."""
         if self._resting is not None:
             self._resting.stop()
-        if self.transcript.display:
-            self._resting = self.set_timer(DRAFT_AFTER, self.keep_draft)
+        self._resting = self.set_timer(DRAFT_AFTER, self.keep_draft)
 
     def keep_draft(self) -> None:
-        """Save the draft with the session now, if it has changed."""
+        """Save the draft now, if it has changed."""
         if self._resting is None or not self._is_shown(self._bridge.state):
             return
         self._resting.stop()
@@ -311,15 +327,13 @@ class ChatPane(CompletingPane):
         if self._resting is not None:
             self._keep_draft_soon()
 
-    @on(EntryView.LinksRequested)
-    def _offer_links(self, event: EntryView.LinksRequested) -> None:
+    def on_entry_view_links_requested(self, event: "EntryView.LinksRequested") -> None:
         event.stop()
         from tui.ui.screens.link import LinkScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(LinkScreen(event.links, self._commands, keyboard=self._keyboard))
 
-    @on(Transcript.ViewRequested)
-    def _view(self, event: Transcript.ViewRequested) -> None:
+    def on_transcript_view_requested(self, event: "Transcript.ViewRequested") -> None:
         event.stop()
         from tui.ui.screens.dialog import ViewerScreen  # noqa: PLC0415 - on first use
 

@@ -11,24 +11,13 @@ from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes.tabs import TabbedPane
-from tui.ui.widgets.chat.command_completion import complete_command
-from tui.ui.widgets.chat.completion import (
-    COMPLETE_AFTER,
-    CompletionList,
-    CompletionPopup,
-    PathQuery,
-    ValueQuery,
-    complete,
-    found_messages,
-    path_query,
-    value_query,
-)
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.chat.history import MessageHistory
 from tui.ui.widgets.chat.welcome import WorkingLine
 
-if TYPE_CHECKING:  # loaded after the first frame, with the engine
+if TYPE_CHECKING:  # loaded after the first frame
     from tui.model.events import ArgumentCompleted
+    from tui.ui.widgets.chat import completion
 
 _NUMBERS: Final = count(1)
 
@@ -38,6 +27,11 @@ SEARCHING: Final = "Type to search your messages: Enter takes one, Ctrl+R the ne
 class CompletingPane(TabbedPane):
     """Opens the completions of the composer.
 
+    Attributes:
+        popup: Where they are shown.
+        working: The line that says what is searched.
+        is_filled: Whether these two are there; the first frame is drawn without them.
+
     Args:
         bridge: Provides what can be completed.
         commands: Asks servers for values.
@@ -45,21 +39,23 @@ class CompletingPane(TabbedPane):
     """
 
     composer = query_one(Composer)
-    popup = query_one(CompletionPopup)
-    working = query_one(WorkingLine)
+    popup: "completion.CompletionPopup"
+    working: WorkingLine
 
     def __init__(self, bridge: StoreBridge, commands: Commands, history: MessageHistory) -> None:
         super().__init__()
         self._bridge = bridge
         self._commands = commands
         self._history = history
-        self._query: ValueQuery | PathQuery | None = None
+        self.is_filled = False
+        self._query: completion.ValueQuery | completion.PathQuery | None = None
         self._asked = ""
         self._asking: Timer | None = None
 
     @on(events.DescendantBlur)
     def _close_popup(self) -> None:
-        self.offer_completions(None)
+        if self.is_filled:
+            self.offer_completions(None)
 
     @on(Composer.CompletionKey)
     def _use_popup(self, event: Composer.CompletionKey) -> None:
@@ -78,8 +74,7 @@ class CompletingPane(TabbedPane):
             case _:
                 self.popup.move(1)
 
-    @on(CompletionPopup.Chosen)
-    def _take_completion(self, event: CompletionPopup.Chosen) -> None:
+    def on_completion_popup_chosen(self, event: "completion.CompletionPopup.Chosen") -> None:
         event.stop()
         self.composer.completing = False
         if self.composer.searching:
@@ -91,6 +86,9 @@ class CompletingPane(TabbedPane):
 
     def offer_completions(self, state: AppState | None) -> None:
         """Show what completes the word before the cursor; a server's values come later."""
+        from tui.ui.widgets.chat import completion  # noqa: PLC0415 - after the first frame
+        from tui.ui.widgets.chat.command_completion import complete_command  # noqa: PLC0415 - ditto
+
         self._query = None
         if self._asking is not None:
             self._asking.stop()
@@ -98,15 +96,17 @@ class CompletingPane(TabbedPane):
         if state is None:
             self._end_search()
         elif self.composer.searching:
-            offered = found_messages(self._history.matching(self.composer.message))
+            offered = completion.found_messages(self._history.matching(self.composer.message))
         elif self.composer.has_focus:
             before = self.composer.before_cursor
             themes = self.app.available_themes
             offered = complete_command(before, state.servers, themes)
-            offered = offered or complete(before, state.servers)
-            self._query = value_query(before, state.servers) or path_query(before, offered)
+            offered = offered or completion.complete(before, state.servers)
+            self._query = completion.value_query(before, state.servers) or completion.path_query(
+                before, offered
+            )
         if self._query is not None:
-            self._asking = self.set_timer(COMPLETE_AFTER, self._ask_for_values)
+            self._asking = self.set_timer(completion.COMPLETE_AFTER, self._ask_for_values)
         self._open_popup(offered)
 
     def _end_search(self) -> None:
@@ -115,6 +115,8 @@ class CompletingPane(TabbedPane):
             self.working.say_hint("")
 
     def _ask_for_values(self) -> None:
+        from tui.ui.widgets.chat.completion import PathQuery, ValueQuery  # noqa: PLC0415 - after the first frame
+
         self._asked = token = f"composer-{next(_NUMBERS)}"
         match self._query:
             case PathQuery(typed):
@@ -129,7 +131,7 @@ class CompletingPane(TabbedPane):
         if completed is not None and is_awaited and self._query is not None:
             self._open_popup(self._query.completions(completed.values))
 
-    def _open_popup(self, offered: CompletionList | None) -> None:
+    def _open_popup(self, offered: "completion.CompletionList | None") -> None:
         self.popup.offer(offered)
         self.popup.styles.margin = (0, 0, self.composer.outer_size.height + 1, 0)
         self.composer.completing = offered is not None

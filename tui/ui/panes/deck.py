@@ -66,6 +66,13 @@ class Deck(Horizontal):
             lambda _: self.call_next(self.follow),
         )
 
+    async def fill(self) -> None:
+        """Add to the panes what the first frame does not show, to be drawn sooner."""
+        async with self._following:
+            await self.chat.fill()
+        await self.servers.fill()
+        await self.side.fill()
+
     async def follow(self) -> None:
         """Show the current conversation, in a new pane if it has none; closed ones go."""
         async with self._following:
@@ -76,6 +83,7 @@ class Deck(Horizontal):
                 wanted = self._new_chat(state.current)
                 wanted.display = False
                 await self.mount(wanted, after=self.chat)
+                await wanted.fill()
             if wanted is not self.chat:
                 self._turn_to(wanted)
             gone = [pane for key, pane in panes.items() if key not in state.conversations]

@@ -12,7 +12,6 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.model.chat import ConversationId
-from tui.model.input.own_commands import find_own_command
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
@@ -177,6 +176,8 @@ class MainScreen(Screen[None]):
 
     def run_command(self, text: str) -> None:
         """Carry out a command of the screen as if it were typed."""
+        from tui.model.input.own_commands import find_own_command  # noqa: PLC0415 - on first use
+
         if (command := find_own_command(text)) is not None:
             self.post_message(RunCommand(command, text))
 

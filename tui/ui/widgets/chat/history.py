@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from functools import cache
 from typing import Final
 
 from tui.model.frozen import dataclass
@@ -36,9 +37,14 @@ class MessageHistory:
 
     def __init__(self, storage: HistoryStorage | None = None) -> None:
         self._storage = storage or HistoryStorage()
-        self._messages = list(self._storage.load())[-MAX_HISTORY:]
+        self._load = cache(lambda: list(self._storage.load())[-MAX_HISTORY:])
         self._steps = 0
         self._draft = ""
+
+    @property
+    def _messages(self) -> list[str]:
+        """The messages, read when one is wanted: the first frame needs none."""
+        return self._load()
 
     def beside(self) -> "MessageHistory":
         """Return another one over the same messages, for another composer."""
