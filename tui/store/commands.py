@@ -219,7 +219,7 @@ class Commands:
         self._do(lambda engine: engine.sessions.import_file(path))
 
     def keep_draft(self, text: str, conversation: ConversationId | None = None) -> None:
-        """Save what stands in the composer of a conversation with its session."""
+        """Save what stands in a conversation's composer, so that it outlives the process."""
         self._do(lambda engine: engine.sessions.keep_draft(text, conversation))
 
     def edit_message(self, message: EntryId, text: str) -> None:

@@ -137,12 +137,20 @@ class SessionCommands:
         if (one := self.conversations.get(key)) is not None:
             one.recorder.keep_draft(text)
 
+    def take_over_drafts(self) -> None:
+        """Give back the drafts that earlier runs left without a session."""
+        self._start(self._take_over_drafts(self.conversations.current))
+
     def edit_message(
         self, message: EntryId, text: str, send: Send, key: ConversationId | None = None
     ) -> None:
         """Send another text in place of an earlier message; what followed it is kept as a copy."""
         if (one := self.conversations.get(key)) is not None:
             self._start(self._edit(message, text, send, one))
+
+    async def _take_over_drafts(self, one: OpenConversation) -> None:
+        if text := await one.recorder.take_over_drafts():
+            one.publish(MessageReturned(text))
 
     async def _resume(self, words: str, one: OpenConversation) -> None:
         library = self._place()

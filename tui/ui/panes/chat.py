@@ -39,7 +39,7 @@ ABOUT_RESOURCE: Final = "What is in this resource?"
 EDITING: Final = "Enter sends this in place of the earlier message, Esc leaves it."
 
 DRAFT_AFTER: Final = 1.0
-"""Seconds of rest in typing after which the draft is saved with the session."""
+"""Seconds of rest in typing after which the draft is saved."""
 
 RETURNED: Final = "Your message is back: ↵ sends it · typing replaces it"
 
@@ -293,14 +293,13 @@ class ChatPane(CompletingPane):
         self.offer_completions(self._bridge.state)
 
     def _keep_draft_soon(self) -> None:
-        """Save the draft with the session once the typing rests."""
+        """Save the draft once the typing rests."""
         if self._resting is not None:
             self._resting.stop()
-        if self.transcript.display:
-            self._resting = self.set_timer(DRAFT_AFTER, self.keep_draft)
+        self._resting = self.set_timer(DRAFT_AFTER, self.keep_draft)
 
     def keep_draft(self) -> None:
-        """Save the draft with the session now, if it has changed."""
+        """Save the draft now, if it has changed."""
         if self._resting is None or not self._is_shown(self._bridge.state):
             return
         self._resting.stop()

@@ -175,6 +175,23 @@ async def test_an_edited_message_is_a_branch_and_the_old_one_is_kept(
     assert told == [["one", "two"], ["one", "other"]]
 
 
+async def test_a_draft_moves_into_the_session_that_begins(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = library().place(home / "work")
+    async with FakeGemini([[Say("1")]]) as fake:
+        async with deck(fake, monkeypatch) as it:
+            it.engine.sessions.keep_draft("half a thought")
+        assert len([*place.glob("*.draft")]) == 1
+        async with deck(fake, monkeypatch) as it:
+            await eventually(lambda: MessageReturned("half a thought") in it.events)
+            it.engine.sessions.keep_draft("another")
+            await it.ask("one")
+            await eventually(lambda: not [*place.glob("*.draft")])
+    [view] = library().sessions()
+    assert library().read(view).unsent == "another"
+
+
 @pytest.mark.parametrize("private", [True, False])
 async def test_nothing_is_saved_where_that_is_off(
     monkeypatch: pytest.MonkeyPatch, private: bool
@@ -182,10 +199,11 @@ async def test_nothing_is_saved_where_that_is_off(
     async with FakeGemini([[Say("1")]]) as fake, deck(fake, monkeypatch) as it:
         settings = SessionSettings(save=private)
         it.engine.sessions.configure(settings, saves=not private)
+        it.engine.sessions.keep_draft("half a thought")
         await it.ask("one")
         it.engine.sessions.export("", "out.md")
         await eventually(lambda: "not saved" in notices(it))
-    assert library().sessions() == ()
+    assert [*state_dir().glob("sessions/*/*")] == []
 
 
 async def test_what_an_unsaved_conversation_loses_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
