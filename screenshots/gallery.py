@@ -23,6 +23,7 @@ from tui.model import events as e
 from tui.model.answering.models import ContextMeasured, ContextPart, ModelOffer, ModelsListed
 from tui.model.catalog import ResourceContent
 from tui.model.chat import (
+    ConversationId,
     EntryId,
     ToolCall,
     ToolCallStatus,
@@ -32,7 +33,13 @@ from tui.model.chat import (
 )
 from tui.model.consent import Effect, GrantId, GrantView
 from tui.model.requests import PendingRequest
-from tui.model.sessions import SessionId, SessionPreviewed, SessionsListed, SessionView
+from tui.model.sessions import (
+    ConversationOpened,
+    SessionId,
+    SessionPreviewed,
+    SessionsListed,
+    SessionView,
+)
 from tui.store.store import Store
 from tui.ui import themes
 from tui.ui.app import GemdeckApp
@@ -150,6 +157,24 @@ def queued_store() -> Store:
     return store
 
 
+def tabbed_store() -> Store:
+    """Give the store of a deck with conversations that run, ask and are done in other tabs."""
+    store = talking_store()
+    for key, text in (
+        ("runs", "which of them are older than a year?"),
+        ("asks", "fix the failing test"),
+        ("done", "write the release notes"),
+    ):
+        conversation = ConversationId(key)
+        store.dispatch(ConversationOpened(conversation))
+        message = UserMessage(EntryId(f"user-{key}"), text)
+        store.dispatch(e.TurnStarted(TURN, message, NEVER, conversation=conversation))
+    store.dispatch(e.TurnFinished(TURN, TurnOutcome.COMPLETED, conversation=conversation))
+    asks = ConversationId("asks")
+    store.dispatch(e.RequestRaised(replace(confirmation(), conversation=asks)))
+    return store
+
+
 def ruled_store() -> Store:
     """Give the store of a deck with rules for tools."""
     store = decks.full_store()
@@ -217,6 +242,7 @@ SCENES: Final = (
     Scene("last-result", talking_store, ("ctrl+o",)),
     Scene("chat-alone", talking_store, ("f6",)),
     Scene("chat-queued", queued_store),
+    Scene("tabs", tabbed_store),
     Scene("chat-returned", talking_store, (), (e.MessageReturned("list them again"),)),
     Scene("commands", decks.full_store, ("slash",)),
     Scene("commands-parts", decks.full_store, tuple("/mcp ")),

@@ -337,10 +337,10 @@ class GemdeckApp(App[int], inherit_bindings=False):
             self.notify(words, timeout=REPEAT_SECONDS, markup=False)
 
     def action_command_palette(self) -> None:
-        from tui.ui.palette import DeckPalette, palette_actions  # noqa: PLC0415 - on first use
+        from tui.ui.palette import DeckPalette  # noqa: PLC0415 - on first use
 
         if not isinstance(self.screen, DeckPalette):
-            self.push_screen(DeckPalette(palette_actions(self)))
+            self.push_screen(DeckPalette(self))
 
     def action_help(self) -> None:
         from tui.ui.screens.help import HelpScreen, lines_here  # noqa: PLC0415 - on first use
