@@ -259,6 +259,7 @@ SCENES: Final = (
     Scene("rules", ruled_store, ("f2", "g")),
     Scene("rules-empty", decks.full_store, ("f2", "g")),
     Scene("model", decks.full_store, ("f9",)),
+    Scene("model-address", decks.full_store, ("f9", "down", "enter")),
     Scene(
         "sessions",
         decks.full_store,
