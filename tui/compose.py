@@ -31,9 +31,8 @@ from tui.engine.files.preferences import (
 )
 from tui.engine.files.unwritten import WRITE_PATIENCE, write_now
 from tui.engine.options import EngineOptions
-from tui.engine.settings.starter import begin_settings, sample_settings
 from tui.engine.threads import OrderedWorker
-from tui.model.trust import ImportOffer
+from tui.model.chat import ConversationId
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
@@ -45,6 +44,7 @@ from tui.ui.widgets.chat.history import HistoryStorage
 
 if TYPE_CHECKING:
     from tui.engine.commands.server_imports import ServerImports
+    from tui.model.trust import ImportOffer
 
 T = TypeVar("T")
 
@@ -125,14 +125,18 @@ def _history(
     options: EngineOptions, writer: OrderedWorker, state: Path, tell: Callable[[str], None]
 ) -> HistoryStorage:
     """Give the messages that were sent in the opened folder; a private run adds none."""
-    place = messages_place(state, options.folder)
+
+    @cache
+    def place() -> Path:
+        return messages_place(state, options.folder)
 
     def load() -> Sequence[str]:
-        return load_messages(place) or load_messages(state)  # those of all folders came before
+        return load_messages(place()) or load_messages(state)  # those of all folders came before
 
-    if options.private:
-        return HistoryStorage(load)
-    return HistoryStorage(load, _writing(writer, append_message, place, tell))
+    def append(text: str) -> None:
+        writer.submit(partial(append_message, place(), text, tell))
+
+    return HistoryStorage(load) if options.private else HistoryStorage(load, append)
 
 
 def _reported(faults: Sequence[Exception]) -> int:
@@ -170,11 +174,20 @@ def _settings_files(folder: Path, state: Path, tell: Callable[[str], None]) -> S
         edits = OwnEdits(folder, Path.home(), state, tell)
         return ServerImports(Machine(Path.home(), folder, os.environ), edits)
 
-    def find() -> Sequence[ImportOffer]:
+    def begin() -> tuple[Path, int]:
+        from tui.engine.settings.starter import begin_settings  # noqa: PLC0415 - on first use
+
+        return begin_settings(Path.home())
+
+    def sample() -> str:
+        from tui.engine.settings.starter import sample_settings  # noqa: PLC0415 - on first use
+
+        return sample_settings()
+
+    def find() -> "Sequence[ImportOffer]":
         return [offer for file in imports().find() for offer in file.offers]
 
-    begin = partial(begin_settings, Path.home())
-    return SettingsFiles(begin, sample_settings, find, lambda offer: imports().take(offer))
+    return SettingsFiles(begin, sample, find, lambda offer: imports().take(offer))
 
 
 def _telling(store: Store) -> Callable[[str], None]:
@@ -222,13 +235,13 @@ async def _follow_branch(store: Store, folder: Path) -> None:
     from tui.engine.files.git_branch import branch_of  # noqa: PLC0415 - after the first frame
     from tui.model.trust import BranchRead  # noqa: PLC0415
 
-    is_due, turn = asyncio.Event(), store.state.conversation.turn
+    is_due, running = asyncio.Event(), _running(store.state)
 
     def notice(state: AppState) -> None:
-        nonlocal turn
-        if (turn is None) is not (state.conversation.turn is None):
+        nonlocal running
+        before, running = running, _running(state)
+        if running != before:
             is_due.set()
-        turn = state.conversation.turn
 
     forget = store.listen(notice)
     try:
@@ -240,6 +253,11 @@ async def _follow_branch(store: Store, folder: Path) -> None:
             await is_due.wait()
     finally:
         forget()
+
+
+def _running(state: AppState) -> set[ConversationId]:
+    """Return the conversations in which a turn runs."""
+    return {key for key, one in state.conversations.items() if one.turn is not None}
 
 
 async def _ends_before(event: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:

@@ -67,16 +67,14 @@ LATIN_ALIKE: Final = str.maketrans(
 )
 """Cyrillic, Greek and other letters that look like Latin ones, in lower case."""
 
-_HIDDEN: Final = re.compile(
-    r"""
+_HIDDEN: Final = r"""
     (?P<flag> \U0001f3f4                       # a black flag, the tags of a region in it ...
         (?: [\U000e0061-\U000e007a]{2} | [\U000e0030-\U000e0039]{3} )
         [\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,4} \U000e007f )  # ... and the end
     | [\u202d\u202e\u2066-\u2069\U000e0000-\U000e007f]
-    """,
-    re.VERBOSE,
-)
-"""What a reader cannot see but a model obeys: bidi overrides, bidi isolates, tags outside flags."""
+    """
+"""What a reader cannot see but a model obeys: bidi overrides, bidi isolates, tags outside flags.
+A verbose pattern that is compiled on first use: that takes long."""
 
 _ZERO_WIDTH_JOINER: Final = "\u200d"
 _EMOJI_PRESENTATION: Final = "\ufe0f"
@@ -137,7 +135,8 @@ def for_model(text: str) -> tuple[str, int]:
         count += 1
         return _spelled(found[0])
 
-    return _HIDDEN.sub(spell_out, text), count
+    shown = re.sub(_HIDDEN, spell_out, text, flags=re.VERBOSE)
+    return shown, count
 
 
 def is_shown_whole(name: str, limit: int = MAX_LINE) -> bool:

@@ -21,6 +21,19 @@ HEAVY: Final = frozenset(
 )
 """Packages that cost start-up time."""
 
+LATER: Final = frozenset(
+    {
+        *("tui.model.consent", "tui.model.context", "tui.model.sessions"),
+        *("tui.model.input.own_commands", "tui.model.input.typed"),
+        *("tui.ui.widgets.chat.completion", "tui.ui.widgets.chat.transcript"),
+        *("tui.ui.widgets.lists.server_tree", "tui.ui.pending", "tui.ui.panes.tools"),
+    }
+)
+"""Modules of what the first frame does not show."""
+
+MAX_FIRST_MODULES: Final = 70
+"""Modules of gemdeck before the first frame: each costs half a millisecond."""
+
 PLANTED: Final = {
     "the model imports the engine": ("tui/model/catalog.py", "import tui.engine.files.paths"),
     "the engine imports the store": ("tui/engine/files/paths.py", "import tui.store.state"),

@@ -32,7 +32,10 @@ SLOW: Final = tuple(
         "unit/engine/chat",
         "unit/engine/consent/test_records.py",
         *(f"unit/engine/sessions/test_{name}.py" for name in ("killed", "model_commands")),
-        *(f"unit/engine/sessions/test_{name}.py" for name in ("recording", "resuming")),
+        *(
+            f"unit/engine/sessions/test_{name}.py"
+            for name in ("recording", "resuming", "two_instances")
+        ),
         "unit/engine/demo/test_imports.py",
         "unit/engine/demo/test_servers.py",
         "unit/engine/mcp/network",

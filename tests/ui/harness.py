@@ -7,9 +7,9 @@ delay.
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from time import monotonic
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import anyio
 from textual import events
@@ -35,14 +35,15 @@ from tui.ui.pending import PendingController
 from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.question import Question
 from tui.ui.themes import DARK, LIGHT, UiPreferences
-from tui.ui.widgets.chat.history import HistoryStorage
+from tui.ui.widgets.chat.history import HistoryStorage, MessageHistory
 
 W = TypeVar("W", bound=Widget)
 
 WIDE = (120, 36)
 NARROW = (80, 24)
 
-STYLES = Path(tui.ui.__file__).parent / "styles" / "chat.tcss"
+FOLDER = Path(tui.ui.__file__).parent / "styles"
+STYLES: Final[list[str | PurePath]] = [FOLDER / name for name in ("chat.tcss", "conversation.tcss")]
 
 
 class Clock:
@@ -115,9 +116,10 @@ class ChatApp(App[None]):
 
     def compose(self) -> ComposeResult:
         yield Static("another pane", id="other")
-        yield ChatPane(self.bridge, self.commands, self._history, self.keyboard)
+        yield ChatPane(self.bridge, self.commands, MessageHistory(self._history), self.keyboard)
 
-    def on_mount(self) -> None:
+    async def on_mount(self) -> None:
+        await self.chat.fill()
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = DARK.name

@@ -228,6 +228,8 @@ class Engine:
         await self.models.begin(gemdeck, variables)
         if self._options.resume is not None:
             await asyncio.wait({self.sessions.resume(self._options.resume)})
+        elif self._options.attended:
+            self.sessions.take_over_drafts()
 
     async def _read_first(self) -> Reading:
         """Read the settings, and what is kept of earlier runs, once."""

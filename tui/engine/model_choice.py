@@ -3,10 +3,10 @@
 import asyncio
 import itertools
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from pydantic import SecretStr
 
@@ -119,7 +119,7 @@ class ModelChoice:
         if self._has_begun or is_chosen or self._options.demo or not self._options.needs_model:
             return
         self._has_begun = True
-        self._choose(self._begin())
+        self._choose(self._begin)
         if self._choosing is not None:
             await asyncio.wait({self._choosing})
 
@@ -136,7 +136,7 @@ class ModelChoice:
     def use_api_key(self, key: str) -> None:
         """Let Gemini answer, and keep the key, once the service has accepted it."""
         self._redactor.register(key)
-        self._choose(self._use_key(key))
+        self._choose(partial(self._use_key, key))
 
     def use_address(self, address: str, key: str) -> None:
         """Let the Gemini API at an address answer, and keep both, once it has accepted the key.
@@ -145,24 +145,24 @@ class ModelChoice:
         """
         if key:
             self._redactor.register(key)
-        self._choose(self._use_address(address, key))
+        self._choose(partial(self._use_address, address, key))
 
     def use_model(self, name: str, one: OpenConversation) -> None:
         """Let another model of the same service answer in a conversation."""
         if one.choosing is not None:
             one.choosing.cancel()
-        one.choosing = self._tasks.start(self._carry_out(self._use_model(name, one)))
+        one.choosing = self._tasks.start(self._carry_out(partial(self._use_model, name, one)))
 
     def forget_key(self) -> None:
         """Forget the key that is used, with its address, or the project.
 
         What the environment names answers then, or what else is kept, or the demo.
         """
-        self._choose(self._forget_key())
+        self._choose(self._forget_key)
 
     def use_vertex(self, project: str, location: str) -> None:
         """Let Vertex answer with the credentials of the environment, and keep the project."""
-        self._choose(self._use_vertex(project, location))
+        self._choose(partial(self._use_vertex, project, location))
 
     def use_demo(self) -> None:
         """Stay with the offline demo model, or let it answer again with its servers."""
@@ -249,7 +249,7 @@ class ModelChoice:
         except TimeoutError:
             raise key_store.keyring_timeout() from None
 
-    def _choose(self, choice: Coroutine[Any, Any, None]) -> None:
+    def _choose(self, choice: Callable[[], Awaitable[None]]) -> None:
         self._stop_choosing()
         self._choosing = self._tasks.start(self._carry_out(choice))
 
@@ -257,9 +257,9 @@ class ModelChoice:
         if self._choosing is not None:
             self._choosing.cancel()
 
-    async def _carry_out(self, choice: Coroutine[Any, Any, None]) -> None:
+    async def _carry_out(self, choice: Callable[[], Awaitable[None]]) -> None:
         try:
-            await choice
+            await choice()
         except (ValueError, OSError, ModelError) as error:
             self._complain(error)
 

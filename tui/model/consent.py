@@ -92,6 +92,11 @@ class GrantView:
     used_at: float | None = None
     revocable: bool = True
 
+    @property
+    def is_unasked(self) -> bool:
+        """Whether it lets all tools run without asking, as ``--yolo`` does."""
+        return self.id == UNASKED_GRANT
+
 
 @dataclass(frozen=True, slots=True)
 class ToolStanding:

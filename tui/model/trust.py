@@ -1,10 +1,13 @@
 """The opened folder, and trust in folders, settings and changed tools."""
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from tui.model.consent import RequestId
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId
+
+if TYPE_CHECKING:
+    from tui.model.consent import RequestId
 
 
 class FolderTrust(StrEnum):
@@ -144,7 +147,7 @@ class TrustRequest:
         standing: Its unchanged servers, which run whatever the answer.
     """
 
-    id: RequestId
+    id: "RequestId"
     subject: TrustSubject
     place: str
     servers: tuple[Disclosure, ...] = ()
@@ -188,7 +191,7 @@ class ToolChangeRequest:
         changes: The changed tools.
     """
 
-    id: RequestId
+    id: "RequestId"
     server: ServerId
     changes: tuple[ToolChange, ...]
 

@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from tui.model.chat import ConversationId, EntryId
-from tui.model.consent import GrantId, RequestId
 from tui.model.servers import ServerId
-from tui.model.sessions import SessionId
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.engine.engine import Engine
     from tui.model.answering.models import ModelOptions
+    from tui.model.consent import GrantId, RequestId
     from tui.model.events import Event
     from tui.model.requests import Answer
+    from tui.model.sessions import SessionId
 
 
 class Commands:
@@ -92,7 +92,7 @@ class Commands:
         """
         self._do(lambda engine: engine.conversations.close())
 
-    def answer(self, request: RequestId, answer: "Answer") -> None:
+    def answer(self, request: "RequestId", answer: "Answer") -> None:
         self._do(lambda engine: engine.desk.answer(request, answer))
 
     def start_demo_servers(self) -> None:
@@ -118,7 +118,7 @@ class Commands:
         """
         self._do(lambda engine: engine.rules.explain(server, tool))
 
-    def revoke_grant(self, grant: GrantId) -> None:
+    def revoke_grant(self, grant: "GrantId") -> None:
         """Revoke a rule; the tools it covered are asked about again."""
         self._do(lambda engine: engine.rules.revoke(grant))
 
@@ -196,7 +196,7 @@ class Commands:
         """List the saved sessions of the folder; they arrive as `SessionsListed`."""
         self._do(lambda engine: engine.sessions.list_sessions())
 
-    def preview_session(self, session: SessionId) -> None:
+    def preview_session(self, session: "SessionId") -> None:
         """Read the end of a session; it arrives as `SessionPreviewed`."""
         self._do(lambda engine: engine.sessions.preview(session))
 
@@ -204,10 +204,10 @@ class Commands:
         """Go on with the session whose id begins so; empty for the latest."""
         self._do(lambda engine: engine.sessions.resume(words))
 
-    def rename_session(self, session: SessionId, title: str) -> None:
+    def rename_session(self, session: "SessionId", title: str) -> None:
         self._do(lambda engine: engine.sessions.rename(session, title))
 
-    def delete_session(self, session: SessionId) -> None:
+    def delete_session(self, session: "SessionId") -> None:
         self._do(lambda engine: engine.sessions.delete(session))
 
     def export_session(self, words: str, path: str) -> None:
@@ -219,7 +219,7 @@ class Commands:
         self._do(lambda engine: engine.sessions.import_file(path))
 
     def keep_draft(self, text: str, conversation: ConversationId | None = None) -> None:
-        """Save what stands in the composer of a conversation with its session."""
+        """Save what stands in a conversation's composer, so that it outlives the process."""
         self._do(lambda engine: engine.sessions.keep_draft(text, conversation))
 
     def edit_message(self, message: EntryId, text: str) -> None:

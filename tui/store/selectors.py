@@ -1,11 +1,14 @@
 """Selectors that several panes share."""
 
 from collections import Counter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tui.model.chat import Entry
+from tui.model.chat import ConversationId, Entry
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.store.state import AppState
+
+if TYPE_CHECKING:  # loaded after the first frame, with the engine
+    from tui.model.requests import PendingRequest
 
 MAX_NAMED: Final = 2
 """Servers that `waiting_text` names; the rest are counted."""
@@ -59,3 +62,19 @@ def entries(state: AppState) -> tuple[Entry, ...]:
     """Return the whole conversation on the screen, oldest first."""
     transcript = state.conversation.transcript
     return (*transcript.settled, *transcript.live)
+
+
+def conversation_of(request: "PendingRequest") -> ConversationId | None:
+    """Return the conversation that a question belongs to, or None if it belongs to none."""
+    conversation: ConversationId | None = getattr(request, "conversation", None)
+    return conversation
+
+
+def asking(state: AppState) -> tuple[ConversationId, ...]:
+    """Return the conversations that wait for an answer, the one that asked first at the front."""
+    return tuple(filter(None, dict.fromkeys(map(conversation_of, state.pending))))
+
+
+def pending_here(state: AppState) -> "tuple[PendingRequest, ...]":
+    """Return the questions of the conversation on the screen, and those that belong to none."""
+    return tuple(one for one in state.pending if conversation_of(one) in (None, state.current))

@@ -15,17 +15,17 @@ from tui.model.chat import (
     TurnState,
     Usage,
 )
-from tui.model.consent import GrantView, ToolStanding
-from tui.model.context import ContextFile
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId, ServerView
-from tui.model.sessions import SessionPreviewed, SessionView
 from tui.model.trust import FolderTrust
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
+    from tui.model.consent import GrantView, ToolStanding
+    from tui.model.context import ContextFile
     from tui.model.events import ArgumentCompleted, LogLine, Notice, ResourceRead
     from tui.model.requests import PendingRequest
     from tui.model.sections.price_settings import PriceSettings
+    from tui.model.sessions import SessionPreviewed, SessionView
 
 MAX_LOG_LINES: Final = 1_000
 """Log lines kept per server."""
@@ -169,18 +169,18 @@ class AppState:
     completion: "ArgumentCompleted | None" = None
     log_levels: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
     instructions: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
-    context: tuple[ContextFile, ...] = ()
+    context: "tuple[ContextFile, ...]" = ()
     folder_trust: FolderTrust = FolderTrust.UNKNOWN
     bell: bool = True
     branch: str = ""
     folders: tuple[str, ...] = ()
-    grants: tuple[GrantView, ...] = ()
+    grants: "tuple[GrantView, ...]" = ()
     models: ModelsListed | None = None
     context_parts: tuple[ContextPart, ...] = ()
-    sessions: tuple[SessionView, ...] = ()
-    preview: SessionPreviewed | None = None
+    sessions: "tuple[SessionView, ...]" = ()
+    preview: "SessionPreviewed | None" = None
     prices: "PriceSettings | None" = None
-    standing: ToolStanding | None = None
+    standing: "ToolStanding | None" = None
 
     @property
     def conversation(self) -> ConversationState:

@@ -21,12 +21,13 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from tui.model.frozen import dataclass
-from tui.model.trust import ImportOffer
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
+from tui.text import counted
 from tui.ui import keymap, themes
 from tui.ui.bridge import StoreBridge
+from tui.ui.keys.type_ahead import TypeAhead
 from tui.ui.notices import toast_words
 from tui.ui.panes.deck import Deck
 from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
@@ -37,6 +38,7 @@ from tui.ui.widgets.chat.history import HistoryStorage
 from tui.ui.widgets.header import NAME
 
 if TYPE_CHECKING:
+    from tui.model.trust import ImportOffer
     from tui.ui.pending import PendingController
 
 SETTLE_SECONDS: Final = 0.1
@@ -44,6 +46,9 @@ SETTLE_SECONDS: Final = 0.1
 
 STYLES: Final = Path(__file__).parent / "styles"
 """Where the style sheets are; absolute, so that a subclass in another folder finds them."""
+
+LATER_STYLES: Final = tuple(STYLES / name for name in ("panes.tcss", "conversation.tcss"))
+"""The style sheets of what the first frame does not show."""
 
 _NO_COLOR: Final = NoColor()
 
@@ -66,8 +71,8 @@ class SettingsFiles:
 
     begin: Callable[[], tuple[Path, int]] = lambda: (Path(os.devnull), 1)
     sample: Callable[[], str] = str
-    find_imports: Callable[[], Sequence[ImportOffer]] = tuple
-    take_over: Callable[[ImportOffer], ImportOffer] = lambda offer: offer
+    find_imports: "Callable[[], Sequence[ImportOffer]]" = tuple
+    take_over: "Callable[[ImportOffer], ImportOffer]" = lambda offer: offer
 
 
 class ControlCharacterFilter(LineFilter):
@@ -106,7 +111,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.EVERYWHERE)
     CSS_PATH: ClassVar[list[str | PurePath]] = [
-        STYLES / name for name in ("deck.tcss", "panes.tcss", "chat.tcss")
+        STYLES / name for name in ("deck.tcss", "chat.tcss")
     ]
 
     def __init__(
@@ -132,8 +137,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._settings = settings or SettingsFiles()
         self._control_filter = ControlCharacterFilter()
         self._own_keys: dict[str, str] = {}
+        self._type_ahead = TypeAhead(self)
         self._has_painted = False
-        self._early: list[events.Key | events.Paste] = []
         self._settling: Timer | None = None
         self._failed = False
         self._pending: PendingController | None = None
@@ -179,7 +184,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     def get_default_screen(self) -> Screen[Any]:
         deck = Deck(self.bridge, self.commands, self._history, self.keyboard, self._preferences)
-        return MainScreen(self.bridge, self.commands, deck)
+        return MainScreen(self.bridge, self.commands, deck, self._type_ahead)
 
     def on_resize(self) -> None:
         """Redraw everything once the size no longer changes.
@@ -205,27 +210,19 @@ class GemdeckApp(App[int], inherit_bindings=False):
     def on_unmount(self) -> None:
         self.bridge.stop()
 
-    def _painted(self) -> None:
-        self._has_painted = True
-        self.call_later(self._replay_early)
+    async def _painted(self) -> None:
+        """Go on with what the first frame did not wait for."""
         if self._on_first_paint is not None:
             self._on_first_paint()
+        self.stylesheet.read_all(LATER_STYLES)
+        self.stylesheet.parse()
+        await self.deck.deck.fill()
+        self._has_painted = True
+        self._type_ahead.begin()
         from tui.ui.pending import PendingController  # noqa: PLC0415 - after the first frame
 
         self._pending = PendingController(self, self.bridge, self.commands, self.keyboard)
         self._pending.start()
-        self.deck.side.call_next(self.deck.side.fill)
-
-    def _replay_early(self) -> None:
-        """Type what was typed before the first frame.
-
-        Until the terminal was ours it turned Enter into a line feed; the last one sends.
-        """
-        early, self._early = self._early, []
-        if early and isinstance(last := early[-1], events.Key) and last.key == "ctrl+j":
-            early[-1] = events.Key("enter", "\r")
-        for event in early:
-            self.post_message(event)
 
     def choose_theme(self, theme: str) -> None:
         """Change the theme, and keep it for later runs."""
@@ -256,11 +253,9 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     async def on_event(self, event: events.Event) -> None:
         """Let the questions know of each key, whatever takes it; keep those that come early."""
-        if not self._has_painted and isinstance(event, events.Key | events.Paste):
-            self._early.append(event)
-            return
-        self.keyboard.hear(event, self)
-        await super().on_event(event)
+        if not self._type_ahead.keeps(event):
+            self.keyboard.hear(event, self)
+            await super().on_event(event)
 
     def notify(
         self,
@@ -336,13 +331,16 @@ class GemdeckApp(App[int], inherit_bindings=False):
             self.exit(0)
         else:
             self._quitting.expect(key)
-            self.notify(f"Press {key} again to quit.", timeout=REPEAT_SECONDS, markup=False)
+            turns = sum(one.turn is not None for one in self.state.conversations.values())
+            running = f" {counted(turns, 'turn')} would be stopped." if turns else ""
+            words = f"Press {key} again to quit.{running}"
+            self.notify(words, timeout=REPEAT_SECONDS, markup=False)
 
     def action_command_palette(self) -> None:
-        from tui.ui.palette import DeckPalette, palette_actions  # noqa: PLC0415 - on first use
+        from tui.ui.palette import DeckPalette  # noqa: PLC0415 - on first use
 
         if not isinstance(self.screen, DeckPalette):
-            self.push_screen(DeckPalette(palette_actions(self)))
+            self.push_screen(DeckPalette(self))
 
     def action_help(self) -> None:
         from tui.ui.screens.help import HelpScreen, lines_here  # noqa: PLC0415 - on first use

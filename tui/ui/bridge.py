@@ -108,6 +108,12 @@ class StoreBridge:
         # there would fail with a LookupError.
         self._timer = self._context.run(self._app.set_timer, wait, self._update_all)
 
+    def update(self) -> None:
+        """Show the newest state now."""
+        if self._timer is not None:
+            self._timer.stop()
+        self._update_all()
+
     def _update_all(self) -> None:
         self._timer = None
         self._last_round = monotonic()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from textual.widget import Widget
 
 from tui.model.chat import Severity
+from tui.store.selectors import pending_here
 from tui.store.state import MAX_NOTICES, AppState
 from tui.text import clip
 from tui.ui.bridge import StoreBridge
@@ -43,7 +44,7 @@ def notices_view(state: AppState) -> "tuple[int, tuple[Notice, ...]]":
 
 def _board_view(state: AppState) -> "tuple[bool, int, tuple[Notice, ...]]":
     """Select whether a question is open, and the notices."""
-    return bool(state.pending), *notices_view(state)
+    return bool(pending_here(state)), *notices_view(state)
 
 
 class Toasts:

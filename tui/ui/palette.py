@@ -1,4 +1,4 @@
-"""The command palette: every action, server, tool, prompt, resource and theme by name."""
+"""The command palette: every action, server, tool, prompt, resource, theme, session and model."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,22 +14,36 @@ from tui.model.catalog import ResourceTemplateView, ResourceView
 from tui.model.input.own_commands import OWN_COMMANDS, Takes
 from tui.model.servers import ServerStatus, ServerView
 from tui.store.commands import Commands
+from tui.text import clip
 from tui.ui import keymap, themes
 from tui.ui.panes import FillPrompt, PaneName, ShowTool
+from tui.ui.panes.tabs import shown_tabs
 from tui.ui.screens.dialog import Dialog
 from tui.ui.screens.main import MainScreen
 from tui.ui.widgets.key_bar import key_hints
 from tui.ui.widgets.lists.filter_list import DialogFilterList, FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
+from tui.ui.widgets.text.describe import moment
 from tui.ui.widgets.text.plain import one_line
 
 if TYPE_CHECKING:
     from tui.ui.app import GemdeckApp
 
 
-OFFERED: Final = frozenset({"help", "clear", "new", "tools", "mcp", "theme", "quit"})
+OFFERED: Final = frozenset(
+    {"help", "clear", "new", "tab", "close", "tools", "mcp", "theme", "quit"}
+)
 """Typed commands that the palette offers in other words."""
+
+MAX_SESSIONS: Final = 50
+"""Saved conversations in it, the newest ones; `/sessions` has all."""
+
+MAX_MODELS: Final = 200
+"""Models of the service in it."""
+
+MAX_NAME: Final = 100
+"""Characters of an entry's name."""
 
 OPTIONAL: Final = frozenset(t for t in Takes if not t or t.startswith("["))
 """What may stand after a command, but need not."""
@@ -48,13 +62,21 @@ Actions = Iterator[PaletteAction]
 
 
 class DeckPalette(Dialog):
-    """Find an action by parts of its name; Enter or a click runs it."""
+    """Find an action by parts of its name; Enter or a click runs it.
+
+    Saved conversations are listed once it is open, and join what can be found.
+
+    Args:
+        app: The app, whose actions these are.
+    """
 
     found = query_one(FilterList)
 
-    def __init__(self, actions: Actions) -> None:
+    def __init__(self, app: "GemdeckApp") -> None:
         super().__init__()
-        self._entries = [_entry(action) for action in actions]
+        self._deck_app = app
+        self._entries = [*map(_entry, palette_actions(app))]
+        self._panes = [*map(_entry, _pane_actions(app))]
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog palette") as frame:
@@ -64,8 +86,14 @@ class DeckPalette(Dialog):
 
     def on_mount(self) -> None:
         self.found.rows.clicks_to_choose = 1
-        self.found.set_entries(self._entries)
         self.found.line.focus()
+        bridge, commands = self._deck_app.bridge, self._deck_app.commands
+        bridge.watch(self, lambda state: (state.sessions, state.models), lambda _: self._show())
+        commands.list_sessions()
+
+    def _show(self) -> None:
+        late = map(_entry, chain(_sessions(self._deck_app), _models(self._deck_app)))
+        self.found.set_entries([*self._entries, *late, *self._panes])
 
     @on(FilterList.Chosen)
     def _run(self, event: FilterList.Chosen) -> None:
@@ -81,17 +109,17 @@ class _PaletteList(DialogFilterList[PaletteAction]):
 
 
 def _entry(action: PaletteAction) -> ListEntry[PaletteAction]:
-    name = one_line(action.name)
+    name = clip(one_line(action.name), MAX_NAME)
     return ListEntry(
         action,
         Row("", name, action.key, note=action.help),
-        name.lower(),
-        f"{action.help} {action.key}".lower(),
+        f"{name} {action.key}".lower(),
+        action.help.lower(),
     )
 
 
 def palette_actions(app: "GemdeckApp") -> Actions:
-    """List what is possible now: what fits the place first, going to other panes last."""
+    """List what is possible now: what fits the place first, and those of other panes after them."""
     deck = app.deck
     if app.state.pending:
         yield PaletteAction(
@@ -113,9 +141,9 @@ def palette_actions(app: "GemdeckApp") -> Actions:
     if place is not PaneName.CHAT:
         yield from groups.pop(PaneName.CHAT)
     yield from _app_actions(app)
+    yield from _tab_actions(app)
     yield from chain.from_iterable(groups.values())
     yield from _themes(app)
-    yield from _pane_actions(app)
 
 
 def _key(app: "GemdeckApp", binding_id: str) -> str:
@@ -154,6 +182,22 @@ def _chat_actions(app: "GemdeckApp") -> Actions:
         key = _key(app, "deck.last-result")
         yield PaletteAction("Chat: search", "Find words in it", transcript.action_search)
         yield PaletteAction("Chat: last result", "Of a tool", app.deck.action_last_result, key)
+
+
+def _tab_actions(app: "GemdeckApp") -> Actions:
+    deck, tabs = app.deck, shown_tabs(app.state)
+    new = _key(app, "tabs.new")
+    yield PaletteAction(
+        "Tabs: new", "Another conversation beside this one", deck.action_new_tab, new
+    )
+    if tabs:
+        close = _key(app, "tabs.close")
+        yield PaletteAction("Tabs: close", "This conversation", deck.action_close_tab, close)
+    for tab in tabs:
+        if not tab.is_current:
+            go = partial(deck.show_conversation, tab.key)
+            key = _key(app, f"tabs.{tab.number}")
+            yield PaletteAction(f"Tab {tab.name}", tab.doing or "Go there", go, key)
 
 
 def _app_actions(app: "GemdeckApp") -> Actions:
@@ -240,6 +284,23 @@ def _resources(app: "GemdeckApp") -> Actions:
                 show = partial(app.deck.open_resource, view.id, resource)
                 name = resource.title or resource.name
                 yield PaletteAction(name, f"resource of {view.id}", show)
+
+
+def _sessions(app: "GemdeckApp") -> Actions:
+    for view in app.state.sessions[:MAX_SESSIONS]:
+        go_on = partial(app.commands.resume_session, view.id)
+        changed = moment(view.changed, "%Y-%m-%d %H:%M", "")
+        yield PaletteAction(f"Session: {view.name}", changed, go_on)
+
+
+def _models(app: "GemdeckApp") -> Actions:
+    """Yield the models of the service, if they have been listed."""
+    listed = app.state.models
+    for model in listed.models[:MAX_MODELS] if listed is not None else ():
+        title = "current" if model.name == app.state.model.name else one_line(model.title)
+        yield PaletteAction(
+            f"Model: {model.name}", title, partial(app.commands.use_model, model.name)
+        )
 
 
 def _themes(app: "GemdeckApp") -> Actions:

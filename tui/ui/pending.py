@@ -18,9 +18,12 @@ from tui.model.requests import (
 )
 from tui.model.trust import ToolChangeRequest, TrustRequest
 from tui.store.commands import Commands
+from tui.store.selectors import conversation_of, pending_here
 from tui.ui import keymap
 from tui.ui.bell import Bell
 from tui.ui.bridge import MIN_WAIT, StoreBridge
+from tui.ui.panes import ShowConversation
+from tui.ui.panes.tabs import shown_tabs
 from tui.ui.questions.arming import LOOK_SECONDS, Keyboard
 from tui.ui.questions.question import Question
 from tui.ui.widgets.chat.welcome import WorkingLine
@@ -32,10 +35,10 @@ _AT_ONCE: Final = (ConfirmationRequest, SignInRequest, ResultReview)
 class PendingController:
     """Keeps one modal in step with `AppState.pending`.
 
-    The state decides: a question is on the screen because it is the first of the state, and goes
-    when the state no longer holds it, whoever settled it. A tool's confirmation belongs to the
-    running turn and opens at once. A question that nobody asked for opens once no key has come for
-    a while; until then a line above the composer says that it waits.
+    The state decides: a question is on the screen because it is the first of the conversation
+    that is, or of none, and goes when the state no longer holds it, whoever settled it. A tool's
+    confirmation belongs to the running turn and opens at once. A question that nobody asked for
+    opens once no key has come for a while; until then a line above the composer says that it waits.
 
     Args:
         app: The running app.
@@ -61,21 +64,30 @@ class PendingController:
         """Begin to watch; called once the first screen stands."""
         self._bridge.watch(
             self._app.screen_stack[0],
-            lambda state: (state.pending, state.queued, state.declined),
-            lambda now: self._show(now[0]),
+            lambda state: (state.pending, state.queued, state.declined, state.current),
+            lambda _: self._show(),
         )
 
     def open_now(self) -> None:
-        """Open the waiting question without waiting for a pause."""
-        pending = self._bridge.state.pending
-        if pending:
-            self._wanted = pending[0].id
-            self._show(pending)
+        """Open the waiting question without waiting for a pause, in the conversation that asks."""
+        state = self._bridge.state
+        if not state.pending:
+            return
+        request = next(iter(pending_here(state)), state.pending[0])
+        self._wanted = request.id
+        conversation = conversation_of(request) or state.current
+        if conversation != state.current:
+            self._app.screen_stack[0].post_message(ShowConversation(conversation))
+        self._show()
 
-    def _show(self, pending: tuple[PendingRequest, ...]) -> None:
-        self._announce(pending)
+    def _show(self) -> None:
+        """Show the first question of the conversation on the screen, or of none."""
+        state = self._bridge.state
+        self._announce(state.pending)
+        pending = pending_here(state)
         waits = bool(pending) and not self._go_on(pending) and not self._open(pending)
-        for line in self._app.screen_stack[0].query(WorkingLine):
+        lines = self._app.screen_stack[0].query("ChatPane.-current WorkingLine")
+        for line in lines.results(WorkingLine):
             line.say_waiting(self._waiting_line() if waits else "")
         if self._timer is not None:
             self._timer.stop()
@@ -88,7 +100,7 @@ class PendingController:
 
     def _look_again(self) -> None:
         if self._app.screen_stack:  # which is empty once the app is closing
-            self._show(self._bridge.state.pending)
+            self._show()
 
     def _go_on(self, pending: tuple[PendingRequest, ...]) -> bool:
         """Let the question on the screen go on where it is still the first."""
@@ -137,7 +149,11 @@ class PendingController:
             TrustRequest: TrustQuestion,
             ToolChangeRequest: ToolChangeQuestion,
         }
-        return kinds[type(request)](request, self._commands, keyboard=self._keyboard)
+        question = kinds[type(request)](request, self._commands, keyboard=self._keyboard)
+        tabs = shown_tabs(self._bridge.state)
+        asks = (f"tab {tab.name}" for tab in tabs if tab.key == conversation_of(request))
+        question.conversation = next(asks, "")
+        return question
 
     def _count(self, pending: tuple[PendingRequest, ...]) -> str:
         """Say how many questions there are, and how many requests were declined unasked.

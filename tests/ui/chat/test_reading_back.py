@@ -220,7 +220,7 @@ async def test_the_border_names_the_keys_of_the_entry_and_a_click_presses_one() 
     for event in HISTORIES["done"]:
         state = reduce(state, event)
     async with running(Store(state)) as deck:
-        chat = deck.app.deck.query_one("#chat")
+        chat = deck.app.deck.query_one("ChatPane")
         assert "v whole" not in deck.text
         await deck.press("shift+tab")
         await deck.until(lambda: "v whole" in deck.text)

@@ -4,6 +4,7 @@ import pytest
 from textual.screen import Screen
 
 from tests.ui.consent.samples import asked, changed_tools, trust
+from tests.ui.consent.test_placing import WORDS, events
 from tests.ui.harness import ChatApp, until
 from tests.ui.requests.samples import address, form, review, sampling
 from tui.model import events as e
@@ -22,8 +23,10 @@ class FramesApp(ChatApp):
         super()._display(screen, renderable)  # type: ignore[arg-type]
         if isinstance(self.screen, Question) and self.screen.query(".hint"):
             rows = [strip.text for strip in self.screen._compositor.render_strips()]
-            if rows and not self.screen.armed:  # from then on a field may have the focus
-                del rows[self.screen.hint.region.y]
+            hint = self.screen.hint.region.y
+            # A question that has no place yet is out of sight; an armed one may have the focus.
+            if hint < len(rows) and not self.screen.armed:
+                del rows[hint]
                 self.frames.append(rows)
 
 
@@ -50,5 +53,25 @@ async def test_the_first_frame_is_the_last(request_: PendingRequest, size: tuple
         await until(pilot, lambda: isinstance(app.screen, Question) and app.screen.armed)
         await pilot.pause()
         assert app.frames
+        for frame in app.frames:
+            assert frame == app.frames[-1]
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
+@pytest.mark.parametrize("calls", [1, 3])
+async def test_the_chat_makes_room_before_the_question_is_drawn(
+    size: tuple[int, int], calls: int
+) -> None:
+    app = FramesApp()
+    async with app.run_test(size=size) as pilot:
+        happened = events(calls)
+        for event in happened[:-calls]:
+            app.store.dispatch(event)
+        await until(pilot, lambda: app.chat.transcript.scroll_y > 0)
+        for event in happened[-calls:]:
+            app.store.dispatch(event)
+        await until(pilot, lambda: isinstance(app.screen, Question) and app.screen.armed)
+        await pilot.pause()
+        assert any(WORDS in row for row in app.frames[0])
         for frame in app.frames:
             assert frame == app.frames[-1]

@@ -71,7 +71,7 @@ async def test_what_is_on_the_screen_is_what_is_sent_the_models_or_the_users() -
         await hands.edit_as_json(DEV)
         await hands.finish()
         assert "branch  dev" in hands.text
-        await hands.press("u")
+        await hands.pilot.press("u")
         await until(hands.pilot, lambda: not hands.modal.armed)  # what is shown changed
         await hands.arm()
         assert "branch  main" in hands.text

@@ -55,10 +55,11 @@ async def test_the_words_that_led_to_calls_are_in_sight_above(
         await deck.until(lambda: deck.on_top(ConfirmationQuestion))
         question = deck.app.screen
         assert isinstance(question, ConfirmationQuestion)
-        await deck.until(lambda: question.frame.region)
+        await deck.until(lambda: question.frame.region and not question.has_class("-placing"))
+        await deck.until(lambda: question.frame.region.bottom <= size[1])
         top = question.frame.region.y
         await deck.until(lambda: any(WORDS in line for line in deck.lines[:top]))
-        chat = deck.app.deck.query_one("#chat").region
+        chat = deck.app.deck.query_one("ChatPane").region
         frame = question.frame.region
         beside = size[0] >= 110
         assert (frame.x, frame.width) == ((chat.x, chat.width) if beside else (0, size[0]))
@@ -83,9 +84,10 @@ async def test_another_size_moves_the_question_with_the_chat() -> None:
         await deck.until(lambda: deck.on_top(ConfirmationQuestion))
         question = deck.app.screen
         assert isinstance(question, ConfirmationQuestion)
+        await deck.until(lambda: not question.has_class("-placing"))
         for width, height in ((90, 30), (50, 14), (140, 40), (120, 36)):
             await deck.pilot.resize_terminal(width, height)
-            chat = deck.app.deck.query_one("#chat")
+            chat = deck.app.deck.query_one("ChatPane")
             await deck.until(lambda: deck.app.deck.size.width == deck.app.size.width)
             wanted = chat.region.width if width >= 110 else width
             await deck.until(partial(has_width, question.frame, wanted))

@@ -253,7 +253,7 @@ async def test_a_waiting_question_opens_with_its_key() -> None:
     async with app.run_test() as pilot:
         await pilot.press(*"hello")
         app.store.dispatch(e.RequestRaised(address()))
-        await until(pilot, lambda: "opens it now" in str(app.chat.working.render()))
+        await until(pilot, lambda: "opens it ·" in str(app.chat.working.render()))
         await pilot.press("f8")
         await until(pilot, lambda: question_is_open(app))
 

@@ -28,7 +28,7 @@ from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.app import GemdeckApp
-from tui.ui.panes.servers import ServersTree
+from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.questions.sign_in import SignInQuestion
 from tui.ui.themes import UiPreferences
 

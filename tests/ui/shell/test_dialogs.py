@@ -9,12 +9,14 @@ from textual.widgets import Input, OptionList
 from tests.support.samples import confirmation
 from tests.ui.harness import NARROW, Running, running
 from tests.ui.shell import decks
+from tui.model.answering.models import ModelOffer, ModelsListed
 from tui.model.chat import BackendKind, ModelView, Severity, TurnPhase
 from tui.model.events import ModelSelected, Notice, NoticeRaised, RequestRaised
+from tui.model.sessions import SessionId, SessionsListed, SessionView
 from tui.ui import keymap
 from tui.ui.palette import DeckPalette
 from tui.ui.panes import PaneName
-from tui.ui.panes.servers import ServersTree
+from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.screens.details import DetailsScreen, ServerDetailsScreen, ToolDetailsScreen
@@ -143,7 +145,7 @@ async def test_the_palette_asks_the_engine() -> None:
         ]:
             deck.commands.calls.clear()
             await run_from_palette(deck, query)
-            assert deck.commands.calls == [call]
+            assert deck.commands.calls == [("list_sessions", ()), call]
 
 
 async def test_the_palette_shows_panes_details_help_and_quits() -> None:
@@ -328,7 +330,7 @@ async def test_the_model_can_be_chosen_again_from_the_palette() -> None:
         assert "Esc close" in deck.text
         await deck.press("escape")
         assert deck.on_top(MainScreen)
-        assert deck.commands.calls == []
+        assert deck.commands.calls == [("list_sessions", ())]
 
 
 async def test_an_empty_key_is_not_taken_and_escape_goes_back_to_the_choices() -> None:
@@ -374,3 +376,24 @@ async def test_pane_keys_rest_while_a_dialog_is_open() -> None:
         await deck.press("escape")
         assert isinstance(deck.focus, ServersTree)
         assert deck.commands.calls == []
+
+
+async def test_the_palette_finds_saved_conversations_and_listed_models_by_name() -> None:
+    store = decks.full_store()
+    hostile = SessionView(SessionId("s2"), "/shop", title="\n".join(["[red]Quit"] * 200))
+    mine = SessionView(SessionId("s1"), "/shop", first="list the open branches")
+    async with running(store) as deck:
+        await deck.press("ctrl+p")
+        assert ("list_sessions", ()) in deck.commands.calls
+        store.dispatch(SessionsListed((mine, hostile)))
+        store.dispatch(ModelsListed((ModelOffer("gemini-9-pro", "Gemini 9"),)))
+        await deck.until(lambda: "Model: gemini-9-pro" in rows(deck))
+        assert rows(deck)[-1] == "Go to: activity"
+        await deck.press("escape")
+        for query, call in [
+            ("session: list the open", ("resume_session", ("s1",))),
+            ("session: [red]quit", ("resume_session", ("s2",))),
+            ("model: gemini-9", ("use_model", ("gemini-9-pro",))),
+        ]:
+            await run_from_palette(deck, query)
+            assert deck.commands.calls[-1] == call

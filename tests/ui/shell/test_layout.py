@@ -10,7 +10,8 @@ from tui.ui.layout import MIN_CHAT, MIN_SIDE, Layout, Side, read_layout
 from tui.ui.panes import PaneName
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.deck import Deck
-from tui.ui.panes.servers import ServersPane, ServersTree
+from tui.ui.panes.servers import ServersPane
+from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import FoldedTabs, SidePane
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.lists.row_list import RowList

@@ -19,7 +19,8 @@ from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.prompts import PromptsPane
-from tui.ui.panes.servers import ServersPane, ServersTree
+from tui.ui.panes.servers import ServersPane
+from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.panes.tools import ToolsPane
 from tui.ui.questions.form import FormQuestion

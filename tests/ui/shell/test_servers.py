@@ -17,7 +17,8 @@ from tui.model.servers import Failure, ServerId, ServerStatus
 from tui.store.store import Store
 from tui.ui.panes import PaneName
 from tui.ui.panes.activity import ActivityPane
-from tui.ui.panes.servers import ServersPane, ServersTree
+from tui.ui.panes.servers import ServersPane
+from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.panes.tools import ToolsPane
 from tui.ui.screens.details import ServerDetailsScreen

@@ -1,172 +1,19 @@
 """Prompts after ``/`` and resources after ``@`` in a message, from real servers to the model."""
 
-import json
-import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 
-from tests import servers
-from tests.fakes.gemini import KEY, FakeGemini
-from tests.fakes.gemini_script import Action, Say, Stall
+from tests.fakes.gemini_script import Say, Stall
 from tests.support.waiting import PATIENCE, eventually
+from tests.unit.engine.typed_deck import LIB, deck
 from tui.engine.chat.conversation import MAX_QUEUED
-from tui.engine.engine import Engine, EngineOptions
-from tui.model.chat import ChatNotice, TurnPhase, UserMessage
-from tui.model.events import ArgumentCompleted, Event, MessageReturned, NoticeRaised, TurnFinished
+from tui.model.chat import TurnPhase
+from tui.model.events import ArgumentCompleted
 from tui.model.input.mentions import MAX_MENTIONED
-from tui.model.servers import ServerId, ServerStatus
-from tui.store.selectors import entries
-from tui.store.state import ConversationState
-from tui.store.store import Store
-
-LIBRARY = Path(servers.__file__).with_name("library.py")
-OFFER: dict[str, Any] = {
-    "prompts": {
-        "greet": ["name!", "mood"],
-        "review": [],
-        "code review": ["what!"],
-        "fix!": [],
-        "io.github.x/y": [],
-        "slow": [],
-        "clear": [],
-        "poem-writer": ["title!", "mood"],
-    },
-    "resources": [
-        "memo://today",
-        "memo://two words?at=1",
-        "doc://resource/path",
-        "memo://monday",
-        "page://Foo_(bar)",
-        "memo://slow",
-    ],
-    "templates": ["memo://{day}/{hour}"],
-    "silent": ["slow", "memo://slow"],
-}
-LIB = ServerId("lib")
-
-
-@dataclass
-class Deck:
-    """An engine with the server, what was sent to the model, and what happened."""
-
-    folder: Path
-    fake: FakeGemini
-    store: Store = field(default_factory=Store)
-    events: list[Event] = field(default_factory=list)
-    wait: float = PATIENCE
-
-    def __post_init__(self) -> None:
-        work = self.folder / "work"
-        work.mkdir()
-        options = EngineOptions(
-            work,
-            attended=True,
-            follow_settings=False,
-            server_patience=self.wait,
-            demo_without_key=False,
-        )
-        self.engine = Engine(options, self._take)
-
-    def _take(self, event: Event) -> None:
-        self.events.append(event)
-        self.store.dispatch(event)
-
-    async def say(self, text: str) -> None:
-        self.engine.send(text)
-        await self.idle()
-
-    async def idle(self) -> None:
-        with anyio.fail_after(PATIENCE):
-            await self.engine.wait_idle()
-
-    async def asking(self) -> None:
-        """Wait until the server is asked for a part of the message."""
-        await eventually(lambda: self.turn is not None and self.turn.phase is TurnPhase.ASKING)
-
-    @property
-    def chat(self) -> ConversationState:
-        return self.store.state.conversation
-
-    @property
-    def turn(self) -> Any:  # noqa: ANN401 - the running turn, or None
-        return self.chat.turn
-
-    @property
-    def sent(self) -> list[str]:
-        """The texts of the last content that the model got."""
-        parts: Sequence[dict[str, Any]] = self.fake.requests[-1].contents[-1]["parts"]
-        return [part["text"] for part in parts]
-
-    @property
-    def returned(self) -> list[str]:
-        """The messages that came back without a turn."""
-        return [event.text for event in self.events if isinstance(event, MessageReturned)]
-
-    @property
-    def unsent(self) -> str:
-        """What the last turn gave back."""
-        return [event.unsent for event in self.events if isinstance(event, TurnFinished)][-1]
-
-    @property
-    def notice(self) -> str:
-        last = [event.notice for event in self.events if isinstance(event, NoticeRaised)][-1]
-        return f"{last.text} {last.advice}".strip()
-
-    @property
-    def error(self) -> str:
-        """The last notice in the conversation."""
-        last = [one for one in entries(self.store.state) if isinstance(one, ChatNotice)][-1]
-        return f"{last.text} {last.advice}".strip()
-
-    @property
-    def shown(self) -> list[str]:
-        return [one.text for one in entries(self.store.state) if isinstance(one, UserMessage)]
-
-    @property
-    def record(self) -> Path:
-        return self.folder / "record"
-
-    def asked(self) -> list[dict[str, Any]]:
-        """What the server was asked for."""
-        lines = [json.loads(line) for line in self.record.read_text().splitlines()]
-        return [m["params"] for m in lines if m["method"] in {"prompts/get", "resources/read"}]
-
-
-@asynccontextmanager
-async def deck(
-    home: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    steps: Sequence[tuple[Action, ...]] = ((Say("one"),), (Say("two"),)),
-    *,
-    ready: bool = True,
-    wait: float = PATIENCE,
-    name: str = "lib",
-    **more: Any,  # noqa: ANN401 - what else the server does
-) -> AsyncIterator[Deck]:
-    says = home / "library.json"
-    says.write_text(json.dumps({**OFFER, "record": str(home / "record"), **more}))
-    off = {"command": "/nonexistent", "disabled": True}
-    entry = {"command": sys.executable, "args": [str(LIBRARY), str(says)]}
-    (home / ".gemini").mkdir()
-    settings = {"mcpServers": {name: entry, "off": off}}
-    (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
-    async with FakeGemini(steps) as fake:
-        monkeypatch.setenv("GEMINI_API_KEY", KEY)
-        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
-        made = Deck(home, fake, wait=wait)
-        async with made.engine as engine:
-            await engine.start()
-            if ready:
-                await engine.wait_ready()
-            yield made
-        assert fake.violations == []
+from tui.model.servers import ServerStatus
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Which model service the user chose last: kept between runs, without its key."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -9,6 +9,7 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from tui.engine.files.state_file import private_file
+from tui.model.frozen import dataclass
 
 FILE_NAME: Final = "service.json"
 

@@ -49,7 +49,7 @@ from tui.model.events import (
 from tui.model.servers import ServerId
 from tui.text import sanitize, sanitize_line
 
-MAX_MALFORMED_CALLS: Final = 2
+MAX_MALFORMED_CALLS: Final = 1
 """How often a step is repeated because its tool call was malformed.
 
 A step that has shown text is not repeated: the user would read it twice.

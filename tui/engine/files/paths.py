@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import hashlib
 import os
 import re
 import stat
@@ -46,6 +45,8 @@ SESSIONS: Final = "sessions"
 
 def folder_key(folder: Path) -> str:
     """Return under which name something is kept for a folder: its own, and its path's hash."""
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and the first frame does without
+
     real = Path(os.path.realpath(folder))
     digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", real.name)[:40].strip("-")

@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -51,6 +52,9 @@ DAY: Final = 86_400.0
 """Seconds."""
 
 _ID: Final = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
+DRAFT: Final = ".draft"
+"""How the files of drafts end that have no session yet."""
+
 _SUFFIX: Final = ".jsonl"
 _SUMMARY: Final = b'\n{"t":"summary"'
 _OPEN: Final = "It is open in another gemdeck. Close it there first."
@@ -87,6 +91,16 @@ class SessionLibrary:
     def path_of(self, view: SessionView) -> Path:
         """Return the file of a listed session."""
         return self._root / view.place / f"{view.id}{_SUFFIX}"
+
+    def new_view(self, folder: Path, message: str, parent: SessionView | None) -> SessionView:
+        """Return what a list shows of a session that begins now, perhaps as a copy of another."""
+        now, first = time.time(), sanitize_line(message, MAX_FIRST)
+        place = self.place(folder).name
+        view = SessionView(new_id(now), str(folder), first=first, started=now, place=place)
+        if parent is not None:
+            view = replace(view, title=parent.title, first=parent.first or first)
+            view = replace(view, turns=parent.turns, parent=parent.id or None)
+        return view
 
     def sessions(self, folder: Path | None = None) -> tuple[SessionView, ...]:
         """List the sessions of a folder, or of all folders, the last changed first."""
@@ -184,12 +198,13 @@ class SessionLibrary:
             lock.release()
 
     def delete_old(self, days: float, now: float) -> int:
-        """Delete the sessions that were not written for so many days; return how many.
+        """Delete the sessions and drafts that were not written for so many days; return how many.
 
         One that is open stays.
         """
         deleted = 0
-        for path in (path for place in self._places() for path in _files(place)):
+        kept = (_files(place, kind) for place in self._places() for kind in (_SUFFIX, DRAFT))
+        for path in chain.from_iterable(kept):
             with contextlib.suppress(OSError):
                 if now - path.stat().st_mtime > days * DAY and (lock := SessionLock.take(path)):
                     try:
@@ -212,13 +227,13 @@ class SessionLibrary:
             return []
 
 
-def _files(place: Path) -> Iterator[Path]:
+def _files(place: Path, suffix: str = _SUFFIX) -> Iterator[Path]:
     """Give the files of a folder's sessions, the newest first."""
     with contextlib.suppress(OSError):
-        names = (name for name in os.listdir(place) if name.endswith(_SUFFIX))  # noqa: PTH208
-        ids = (name.removesuffix(_SUFFIX) for name in names)
+        names = (name for name in os.listdir(place) if name.endswith(suffix))  # noqa: PTH208
+        ids = (name.removesuffix(suffix) for name in names)
         for name in sorted(filter(_ID.fullmatch, ids), reverse=True)[:MAX_LISTED]:
-            yield place / f"{name}{_SUFFIX}"
+            yield place / f"{name}{suffix}"
 
 
 def _view(path: Path) -> SessionView | None:

@@ -19,15 +19,16 @@ from typing import Any, Final
 from tui.engine.chat.history import History
 from tui.engine.logs.redaction import Redactor
 from tui.engine.sessions import records
+from tui.engine.sessions.drafts import DraftFile
 from tui.engine.sessions.library import SessionLibrary, new_id
-from tui.engine.sessions.records import MAX_FIRST, Record
+from tui.engine.sessions.records import Record
 from tui.engine.sessions.replay import MAX_TITLE, SavedSession
 from tui.engine.sessions.session_file import SessionFile, SessionLock
 from tui.engine.threads import OrderedWorker
 from tui.model import events as e
 from tui.model.chat import EntryId, ToolCall, TurnEnd, UserMessage
 from tui.model.sessions import SessionId, SessionView
-from tui.text import sanitize_line
+from tui.text import sanitize, sanitize_line
 
 DELTA_EVERY: Final = 0.2
 """Most seconds that a streamed text waits to be written; what a kill may lose."""
@@ -84,6 +85,8 @@ class Recorder:
         self._tokens_before = 0
         self._model = ""
         self._draft = ""
+        place = library.place(folder) if library is not None else None
+        self._drafts = DraftFile(place, redactor) if place is not None else None
         self._settings: Record = {}
         self._has_failed = False
         self.is_on = False
@@ -126,6 +129,8 @@ class Recorder:
 
     def leave(self) -> None:
         """End the session; the next message begins another."""
+        if self._draft and self.view is None:
+            self._keep_apart("")
         if self._file is not None:
             self._flush(now=True)
             self._worker.submit(self._file.close)
@@ -183,10 +188,26 @@ class Recorder:
         return await asyncio.wrap_future(self._worker.submit(keep))
 
     def keep_draft(self, text: str) -> None:
-        """Save what stands in the composer, if there is a session."""
-        if text != self._draft and self.view is not None:
-            self._draft = text
+        """Save what stands in the composer, without a session in a file of its own."""
+        if text == self._draft or not self.is_on:
+            return
+        self._draft = text
+        if self.view is not None:
             self._put({"t": "draft", "text": text})
+        else:
+            self._keep_apart(text)
+
+    async def take_over_drafts(self) -> str:
+        """Return the drafts that runs left which have ended; they are this conversation's now."""
+        if self._drafts is None or not self.is_on or self.view is not None:
+            return ""
+        take_over = self._worker.submit(self._drafts.take_over)
+        self._draft = text = await asyncio.wrap_future(take_over)
+        return text
+
+    def _keep_apart(self, text: str) -> None:
+        if self._drafts is not None:
+            self._worker.submit(partial(self._drafts.keep, text))
 
     def keep_settings(self, settings: Record) -> None:
         """Save how the model is to answer in this conversation."""
@@ -195,7 +216,10 @@ class Recorder:
             self._put(self._settings)
 
     async def aclose(self) -> None:
-        """Write what is left, but wait only so long."""
+        """Write what is left, but wait only so long; a draft stays."""
+        if self._drafts is not None and self._draft:
+            self._worker.submit(self._drafts.let_go)
+        self._draft = ""
         self.leave()
         await asyncio.to_thread(self._worker.close, CLOSE_PATIENCE)
 
@@ -245,7 +269,8 @@ class Recorder:
 
     def _begin_turn(self, message: UserMessage) -> None:
         left, self._left = self._left, None
-        if self._file is None and self.is_on and self._library is not None:
+        is_first = self._file is None and self.is_on
+        if is_first and self._library is not None:
             self._begin_file(self._library, message)
         self._sync()
         self._calls.clear()
@@ -253,15 +278,20 @@ class Recorder:
         self.messages.append(message.id)
         self.starts[message.id] = len(self._history.contents)
         self._put(records.entry(message), *([left] if left is not None else []))
+        if is_first and self._draft:
+            self._move_draft(message.text)
+
+    def _move_draft(self, sent: str) -> None:
+        """Keep the draft in the session that has begun, unless it was what was sent."""
+        if sanitize(self._draft).strip() == sent:
+            self._draft = ""
+        else:
+            self._put({"t": "draft", "text": self._draft})
+        self._keep_apart("")
 
     def _begin_file(self, library: SessionLibrary, message: UserMessage) -> None:
-        now = time.time()
-        first = sanitize_line(message.text, MAX_FIRST)
-        view = SessionView(new_id(now), str(self._folder), first=first, started=now)
-        if (parent := self._parent) is not None:
-            view = replace(view, title=parent.title, first=parent.first or first)
-            view = replace(view, turns=parent.turns, parent=parent.id or None)
-        self.view = view = replace(view, model=self._model, place=library.place(self._folder).name)
+        made = library.new_view(self._folder, message.text, self._parent)
+        self.view = view = replace(made, model=self._model)
         self._file = SessionFile(library.path_of(view), self._redactor, self._on_problem)
         self._waiting = [records.header(view), *self._copied, *self._waiting]
         self._copied = []

@@ -212,6 +212,8 @@ class Replay:
                 text = _text(record["text"])
                 if record["id"] not in self._places:
                     self._typed = text
+                    if sanitize(self._draft).strip() == text:
+                        self._draft = ""
                     if self._queued and sanitize(self._queued[0]) == text:
                         del self._queued[0]
                     self._starts[self._next_id()] = len(self.contents)

@@ -137,6 +137,10 @@ class SessionCommands:
         if (one := self.conversations.get(key)) is not None:
             one.recorder.keep_draft(text)
 
+    def take_over_drafts(self) -> None:
+        """Give back the drafts that earlier runs left without a session."""
+        self._start(self._take_over_drafts(self.conversations.current))
+
     def edit_message(
         self, message: EntryId, text: str, send: Send, key: ConversationId | None = None
     ) -> None:
@@ -144,19 +148,22 @@ class SessionCommands:
         if (one := self.conversations.get(key)) is not None:
             self._start(self._edit(message, text, send, one))
 
+    async def _take_over_drafts(self, one: OpenConversation) -> None:
+        if text := await one.recorder.take_over_drafts():
+            one.publish(MessageReturned(text))
+
     async def _resume(self, words: str, one: OpenConversation) -> None:
         library = self._place()
         await self.conversations.settle()
         view = await asyncio.to_thread(library.find, words, self._folder)
-        if (other := self.conversations.with_session(view.id)) is not None:
-            if other is one:
-                raise SessionError("This session is open already.")
+        other = self.conversations.with_session(view.id)
+        if other is not None and other is not one:
             self.conversations.select(other.key)
             return
-        self._idle(one)
+        self._idle_without(view.id, one)
         opened = await asyncio.to_thread(open_session, library, view)
         try:
-            conversation = self._idle(one)
+            conversation = self._idle_without(view.id, one)
         except SessionError:
             opened.release()
             raise
@@ -299,6 +306,12 @@ class SessionCommands:
         if not one.conversation.is_idle:
             raise SessionError(BUSY)
         return one.conversation
+
+    def _idle_without(self, session: SessionId, one: OpenConversation) -> Conversation:
+        """Do the same where a session is to be opened, which is open nowhere yet."""
+        if self.conversations.with_session(session) is not None:
+            raise SessionError("This session is open already.")
+        return self._idle(one)
 
     def _start(self, command: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return self._tasks.start(self._carry_out(command))

@@ -58,8 +58,10 @@ _C = OwnCommand
 
 OWN_COMMANDS: Final = _table(
     _C("help", "all keys and commands"),
-    _C("clear", "a new conversation"),
-    _C("new", "a new conversation"),
+    _C("clear", "a new conversation in this tab"),
+    _C("new", "a new conversation in this tab"),
+    _C("tab", "go to another open conversation, or open one", Takes.SOME_NUMBER),
+    _C("close", "close this tab"),
     _C("sessions", "the saved conversations of this folder", Takes.SOME_WORDS),
     _C("resume", "go on with a saved conversation", Takes.SOME_SESSION),
     _C("export", "write this conversation to a file, .md or .json", Takes.SOME_FILE),

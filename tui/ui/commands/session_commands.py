@@ -1,13 +1,44 @@
 """The commands on conversations: sessions, branches, exports."""
 
-from tui.model.chat import UserMessage
+from collections.abc import Sequence
+
+from tui.model.chat import ConversationId, UserMessage
 from tui.store.selectors import entries
 from tui.ui.commands.server_commands import ServerCommands
 from tui.ui.commands.usage import UsageError
+from tui.ui.panes.tabs import tabs_of
 
 
 class SessionCommands(ServerCommands):
     """Opens, names, exports and branches conversations."""
+
+    async def run_tab(self, number: str) -> None:
+        """Go to a tab by its number, or choose one, or a new one."""
+        keys = [*self._bridge.state.conversations]
+        if not number:
+            self._choose_tab(keys)
+        elif number.isdecimal() and 1 <= int(number) <= len(keys):
+            self._deck.show_conversation(keys[int(number) - 1])
+        else:
+            raise UsageError(f"There is no tab {number}.", "/tab shows all.")
+
+    def _choose_tab(self, keys: Sequence[ConversationId]) -> None:
+        from tui.ui.screens.pick import PickScreen  # noqa: PLC0415 - on first use
+
+        texts = [*(tab.whole for tab in tabs_of(self._bridge.state)), "a new tab"]
+
+        def go(index: int | None) -> None:
+            if index is None:
+                return
+            if index < len(keys):
+                self._deck.show_conversation(keys[index])
+            else:
+                self._deck.action_new_tab()
+
+        self._deck.app.push_screen(PickScreen("Tabs", "tab", texts), go)
+
+    async def run_close(self, _: str) -> None:
+        self._deck.action_close_tab()
 
     async def run_sessions(self, query: str) -> None:
         """List the sessions, narrowed to what is typed."""

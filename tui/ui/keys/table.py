@@ -17,6 +17,7 @@ class Place(StrEnum):
 
     EVERYWHERE = "Everywhere"
     DECK = "Panes"
+    TABS = "Tabs"
     SERVERS = "Servers"
     LIST = "Lists"
     TOOLS = "Tools"
@@ -49,7 +50,7 @@ class Key:
         description: One line for the help.
         place: Where it works.
         priority: Whether it works whatever has focus, dialogs included. The keys of `Place.DECK`
-            always have priority over the focused widget.
+            and `Place.TABS` always have priority over the focused widget.
         display: How to write the key if Textual's name would be unclear.
     """
 
@@ -70,14 +71,14 @@ class Key:
             id=self.id,
             tooltip=self.description,
             show=bool(self.label),
-            priority=self.priority or self.place is Place.DECK,
+            priority=self.priority or self.place in (Place.DECK, Place.TABS),
             key_display=self.display,
         )
 
 
 _P = Place
 
-GENERAL: Final = (Place.EVERYWHERE, Place.DECK)
+GENERAL: Final = (Place.EVERYWHERE, Place.DECK, Place.TABS)
 """Places whose keys work in every pane."""
 
 LOCAL: Final = tuple(place for place in Place if place not in (*GENERAL, _P.DIALOG))
@@ -135,6 +136,12 @@ KEYS: Final = (
     Key("deck.last-result", "ctrl+o", "last_result", "", "Open the last result", _P.DECK),
     Key("deck.model", "f9", "model", "model", "Choose the model, enter or forget a key", _P.DECK),
     Key("deck.context", "f10", "context", "", "Show what fills the model's context", _P.DECK),
+    Key("tabs.new", "ctrl+t", "new_tab", "", "Open a conversation in a new tab", _P.TABS),
+    Key("tabs.next", "ctrl+pagedown", "turn_tab(1)", "", "The next tab", _P.TABS),
+    Key("tabs.previous", "ctrl+pageup", "turn_tab(-1)", "", "The previous tab", _P.TABS),
+    Key("tabs.close", "ctrl+f4", "close_tab", "", "Close the tab", _P.TABS),
+    Key("tabs.1", "alt+1", "tab(1)", "", "The first tab; the others by their numbers", _P.TABS),
+    *(Key(f"tabs.{n}", f"alt+{n}", f"tab({n})", "", "", _P.TABS) for n in range(2, 10)),
     Key("app.quit", "ctrl+q", "quit", "quit", "Quit at once", _P.EVERYWHERE, priority=True),
     Key(
         "app.copy-hint",

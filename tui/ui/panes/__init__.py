@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from tui.model.catalog import PromptView
-from tui.model.input.own_commands import TypedCommand
+from tui.model.chat import ConversationId
 from tui.model.servers import ServerId
+
+if TYPE_CHECKING:
+    from tui.model.catalog import PromptView
+    from tui.model.input.own_commands import TypedCommand
 
 
 class PaneName(StrEnum):
@@ -22,22 +26,22 @@ class PaneName(StrEnum):
     ACTIVITY = "activity"
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class InsertText(Message):
     """Insert a text into the user's message."""
 
     text: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RunCommand(Message):
     """Carry out a command of the screen, typed as `text`."""
 
-    command: TypedCommand
+    command: "TypedCommand"
     text: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ShowPane(Message):
     """Show and focus a pane, narrowed to a server if one is given."""
 
@@ -45,14 +49,14 @@ class ShowPane(Message):
     server: ServerId | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ShowServer(Message):
     """Show the details of a server."""
 
     server: ServerId
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ShowTool(Message):
     """Show the details of a tool."""
 
@@ -60,7 +64,7 @@ class ShowTool(Message):
     tool: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ShowResource(Message):
     """Read a resource, and show its content."""
 
@@ -69,19 +73,26 @@ class ShowResource(Message):
     name: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FillPrompt(Message):
     """Ask for the arguments of a prompt, then send it; `typed` returns if the user cancels."""
 
     server: ServerId
-    prompt: PromptView
+    prompt: "PromptView"
     values: Mapping[str, str] = field(default_factory=dict)
     typed: str = ""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SendResource(Message):
     """Send a resource to the model together with the user's draft."""
 
     server: ServerId
     uri: str
+
+
+@dataclass(eq=False, repr=False)
+class ShowConversation(Message):
+    """Show an open conversation."""
+
+    conversation: ConversationId

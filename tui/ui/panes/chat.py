@@ -3,47 +3,35 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.getters import query_one
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
-from tui.model.chat import EntryId, TurnPhase, TurnState, UserMessage
-from tui.model.input.own_commands import find_own_command
-from tui.model.input.typed import find_prompt
+from tui.model.chat import MAIN, ConversationId, EntryId, TurnPhase, TurnState, UserMessage
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
-from tui.store.selectors import waiting_text
-from tui.store.state import AppState, Unsent
+from tui.store.selectors import pending_here, waiting_text
+from tui.store.state import AppState, ConversationState, Unsent
 from tui.store.state import Transcript as TranscriptState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import FillPrompt, RunCommand
+from tui.ui.panes.completing import CompletingPane
+from tui.ui.panes.tabs import asking_elsewhere, shown_tabs
 from tui.ui.questions.arming import Keyboard
-from tui.ui.widgets.chat.command_completion import complete_command
-from tui.ui.widgets.chat.completion import (
-    COMPLETE_AFTER,
-    CompletionList,
-    CompletionPopup,
-    PathQuery,
-    ValueQuery,
-    complete,
-    found_messages,
-    path_query,
-    value_query,
-)
 from tui.ui.widgets.chat.composer import Composer
-from tui.ui.widgets.chat.entries import EntryView
-from tui.ui.widgets.chat.history import HistoryStorage, MessageHistory
-from tui.ui.widgets.chat.queued import QueuedMessages
-from tui.ui.widgets.chat.transcript import Transcript
+from tui.ui.widgets.chat.history import MessageHistory
 from tui.ui.widgets.chat.welcome import Welcome, WorkingLine
 
-if TYPE_CHECKING:  # loaded after the first frame, with the engine
-    from tui.model.events import ArgumentCompleted
+if TYPE_CHECKING:  # loaded after the first frame
+    from tui.ui.widgets.chat.entries import EntryView
+    from tui.ui.widgets.chat.queued import QueuedMessages
+    from tui.ui.widgets.chat.transcript import Transcript
 
 ABOUT_RESOURCE: Final = "What is in this resource?"
 """Sent with a resource if the composer is empty."""
@@ -51,32 +39,39 @@ ABOUT_RESOURCE: Final = "What is in this resource?"
 EDITING: Final = "Enter sends this in place of the earlier message, Esc leaves it."
 
 DRAFT_AFTER: Final = 1.0
-"""Seconds of rest in typing after which the draft is saved with the session."""
-
-SEARCHING: Final = "Type to search your messages: Enter takes one, Ctrl+R the next, Esc ends."
+"""Seconds of rest in typing after which the draft is saved."""
 
 RETURNED: Final = "Your message is back: ↵ sends it · typing replaces it"
 
 
-def _work(state: AppState) -> tuple[TurnState | None, int, str, bool]:
+Work = tuple[TurnState | None, int, str, bool]
+
+_IDLE: Final[Work] = (None, 0, "", False)
+"""What a pane shows of the work of a conversation that is not on the screen."""
+
+
+def _work(state: AppState) -> Work:
     """Select the running turn, the number of queued messages, and what is waited for.
 
     That is the servers, in words, and whether it is an answer of the user.
     """
     turn = state.conversation.turn
     is_held = turn is not None and turn.phase is TurnPhase.SERVERS
-    is_asking = bool(state.pending) and turn is not None and turn.phase is TurnPhase.TOOLS
+    is_asking = bool(pending_here(state)) and turn is not None and turn.phase is TurnPhase.TOOLS
     return turn, len(state.conversation.queued), waiting_text(state) if is_held else "", is_asking
 
 
-class ChatPane(Vertical):
-    """Show the conversation and send messages.
+class ChatPane(CompletingPane):
+    """Show a conversation and send messages. It stands still while another is on the screen.
+
+    The first frame shows the welcome and the composer; `fill` adds the rest.
 
     Args:
         bridge: Provides the state.
-        commands: Executes what the user asks for.
-        history: Keeps sent messages between runs.
+        commands: Executes what the user asks for; it means the conversation on the screen.
+        history: The messages sent before.
         keyboard: Tells the questions about links what was typed and clicked before.
+        conversation: The one that it shows.
     """
 
     ALLOW_SELECT = False
@@ -84,53 +79,79 @@ class ChatPane(Vertical):
     BINDING_GROUP_TITLE = "Chat"
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.CHAT)
 
-    transcript = query_one(Transcript)
-    composer = query_one(Composer)
-    popup = query_one(CompletionPopup)
-    working = query_one(WorkingLine)
-    queued = query_one(QueuedMessages)
     welcome = query_one(Welcome)
+    transcript: "Transcript"
+    queued: "QueuedMessages"
 
     def __init__(
         self,
         bridge: StoreBridge,
         commands: Commands,
-        history: HistoryStorage | None = None,
+        history: MessageHistory,
         keyboard: Keyboard | None = None,
+        conversation: ConversationId = MAIN,
     ) -> None:
-        super().__init__(id="chat")
+        super().__init__(bridge, commands, history)
+        self.conversation = conversation
+        self._seen = bridge.state.conversations[conversation]
+        self.set_class(bridge.state.current == conversation, "-current")
         self._keyboard = keyboard
-        self._bridge = bridge
-        self._commands = commands
-        self._history = MessageHistory(history)
         self._edited: EntryId | None = None
         self._resting: Timer | None = None
+        self._focused: Widget | None = None
         self._returned = 0
-        self._query: ValueQuery | PathQuery | None = None
-        self._asked = 0
-        self._asking: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield Welcome()
-        yield Transcript()
-        yield WorkingLine()
-        yield QueuedMessages()
         with Horizontal(id="composer-row"):
             yield Static(">", markup=False, id="composer-prompt")
             yield Composer(self._history)
-        yield CompletionPopup()
 
     def on_mount(self) -> None:
         self._bridge.watch(
             self,
-            lambda state: (state.model, state.servers, state.configured),
+            lambda state: (self._shown(state).model, state.servers, state.configured),
             lambda view: self.welcome.show(view[0], view[1], configured=view[2]),
         )
-        self._bridge.watch(self, lambda state: state.conversation.transcript, self._show_transcript)
-        self._bridge.watch(self, _work, lambda work: self.working.show(*work))
-        self._bridge.watch(self, lambda state: state.conversation.queued, self.queued.show)
-        self._bridge.watch(self, lambda state: state.conversation.unsent, self._show_unsent)
-        self._bridge.watch(self, lambda state: state.completion, self._show_values)
+
+    async def fill(self) -> None:
+        """Add what the first frame does not show, and follow the state."""
+        from tui.ui.widgets.chat.completion import CompletionPopup  # noqa: PLC0415 - after the first frame
+        from tui.ui.widgets.chat.queued import QueuedMessages  # noqa: PLC0415 - ditto
+        from tui.ui.widgets.chat.transcript import Transcript  # noqa: PLC0415 - ditto
+
+        self.transcript, self.working = Transcript(), WorkingLine()
+        self.queued, self.popup = QueuedMessages(), CompletionPopup()
+        self.transcript.display = False
+        rest = self.transcript, self.working, self.queued, self.popup
+        await self.mount(*rest, after=self.welcome)
+        self.is_filled = True
+        watch = self._bridge.watch
+        watch(self, lambda state: self._shown(state).transcript, self._show_transcript)
+        watch(self, self._work, lambda work: self.working.show(*work))
+        watch(self, lambda state: self._shown(state).queued, self.queued.show)
+        watch(self, lambda state: self._shown(state).unsent, self._show_unsent)
+        watch(self, lambda state: state.completion, self.show_values)
+        watch(self, lambda s: shown_tabs(s) if self._is_shown(s) else self.tabs, self.show_tabs)
+        watch(self, self._asking_elsewhere, self.working.say_elsewhere)
+
+    def _is_shown(self, state: AppState) -> bool:
+        return state.current == self.conversation
+
+    def _asking_elsewhere(self, state: AppState) -> str:
+        if not self._is_shown(state) or not state.pending:
+            return ""
+        bindings = self.screen.active_bindings
+        return asking_elsewhere(state, keymap.key_of(self.app, bindings, "app.question"))
+
+    def _shown(self, state: AppState) -> ConversationState:
+        """Return the conversation as it is, or as it was when another came on the screen."""
+        if self._is_shown(state):
+            self._seen = state.conversation
+        return self._seen
+
+    def _work(self, state: AppState) -> Work:
+        return _work(state) if self._is_shown(state) else _IDLE
 
     def on_resize(self) -> None:
         self.refresh_bindings()  # the hints in the border are cut to its width
@@ -138,7 +159,7 @@ class ChatPane(Vertical):
     def action_stop(self) -> None:
         """Close the completions, else stop the running turn, else focus the composer."""
         if self.popup.is_open or self.composer.searching:
-            self._offer_completions(None)
+            self.offer_completions(None)
         elif self._edited is not None:
             self._edited = None
             self.composer.clear_draft()
@@ -163,18 +184,19 @@ class ChatPane(Vertical):
     def action_take_back(self) -> None:
         """Take the last message that waits back into the composer; Up brings back the draft."""
         if queued := self._bridge.state.conversation.queued:
-            self._take_back(QueuedMessages.Taken(queued[-1], give_back=True))
+            self._take(queued[-1], give_back=True)
 
-    @on(QueuedMessages.Taken)
-    def _take_back(self, event: QueuedMessages.Taken) -> None:
+    def on_queued_messages_taken(self, event: "QueuedMessages.Taken") -> None:
         event.stop()
-        if event.give_back:
+        self._take(event.text, give_back=event.give_back)
+
+    def _take(self, text: str, *, give_back: bool) -> None:
+        if give_back:
             self.composer.clear_draft()
             self.composer.focus()
-        self._commands.unqueue(event.text, give_back=event.give_back)
+        self._commands.unqueue(text, give_back=give_back)
 
-    @on(QueuedMessages.Closed)
-    def _leave_queue(self, event: QueuedMessages.Closed) -> None:
+    def on_queued_messages_closed(self, event: "QueuedMessages.Closed") -> None:
         event.stop()
         self.composer.focus()
 
@@ -206,7 +228,12 @@ class ChatPane(Vertical):
 
     @on(Composer.Sent)
     def _send(self, event: Composer.Sent) -> None:
+        from tui.model.input.own_commands import find_own_command  # noqa: PLC0415 - on first use
+
         event.stop()
+        if not self._is_shown(self._bridge.state):
+            self.composer.put_back(event.text)  # it would go to the other conversation
+            return
         if (command := find_own_command(event.text)) is not None:
             self.post_message(RunCommand(command, event.text))
             return
@@ -219,6 +246,8 @@ class ChatPane(Vertical):
 
     def _opens_form(self, text: str) -> bool:
         """Open the form for a prompt that lacks arguments, or for its help; return whether so."""
+        from tui.model.input.typed import find_prompt  # noqa: PLC0415 - on first use
+
         servers = self._bridge.state.servers
         found = find_prompt(text, [(view.id, view.catalog) for view in servers])
         if found is None or found.prompt.problem:
@@ -255,113 +284,60 @@ class ChatPane(Vertical):
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)
     def _complete(self) -> None:
+        if not self.is_filled:
+            return
         if not self.composer.searching:
             returned = RETURNED if self.composer.holds_returned else ""
             self.working.say_hint(EDITING if self._edited is not None else returned)
             self._keep_draft_soon()
-        self._offer_completions(self._bridge.state)
+        self.offer_completions(self._bridge.state)
 
     def _keep_draft_soon(self) -> None:
-        """Save the draft with the session once the typing rests."""
+        """Save the draft once the typing rests."""
         if self._resting is not None:
             self._resting.stop()
-        if self.transcript.display:
-            self._resting = self.set_timer(DRAFT_AFTER, self._keep_draft)
+        self._resting = self.set_timer(DRAFT_AFTER, self.keep_draft)
 
-    def _keep_draft(self) -> None:
+    def keep_draft(self) -> None:
+        """Save the draft now, if it has changed."""
+        if self._resting is None or not self._is_shown(self._bridge.state):
+            return
+        self._resting.stop()
+        self._resting = None
         self._commands.keep_draft(self.composer.message)
 
-    @on(events.DescendantBlur)
-    def _close_popup(self) -> None:
-        self._offer_completions(None)
+    @property
+    def unfinished(self) -> str:
+        """What would be cut short if the conversation were closed, in words, or nothing."""
+        if self._shown(self._bridge.state).turn is not None:
+            return "A turn is running here."
+        return "There is a draft here." if self.composer.message.strip() else ""
 
-    @on(Composer.CompletionKey)
-    def _use_popup(self, event: Composer.CompletionKey) -> None:
-        event.stop()
-        match event.key:
-            case "tab" if not self.popup.is_open:
-                self._offer_completions(self._bridge.state)
-            case "tab":
-                self.popup.choose(self.popup.highlighted or 0)
-            case "search" if not self.composer.searching:
-                self.composer.searching = True
-                self.working.say_hint(SEARCHING)
-                self._offer_completions(self._bridge.state)
-            case "up":
-                self.popup.move(-1)
-            case _:
-                self.popup.move(1)
+    def leave(self) -> None:
+        """Make way for another conversation."""
+        focused = self.screen.focused
+        self._focused = focused if focused is not None and self in focused.ancestors else None
+        self.remove_class("-current")
 
-    @on(CompletionPopup.Chosen)
-    def _take_completion(self, event: CompletionPopup.Chosen) -> None:
-        event.stop()
-        self.composer.completing = False
-        if self.composer.searching:
-            self._end_search()
-            self.composer.replace_all(event.completion.text)
-        else:
-            self.composer.replace_before_cursor(event.start, event.completion.text)
-        self.composer.focus()
+    def enter(self) -> None:
+        """Come on the screen, with the focus where it was."""
+        self.add_class("-current")
+        kept, self._focused = self._focused, None
+        self.screen.set_focus(kept if kept is not None and kept.is_attached else self.composer)
+        if self._resting is not None:
+            self._keep_draft_soon()
 
-    @on(EntryView.LinksRequested)
-    def _offer_links(self, event: EntryView.LinksRequested) -> None:
+    def on_entry_view_links_requested(self, event: "EntryView.LinksRequested") -> None:
         event.stop()
         from tui.ui.screens.link import LinkScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(LinkScreen(event.links, self._commands, keyboard=self._keyboard))
 
-    @on(Transcript.ViewRequested)
-    def _view(self, event: Transcript.ViewRequested) -> None:
+    def on_transcript_view_requested(self, event: "Transcript.ViewRequested") -> None:
         event.stop()
         from tui.ui.screens.dialog import ViewerScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(ViewerScreen(event.title, event.text))
-
-    def _offer_completions(self, state: AppState | None) -> None:
-        """Show what completes the word before the cursor; a server's values come later."""
-        self._query = None
-        if self._asking is not None:
-            self._asking.stop()
-        offered = None
-        if state is None:
-            self._end_search()
-        elif self.composer.searching:
-            offered = found_messages(self._history.matching(self.composer.message))
-        elif self.composer.has_focus:
-            before = self.composer.before_cursor
-            themes = self.app.available_themes
-            offered = complete_command(before, state.servers, themes)
-            offered = offered or complete(before, state.servers)
-            self._query = value_query(before, state.servers) or path_query(before, offered)
-        if self._query is not None:
-            self._asking = self.set_timer(COMPLETE_AFTER, self._ask_for_values)
-        self._open_popup(offered)
-
-    def _end_search(self) -> None:
-        if self.composer.searching:
-            self.composer.searching = False
-            self.working.say_hint("")
-
-    def _ask_for_values(self) -> None:
-        self._asked += 1
-        token = f"composer-{self._asked}"
-        match self._query:
-            case PathQuery(typed):
-                self._commands.complete_path(token, typed)
-            case ValueQuery() as query:
-                self._commands.complete_argument(
-                    token, query.server, query.prompt, query.argument, query.value, query.context
-                )
-
-    def _show_values(self, completed: "ArgumentCompleted | None") -> None:
-        is_awaited = completed is not None and completed.token == f"composer-{self._asked}"
-        if completed is not None and is_awaited and self._query is not None:
-            self._open_popup(self._query.completions(completed.values))
-
-    def _open_popup(self, offered: CompletionList | None) -> None:
-        self.popup.offer(offered)
-        self.popup.styles.margin = (0, 0, self.composer.outer_size.height + 1, 0)
-        self.composer.completing = offered is not None
 
     def _show_transcript(self, transcript: TranscriptState) -> None:
         is_empty = not transcript.settled and not transcript.live

@@ -1,5 +1,6 @@
 """The panes side by side: which are shown, how wide, and the borders between them."""
 
+from asyncio import Lock
 from collections.abc import Iterator
 
 from textual import events
@@ -8,6 +9,7 @@ from textual.containers import Horizontal
 from textual.getters import query_one
 from textual.widget import Widget
 
+from tui.model.chat import ConversationId
 from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
 from tui.ui.layout import Columns, Layout, Side, WidthClass
@@ -16,14 +18,17 @@ from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.side import FoldedTabs, SidePane
 from tui.ui.questions.arming import Keyboard
 from tui.ui.themes import UiPreferences
-from tui.ui.widgets.chat.history import HistoryStorage
+from tui.ui.widgets.chat.history import HistoryStorage, MessageHistory
 
 
 class Deck(Horizontal):
-    """Lay out the chat and its sides as the user chose, and let borders be dragged."""
+    """Lay out the chat and its sides as the user chose, and let borders be dragged.
+
+    Attributes:
+        chat: The pane of the conversation on the screen; each other one has its own, hidden.
+    """
 
     servers = query_one(ServersPane)
-    chat = query_one(ChatPane)
     side = query_one(SidePane)
     tabs = query_one(FoldedTabs)
 
@@ -38,19 +43,63 @@ class Deck(Horizontal):
         super().__init__(id="deck")
         self._bridge = bridge
         self._commands = commands
-        self._history = history
+        self._history = MessageHistory(history)
         self._keyboard = keyboard
         self._layout = preferences.layout
         self._save = preferences.save_layout
         self._in_front: Widget | None = None
+        self._following = Lock()
+        self.chat = self._new_chat(bridge.state.current)
         self._width = 0
         self._drag: tuple[Side, int, int] | None = None
 
     def compose(self) -> ComposeResult:
         yield ServersPane(self._bridge, self._commands)
-        yield ChatPane(self._bridge, self._commands, self._history, self._keyboard)
+        yield self.chat
         yield SidePane(self._bridge, self._commands)
         yield FoldedTabs()
+
+    def on_mount(self) -> None:
+        self._bridge.watch(
+            self,
+            lambda state: (state.current, *state.conversations),
+            lambda _: self.call_next(self.follow),
+        )
+
+    async def fill(self) -> None:
+        """Add to the panes what the first frame does not show, to be drawn sooner."""
+        async with self._following:
+            await self.chat.fill()
+        await self.servers.fill()
+        await self.side.fill()
+
+    async def follow(self) -> None:
+        """Show the current conversation, in a new pane if it has none; closed ones go."""
+        async with self._following:
+            state = self._bridge.state
+            panes = {one.conversation: one for one in self.children if isinstance(one, ChatPane)}
+            wanted = panes.get(state.current)
+            if wanted is None:
+                wanted = self._new_chat(state.current)
+                wanted.display = False
+                await self.mount(wanted, after=self.chat)
+                await wanted.fill()
+            if wanted is not self.chat:
+                self._turn_to(wanted)
+            gone = [pane for key, pane in panes.items() if key not in state.conversations]
+            await self.remove_children(gone)
+
+    def _new_chat(self, conversation: ConversationId) -> ChatPane:
+        history = self._history.beside()
+        return ChatPane(self._bridge, self._commands, history, self._keyboard, conversation)
+
+    def _turn_to(self, chat: ChatPane) -> None:
+        with self.app.batch_update():
+            before, self.chat = self.chat, chat
+            before.leave()
+            chat.enter()
+            before.display = False
+            self.bring(chat)
 
     def pane_with_focus(self) -> Widget | None:
         """Return the pane that has the focus."""

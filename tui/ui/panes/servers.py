@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -12,24 +11,24 @@ from textual.content import Content
 from textual.events import MouseDown
 from textual.getters import query_one
 from textual.timer import Timer
-from textual.widgets import Tree
 
 from tui.model.chat import Severity
-from tui.model.servers import ServerId, ServerStatus, ServerView, Transport
+from tui.model.servers import ServerId, ServerView
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.panes import PaneName, ShowPane, ShowServer
 from tui.ui.widgets.key_bar import Hint, hint_lines, with_keys
-from tui.ui.widgets.lists.server_tree import TIMED, RowKind, ServerTree, TreeRow
-from tui.ui.widgets.status import STARTABLE, STOPPABLE, recovery
+from tui.ui.widgets.status import TIMED, recovery
 from tui.ui.widgets.text.plain import PlainText, block
 
-if TYPE_CHECKING:  # loaded after the first frame, with the engine
-    from tui.model.events import Notice
+if TYPE_CHECKING:  # loaded after the first frame
+    from textual.widgets import Tree
 
-_S = ServerStatus
+    from tui.model.events import Notice
+    from tui.ui.panes.servers_tree import ServersTree
+    from tui.ui.widgets.lists.server_tree import TreeRow
 
 READING: Final = "Reading the settings…"
 """Shown until the settings have been read."""
@@ -44,104 +43,6 @@ No servers yet.
 The palette (`^P`) shows a sample of every key."""
 """Shown if the settings name no server."""
 
-_CATALOG_PANES: Final = {
-    RowKind.TOOLS: PaneName.TOOLS,
-    RowKind.PROMPTS: PaneName.PROMPTS,
-    RowKind.RESOURCES: PaneName.RESOURCES,
-}
-
-
-class ServersTree(ServerTree):
-    """The server tree with its keys wired to the commands."""
-
-    def __init__(self, commands: Commands) -> None:
-        super().__init__()
-        self._commands = commands
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Enable only the keys that the status of the server under the cursor allows."""
-        view = self.current
-        status = view.status if view is not None else None
-        match action:
-            case "sign_in" | "sign_out" | "import_sign_in":
-                is_remote = view is not None and view.transport is not Transport.STDIO
-                return (
-                    is_remote
-                    and (status is _S.READY or action != "sign_out")
-                    and (status in STOPPABLE or status in STARTABLE)
-                )
-            case "start_stop":
-                return status in STOPPABLE or status in STARTABLE or status is _S.UNTRUSTED
-            case "restart":
-                return status in STOPPABLE or status in STARTABLE
-            case "toggle_enabled":
-                return status is not None and status is not _S.INVALID
-            case "log" | "restart_all":
-                return status is not None
-            case "demo_servers":
-                return status is None
-            case _:
-                return True
-
-    def action_label(self, action: str) -> str | None:
-        """Return the label of a key that does one thing or its opposite."""
-        status = self.current.status if self.current is not None else None
-        match action:
-            case "start_stop" if status is _S.UNTRUSTED:
-                return "review"
-            case "start_stop":
-                return "start" if status in STARTABLE else "stop"
-            case "toggle_enabled":
-                return "enable" if status is _S.DISABLED else "disable"
-            case _:
-                return None
-
-    def action_restart(self) -> None:
-        if self.current is not None:
-            self._commands.restart_server(self.current.id)
-
-    def action_sign_in(self) -> None:
-        if self.current is not None:
-            self._commands.sign_in(self.current.id)
-
-    def action_import_sign_in(self) -> None:
-        if self.current is not None:
-            self._commands.import_sign_in(self.current.id)
-
-    def action_sign_out(self) -> None:
-        if self.current is not None:
-            self._commands.sign_out(self.current.id)
-
-    def action_restart_all(self) -> None:
-        self._commands.restart_all_servers()
-
-    def action_start_stop(self) -> None:
-        """Stop the server if it runs, else start it; review it first if it is untrusted."""
-        view = self.current
-        if view is None:
-            return
-        if view.status in STOPPABLE:
-            self._commands.stop_server(view.id)
-        elif view.status in STARTABLE:
-            self._commands.start_server(view.id)
-        elif view.status is _S.UNTRUSTED:
-            self.action_review_folder()
-
-    def action_review_folder(self) -> None:
-        self._commands.review_folder()
-
-    def action_toggle_enabled(self) -> None:
-        view = self.current
-        if view is not None and view.status is not _S.INVALID:
-            self._commands.set_server_enabled(view.id, enabled=view.status is _S.DISABLED)
-
-    def action_demo_servers(self) -> None:
-        self._commands.start_demo_servers()
-
-    def action_log(self) -> None:
-        if self.current is not None:
-            self.post_message(ShowPane(PaneName.ACTIVITY, self.current.id))
-
 
 def _view(state: AppState) -> "tuple[bool, tuple[ServerView, ...], Notice | None]":
     """Select whether the settings were read, the servers, and the last error."""
@@ -154,47 +55,56 @@ class _Details(VerticalScroll):
 
 
 class ServersPane(Vertical):
-    """The server tree, or a hint while it is empty."""
+    """The server tree, or a hint while it is empty.
+
+    The first frame shows the hint; `fill` adds the tree.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SIDE)
     ALLOW_SELECT = False
     BINDING_GROUP_TITLE = "Servers"
     BORDER_TITLE = "Servers"
 
-    rows = query_one(ServersTree)
+    rows: "ServersTree"
     scroller = query_one(".details", VerticalScroll)
     details = query_one(".summary", PlainText)
     keys = query_one(".keys", PlainText)
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__(id="servers")
+        super().__init__(id="servers", classes="-empty")
         self._bridge = bridge
         self._commands = commands
         self._clock: Timer | None = None
         self._described: ServerId | None = None
+        self._is_filled = False
 
     def compose(self) -> ComposeResult:
-        yield ServersTree(self._commands)
         yield PlainText(READING, classes="empty")
-        with _Details(classes="details"):
-            yield PlainText(classes="summary")
-            yield PlainText(classes="keys")
+
+    async def fill(self) -> None:
+        """Add the tree, which the first frame does not show, and follow the state."""
+        from tui.ui.panes.servers_tree import ServersTree  # noqa: PLC0415 - after the first frame
+
+        self.rows = ServersTree(self._commands)
+        summary = PlainText(classes="summary"), PlainText(classes="keys")
+        await self.mount(self.rows, _Details(*summary, classes="details"))
+        self._is_filled = True
+        self._bridge.watch(self, _view, self._show)
 
     def show_keys(self, found: Sequence[Hint]) -> None:
         """Show the keys of the server under the cursor, or none."""
+        if not self._is_filled:
+            return
         self.keys.display = bool(found)
         self.keys.update(hint_lines(found, self.size.width - 2))
 
     def on_mouse_down(self, event: MouseDown) -> None:
         is_inside = self.content_region.contains(*event.screen_offset)  # the border is dragged
-        if is_inside and not self.has_focus_within:
+        if is_inside and self._is_filled and not self.has_focus_within:
             self.rows.focus()
 
     def on_resize(self) -> None:
         self.refresh_bindings()  # the keys are wrapped to its width
-
-    def on_mount(self) -> None:
-        self._bridge.watch(self, _view, self._show)
 
     def _show(self, view: "tuple[bool, tuple[ServerView, ...], Notice | None]") -> None:
         configured, servers, error = view
@@ -232,21 +142,18 @@ class ServersPane(Vertical):
         self._show_details()
         self._follow_time(self._bridge.state.servers)
 
-    @on(ServersTree.Moved)
-    def _on_moved(self, event: ServersTree.Moved) -> None:
+    def on_server_tree_moved(self, event: "ServersTree.Moved") -> None:
         event.stop()
         self._show_details()
         if self.rows.has_focus:
             self.refresh_bindings()
 
-    @on(Tree.NodeSelected)
-    def _on_selected(self, event: Tree.NodeSelected[TreeRow]) -> None:
+    def on_tree_node_selected(self, event: "Tree.NodeSelected[TreeRow]") -> None:
         event.stop()
         row = event.node.data
         if row is None:
             return
-        pane = _CATALOG_PANES.get(row.kind)
-        if pane is not None:
-            self.post_message(ShowPane(pane, row.server))
+        if row.view is None:
+            self.post_message(ShowPane(PaneName(row.kind), row.server))
         else:
             self.post_message(ShowServer(row.server))

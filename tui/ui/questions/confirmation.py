@@ -5,6 +5,7 @@ is answered by itself, or all that were shown to their end at once.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from textual import on
@@ -24,14 +25,13 @@ from tui.ui.questions.calls.call_answers import (
     ALLOW_SEEN,
     ALWAYS_SERVER,
     ALWAYS_TOOL,
+    ANSWERS,
     DENY,
-    DENY_REST,
     EDIT,
     JSON,
     MORE,
     NEXT,
     NOT_LASTING,
-    ONCE,
     SCOPE,
     SCOPES,
     SHORT_SCOPES,
@@ -65,11 +65,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     BINDING_GROUP_TITLE = "Confirmation"
     HELP = "A tool wants to run. Nothing runs until you allow it."
     PREFIX = "confirmation"
-    ROWS = (
-        (ONCE, ALWAYS_TOOL, DENY, JSON, MORE),
-        (EDIT, UNDO, ALWAYS_SERVER, SCOPE),
-        (WITH_REASON, NEXT, ALLOW_SEEN, DENY_REST, STOP),
-    )
+    ROWS = ANSWERS
     SAFE = DENY
     ARMED = (
         "↑↓ PageUp PageDown scroll the arguments · ← → Tab move · ↵ presses",
@@ -91,6 +87,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self._shows_json = self._shows_more = False
         self._step: Step | None = None
         self._room: RoomAbove | None = None
+        self.add_class("-placing")
 
     # What is shown.
 
@@ -117,7 +114,12 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         lay_over_chat(frame)
 
     def on_mount(self) -> None:
-        self._room = RoomAbove(self.frame, lambda: self._calls[0].request.call)
+        self._room = RoomAbove(self.frame, lambda: self._calls[0].request.call, self._appear)
+
+    def _appear(self) -> None:
+        """Show it, now that the chat has made room and nothing jumps any more."""
+        self.remove_class("-placing")
+        self.arm_after_drawing()
 
     def on_resize(self) -> None:
         if self._room is not None:
@@ -146,7 +148,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def _show_calls(self) -> None:
         self.calls.show(self._calls, self._call)
-        self.frame.border_title = Content(self.title_words())
+        self.frame.border_title = self.full_title()
 
     def show_answers(self) -> None:
         """Show what can be answered now."""
@@ -315,7 +317,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         elif answer is EDIT:
             self._open_editor()
         elif answer is WITH_REASON:
-            self._open_step(DenyReasonScreen(self._request), self._deny)
+            deny = partial(self._decide, self._call, Choice.DENY)
+            self._open_step(DenyReasonScreen(self._request), deny)
         elif self._call.edit is None:
             self.say("These are the model's arguments; you changed nothing.")
         else:
@@ -329,11 +332,11 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         super().close()
 
     def begin(self) -> None:
-        """Begin the delay; a refused edit goes on where it was."""
+        """Begin the delay, once it can be seen; a refused edit goes on where it was."""
         if self._call.offers_editor and self.asks and self.is_active:
             self._call.offers_editor = False
             self._open_editor(held=True)
-        else:
+        elif not self.has_class("-placing"):
             super().begin()
 
     def _decide(
@@ -352,9 +355,6 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         if decision.arguments is not None and call.request.problem:
             request = call.request
             self.set_timer(REFUSAL_SECONDS, lambda: self._ask_again(call, request))
-
-    def _deny(self, reason: str) -> None:
-        self._decide(self._call, Choice.DENY, reason)
 
     def _ask_again(self, call: AskedCall, request: ConfirmationRequest) -> None:
         """Ask once more where an edit was refused with the same words as the one before."""

@@ -82,6 +82,9 @@ class Question(ModalScreen[None], Generic[R]):
         Binding("right", "app.focus_next", "Button after", show=False),
     ]
 
+    conversation: str = ""
+    """The tab of the conversation that asks, where there are several."""
+
     armed: var[bool] = var(False, toggle_class="-armed")  # answers count now
 
     frame = query_one(Frame)
@@ -110,6 +113,9 @@ class Question(ModalScreen[None], Generic[R]):
 
     def title_words(self) -> str:
         return self.TITLE
+
+    def full_title(self) -> Content:
+        return Content(" · ".join(filter(None, (self.title_words(), self.conversation))))
 
     def lines(self) -> Sequence[LabelledLine]:
         return ()
@@ -152,7 +158,7 @@ class Question(ModalScreen[None], Generic[R]):
     def changed(self) -> None:
         """Ask anew: what changed while it was on the screen is shown from its beginning."""
         self._arming.end()
-        self.frame.border_title = Content(self.title_words())
+        self.frame.border_title = self.full_title()
         self.show_text()
         self.show_answers()
         self.set_focus(None)
@@ -187,7 +193,7 @@ class Question(ModalScreen[None], Generic[R]):
         fit(self)
         self.show_answers()
         with Frame(classes=f"question -{self.PREFIX}") as frame:
-            frame.border_title = Content(self.title_words())
+            frame.border_title = self.full_title()
             frame.border_subtitle = Content(self._waiting)
             yield from self.compose_text()
             yield self.rows
@@ -322,10 +328,8 @@ class Question(ModalScreen[None], Generic[R]):
         if not self.is_mounted:
             return
         self._look()
-        if self.armed and self.focused is None:
-            widget = self.first_focus()
-            if widget is not None:
-                widget.focus()
+        if self.armed and self.focused is None and (widget := self.first_focus()) is not None:
+            widget.focus()
         self.show_hint()
 
     def show_hint(self) -> None:
@@ -339,11 +343,9 @@ class Question(ModalScreen[None], Generic[R]):
             return self._arming.hint[short]
         if self._said:
             return self._said
-        held = self._arming.held
-        if held is not None:
+        if (held := self._arming.held) is not None:
             return held.held_words(self._key_of(held), short=short)
-        awaited = self._arming.awaited
-        if awaited is not None:
+        if (awaited := self._arming.awaited) is not None:
             return self.again_words(awaited, self._key_of(awaited), short=short)
         may_allow = any(one.allows and self.offers(one) for one in self._answers.values())
         unread = self.unread_words(short=short) if may_allow else ""
@@ -355,8 +357,7 @@ class Question(ModalScreen[None], Generic[R]):
     def _take(self, answer: Answer) -> None:
         if not self.asks or not self.offers(answer):
             return
-        refusal = self.refusal(answer, short=self.is_short)
-        if refusal:
+        if refusal := self.refusal(answer, short=self.is_short):
             self.say(refusal)
         else:
             self.choose(answer)
@@ -376,10 +377,8 @@ class Question(ModalScreen[None], Generic[R]):
 
     def _key_of(self, answer: Answer) -> str:
         """Write the key of an answer as it is mapped now."""
-        bindings = (active.binding for active in self.active_bindings.values())
         wanted = f"{self.PREFIX}.{answer.name}"
-        keys = (self.app.get_key_display(one) for one in bindings if one.id == wanted)
-        return next(keys, answer.keys[0])
+        return keymap.key_of(self.app, self.active_bindings, wanted) or answer.keys[0]
 
     def _show_request(self) -> None:
         self.frame.border_subtitle = Content(self._waiting)

@@ -1,5 +1,6 @@
 """The main screen: servers, chat and side pane between the header and the key bar."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -10,11 +11,12 @@ from textual.getters import query_one
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tui.model.input.own_commands import find_own_command
+from tui.model.chat import ConversationId
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
+from tui.ui.keys.type_ahead import TypeAhead
 from tui.ui.notices import Toasts
 from tui.ui.panes import (
     FillPrompt,
@@ -22,6 +24,7 @@ from tui.ui.panes import (
     PaneName,
     RunCommand,
     SendResource,
+    ShowConversation,
     ShowPane,
     ShowResource,
     ShowServer,
@@ -31,6 +34,7 @@ from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.deck import Deck
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.side import FRAME, SidePane
+from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.widgets.header import DeckHeader
 from tui.ui.widgets.key_bar import Hint, KeyBar, hint_line, hints
 
@@ -45,20 +49,28 @@ class MainScreen(Screen[None]):
     """Lay the panes out and move between them."""
 
     AUTO_FOCUS = ""
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.DECK)
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.DECK, keymap.Place.TABS)
 
     deck = query_one(Deck)
     servers = query_one(ServersPane)
-    chat = query_one(ChatPane)
     side = query_one(SidePane)
     keys = query_one(KeyBar)
 
-    def __init__(self, bridge: StoreBridge, commands: Commands, deck: Deck) -> None:
+    def __init__(
+        self, bridge: StoreBridge, commands: Commands, deck: Deck, type_ahead: TypeAhead
+    ) -> None:
         super().__init__()
         self._bridge = bridge
         self._commands = commands
         self._deck = deck
         self._toasts: Toasts | None = None
+        self._type_ahead = type_ahead
+        self._closing_tab: SecondPress[ConversationId] = SecondPress()
+
+    @property
+    def chat(self) -> ChatPane:
+        """The pane of the conversation on the screen."""
+        return self._deck.chat
 
     def compose(self) -> ComposeResult:
         yield DeckHeader(self._bridge)
@@ -164,6 +176,8 @@ class MainScreen(Screen[None]):
 
     def run_command(self, text: str) -> None:
         """Carry out a command of the screen as if it were typed."""
+        from tui.model.input.own_commands import find_own_command  # noqa: PLC0415 - on first use
+
         if (command := find_own_command(text)) is not None:
             self.post_message(RunCommand(command, text))
 
@@ -171,6 +185,61 @@ class MainScreen(Screen[None]):
         from tui.ui.screens.model_setup import ModelScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(ModelScreen(self._bridge, self._commands))
+
+    def switch(self, command: Callable[[], None]) -> None:
+        """Let a command put another conversation on the screen.
+
+        What was typed before it goes to the one that was there, what is typed from now on to the
+        other.
+        """
+
+        async def change() -> None:
+            self.chat.keep_draft()
+            command()
+            await self._deck.follow()
+            self._bridge.update()
+
+        self._type_ahead.hold_for(change)
+
+    @on(ShowConversation)
+    def _on_show_conversation(self, event: ShowConversation) -> None:
+        event.stop()
+        self.show_conversation(event.conversation)
+
+    def show_conversation(self, conversation: ConversationId) -> None:
+        self.switch(partial(self._commands.select_conversation, conversation))
+
+    def action_new_tab(self) -> None:
+        self.switch(self._commands.new_conversation)
+
+    def action_turn_tab(self, step: int) -> None:
+        """Go to the next or the previous tab, round and round."""
+        state = self._bridge.state
+        keys = [*state.conversations]
+        self.show_conversation(keys[(keys.index(state.current) + step) % len(keys)])
+
+    def action_tab(self, number: int) -> None:
+        """Go to a tab by its number, if there is one."""
+        for key in [*self._bridge.state.conversations][number - 1 : number]:
+            self.show_conversation(key)
+
+    def action_close_tab(self) -> None:
+        """Close the tab; at the second press if something in it has not come to its end."""
+        state = self._bridge.state
+        if len(state.conversations) == 1:
+            self.notify("This is the only conversation. /clear begins a new one.", markup=False)
+            return
+        unfinished = self.chat.unfinished
+        if unfinished and not self._closing_tab.take(state.current):
+            self._closing_tab.expect(state.current)
+            words = f"{unfinished} Close again to close the tab all the same."
+            self.notify(words, severity="warning", timeout=REPEAT_SECONDS, markup=False)
+        else:
+            self.switch(self._close_conversation)
+
+    def _close_conversation(self) -> None:
+        self.chat.composer.clear_draft()  # Up brings it back in the other ones
+        self._commands.close_conversation()
 
     def on_descendant_focus(self) -> None:
         """Bring the pane with the focus to the front."""

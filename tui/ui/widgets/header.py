@@ -11,7 +11,6 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui.model.chat import BackendKind, Usage
-from tui.model.consent import UNASKED_GRANT
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust
@@ -90,7 +89,7 @@ def header_view(state: AppState) -> HeaderView:
         starting_since=starting_since(state),
         branch=state.branch,
         cost=state.cost,
-        unasked=any(grant.id == UNASKED_GRANT for grant in state.grants),
+        unasked=any(grant.is_unasked for grant in state.grants),
     )
 
 

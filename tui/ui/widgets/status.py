@@ -40,6 +40,8 @@ STOPPABLE: Final = frozenset({_S.READY, _S.STARTING, _S.RETRYING, _S.NEEDS_SIGN_
 STARTABLE: Final = frozenset({_S.STOPPED, _S.FAILED})
 """Statuses in which a server can be started."""
 
+TIMED: Final = frozenset({_S.RETRYING, _S.STARTING})
+"""Statuses whose words change with time."""
 
 RECOVERY_SHOWN: Final = 60.0
 """Seconds for which a server that came back says so."""

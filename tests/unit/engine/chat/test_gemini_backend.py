@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import logging
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
@@ -170,6 +171,28 @@ async def test_cancelling_a_stalled_stream_reaches_the_wire_within_100_ms(
         await at_once(lambda: fake.gone)
         await asyncio.wait({reader})
     assert reader.cancelled()
+
+
+async def test_a_burst_of_pieces_leaves_the_loop_its_turns() -> None:
+    event = {"candidates": [{"content": {"role": "model", "parts": [{"text": "a"}]}}]}
+    burst = Raw(f"data: {json.dumps(event)}\r\n\r\n" * 100)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with FakeGemini([(burst,)]) as fake:
+        backend = await open_backend(fake.url)
+        stream = backend.stream(request())
+        await anext(stream)
+        counting = asyncio.create_task(count())
+        chunks = [chunk async for chunk in stream]
+        counting.cancel()
+        await backend.aclose()
+    assert turns > len(chunks) > 90
 
 
 async def test_leaving_the_stream_early_closes_the_connection_too() -> None:

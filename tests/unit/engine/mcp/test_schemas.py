@@ -318,8 +318,18 @@ def test_what_is_remembered_of_one_tool_changes_no_other(monkeypatch: pytest.Mon
                 "any": {"anyOf": [leaf(), leaf()]},
             },
         }
-        for _ in range(500)
+        for _ in range(300)
     ]
+    for _ in range(300):
+        names = chance.sample(["a", "words", "é", "\x1b"], 3)
+        roots: list[Schema] = [
+            {"required": ["words", "a", "a", "no", 1]},
+            {"required": "a"},
+            {"title": "w  w"},
+        ]
+        roots += [{"additionalProperties": more} for more in (False, {"type": "string"})]
+        shape: Schema = {"type": "object", "properties": {name: leaf() for name in names}}
+        shapes.append(shape | chance.choice(roots) | chance.choice(roots))
     first, again = ([converted(shape) for shape in shapes] for _ in range(2))
     monkeypatch.setattr(module, "_LEAF", frozenset())
     assert first == again == [converted(shape) for shape in shapes]

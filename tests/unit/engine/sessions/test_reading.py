@@ -85,6 +85,11 @@ def test_a_message_without_any_answer_comes_back_to_the_user(
     assert len(saved.contents) == 2
 
 
+def test_a_draft_that_was_sent_is_no_draft(library: SessionLibrary, tmp_path: Path) -> None:
+    saved = read(library, tmp_path, [{"t": "draft", "text": "one? "}, *turn(1, "one?", "1")])
+    assert saved.unsent == ""
+
+
 def test_open_calls_are_answered_as_interrupted(library: SessionLibrary, tmp_path: Path) -> None:
     running = {"t": "call", "id": "e2", "server": "s", "tool": "gone", "arguments": "{}"}
     records = [

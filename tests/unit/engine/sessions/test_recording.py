@@ -12,15 +12,25 @@ from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_rules import check_request
 from tests.fakes.gemini_script import Call, Say, Stall, Think
 from tests.security.test_J_disks import IS_ROOT, fill, mounted
-from tests.support.leaks import FIXTURE_SECRET
+from tests.support.leaks import FIXTURE_SECRET, files_with_secret
 from tests.support.waiting import PATIENCE, eventually
-from tests.unit.engine.chat.support import Chat, chatting, make_tool
+from tests.unit.engine.chat.support import Chat, chatting, make_tool, text_result
 from tui.engine.files import unwritten
 from tui.engine.logs.redaction import Redactor
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
+from tui.engine.sessions.export import to_json, to_markdown
 from tui.engine.sessions.library import SessionLibrary
 from tui.engine.sessions.recorder import Recorder
-from tui.model.chat import Entry, ModelText, ToolCall, UserMessage
-from tui.model.events import TextStreamed
+from tui.model.chat import (
+    ChatNotice,
+    Entry,
+    EntryId,
+    ModelText,
+    Severity,
+    ToolCall,
+    UserMessage,
+)
+from tui.model.events import ChatNoticeAdded, QueueChanged, TextStreamed
 
 RICH = (
     (Think("hm"), Say("I will "), Say("look."), Call([("look", {}), ("look", {"text": "2"})])),
@@ -198,19 +208,39 @@ async def test_nothing_is_written_while_saving_is_off(desk: Desk) -> None:
         assert desk.library.sessions(desk.folder) == ()
 
 
-async def test_no_secret_reaches_the_file_by_any_way(desk: Desk) -> None:
+async def test_no_secret_reaches_a_file_by_any_way(desk: Desk) -> None:
     secret = f"{FIXTURE_SECRET}sessions-0123"
     desk.redactor.register(secret)
     steps = [
-        (Say(secret[:9]), Say(secret[9:]), Call([("look", {"text": secret})])),
+        (Think(secret), Say(secret[:9]), Say(secret[9:]), Call([("look", {"text": secret})])),
         (Say("done", signed=True),),
     ]
+
+    async def look(_: JsonObject) -> ToolResult:
+        return text_result(f"found {secret}")
+
     async with FakeGemini(steps) as fake, chatting(fake, make_tool("look")) as chat:
-        async with desk.recording(chat):
+        chat.tools.runs["look"] = look
+        async with desk.recording(chat) as recorder:
+            recorder.keep_draft(f"draft {secret}")
             await chat.say(f"use {secret}")
+            recorder.keep_draft(f"another {secret}")
+            recorder.rename(f"title {secret}")
+            notice = ChatNotice(EntryId("n1"), Severity.ERROR, secret, secret)
+            chat.bus.publish(ChatNoticeAdded(notice))
+            chat.bus.publish(QueueChanged((f"later {secret}",)))
+            await recorder.keep_copy(f"before {secret}")
         assert secret in chat.answer
-        assert secret not in desk.file.read_text()
-        assert "***" in desk.file.read_text()
+        assert secret in str(chat.conversation.history.contents)
+    assert files_with_secret(desk.folder) == []
+    views = desk.library.sessions(desk.folder)
+    assert len(views) == 2
+    for view in views:
+        saved = desk.library.read(view)
+        said = "".join([to_json(saved), to_markdown(saved), saved.unsent, str(view)])
+        assert secret not in said
+        assert all(f"{word} ***" in said for word in ("use", "found", "later", "another"))
+        assert view.title in {"title ***", "before ***"}
 
 
 async def test_what_a_changed_history_lost_is_lost_in_the_file_too(desk: Desk) -> None:

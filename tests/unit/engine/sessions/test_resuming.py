@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.gemini import FakeGemini
+from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Say, Stall
 from tests.security.decks import Deck, Script, Turncoat, deck, tool
+from tests.support.leaks import FIXTURE_SECRET, files_with_secret
 from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sessions.written import turn, write
 from tui.engine.files.paths import state_dir
@@ -175,6 +176,23 @@ async def test_an_edited_message_is_a_branch_and_the_old_one_is_kept(
     assert told == [["one", "two"], ["one", "other"]]
 
 
+async def test_a_draft_moves_into_the_session_that_begins(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = library().place(home / "work")
+    async with FakeGemini([[Say("1")]]) as fake:
+        async with deck(fake, monkeypatch) as it:
+            it.engine.sessions.keep_draft("half a thought")
+        assert len([*place.glob("*.draft")]) == 1
+        async with deck(fake, monkeypatch) as it:
+            await eventually(lambda: MessageReturned("half a thought") in it.events)
+            it.engine.sessions.keep_draft("another")
+            await it.ask("one")
+            await eventually(lambda: not [*place.glob("*.draft")])
+    [view] = library().sessions()
+    assert library().read(view).unsent == "another"
+
+
 @pytest.mark.parametrize("private", [True, False])
 async def test_nothing_is_saved_where_that_is_off(
     monkeypatch: pytest.MonkeyPatch, private: bool
@@ -182,10 +200,11 @@ async def test_nothing_is_saved_where_that_is_off(
     async with FakeGemini([[Say("1")]]) as fake, deck(fake, monkeypatch) as it:
         settings = SessionSettings(save=private)
         it.engine.sessions.configure(settings, saves=not private)
+        it.engine.sessions.keep_draft("half a thought")
         await it.ask("one")
         it.engine.sessions.export("", "out.md")
         await eventually(lambda: "not saved" in notices(it))
-    assert library().sessions() == ()
+    assert [*state_dir().glob("sessions/*/*")] == []
 
 
 async def test_what_an_unsaved_conversation_loses_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,6 +220,32 @@ async def test_what_an_unsaved_conversation_loses_is_said(monkeypatch: pytest.Mo
         it.engine.model.compress()
         await eventually(lambda: "only the summary of it remains" in remarks(it))
         assert "only the summary of it remains" in notices(it)  # before it is made, too
+
+
+@pytest.mark.writes_secrets("settings.json", "shop-calls.jsonl")
+async def test_secrets_of_settings_and_keys_are_in_no_session_and_no_export(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, folder = f"{FIXTURE_SECRET}server-token", home / "work"
+    shop = Turncoat("shop", tmp_path)
+    shop.offer(tool("look"))
+    settings = {"mcpServers": {"shop": {**shop.entry, "env": {"TOKEN": token}}}}
+    steps: Script = [[Call([("look", {"text": token})])], [Say(f"It is {token} and {KEY}.")]]
+    async with (
+        FakeGemini(steps) as fake,
+        deck(fake, monkeypatch, servers=[shop], settings=settings, allows_all=True) as it,
+    ):
+        await it.ask(f"use {token}, not {KEY}")
+        assert shop.calls == [("look", {"text": token})]
+        for name in ("out.md", "out.json"):
+            it.engine.sessions.export("", name)
+            await eventually((folder / name).exists)
+        [view] = library().sessions()
+        it.engine.sessions.preview(view.id)
+        await eventually(lambda: it.store.state.preview)
+        assert FIXTURE_SECRET not in str((view, it.store.state.preview))
+    assert "use ***, not ***" in (folder / "out.md").read_text()
+    assert {file.name for file in files_with_secret(home)} == {"settings.json"}
 
 
 async def test_an_export_goes_to_the_home_where_that_is_typed(

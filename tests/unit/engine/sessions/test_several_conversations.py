@@ -1,9 +1,13 @@
 """Several conversations at once, each with its own model, turn, questions and session."""
 
+import asyncio
 import os
+import random
 import signal
 import subprocess
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -19,6 +23,7 @@ from tests.unit.engine.sessions.test_killed import ENGINE
 from tests.unit.engine.sessions.test_resuming import asked, library, notices, remarks, told_in
 from tui.engine.chat.backends.backend import ModelBackend
 from tui.engine.sessions.conversations import MAX_OPEN
+from tui.engine.sessions.open_conversation import OpenConversation
 from tui.model.answering.models import ModelOptions
 from tui.model.chat import (
     MAIN,
@@ -336,6 +341,67 @@ async def test_waits_end_and_messages_are_edited_in_the_conversation_they_belong
         it.engine.conversations.current.retry.end(again=False)
         await idle(it, second)
         assert it.store.state.conversation.unsent.texts == ("busy",)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_whatever_is_done_no_conversation_hears_of_another(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(seed)
+    numbers = count()
+
+    def answer(request: Request) -> Sequence[Action]:
+        return [Say(f"to {said_in(request)[-1]}"), *([Stall()] if chance.random() < 0.3 else [])]
+
+    async with FakeGemini([answer] * 200) as fake, deck(fake, monkeypatch) as it:
+        conversations, commands = it.engine.conversations, it.engine
+
+        def choose() -> OpenConversation:
+            one: OpenConversation = chance.choice([*conversations])
+            return one
+
+        actions: list[Callable[[], object]] = [
+            lambda: commands.send(f"{conversations.current.key} {next(numbers)}"),
+            lambda: commands.send(f"{(one := choose()).key} {next(numbers)}", one.key),
+            conversations.open,
+            conversations.close,
+            lambda: conversations.select(choose().key),
+            lambda: commands.cancel_turn(choose().key),
+            lambda: commands.clear_conversation(choose().key),
+            lambda: commands.model.use_model(chance.choice([FLASH, PRO])),
+        ]
+        for _ in range(100):
+            chance.choice(actions)()
+            for _ in range(chance.choice([0, 0, 1, 20])):
+                await asyncio.sleep(0)
+            assert it.store.state.current == conversations.current.key
+        for one in conversations:
+            commands.cancel_turn(one.key)
+            await idle(it, one.key)
+        await eventually(lambda: [*it.store.state.conversations] == [o.key for o in conversations])
+        assert all(chat.turn is None for chat in it.store.state.conversations.values())
+        await eventually(lambda: "background call" not in [t.name for t in threading.enumerate()])
+        assert fake.violations == []
+    for request in fake.requests:
+        assert len({word.removeprefix("to ").split()[0] for word in talk(request)}) == 1
+    for view in library().sessions():
+        assert len({text.split()[0] for text in told_in(view)}) == 1
+
+
+def talk(request: Request) -> list[str]:
+    """Give what was said, without the notes of turns that were stopped."""
+    return [text for text in said_in(request) if not text.startswith("[")]
+
+
+async def test_a_conversation_closes_before_its_first_turn_has_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
+        second = open_another(it)
+        it.engine.send("one")
+        it.engine.conversations.close()
+        await eventually(lambda: ConversationClosed(second) in it.events)
+        assert fake.requests == []
 
 
 async def test_there_is_a_most_and_what_nothing_was_said_in_leaves_nothing(

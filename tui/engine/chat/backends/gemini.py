@@ -171,6 +171,7 @@ class GeminiBackend:
                 )
                 async for response in stream:
                     queue.put_nowait(response)
+                    await asyncio.sleep(0)  # many at once would hold up the loop
         finally:
             queue.put_nowait(None)
 

@@ -177,7 +177,8 @@ def is_included(name: str, definition: ServerDefinition) -> bool:
 
     An entry is a tool's name, or starts with the name and an opening parenthesis.
     """
-    if any(_matches(entry, name) for entry in definition.exclude_tools):
+    excluded = definition.exclude_tools
+    if excluded and any(_matches(entry, name) for entry in excluded):
         return False
     included = definition.include_tools
     return included is None or any(_matches(entry, name) for entry in included)
@@ -286,7 +287,8 @@ def _weight(schema: Mapping[str, Any]) -> float:
 
 def _claims(annotations: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the server's claims about a tool as text."""
-    return tuple(word for (key, value), word in _CLAIMS.items() if annotations.get(key) is value)
+    claims = _CLAIMS.items() if annotations else ()
+    return tuple(word for (key, value), word in claims if annotations.get(key) is value)
 
 
 def _read_prompts(items: Sequence[object]) -> tuple[PromptView, ...]:

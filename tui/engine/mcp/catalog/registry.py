@@ -233,11 +233,12 @@ class Registry:
         self._ids = {(s, name): names[s, name] for s, own in self._usable.items() for name in own}
         catalogs: dict[ServerId, tuple[ToolView, ...]] = {}
         for server, offer in ordered:
+            withheld = self._withheld.get(server, {})
             shown = {id(tool): labels[server, label] for label, tool in _unusable(offer)}
             catalogs[server] = tuple(
-                tool.show(shown[id(tool)])
-                if id(tool) in shown
-                else self._shown((server, tool.name))
+                _shown(tool, names[server, tool.name], withheld.get(tool.name))
+                if tool.is_usable
+                else tool.show(shown[id(tool)])
                 for tool in offer.tools
             )
         return catalogs
@@ -254,14 +255,6 @@ class Registry:
     def _is_withheld(self, key: Key) -> bool:
         return key[1] in self._withheld.get(key[0], {})
 
-    def _shown(self, key: Key) -> ToolView:
-        """Return the view of a tool, with the reason if it is withheld."""
-        view = self._usable[key[0]][key[1]].show(self._ids[key])
-        withheld = self._withheld.get(key[0], {}).get(key[1])
-        if withheld is None:
-            return view
-        return replace(view, problem=withheld.reason, changed=withheld.changed)
-
     def _offer(self, key: Key) -> OfferedTool:
         """Return a tool under its name; the previous object if neither has changed."""
         tool, tool_id = self._usable[key[0]][key[1]], self._ids[key]
@@ -270,6 +263,14 @@ class Registry:
             offered = tool.offer(tool_id, self._definitions[key[0]])
             self._made[key] = tool, offered
         return offered
+
+
+def _shown(tool: Tool, tool_id: ToolId, withheld: Withheld | None) -> ToolView:
+    """Return the view of a tool, with the reason if it is withheld."""
+    view = tool.show(tool_id)
+    if withheld is None:
+        return view
+    return replace(view, problem=withheld.reason, changed=withheld.changed)
 
 
 def _unusable(offer: ServerOffer) -> list[tuple[str, Tool]]:

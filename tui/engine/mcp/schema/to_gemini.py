@@ -32,6 +32,7 @@ from tui.engine.mcp.schema.values import (
     is_hidden,
     scalar,
 )
+from tui.engine.mcp.schema.variants import combine, cut, implied_types, single_type
 from tui.text import is_shown_whole, sanitize, sanitize_line
 
 DEPTHS: Final = (24, 8, 4, 2)
@@ -52,6 +53,9 @@ MAX_ECHO: Final = 2
 MAX_LEFT_OUT: Final = 20
 """Most parts of one schema that are reported as left out."""
 
+MAX_PLAIN: Final = 100
+"""Most single values of an object that is converted without being flattened."""
+
 MAX_LEAVES: Final = 2_000
 """Schemas of single values that are remembered; tools of one server share most of them."""
 
@@ -62,6 +66,9 @@ _LEAVES: Final[dict[bytes, GeminiSchema]] = {}
 _WORDS: Final = ("description", "title")
 _LEAF: Final = frozenset(
     {*_WORDS, "type", "default", "enum", "minimum", "maximum", "minLength", "maxLength"}
+)
+_PLAIN_ROOT: Final = frozenset(
+    {*_WORDS, "$schema", "type", "properties", "required", "additionalProperties"}
 )
 _NOT_ALPHANUMERIC: Final = re.compile(r"[\W_]")
 
@@ -131,6 +138,35 @@ class _Converter:
         self.left_out: list[str] = []
 
     def convert_root(self) -> GeminiSchema:
+        return self._plain_root() or self._any_root()
+
+    def _plain_root(self) -> GeminiSchema | None:
+        """Convert an object of few single values, as most schemas are; return None for others."""
+        document, properties = self._document, self._document.get("properties")
+        if (
+            not document.keys() <= _PLAIN_ROOT
+            or document.get("type") != "object"
+            or not isinstance(document.get("additionalProperties", False), bool)
+            or not isinstance(properties, dict)
+            or len(properties) > MAX_PLAIN
+            or not all(map(_is_leaf, properties.values()))
+            or not all(is_shown_whole(name, MAX_KEY) for name in properties)
+        ):
+            return None
+        found: dict[str, GeminiSchema] = {}
+        for name, child in properties.items():
+            converted = self._leaf(child, 1)
+            if converted is None or self.left_out:
+                self._flattener.nodes, self.left_out = 0, []
+                return None
+            found[name] = _without_echo(name, converted)
+        schema: GeminiSchema = {"type": "object", "properties": found}
+        said = document.get("required")
+        required = said if isinstance(said, list) else ()
+        named = dict.fromkeys(one for one in required if isinstance(one, str) and one in found)
+        return _described(schema | ({"required": [*named]} if named else {}), document)
+
+    def _any_root(self) -> GeminiSchema:
         flat = self._flattener.flatten((Scoped(dict(self._document)),))
         if flat.never or "object" not in (flat.types or {"object"}):
             raise UnusableSchemaError("its arguments are not an object")
@@ -142,22 +178,23 @@ class _Converter:
         schema = conjunction[0].schema
         if len(conjunction) > 1 or depth >= self._max_depth or not isinstance(schema, dict):
             return self._convert_one(conjunction, depth)
-        is_leaf = "type" in schema and schema.keys() <= _LEAF
-        return self._leaf(schema, depth) if is_leaf else self._convert_one(conjunction, depth)
+        if _is_leaf(schema):
+            return self._leaf(schema, depth)
+        return self._convert_one(conjunction, depth)
 
     def _convert_one(self, conjunction: Conjunction, depth: int) -> GeminiSchema | None:
         flat = self._flattener.flatten(conjunction)
         if flat.never:
             return None
         if depth >= self._max_depth or flat.is_cut:
-            return self._describe(flat, _cut(flat))
-        if flat.groups and (flat.properties or _single_type(flat) == "object"):
+            return self._describe(flat, cut(flat))
+        if flat.groups and (flat.properties or single_type(flat) == "object"):
             self._fold_groups(flat)
         variants = [
             *self._alternatives(flat, depth),
             *([] if flat.groups else self._typed_variants(flat, depth)),
         ]
-        return self._describe(flat, _combine(variants, flat))
+        return self._describe(flat, combine(variants, flat))
 
     def _leaf(self, schema: Mapping[str, Any], depth: int) -> GeminiSchema | None:
         """Convert a single value: its words anew, and all else as for the last one like it."""
@@ -176,15 +213,12 @@ class _Converter:
             _LEAVES[key] = found
         self._flattener.nodes = nodes
         self._flattener.count()
-        for words in map(schema.get, _WORDS):
-            if words and isinstance(words, str):
-                return found | {"description": sanitize(words, MAX_DESCRIPTION_CHARS)}
-        return found
+        return _described(found, schema)
 
     def _alternatives(self, flat: Flat, depth: int) -> Iterator[GeminiSchema]:
         """Convert the branches of the first group, adding the value's own type."""
         for branch in flat.groups[0] if flat.groups else ():
-            own = tuple(Scoped({"type": kind}) for kind in [_single_type(flat)] if kind)
+            own = tuple(Scoped({"type": kind}) for kind in [single_type(flat)] if kind)
             converted = self._convert((*own, *branch), depth + 1)
             if converted is not None:
                 yield converted
@@ -195,7 +229,7 @@ class _Converter:
             self.left_out += map(_left_out_value, filter(is_hidden, flat.enum))
             yield from enum_variants(flat)
             return
-        types = flat.types or _implied_types(flat)
+        types = flat.types or implied_types(flat)
         for kind in sorted(types):
             match kind:
                 case "object":
@@ -302,6 +336,18 @@ class _Converter:
         return schema
 
 
+def _is_leaf(schema: object) -> bool:
+    return isinstance(schema, dict) and "type" in schema and schema.keys() <= _LEAF
+
+
+def _described(found: GeminiSchema, schema: Mapping[str, Any]) -> GeminiSchema:
+    """Add the description or title of a schema."""
+    for words in map(schema.get, _WORDS):
+        if words and isinstance(words, str):
+            return found | {"description": sanitize(words, MAX_DESCRIPTION_CHARS)}
+    return found
+
+
 def _without_echo(name: str, schema: GeminiSchema) -> GeminiSchema:
     """Drop a description that only repeats the name, such as a generated title."""
     words = schema.get("description", "")
@@ -312,60 +358,6 @@ def _without_echo(name: str, schema: GeminiSchema) -> GeminiSchema:
 
 def _bare(text: str) -> str:
     return _NOT_ALPHANUMERIC.sub("", text.lower())
-
-
-def _combine(variants: Sequence[GeminiSchema], flat: Flat) -> GeminiSchema:
-    """Join the variants of a value into one schema."""
-    nullable = any(variant == {"type": "null"} for variant in variants)
-    unique: list[GeminiSchema] = []
-    for variant in variants:
-        if variant != {"type": "null"} and variant not in unique:
-            unique.append(variant)
-    unique = _joined_enums(unique)
-    if not unique:
-        return {"type": "null"} if nullable else _cut(flat)
-    if any(not set(variant) - {"description", "default"} for variant in unique):
-        return {}
-    if len(unique) == 1:
-        return unique[0] | ({"nullable": True} if nullable and "anyOf" not in unique[0] else {})
-    branches = [{k: v for k, v in variant.items() if k != "default"} for variant in unique]
-    return {"anyOf": [*branches, *([{"type": "null"}] if nullable else [])]}
-
-
-def _joined_enums(variants: list[GeminiSchema]) -> list[GeminiSchema]:
-    """Join variants that only list values of one type, such as ``oneOf`` of constants."""
-    kinds = {variant.get("type") for variant in variants}
-    if len(variants) < 2 or len(kinds) > 1 or any("enum" not in variant for variant in variants):
-        return variants
-    values: list[object] = []
-    for variant in variants:
-        values += [value for value in variant["enum"] if value not in values]
-    meanings = [
-        f"{variant['enum'][0]}: {variant['description']}"
-        for variant in variants
-        if "description" in variant and len(variant["enum"]) == 1
-    ]
-    joined: GeminiSchema = {"type": variants[0]["type"], "enum": values}
-    return [joined | ({"description": "; ".join(meanings)} if meanings else {})]
-
-
-def _cut(flat: Flat) -> GeminiSchema:
-    """Return the schema of a value that is not converted further."""
-    kind = _single_type(flat)
-    return {"type": kind} if kind else {"type": "object"} if flat.is_cut else {}
-
-
-def _single_type(flat: Flat) -> str:
-    types = (flat.types or _implied_types(flat)) - {"null"}
-    return next(iter(types)) if len(types) == 1 else ""
-
-
-def _implied_types(flat: Flat) -> frozenset[str]:
-    if flat.properties or flat.required:
-        return frozenset({"object"})
-    if flat.items is not None or flat.prefix_items:
-        return frozenset({"array"})
-    return frozenset()
 
 
 def _left_out_value(value: object) -> str:

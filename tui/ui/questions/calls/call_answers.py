@@ -88,3 +88,9 @@ STOP: Final = Answer(
     Choice.DENY,
     short="Stop",
 )
+ANSWERS: Final = (
+    (ONCE, ALWAYS_TOOL, DENY, JSON, MORE),
+    (EDIT, UNDO, ALWAYS_SERVER, SCOPE),
+    (WITH_REASON, NEXT, ALLOW_SEEN, DENY_REST, STOP),
+)
+"""All of them, in rows: first those that are used most."""

@@ -28,11 +28,17 @@ LAYOUT_SECONDS: Final = 1 / 60
 LAYOUT_LOOKS: Final = 60
 """How often it is looked."""
 
+STILL_LOOKS: Final = 2
+"""Looks that find nothing to move after which all is drawn where it stays."""
+
+HIDDEN_LOOKS: Final = 20
+"""Looks after which the question is shown in any case."""
+
 
 def lay_over_chat(frame: Widget) -> None:
     """Give a question its place, its width and the most rows that it may have."""
     width, height = frame.app.size
-    chat = frame.app.screen_stack[0].query("#chat").first()
+    chat = frame.app.screen_stack[0].query("ChatPane.-current").first()
     region = chat.region
     if width < BESIDE or region.width < WORDY:
         region = Region(0, region.y, width, region.height)
@@ -55,12 +61,20 @@ class RoomAbove:
     Args:
         frame: The question's frame.
         call: Gives the call's entry.
+        ready: Called once, when there is room: from then on nothing moves by itself.
     """
 
-    def __init__(self, frame: Widget, call: Callable[[], EntryId]) -> None:
+    def __init__(
+        self, frame: Widget, call: Callable[[], EntryId], ready: Callable[[], None]
+    ) -> None:
         self._frame = frame
         self._call = call
-        self._transcript = frame.app.screen_stack[0].query(Transcript).first()
+        self._ready: Callable[[], None] | None = ready
+        self._still = 0
+        self._bottom: int | None = None
+        self._transcript = (
+            frame.app.screen_stack[0].query("ChatPane.-current Transcript").first(Transcript)
+        )
         self._stood_at = self._transcript.scroll_y
         self._follows = self._transcript.follows_end
         self._looks = 0
@@ -71,6 +85,7 @@ class RoomAbove:
     def make_later(self) -> None:
         """Make room once what changed has been laid out."""
         self._looks = LAYOUT_LOOKS
+        self._bottom = None
         self._timer.resume()
 
     def give_back(self) -> None:
@@ -87,22 +102,40 @@ class RoomAbove:
         if self._looks <= 0:
             self._timer.pause()
         lay_over_chat(self._frame)
-        if self._transcript.region and self._frame.region:
-            self._make()
+        if self._frame.region:
+            moves = bool(self._transcript.region) and self._make()
+            self._still = 0 if moves else self._still + 1
+        if self._still >= STILL_LOOKS or self._looks <= LAYOUT_LOOKS - HIDDEN_LOOKS:
+            ready, self._ready = self._ready, None
+            if ready is not None:
+                ready()
 
-    def _make(self) -> None:
-        """Let the conversation end where the question begins, with the row above the call."""
+    def _make(self) -> bool:
+        """Let the conversation end where the question begins, with the row above the call.
+
+        Returns:
+            Whether anything moves for that.
+        """
         transcript = self._transcript
-        rows = transcript.styles.margin.bottom + transcript.region.bottom - self._frame.region.y
-        if rows > 0 and rows != transcript.styles.margin.bottom:
+        bottom, margin = transcript.region.bottom, transcript.styles.margin.bottom
+        if self._bottom not in {None, bottom}:
+            return True  # not laid out yet
+        frame = self._frame
+        top = frame.app.size.height - frame.styles.margin.bottom - frame.outer_size.height
+        rows = margin + bottom - top
+        if rows > 0 and rows != margin:
             transcript.styles.margin = (0, 0, rows, 0)
-            return
+            self._bottom = top
+            return True
         view = next((one for one in transcript.views if one.entry.id == self._call()), None)
         if view is None or not view.region:
-            return
-        top = view.virtual_region.y - view.styles.margin.top - transcript.size.height
-        if transcript.scroll_y != max(0, top):
-            transcript.release_anchor()
-            transcript.scroll_to(y=max(0, top), animate=False, immediate=True)
-            # Textual draws no scrolling of a screen that another one lies over.
-            transcript.call_after_refresh(self._frame.screen.refresh)
+            return False
+        above = view.virtual_region.y - view.styles.margin.top - transcript.size.height
+        place = min(max(0, above), transcript.max_scroll_y)
+        if transcript.scroll_y == place:
+            return False
+        transcript.release_anchor()
+        transcript.scroll_to(y=place, animate=False, immediate=True)
+        # Textual draws no scrolling of a screen that another one lies over.
+        transcript.call_after_refresh(self._frame.screen.refresh)
+        return True

@@ -29,7 +29,7 @@ from tui.ui.widgets.chat.entries import (
     UserEntry,
 )
 from tui.ui.widgets.chat.tool_call import ToolCallEntry
-from tui.ui.widgets.chat.window import Window, estimate_rows
+from tui.ui.widgets.chat.window import MAX_ENTRIES, Window, estimate_rows
 from tui.ui.widgets.text.block_view import TEXT_STYLES
 
 _VIEWS: Final[Mapping[type[Entry], Callable[[Any], EntryView]]] = {
@@ -125,6 +125,9 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
             return
         for index, view in enumerate(self._views, self._window.first):
             view.show(self._entry(index))
+        if follows and self._total - self._window.last > MAX_ENTRIES:
+            self.go_to_end(rebuild=True)  # after it was hidden for long
+            return
         self._window.grow(self._total)
         self._mount_missing_at_end()
         if follows:

@@ -1,6 +1,8 @@
 """The history of sent messages for Up and Down in the composer."""
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from functools import cache
 from typing import Final
 
 from tui.model.frozen import dataclass
@@ -35,9 +37,20 @@ class MessageHistory:
 
     def __init__(self, storage: HistoryStorage | None = None) -> None:
         self._storage = storage or HistoryStorage()
-        self._messages = list(self._storage.load())[-MAX_HISTORY:]
-        self._position = len(self._messages)
+        self._load = cache(lambda: list(self._storage.load())[-MAX_HISTORY:])
+        self._steps = 0
         self._draft = ""
+
+    @property
+    def _messages(self) -> list[str]:
+        """The messages, read when one is wanted: the first frame needs none."""
+        return self._load()
+
+    def beside(self) -> "MessageHistory":
+        """Return another one over the same messages, for another composer."""
+        other = copy(self)
+        other._steps, other._draft = 0, ""
+        return other
 
     def add(self, text: str, *, lasting: bool = True) -> None:
         """Append a message unless it repeats the last one, and go back to the end.
@@ -46,11 +59,12 @@ class MessageHistory:
             text: The message.
             lasting: Whether it is kept for later runs.
         """
-        if text and (not self._messages or self._messages[-1] != text):
-            self._messages = [*self._messages, text][-MAX_HISTORY:]
+        if text and self._messages[-1:] != [text]:
+            self._messages.append(text)
+            del self._messages[:-MAX_HISTORY]
             if lasting:
                 self._storage.append(text)
-        self._position = len(self._messages)
+        self._steps = 0
         self._draft = ""
 
     def matching(self, text: str) -> Iterator[str]:
@@ -66,18 +80,16 @@ class MessageHistory:
         Args:
             current: The composer's text, kept as the draft on the first step.
         """
-        if self._position == 0:
+        if self._steps >= len(self._messages):
             return None
-        if self._position == len(self._messages):
+        if self._steps == 0:
             self._draft = current
-        self._position -= 1
-        return self._messages[self._position]
+        self._steps += 1
+        return self._messages[-self._steps]
 
     def forth(self) -> str | None:
         """Return the next message, or the draft after the newest; None at the end."""
-        if self._position >= len(self._messages):
+        if self._steps == 0:
             return None
-        self._position += 1
-        if self._position == len(self._messages):
-            return self._draft
-        return self._messages[self._position]
+        self._steps -= 1
+        return self._messages[-self._steps] if self._steps else self._draft

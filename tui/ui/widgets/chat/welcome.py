@@ -96,6 +96,7 @@ class WorkingLine(HintLine):
         self._servers = ""
         self._is_asking = False
         self._waiting = ""
+        self._elsewhere = ""
         self._hint = ""
         self._timer: Timer | None = None
 
@@ -118,6 +119,12 @@ class WorkingLine(HintLine):
             self._waiting = words
             self._draw()
 
+    def say_elsewhere(self, words: str) -> None:
+        """Show first of all that other conversations ask."""
+        if words != self._elsewhere:
+            self._elsewhere = words
+            self._draw()
+
     def say_hint(self, words: str) -> None:
         """Show a hint while nothing runs."""
         if words != self._hint:
@@ -128,12 +135,14 @@ class WorkingLine(HintLine):
         if self._waiting:
             self.update(Content.styled(self._waiting, "$text-warning"))
             return
+        elsewhere = [Content.styled(self._elsewhere, "$text-warning")] if self._elsewhere else []
+        self.update(Content("   ").join([*elsewhere, *self._parts()]))
+
+    def _parts(self) -> list[Content]:
         if self._turn is None:
-            self.update(Content.styled(self._hint, "$text-muted"))
-            return
+            return [Content.styled(self._hint, "$text-muted")] if self._hint else []
         if self._is_asking:
-            self.update(Content.styled("◆ waiting for your answer", "$text-warning"))
-            return
+            return [Content.styled("◆ waiting for your answer", "$text-warning")]
         seconds = int(monotonic() - self._turn.started_at)
         doing = self._servers or f"{self._turn.phase} {one_line(self._turn.server or '')}".rstrip()
         if self._turn.until is not None:
@@ -150,4 +159,4 @@ class WorkingLine(HintLine):
         parts.append(key_hints(("Esc", "stops")))
         if self._queued:
             parts.append(key_hints(("Alt+↑", "takes the last back")))
-        self.update(Content("   ").join(parts))
+        return parts

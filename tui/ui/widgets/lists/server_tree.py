@@ -16,11 +16,8 @@ from textual.widgets.tree import TreeNode
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.ui import keymap
-from tui.ui.widgets.status import LOOKS, Tone, status_or_count
+from tui.ui.widgets.status import LOOKS, TIMED, Tone, status_or_count
 from tui.ui.widgets.text.plain import count, fit, ink, one_line, plain_label
-
-TIMED: Final = frozenset({ServerStatus.RETRYING, ServerStatus.STARTING})
-"""Statuses whose rows change with time."""
 
 MIN_NAME: Final = 4
 """Cells of a server's name that are shown however narrow the tree is."""

@@ -1,0 +1,385 @@
+"""Several conversations in tabs: where they stand, what stays in them, where what is typed goes."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from textual import events
+
+from tests.support.samples import confirmation
+from tests.ui.harness import NARROW, WIDE, Running, running
+from tests.ui.shell import decks
+from tests.ui.shell.test_own_commands import said, typed
+from tui.model import events as e
+from tui.model.chat import (
+    MAIN,
+    BackendKind,
+    ConversationId,
+    EntryId,
+    ModelText,
+    ModelView,
+    TurnId,
+    TurnOutcome,
+    UserMessage,
+)
+from tui.model.consent import RequestId
+from tui.model.sessions import (
+    ConversationClosed,
+    ConversationOpened,
+    ConversationRestored,
+    ConversationSelected,
+)
+from tui.store.store import Store
+from tui.ui.palette import palette_actions
+from tui.ui.panes.chat import ChatPane
+from tui.ui.panes.tabs import Tab, tab_line
+from tui.ui.questions.confirmation import ConfirmationQuestion
+from tui.ui.screens.pick import PickScreen
+from tui.ui.widgets.chat.search import SearchLine
+
+B = ConversationId("b")
+C = ConversationId("c")
+
+
+class Tabs:
+    """What the engine does with conversations, without one."""
+
+    def __init__(self, deck: Running) -> None:
+        self._store = deck.store
+        self._commands = deck.commands
+        self._new = iter((B, C))
+        for name in ("new_conversation", "select_conversation", "close_conversation"):
+            setattr(deck.commands, name, getattr(self, name))
+
+    def new_conversation(self) -> None:
+        key = next(self._new)
+        self._store.dispatch(ConversationOpened(key))
+        self.select_conversation(key)
+
+    def select_conversation(self, key: ConversationId) -> None:
+        self._commands.calls.append(("select_conversation", (key,)))
+        self._store.dispatch(ConversationSelected(key))
+
+    def close_conversation(self) -> None:
+        closed = self._store.state.current
+        self.select_conversation(next(k for k in self._store.state.conversations if k != closed))
+        self._store.dispatch(ConversationClosed(closed))
+
+
+@asynccontextmanager
+async def tabbed(
+    store: Store | None = None, size: tuple[int, int] = NARROW
+) -> AsyncIterator[Running]:
+    """Run the app over commands that open, select and close conversations."""
+    async with running(store or decks.full_store(), size) as deck:
+        Tabs(deck)
+        yield deck
+
+
+def strip(deck: Running) -> str:
+    """Give the upper border of the chat."""
+    return deck.lines[deck.app.deck.chat.region.y]
+
+
+def tab(number: int, title: str, state: str = "", *, is_current: bool = False) -> Tab:
+    return Tab(ConversationId(str(number)), number, title, state, is_current, "gemini")
+
+
+def test_tabs_are_cut_to_fit_and_found_where_they_stand() -> None:
+    tabs = (
+        tab(1, "list the open branches", "runs"),
+        tab(2, "fix the failing test in the shop", "asks", is_current=True),
+        tab(3, "名前を直す", "news"),
+    )
+    whole = tab_line(tabs, 120)
+    assert whole.content.plain == (
+        "1 list the open branches ◐ runs │ 2 fix the failing test in the shop ◆ asks"
+        " │ 3 名前を直す ● done"
+    )
+    for width in range(30, 120):
+        line = tab_line(tabs, width)
+        assert line.content.cell_length <= width
+        for columns, found in line.places:
+            assert line.at(columns.start) == line.at(columns.stop - 1) == found
+            assert line.at(columns.stop) is None
+    assert tab_line(tabs, 60).content.plain.startswith("1 list the open b… ◐ │ 2 fix the")
+    assert tab_line(tabs, 32).content.plain == "1 ◐ │ 2 fix the failing… ◆ │ 3 ●"
+
+
+def test_many_tabs_show_those_around_the_current_one() -> None:
+    tabs = tuple(tab(n, f"talk {n}", "runs", is_current=n == 12) for n in range(1, 21))
+    line = tab_line(tabs, 40)
+    assert line.content.cell_length <= 40
+    assert line.content.plain.startswith("◂ ")
+    assert line.content.plain.endswith(" ▸")
+    assert "12 ◐" in line.content.plain
+
+
+def begin_turn(deck: Running, key: ConversationId, text: str = "fix the test") -> None:
+    message = UserMessage(EntryId(f"{key}-1"), text)
+    deck.store.dispatch(e.TurnStarted(TurnId(f"{key}-t"), message, 0.0, conversation=key))
+
+
+def end_turn(deck: Running, key: ConversationId) -> None:
+    deck.store.dispatch(
+        e.TurnFinished(TurnId(f"{key}-t"), TurnOutcome.COMPLETED, seconds=1.0, conversation=key)
+    )
+
+
+async def shows(deck: Running, key: ConversationId) -> ChatPane:
+    """Wait until a conversation is on the screen, ready to be typed in."""
+    await deck.until(lambda: deck.app.deck.chat.conversation == key)
+    await deck.until(lambda: not deck.app._type_ahead._holds)
+    await deck.settle()
+    return deck.app.deck.chat
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+async def test_tabs_stand_in_the_border_once_there_are_two(size: tuple[int, int]) -> None:
+    async with tabbed(size=size) as deck:
+        assert "Chat" in strip(deck)
+        begin_turn(deck, MAIN, "list the open branches")
+        await deck.press("ctrl+t")
+        await shows(deck, B)
+        assert "1 list the open branches ◐ runs │ 2 new" in strip(deck)
+        end_turn(deck, MAIN)
+        await deck.until(lambda: "1 list the open branches ● done │ 2 new" in strip(deck))
+        await deck.press("ctrl+t")
+        await shows(deck, C)
+        await deck.press("ctrl+pagedown")
+        first = await shows(deck, MAIN)
+        assert "1 list the open branches │ 2 new │ 3 new" in strip(deck)
+        assert first.composer.has_focus
+        await deck.press("ctrl+pageup")
+        await shows(deck, C)
+        await deck.press("alt+2")
+        await shows(deck, B)
+        await deck.press("alt+7")
+        await deck.settle()
+        assert deck.store.state.current == B
+
+
+async def test_a_click_selects_a_tab_and_the_header_follows() -> None:
+    async with tabbed() as deck:
+        await deck.press("ctrl+t")
+        await shows(deck, B)
+        other = ModelView("other-model", BackendKind.GEMINI)
+        deck.store.dispatch(e.ModelSelected(other, conversation=B))
+        await deck.until(lambda: "other-model" in deck.lines[0])
+        await deck.pilot.click(deck.app.deck.chat, offset=(strip(deck).index("1 new"), 0))
+        await shows(deck, MAIN)
+        assert "gemini-3.8-flash" in deck.lines[0]
+
+
+async def test_drafts_scroll_positions_and_searches_stay_in_their_tabs() -> None:
+    store = decks.full_store()
+    talk = tuple(ModelText(EntryId(f"r{n}"), f"line {n}\n\nmore", complete=True) for n in range(60))
+    store.dispatch(ConversationRestored(talk))
+    async with tabbed(store) as deck:
+        first = deck.app.deck.chat
+        await deck.press(*"one")
+        first.transcript.release_anchor()
+        first.transcript.scroll_to(y=10, animate=False)
+        await deck.press("shift+tab")
+        first.transcript.action_search()
+        await deck.until(lambda: isinstance(deck.focus and deck.focus.parent, SearchLine))
+        await deck.press(*"more")
+        at = first.transcript.scroll_y
+        await deck.press("ctrl+t")
+        second = await shows(deck, B)
+        assert second.composer.has_focus
+        await deck.press(*"two")
+        await deck.press("alt+1")
+        await shows(deck, MAIN)
+        assert first.composer.text == "one"
+        assert first.transcript.scroll_y == at
+        assert isinstance(deck.focus and deck.focus.parent, SearchLine)
+        await deck.press("alt+2")
+        await shows(deck, B)
+        assert second.composer.text == "two"
+
+
+def type_at_once(deck: Running, *keys: str) -> None:
+    for key in keys:
+        deck.app.post_message(events.Key(key, key if len(key) == 1 else None))
+
+
+async def test_what_is_typed_fast_goes_to_the_tab_that_it_was_typed_for() -> None:
+    async with tabbed() as deck:
+        type_at_once(deck, *"one", "enter", "ctrl+t", *"two", "enter", "alt+1", *"three", "enter")
+        type_at_once(deck, "alt+2", *"four")
+        await deck.until(lambda: deck.app.deck.chat.composer.text == "four")
+        wanted = ("send", "select_conversation")
+        assert [call for call in deck.commands.calls if call[0] in wanted] == [
+            ("send", ("one",)),
+            ("select_conversation", (B,)),
+            ("send", ("two",)),
+            ("select_conversation", (MAIN,)),
+            ("send", ("three",)),
+            ("select_conversation", (B,)),
+        ]
+        assert deck.store.state.current == B
+
+
+async def test_escape_before_a_switch_stops_the_turn_that_was_on_the_screen() -> None:
+    async with tabbed() as deck:
+        begin_turn(deck, MAIN)
+        await deck.press("ctrl+t")
+        await shows(deck, B)
+        await deck.press("alt+1")
+        await shows(deck, MAIN)
+        type_at_once(deck, "escape", "ctrl+pagedown")
+        await shows(deck, B)
+        wanted = ("cancel_turn", "select_conversation")
+        assert [name for name, _ in deck.commands.calls if name in wanted][-2:] == list(wanted)
+
+
+async def test_a_message_sent_as_the_engine_turned_to_another_conversation_comes_back() -> None:
+    async with tabbed() as deck:
+        await deck.press("ctrl+t")
+        second = await shows(deck, B)
+        second.composer.replace_all("for the second")
+        deck.store.dispatch(ConversationSelected(MAIN))
+        second.composer.action_send()
+        await shows(deck, MAIN)
+        await deck.until(lambda: second.composer.text == "for the second")
+        assert ("send", ("for the second",)) not in deck.commands.calls
+
+
+async def test_a_draft_is_saved_with_its_own_session_before_a_switch() -> None:
+    store = decks.full_store()
+    store.dispatch(ConversationRestored((UserMessage(EntryId("r1"), "one?"),)))
+    async with tabbed(store) as deck:
+        await deck.press(*"half")
+        await deck.press("ctrl+t")
+        await shows(deck, B)
+        names = [name for name, _ in deck.commands.calls]
+        assert ("keep_draft", ("half",)) in deck.commands.calls
+        assert names.index("keep_draft") < names.index("select_conversation")
+
+
+async def test_a_conversation_in_the_background_is_not_drawn_until_it_comes_back() -> None:
+    async with tabbed() as deck:
+        begin_turn(deck, MAIN, "write a lot")
+        first = deck.app.deck.chat
+        await deck.until(lambda: first.transcript.views)
+        await deck.press("ctrl+t")
+        await shows(deck, B)
+        drawn = len(first.transcript.views)
+        text = EntryId("text")
+        for number in range(500):
+            entry = EntryId(f"text-{number}")
+            deck.store.dispatch(e.TextStreamed(entry, f"part {number}", conversation=MAIN))
+            deck.store.dispatch(e.EntryCompleted(entry, conversation=MAIN))
+        deck.store.dispatch(e.TextStreamed(text, "the end", conversation=MAIN))
+        await deck.settle()
+        assert len(first.transcript.views) == drawn
+        assert first.working._timer is None
+        await deck.press("alt+1")
+        await shows(deck, MAIN)
+        await deck.until(lambda: "the end" in deck.text)
+        assert "waiting for the model" in deck.text
+
+
+async def test_a_question_in_the_background_waits_in_its_tab() -> None:
+    async with tabbed() as deck:
+        begin_turn(deck, MAIN, "fix the test")
+        await deck.press("ctrl+t")
+        await shows(deck, B)
+        deck.store.dispatch(e.RequestRaised(confirmation()))
+        await deck.until(lambda: "1 fix the test ◆ asks" in strip(deck))
+        assert "tab 1 asks (F8)" in deck.text
+        assert not deck.on_top(ConfirmationQuestion)
+        await deck.press("f8")
+        await deck.until(lambda: deck.on_top(ConfirmationQuestion))
+        assert deck.store.state.current == MAIN
+        assert "tab 1 fix the test" in str(deck.app.screen.query_one(".question").border_title)
+        deck.store.dispatch(e.RequestSettled(confirmation().id))
+        await deck.until(lambda: not deck.on_top(ConfirmationQuestion))
+
+
+async def test_a_question_goes_with_its_tab_and_comes_back() -> None:
+    async with tabbed() as deck:
+        await deck.press("ctrl+t")
+        await shows(deck, B)
+        begin_turn(deck, MAIN)
+        deck.store.dispatch(ConversationSelected(MAIN))
+        deck.store.dispatch(e.RequestRaised(confirmation(RequestId("r"))))
+        await deck.until(lambda: deck.on_top(ConfirmationQuestion))
+        deck.store.dispatch(ConversationSelected(B))
+        await deck.until(lambda: not deck.on_top(ConfirmationQuestion))
+        deck.store.dispatch(ConversationSelected(MAIN))
+        await deck.until(lambda: deck.on_top(ConfirmationQuestion))
+
+
+async def test_a_message_that_comes_back_goes_to_its_own_composer() -> None:
+    async with tabbed() as deck:
+        first = deck.app.deck.chat
+        await deck.press("ctrl+t")
+        second = await shows(deck, B)
+        deck.store.dispatch(e.MessageReturned("was not sent", conversation=MAIN))
+        await deck.settle()
+        assert second.composer.text == ""
+        await deck.press("alt+1")
+        await shows(deck, MAIN)
+        assert first.composer.text == "was not sent"
+
+
+async def test_a_tab_with_something_unfinished_closes_at_the_second_press() -> None:
+    async with tabbed() as deck:
+        await deck.press("ctrl+f4")
+        assert said(deck).startswith("This is the only conversation")
+        await deck.press("ctrl+t")
+        await shows(deck, B)
+        await deck.press(*"/close", "enter")
+        await shows(deck, MAIN)
+        await deck.until(lambda: len(deck.app.deck.query(ChatPane)) == 1)
+        assert "Chat" in strip(deck)
+        await deck.press("ctrl+t")
+        await shows(deck, C)
+        begin_turn(deck, C)
+        await deck.settle()
+        await deck.press("ctrl+f4")
+        assert said(deck).startswith("A turn is running here.")
+        await deck.press("ctrl+f4")
+        await shows(deck, MAIN)
+
+
+async def test_the_draft_of_a_closed_tab_comes_back_with_up() -> None:
+    async with tabbed() as deck:
+        await deck.press("ctrl+t")
+        await shows(deck, B)
+        await deck.press(*"half a thought", "ctrl+f4")
+        assert said(deck).startswith("There is a draft here.")
+        await deck.press("ctrl+f4")
+        first = await shows(deck, MAIN)
+        await deck.press("up")
+        assert first.composer.text == "half a thought"
+
+
+async def test_commands_and_the_palette_go_from_tab_to_tab() -> None:
+    async with tabbed() as deck:
+        await typed(deck, "/tab 2")
+        assert said(deck).startswith("There is no tab 2.")
+        await typed(deck, "/tab")
+        await deck.until(lambda: deck.on_top(PickScreen))
+        await deck.press(*"new tab", "enter")
+        second = await shows(deck, B)
+        second.composer.replace_all("/tab 1")
+        await deck.press("enter")
+        await shows(deck, MAIN)
+        found = {action.name: action for action in palette_actions(deck.app)}
+        assert found["Tabs: new"].key
+        assert found["Tabs: close"].key
+        found["Tab 2 new"].run()
+        await shows(deck, B)
+
+
+async def test_a_tab_comes_to_the_front_from_another_pane() -> None:
+    async with tabbed() as deck:
+        await deck.press("f2")
+        assert deck.app.deck.servers.has_focus_within
+        await deck.press("ctrl+t")
+        second = await shows(deck, B)
+        assert second.composer.has_focus
+        assert second.display

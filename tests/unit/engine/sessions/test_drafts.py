@@ -1,0 +1,81 @@
+"""Drafts that have no session yet."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.leaks import FIXTURE_SECRET
+from tui.engine.logs.redaction import Redactor
+from tui.engine.sessions.drafts import DraftFile
+from tui.engine.sessions.library import DAY, SessionLibrary
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return SessionLibrary(tmp_path).place(tmp_path)
+
+
+def make(place: Path) -> DraftFile:
+    return DraftFile(place, Redactor())
+
+
+def files(place: Path) -> list[str]:
+    return [path.read_text() for path in place.iterdir()]
+
+
+def test_a_draft_that_nobody_holds_is_taken_over_once(place: Path) -> None:
+    first, second, third = make(place), make(place), make(place)
+    assert first.take_over() == ""
+    first.keep("one")
+    first.keep("one and\na half \ud800")
+    assert second.take_over() == ""
+    second.keep("two")
+    first.let_go()
+    assert third.take_over() == "one and\na half \ufffd"
+    assert second.take_over() == ""
+    assert len(files(place)) == 2
+    third.keep("three")
+    second.keep(" ")
+    assert files(place) == ['"three"']
+
+
+def test_a_draft_is_private_and_has_no_secret(place: Path) -> None:
+    redactor, secret = Redactor(), f"{FIXTURE_SECRET}draft-0123"
+    redactor.register(secret)
+    DraftFile(place, redactor).keep(f"use {secret}")
+    [file] = place.iterdir()
+    assert file.read_text() == '"use ***"'
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert place.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_cannot_be_kept_leaves_the_draft_before(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError
+
+    draft = make(place)
+    draft.keep("one")
+    monkeypatch.setattr("tui.engine.sessions.drafts.write_private", fail)
+    draft.keep("two")
+    draft.let_go()
+    assert make(place).take_over() == "one"
+
+
+@pytest.mark.parametrize("junk", [b"", b"[]", b"\xff", b"{" * 1_000_000])
+def test_what_is_no_draft_is_left_alone(place: Path, junk: bytes) -> None:
+    make(place).keep("one")
+    (place / "20260101-000000-abcdef.draft").write_bytes(junk)
+    assert make(place).take_over() in {"", "one"}
+
+
+def test_old_drafts_go_and_held_ones_stay(tmp_path: Path, place: Path) -> None:
+    old, held = make(place), make(place)
+    old.keep("old")
+    held.keep("held")
+    old.let_go()
+    [file] = [path for path in place.iterdir() if "held" in path.read_text()]
+    now = file.stat().st_mtime + 31 * DAY
+    assert SessionLibrary(tmp_path).delete_old(30, now) == 1
+    assert files(place) == ['"held"']

@@ -1,0 +1,235 @@
+"""The tabs of the conversations, in the upper border of the chat once there are several."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from rich.cells import cell_len
+from textual.containers import Vertical
+from textual.content import Content
+from textual.events import Click, Leave, MouseMove
+
+from tui.model.chat import ConversationId
+from tui.model.frozen import dataclass
+from tui.store.selectors import asking
+from tui.store.state import AppState, ConversationState
+from tui.ui.panes import ShowConversation
+from tui.ui.panes.side import FRAME
+from tui.ui.widgets.text.plain import fit, one_line
+
+NEW: Final = "new"
+"""The title of a conversation in which nothing was said yet."""
+
+GAP: Final = " │ "
+"""What stands between two tabs."""
+
+ENDS: Final = ("◂ ", " ▸")
+"""What says that there are more tabs on the left, or on the right."""
+
+LENGTHS: Final = (60, *range(40, 5, -1), 0)
+"""Cells of a title at most, the first that lets all tabs fit."""
+
+CURRENT: Final = 16
+"""Cells that the title of the current one keeps, but where not even numbers fit."""
+
+_MARKS: Final = {
+    "asks": ("◆", "asks", "$text-warning"),
+    "runs": ("◐", "runs", "$text-primary"),
+    "news": ("●", "done", "$text-success"),
+}
+
+_DOING: Final = {
+    "asks": "a question waits",
+    "runs": "a turn is running",
+    "news": "a turn has ended",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """What the tab of a conversation says.
+
+    Attributes:
+        key: The conversation.
+        number: Its number, from 1 on.
+        title: The words that name it.
+        state: ``asks``, ``runs``, ``news``, or an empty string.
+        is_current: Whether it is on the screen.
+        model: The model that answers in it.
+    """
+
+    key: ConversationId
+    number: int
+    title: str
+    state: str
+    is_current: bool
+    model: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.number} {self.title}"
+
+    @property
+    def doing(self) -> str:
+        return _DOING.get(self.state, "")
+
+    @property
+    def whole(self) -> str:
+        """All of it in words."""
+        return " · ".join(filter(None, (self.name, self.model, self.doing)))
+
+    def words(self, cells: int) -> str:
+        """Return the number, and the title cut to so many cells."""
+        whole = cell_len(self.title) <= cells
+        return f"{self.number} {self.title if whole else fit(self.title, cells)}".rstrip()
+
+    def width(self, cells: int, *, wordy: bool) -> int:
+        return cell_len(self.words(cells)) + (len(f" {_mark(self, wordy)}") if self.state else 0)
+
+    def label(self, cells: int, *, wordy: bool) -> Content:
+        """Return it with so many cells of its title, and with the word for its mark or not."""
+        style = "bold underline" if self.is_current else "$text-muted"
+        parts = [(self.words(cells), style)]
+        if self.state:
+            parts += [(" ", ""), (_mark(self, wordy), _MARKS[self.state][2])]
+        return Content.assemble(*parts)
+
+
+def _mark(tab: Tab, wordy: bool) -> str:
+    glyph, word, _ = _MARKS[tab.state]
+    return f"{glyph} {word}" if wordy else glyph
+
+
+def tabs_of(state: AppState) -> tuple[Tab, ...]:
+    """Return the tabs of the open conversations, in their order."""
+    asks = asking(state)
+    return tuple(
+        Tab(
+            key,
+            number,
+            one_line(one.title) or NEW,
+            "asks" if key in asks else _state_of(one),
+            key == state.current,
+            one_line(one.model.name),
+        )
+        for number, (key, one) in enumerate(state.conversations.items(), 1)
+    )
+
+
+def shown_tabs(state: AppState) -> tuple[Tab, ...]:
+    """Return the tabs that are shown: none for a single conversation."""
+    return tabs_of(state) if len(state.conversations) > 1 else ()
+
+
+def _state_of(conversation: ConversationState) -> str:
+    if conversation.turn is not None:
+        return "runs"
+    return "news" if conversation.has_news else ""
+
+
+@dataclass(frozen=True, slots=True)
+class TabLine:
+    """The tabs as they fit a width: their words, and which tab stands in which columns."""
+
+    content: Content
+    places: tuple[tuple[range, Tab], ...]
+
+    def at(self, x: int) -> Tab | None:
+        """Return the tab at a column."""
+        return next((tab for columns, tab in self.places if x in columns), None)
+
+
+NO_TABS: Final = TabLine(Content(), ())
+
+
+def tab_line(tabs: Sequence[Tab], width: int) -> TabLine:
+    """Lay the tabs out in one line: with words for their marks, else shorter and without.
+
+    Where not even their numbers fit, those around the current one are shown.
+    """
+    cells = dict.fromkeys(tabs, LENGTHS[0])
+    if _width(cells, wordy=True) <= width:
+        return _joined(cells, wordy=True)
+    for length in LENGTHS:
+        cells = {tab: max(length, CURRENT * tab.is_current) for tab in tabs}
+        if _width(cells) <= width:
+            return _joined(cells)
+    return _around_current(tabs, width - sum(map(cell_len, ENDS)))
+
+
+def _around_current(tabs: Sequence[Tab], width: int) -> TabLine:
+    first = last = next(i for i, tab in enumerate(tabs) if tab.is_current)
+    while True:
+        wider = (max(0, first - 1), min(len(tabs) - 1, last + 1))
+        cells = dict.fromkeys(tabs[wider[0] : wider[1] + 1], 0)
+        if wider == (first, last) or _width(cells) > width:
+            break
+        first, last = wider
+    cells = dict.fromkeys(tabs[first : last + 1], 0)
+    return _joined(cells, before=ENDS[0] * (first > 0), after=ENDS[1] * (last < len(tabs) - 1))
+
+
+def _width(cells: Mapping[Tab, int], *, wordy: bool = False) -> int:
+    widths = (tab.width(length, wordy=wordy) for tab, length in cells.items())
+    return sum(widths) + len(GAP) * (len(cells) - 1)
+
+
+def _joined(
+    cells: Mapping[Tab, int], *, wordy: bool = False, before: str = "", after: str = ""
+) -> TabLine:
+    muted = "$text-muted"
+    places, start = [], len(before)
+    for tab, length in cells.items():
+        end = start + tab.width(length, wordy=wordy)
+        places.append((range(start, end), tab))
+        start = end + len(GAP)
+    labels = [tab.label(length, wordy=wordy) for tab, length in cells.items()]
+    line = Content.styled(GAP, muted).join(labels)
+    return TabLine(Content.assemble((before, muted), line, (after, muted)), tuple(places))
+
+
+class TabbedPane(Vertical):
+    """A pane with the tabs in its upper border; a click on one shows its conversation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tabs: tuple[Tab, ...] = ()
+        self._line = NO_TABS
+
+    def show_tabs(self, tabs: tuple[Tab, ...]) -> None:
+        """Show the tabs, or the title if there are none."""
+        self.tabs = tabs
+        self.set_class(bool(tabs), "-tabbed")
+        self._line = tab_line(tabs, max(0, self.outer_size.width - FRAME)) if tabs else NO_TABS
+        title = Content(self.BORDER_TITLE or "")
+        self.border_title = Content.assemble(self._line.content) if tabs else title
+
+    def on_resize(self) -> None:
+        if self.tabs:
+            self.show_tabs(self.tabs)
+
+    def on_click(self, event: Click) -> None:
+        if event.widget is self and (tab := self._tab_at(event)) is not None:
+            event.stop()
+            self.post_message(ShowConversation(tab.key))
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        """Tell all of a tab that may be cut."""
+        tab = self._tab_at(event) if event.widget is self else None
+        tooltip = Content(tab.whole) if tab is not None else None
+        if self.tooltip != tooltip:
+            self.tooltip = tooltip
+
+    def on_leave(self, _: Leave) -> None:
+        self.tooltip = None
+
+    def _tab_at(self, event: Click | MouseMove) -> Tab | None:
+        return self._line.at(event.x - FRAME // 2) if event.y == 0 else None
+
+
+def asking_elsewhere(state: AppState, key: str) -> str:
+    """Say which other conversations ask, and the key that goes there."""
+    asks = [one.number for one in shown_tabs(state) if one.state == "asks" and not one.is_current]
+    if not asks:
+        return ""
+    words = f"tab {asks[0]} asks" if len(asks) == 1 else f"tabs {', '.join(map(str, asks))} ask"
+    return f"◆ {words} ({key})"
