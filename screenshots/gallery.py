@@ -17,11 +17,11 @@ from states import (
     OLDER,
     README,
     SESSION,
-    TABS,
     empty_store,
     queued_store,
     quiet_store,
     ruled_store,
+    tabbed_store,
     talking_store,
     working_store,
 )
@@ -213,7 +213,7 @@ SCENES: Final = (
         "sessions-empty", decks.full_store, ("slash", *"sessions", "enter"), (SessionsListed(()),)
     ),
     Scene("tools-nothing-found", decks.full_store, ("f3", "slash", *"xyz")),
-    Scene("tabs", talking_store, (), TABS),
+    Scene("tabs", tabbed_store),
     Scene(
         "sessions",
         decks.full_store,

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from tests.snapshots.decks import NEVER
-from tests.support.samples import TURN
+from tests.support.samples import TURN, confirmation
 from tests.ui.shell import decks
 from tui.model import events as e
 from tui.model.chat import (
@@ -19,7 +19,7 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.consent import Effect, GrantId, GrantView
-from tui.model.sessions import ConversationNamed, ConversationOpened, SessionId, SessionView
+from tui.model.sessions import ConversationOpened, SessionId, SessionView
 from tui.model.trust import ImportOffer, ImportState
 from tui.store.store import Store
 
@@ -77,12 +77,6 @@ OLDER: Final = tuple(
 )
 
 LINKS: Final = ("https://example.com/review?branch=next", "https://xn--pple-43d.example/")
-
-TABS: Final[tuple[e.Event, ...]] = (
-    ConversationOpened(ConversationId("two")),
-    ConversationNamed("fix the build", ConversationId("two")),
-    ConversationOpened(ConversationId("three")),
-)
 
 IMPORT: Final = ImportOffer(
     "Cursor",
@@ -175,4 +169,22 @@ def ruled_store() -> Store:
             )
         )
     )
+    return store
+
+
+def tabbed_store() -> Store:
+    """Give the store of a deck with conversations that run, ask and are done in other tabs."""
+    store = talking_store()
+    for key, text in (
+        ("runs", "which of them are older than a year?"),
+        ("asks", "fix the failing test"),
+        ("done", "write the release notes"),
+    ):
+        conversation = ConversationId(key)
+        store.dispatch(ConversationOpened(conversation))
+        message = UserMessage(EntryId(f"user-{key}"), text)
+        store.dispatch(e.TurnStarted(TURN, message, NEVER, conversation=conversation))
+    store.dispatch(e.TurnFinished(TURN, TurnOutcome.COMPLETED, conversation=conversation))
+    asks = ConversationId("asks")
+    store.dispatch(e.RequestRaised(replace(confirmation(), conversation=asks)))
     return store

@@ -5,6 +5,7 @@ is in the states, animations are off in every test, and cursors stand still.
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from textual.pilot import Pilot
@@ -24,8 +25,17 @@ from tests.support.samples import (
     tool_call,
 )
 from tui.model import events as e
-from tui.model.chat import BackendKind, EntryId, ModelView, ToolCallStatus, TurnOutcome, UserMessage
+from tui.model.chat import (
+    BackendKind,
+    ConversationId,
+    EntryId,
+    ModelView,
+    ToolCallStatus,
+    TurnOutcome,
+    UserMessage,
+)
 from tui.model.servers import Failure, ServerStatus
+from tui.model.sessions import ConversationOpened
 from tui.store.reducer import reduce
 from tui.store.state import AppState
 from tui.store.store import Store
@@ -65,6 +75,24 @@ _ASKING: Final[tuple[e.Event, ...]] = (
     e.ToolCallChanged(CALL, ToolCallStatus.ASKING),
 )
 
+_RUNS, _ASKS, _DONE = (ConversationId(name) for name in ("runs", "asks", "done"))
+
+
+def _asked(text: str, conversation: ConversationId) -> e.Event:
+    message = UserMessage(EntryId("user-1"), text)
+    return e.TurnStarted(TURN, message, NEVER, conversation=conversation)
+
+
+_TABS: Final[tuple[e.Event, ...]] = (
+    *_READY,
+    *map(ConversationOpened, (_RUNS, _ASKS, _DONE)),
+    _asked("list the open branches", _RUNS),
+    _asked("fix the failing test", _ASKS),
+    e.RequestRaised(replace(confirmation(), conversation=_ASKS)),
+    _asked("write the release notes", _DONE),
+    e.TurnFinished(TURN, TurnOutcome.COMPLETED, conversation=_DONE),
+)
+
 HISTORIES: Final[dict[str, tuple[e.Event, ...]]] = {
     "reading": (),
     "ready": _READY,
@@ -74,6 +102,7 @@ HISTORIES: Final[dict[str, tuple[e.Event, ...]]] = {
         e.ToolCallChanged(CALL, ToolCallStatus.RUNNING),
         e.QueueChanged(("list my notes", "which of them are about the shop?")),
     ),
+    "tabs": _TABS,
     "done": (
         *_ASKING,
         e.RequestSettled(REQUEST),

@@ -50,6 +50,7 @@ KEYS: Final[Mapping[str, str]] = {
     "f5": "\x1b[15~",
     "f6": "\x1b[17~",
     "f7": "\x1b[18~",
+    "f8": "\x1b[19~",
     "f9": "\x1b[20~",
     "ctrl+q": "\x11",
 }

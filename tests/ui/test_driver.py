@@ -113,6 +113,16 @@ def test_a_character_in_two_reads_is_one_key() -> None:
     assert key.character == "é"
 
 
+def test_alt_with_a_digit_is_that_key_in_every_terminal() -> None:
+    messages = [*TerminalInput().feed(b"a\x1b2b\x1b[50;3u")]
+    assert [one.key for one in messages if isinstance(one, events.Key)] == [
+        "a",
+        "alt+2",
+        "b",
+        "alt+2",
+    ]
+
+
 def test_a_paste_reaches_the_app_as_one_message() -> None:
     source = TerminalInput()
     (paste,) = source.feed(f"\x1b[200~{HOSTILE_PASTE}\x1b[201~".encode())

@@ -269,6 +269,7 @@ def main(
     if prompt is not None:
         from tui.cli.headless import OutputFormat, run_headless  # noqa: PLC0415
 
+        gc.freeze()
         gc.enable()
         sys.exit(run_headless(options, prompt, output=OutputFormat(output_format), debug=debug))
     _prepare_terminal()

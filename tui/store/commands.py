@@ -204,6 +204,10 @@ class Commands:
         """Go on with the session whose id begins so; empty for the latest."""
         self._do(lambda engine: engine.sessions.resume(words))
 
+    def resume_beside(self, session: "SessionId") -> None:
+        """Go on with a session in a new conversation, or where it is open."""
+        self._do(lambda engine: engine.sessions.resume_beside(session))
+
     def rename_session(self, session: "SessionId", title: str) -> None:
         self._do(lambda engine: engine.sessions.rename(session, title))
 

@@ -32,6 +32,9 @@ _RUN: Final = re.compile(rf"[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]{{{MIN_RUN},}}")
 _WILD_REPORT: Final = re.compile(r"\x1b\[[\d;:]*\d{8,}[\d;:]*[u~]")
 """A key report with a number that is no character; Textual's parser fails on it."""
 
+_ALT_DIGIT: Final = re.compile(r"\x1b([1-9])")
+"""Alt with a digit, for which Textual's parser gives what a Mac's keyboard has there, such as ™."""
+
 HANGUP_EXIT: Final = 128 + signal.SIGHUP
 """The exit code after the terminal went away, as after the signal."""
 
@@ -101,6 +104,14 @@ class TerminalInput:
                 yield from self._keys(known[at:])
 
     def _keys(self, text: str) -> Iterator[Message]:
+        at = 0
+        for found in _ALT_DIGIT.finditer(text):
+            yield from self._parsed(text[at : found.start()])
+            yield events.Key(f"alt+{found[1]}", None)
+            at = found.end()
+        yield from self._parsed(text[at:])
+
+    def _parsed(self, text: str) -> Iterator[Message]:
         if not text:  # the parser takes an empty string for the end of input
             return
         try:

@@ -105,6 +105,15 @@ async def test_a_new_title_is_for_the_session_that_was_chosen() -> None:
         assert calls(deck, "rename_session") == [(ONE.id, "branches")]
 
 
+async def test_a_session_is_opened_in_a_tab_of_its_own() -> None:
+    async with running(decks.full_store()) as deck:
+        await open_sessions(deck)
+        await deck.until(lambda: "t in a tab" in deck.text)
+        await deck.press("t")
+        await deck.until(lambda: calls(deck, "resume_beside") == [(ONE.id,)])
+        assert not deck.on_top(SessionsScreen)
+
+
 async def test_commands_on_sessions_need_no_list() -> None:
     async with running(decks.full_store()) as deck:
         await typed(deck, "/resume 20260102")

@@ -113,6 +113,16 @@ class SessionCommands:
         """
         return self._start(self._resume(words, self.conversations.current))
 
+    def resume_beside(self, session: SessionId) -> None:
+        """Go on with a session in a conversation of its own, or where it is open."""
+        if (found := self.conversations.with_session(session)) is not None:
+            self.conversations.select(found.key)
+            return
+        before = self.conversations.current
+        self.conversations.open()
+        if self.conversations.current is not before:  # there are not too many
+            self.resume(session)
+
     def rename(self, session: SessionId, title: str) -> None:
         self._start(self._rename(session, title))
 

@@ -1,8 +1,10 @@
 """The commands on conversations: sessions, branches, exports."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from tui.model.chat import ConversationId, UserMessage
+from tui.model.sessions import SessionId
 from tui.store.selectors import entries
 from tui.ui.commands.server_commands import ServerCommands
 from tui.ui.commands.usage import UsageError
@@ -44,7 +46,12 @@ class SessionCommands(ServerCommands):
         """List the sessions, narrowed to what is typed."""
         from tui.ui.screens.sessions import SessionsScreen  # noqa: PLC0415 - on first use
 
-        self._deck.app.push_screen(SessionsScreen(self._bridge, self._commands, query))
+        def open_beside(session: SessionId) -> None:
+            self._deck.switch(partial(self._commands.resume_beside, session))
+
+        self._deck.app.push_screen(
+            SessionsScreen(self._bridge, self._commands, query, open_beside=open_beside)
+        )
 
     async def run_resume(self, session: str) -> None:
         """Go on with a session, or choose one."""

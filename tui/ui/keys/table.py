@@ -226,6 +226,7 @@ KEYS: Final = (
     Key("grants.folder", "f", "review_folder", "folder", "Review this folder", _P.GRANTS),
     Key("grants.forget", "F", "forget_folder", "forget", "Forget this folder", _P.GRANTS),
     Key("sessions.choose", "enter", "choose", "open", "Open it", _P.SESSIONS, display="↵"),
+    Key("sessions.tab", "t", "choose_beside", "in a tab", "Open it in a new tab", _P.SESSIONS),
     Key("sessions.rename", "n", "rename", "rename", "Give it another title", _P.SESSIONS),
     Key("sessions.export", "e", "export", "export", "Write it to a Markdown file", _P.SESSIONS),
     Key("sessions.delete", "d,delete", "delete", "delete", "Delete it", _P.SESSIONS),

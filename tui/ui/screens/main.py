@@ -192,14 +192,13 @@ class MainScreen(Screen[None]):
         What was typed before it goes to the one that was there, what is typed from now on to the
         other.
         """
+        self._type_ahead.hold_for(partial(self._change, command))
 
-        async def change() -> None:
-            self.chat.keep_draft()
-            command()
-            await self._deck.follow()
-            self._bridge.update()
-
-        self._type_ahead.hold_for(change)
+    async def _change(self, command: Callable[[], None]) -> None:
+        self.chat.keep_draft()
+        command()
+        await self._deck.follow()
+        self._bridge.update()
 
     @on(ShowConversation)
     def _on_show_conversation(self, event: ShowConversation) -> None:
@@ -225,6 +224,9 @@ class MainScreen(Screen[None]):
 
     def action_close_tab(self) -> None:
         """Close the tab; at the second press if something in it has not come to its end."""
+        self._type_ahead.hold_for(self._close_tab)
+
+    async def _close_tab(self) -> None:
         state = self._bridge.state
         if len(state.conversations) == 1:
             self.notify("This is the only conversation. /clear begins a new one.", markup=False)
@@ -235,7 +237,7 @@ class MainScreen(Screen[None]):
             words = f"{unfinished} Close again to close the tab all the same."
             self.notify(words, severity="warning", timeout=REPEAT_SECONDS, markup=False)
         else:
-            self.switch(self._close_conversation)
+            await self._change(self._close_conversation)
 
     def _close_conversation(self) -> None:
         self.chat.composer.clear_draft()  # Up brings it back in the other ones

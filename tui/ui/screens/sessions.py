@@ -15,7 +15,7 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from tui.model.chat import ModelText, ToolCall, UserMessage
-from tui.model.sessions import SessionPreviewed, SessionView
+from tui.model.sessions import SessionId, SessionPreviewed, SessionView
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
@@ -56,6 +56,7 @@ class SessionsScreen(Dialog):
         bridge: Provides the sessions.
         commands: Carries out what is asked of them.
         query: What narrows the list at first.
+        open_beside: Opens one in a tab of its own.
         clock: Time in seconds, for the key that must be pressed twice.
     """
 
@@ -73,12 +74,14 @@ class SessionsScreen(Dialog):
         commands: Commands,
         query: str = "",
         *,
+        open_beside: Callable[[SessionId], None],
         clock: Callable[[], float] = monotonic,
     ) -> None:
         super().__init__()
         self._bridge = bridge
         self._commands = commands
         self._first_query = query
+        self._open_beside = open_beside
         self._second: SecondPress[str] = SecondPress(clock)
         self._resting: Timer | None = None
         self._renamed: SessionView | None = None
@@ -114,6 +117,12 @@ class SessionsScreen(Dialog):
         """Go on with the session under the cursor."""
         if (view := self.sessions.current) is not None:
             self._commands.resume_session(view.id)
+            self.dismiss()
+
+    def action_choose_beside(self) -> None:
+        """Go on with the session in a new tab, or in the one that it is open in."""
+        if (view := self.sessions.current) is not None:
+            self._open_beside(view.id)
             self.dismiss()
 
     def action_rename(self) -> None:
@@ -180,9 +189,9 @@ class SessionsScreen(Dialog):
             self.preview.update(_previewed(preview))
 
     def _show_hint(self) -> None:
-        names = ("sessions.choose", "sessions.rename", "sessions.delete", "dialog.close")
-        ids = (*names, "sessions.export", "list.filter")
-        labels = ("open", "rename", "delete", "close", "export", "search")
+        names = ("sessions.choose", "sessions.tab", "sessions.rename", "sessions.delete")
+        ids = (*names, "dialog.close", "sessions.export", "list.filter")
+        labels = ("open", "in a tab", "rename", "delete", "close", "export", "search")
         keys = (keymap.key_of(self.app, self.active_bindings, one) for one in ids)
         self.hint.update(key_hints(*zip(keys, labels, strict=True)))
 

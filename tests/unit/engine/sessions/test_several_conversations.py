@@ -204,8 +204,9 @@ async def test_a_session_is_open_once_and_two_conversations_go_on_after_a_kill(
         async with deck(fake, monkeypatch, folder=folder) as it:
             it.engine.sessions.resume(ids["one"])
             await eventually(lambda: asked(it) == ["one"])
-            second = open_another(it)
-            it.engine.sessions.resume(ids["two"])
+            it.engine.sessions.resume_beside(ids["two"])
+            second = it.store.state.current
+            assert second != MAIN
             await eventually(lambda: asked(it) == ["two"])
             await it.ask("more")
             assert said_in(fake.requests[-1]) == ["two", "2", "more"]
@@ -214,6 +215,9 @@ async def test_a_session_is_open_once_and_two_conversations_go_on_after_a_kill(
             assert shown(it, second) == ["two", "2", "more", "3"]
             await it.ask("more")
             assert said_in(fake.requests[-1]) == ["one", "1", "more"]
+            for key, session in ((second, ids["two"]), (MAIN, ids["one"])):
+                it.engine.sessions.resume_beside(session)
+                assert it.store.state.current == key
             assert (remarks(it), fake.violations) == ("", [])
             await renames_and_deletes(it, second)
     assert {view.title: told_in(view) for view in library().sessions()} == {

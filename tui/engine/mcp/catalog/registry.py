@@ -225,20 +225,17 @@ class Registry:
             server: {tool.name: tool for tool in offer.tools if tool.is_usable}
             for server, offer in ordered
         }
-        names = assign_names([*self._usable.items()], OWN_NAMES)
-        labels = assign_names(
-            [(s, [label for label, _ in _unusable(offer)]) for s, offer in ordered],
-            reserved=names.values(),
-        )
-        self._ids = {(s, name): names[s, name] for s, own in self._usable.items() for name in own}
+        self._ids = names = assign_names([*self._usable.items()], OWN_NAMES)
+        unusable = [(server, _unusable(offer)) for server, offer in ordered]
+        labelled = [(server, own.values()) for server, own in unusable if own]
+        labels = assign_names(labelled, reserved=names.values() if labelled else ())
         catalogs: dict[ServerId, tuple[ToolView, ...]] = {}
-        for server, offer in ordered:
+        for (server, offer), (_, own) in zip(ordered, unusable, strict=True):
             withheld = self._withheld.get(server, {})
-            shown = {id(tool): labels[server, label] for label, tool in _unusable(offer)}
             catalogs[server] = tuple(
                 _shown(tool, names[server, tool.name], withheld.get(tool.name))
                 if tool.is_usable
-                else tool.show(shown[id(tool)])
+                else tool.show(labels[server, own[id(tool)]])
                 for tool in offer.tools
             )
         return catalogs
@@ -273,10 +270,10 @@ def _shown(tool: Tool, tool_id: ToolId, withheld: Withheld | None) -> ToolView:
     return replace(view, problem=withheld.reason, changed=withheld.changed)
 
 
-def _unusable(offer: ServerOffer) -> list[tuple[str, Tool]]:
-    """Return the unusable tools, each with a label unique on its server."""
-    return [
-        (f"{tool.name}_{position}", tool)
+def _unusable(offer: ServerOffer) -> dict[int, str]:
+    """Return a label for each unusable tool, unique on its server, by the tool's identity."""
+    return {
+        id(tool): f"{tool.name}_{position}"
         for position, tool in enumerate(offer.tools, start=1)
         if not tool.is_usable
-    ]
+    }

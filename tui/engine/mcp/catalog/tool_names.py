@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 
 from tui.model.catalog import ToolId
 from tui.model.input.own_commands import OWN_COMMANDS
@@ -33,8 +33,7 @@ _RESERVED: Final = frozenset({"default_api"})
 _REMEMBERED: Final = 65_536
 """Size of the cache: every name is assigned again whenever a list changes."""
 
-ToolKey = tuple[str, str]
-"""A server's id and the tool's name there."""
+Server = TypeVar("Server", bound=str)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -53,8 +52,8 @@ def sanitize_name(name: str) -> str:
 
 
 def assign_names(
-    offers: Sequence[tuple[str, Iterable[str]]], reserved: Iterable[str] = ()
-) -> dict[ToolKey, ToolId]:
+    offers: Sequence[tuple[Server, Iterable[str]]], reserved: Iterable[str] = ()
+) -> dict[tuple[Server, str], ToolId]:
     """Name the tools of all servers.
 
     Names that differ only in case count as equal, as models confuse them. The order of tools
@@ -65,9 +64,9 @@ def assign_names(
         reserved: Names that are already taken.
 
     Returns:
-        The name of each server's tool; no two are equal, ignoring case.
+        The name of each server's tool, in their order; no two are equal, ignoring case.
     """
-    names: dict[ToolKey, ToolId] = {}
+    names: dict[tuple[Server, str], ToolId] = {}
     taken = {*_RESERVED, *(name.lower() for name in reserved)}
     for server, tools in offers:
         spelled = {tool: sanitize_name(tool) for tool in tools}
@@ -80,6 +79,7 @@ def assign_names(
             names |= {(server, tool): ToolId(bare) for tool, bare in spelled.items()}
             taken |= lowered
             continue
+        names |= {(server, tool): ToolId("") for tool in spelled}  # in this order
         for _, tool, bare in sorted((bare != tool, tool, bare) for tool, bare in spelled.items()):
             name = bare if _is_free(bare, taken) else _free_name(server, tool, taken)
             taken.add(name.lower())

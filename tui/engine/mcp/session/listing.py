@@ -15,6 +15,7 @@ import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
+from pydantic_core import to_json
 
 from tui.engine.mcp.backoff import Backoff, Clock
 from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
@@ -32,6 +33,9 @@ MAX_CHARS: Final = 24_000_000
 
 VALUE_CHARS: Final = 16
 """Characters that each value of a list counts for, in addition to its text."""
+
+_BETWEEN: Final = b",[{"
+"""What stands before a value; commas in texts count as well."""
 
 MAX_CURSOR_CHARS: Final = 8_192
 """Longest cursor that is sent back."""
@@ -271,18 +275,10 @@ async def _list_all(client: Client, method: str, key: str, log: ServerLog) -> li
     return items[:MAX_ITEMS]
 
 
-def count_chars(value: object) -> int:
-    """Estimate the length of a JSON value as text; slow for large values."""
-    pending = [value]
+def count_chars(items: Iterable[object]) -> int:
+    """Estimate what JSON values take; slow for many."""
     size = 0
-    while pending:
-        current = pending.pop()
-        size += VALUE_CHARS
-        if isinstance(current, str):
-            size += len(current)
-        elif isinstance(current, list):
-            pending += current
-        elif isinstance(current, dict):
-            size += sum(map(len, current))
-            pending += current.values()
+    for item in items:  # one by one, so that other threads run in between
+        text = to_json(item)
+        size += len(text) + VALUE_CHARS * (len(text) - len(text.translate(None, _BETWEEN)))
     return size
