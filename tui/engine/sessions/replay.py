@@ -4,7 +4,6 @@ Its text is as hostile as any other: it is sanitized, bounded, and read line by 
 makes no sense is left out.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice, takewhile
@@ -45,8 +44,8 @@ MAX_RECORD: Final = 64 * 1024 * 1024
 MAX_ENTRIES: Final = 200_000
 """Most entries that are read."""
 
-EASY: Final = 256 * 1024
-"""Bytes of a line that is parsed without a look at its structure."""
+MAX_BAD: Final = 10_000
+"""Most lines that are left out; the rest is not read."""
 
 FORGET_EVERY: Final = 16 * 1024 * 1024
 """Bytes read after which old media and results are shortened, as they are while chatting."""
@@ -101,6 +100,9 @@ def read_session(path: Path, view: SessionView) -> SavedSession:
         for line in _lines(file):
             replay.take(line)
             unpruned += len(line)
+            if replay.bad > MAX_BAD:
+                replay.saved.remarks.append("The rest of it was not read.")
+                break
             if unpruned > FORGET_EVERY:
                 unpruned = 0
                 forget_old([content for content in replay.contents if is_whole(content)])
@@ -125,7 +127,13 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 class Replay:
-    """Puts the lines of a file together."""
+    """Puts the lines of a file together.
+
+    Attributes:
+        saved: What came of them.
+        contents: The history as the file has it.
+        bad: The number of lines that made no sense.
+    """
 
     def __init__(self, view: SessionView) -> None:
         self.saved = SavedSession(view)
@@ -138,17 +146,17 @@ class Replay:
         self._typed: str | None = None
         self._draft = ""
         self._queued: list[str] = []
-        self._bad = 0
+        self.bad = 0
         self._is_first = True
 
     def take(self, line: bytes) -> None:
         """Take one line; leave it out if it makes no sense."""
         try:
-            record: Any = json.loads(line) if len(line) < EASY else read_value(line)
+            record: Any = read_value(line)
             if self._is_first:
                 self._check_version(record)
         except (ValueError, TypeError, KeyError, RecursionError):
-            self._bad += 1
+            self.bad += 1
         else:
             self.take_record(record)
         self._is_first = False
@@ -158,7 +166,7 @@ class Replay:
         try:
             self._take(record)
         except (ValueError, TypeError, KeyError, ArithmeticError):
-            self._bad += 1
+            self.bad += 1
 
     def _take(self, record: Record) -> None:
         match record["t"]:
@@ -276,9 +284,9 @@ class Replay:
             entry = self._entries[place]
             if isinstance(entry, ModelText | Thought):
                 self._entries[place] = replace(entry, text="".join(pieces))
-        if self._bad:
-            verb = "was" if self._bad == 1 else "were"
-            saved.remarks.append(f"{counted(self._bad, 'line')} of it {verb} left out.")
+        if self.bad:
+            verb = "was" if self.bad == 1 else "were"
+            saved.remarks.append(f"{counted(self.bad, 'line')} of it {verb} left out.")
         saved.contents, places = valid_contents(self.contents)
         saved.starts = {key: places[min(at, len(places) - 1)] for key, at in self._starts.items()}
         waiting = [*self._stopped_message(), *self._queued, self._draft]

@@ -147,6 +147,19 @@ def test_what_makes_no_sense_is_left_out_and_counted(
     assert saved.remarks == ["8 lines of it were left out."]
 
 
+def test_a_file_of_nothing_but_junk_has_an_end(library: SessionLibrary, tmp_path: Path) -> None:
+    view = write(library, tmp_path, turn(1, "one?", "1"))
+    with library.path_of(view).open("ab") as file:
+        file.write(b"junk\n" * 2 * replay.MAX_BAD)
+        file.writelines(json.dumps(line).encode() + b"\n" for line in turn(3, "two?", "2"))
+    saved = library.read(view)
+    assert words(saved) == ["one?", "1"]
+    assert saved.remarks == [
+        "The rest of it was not read.",
+        f"{replay.MAX_BAD + 1:,} lines of it were left out.",
+    ]
+
+
 def test_a_file_cut_in_its_last_line_is_sound(library: SessionLibrary, tmp_path: Path) -> None:
     view = write(library, tmp_path, turn(1, "one?", "1"))
     path = library.path(tmp_path, view.id)

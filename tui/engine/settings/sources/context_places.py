@@ -8,6 +8,7 @@ from typing import Final
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.files.git_branch import repository_of
 from tui.engine.settings.servers.definitions import SettingsProblem
+from tui.engine.settings.sources.context_imports import Imports
 from tui.engine.settings.sources.dotenv import leads_out
 from tui.engine.settings.sources.locations import FOLDER_NAME, shown_path
 from tui.engine.settings.sources.source import Source, salvage
@@ -81,18 +82,28 @@ def project_context(
     """Read the files of a project, from the repository down; none that leads out of it. Blocks."""
     top = repository_of(folder) or folder
     inside = (path for path in places.project if not leads_out(path, top, home, problems))
-    return read_context(inside, home)
+    return read_context(inside, home, top)
 
 
-def read_context(places: Iterable[Path], home: Path) -> tuple[ContextFile, ...]:
-    """Read the files that are there. Blocks."""
-    return tuple(found for path in places if (found := _read(path, home)) is not None)
+def read_context(
+    places: Iterable[Path], home: Path, inside: Path | None = None
+) -> tuple[ContextFile, ...]:
+    """Read the files that are there, with what they import. Blocks.
+
+    Args:
+        places: The files.
+        home: The user's home.
+        inside: The folder that no import leads out of; None is that of each file.
+    """
+    read = (_read(path, home, inside or path.parent) for path in places)
+    return tuple(found for found in read if found is not None)
 
 
-def _read(path: Path, home: Path) -> ContextFile | None:
+def _read(path: Path, home: Path, inside: Path) -> ContextFile | None:
     place = shown_path(path, home)
     try:
         text = read_regular(path, MAX_FILE).decode("utf-8-sig", "replace").strip()
+        text = Imports(Path(os.path.realpath(inside))).put_in(text, path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, UnfitFileError) as error:
