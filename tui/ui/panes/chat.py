@@ -299,12 +299,14 @@ class ChatPane(CompletingPane):
         self._resting = self.set_timer(DRAFT_AFTER, self.keep_draft)
 
     def keep_draft(self) -> None:
-        """Save the draft now, if it has changed."""
+        """Save the draft now, if it has changed; the name of a command is none."""
         if self._resting is None or not self._is_shown(self._bridge.state):
             return
         self._resting.stop()
         self._resting = None
-        self._commands.keep_draft(self.composer.message)
+        text = self.composer.message
+        is_name = text.startswith("/") and len(text.split()) == 1
+        self._commands.keep_draft("" if is_name else text)
 
     @property
     def unfinished(self) -> str:
