@@ -3,11 +3,19 @@
 # ruff: noqa: PLC0414 - "as" marks what is public
 
 from tui.engine.bus import EventStream as EventStream
+from tui.engine.chat.backends.backend import ModelBackend as ModelBackend
+from tui.engine.chat.backends.backend import ModelChunk as ModelChunk
+from tui.engine.chat.backends.backend import ModelError as ModelError
+from tui.engine.chat.backends.backend import ModelRequest as ModelRequest
+from tui.engine.chat.backends.backend import ModelTraits as ModelTraits
+from tui.engine.chat.backends.backend import Provider as Provider
 from tui.engine.engine import Engine as Engine
 from tui.engine.mcp.catalog.offered_tool import OfferedTool as OfferedTool
 from tui.engine.mcp.catalog.offered_tool import ToolCallError as ToolCallError
 from tui.engine.mcp.catalog.offered_tool import ToolResult as ToolResult
 from tui.engine.options import EngineOptions as EngineOptions
+from tui.model.answering.models import ModelOffer as ModelOffer
+from tui.model.chat import Usage as Usage
 from tui.model.events import Event as Event
 from tui.model.events import MessageReturned as MessageReturned
 from tui.model.events import ModelSelected as ModelSelected

@@ -12,7 +12,7 @@ from tui import __version__
 from tui.engine import late
 from tui.engine.auth.kept_service import ServiceStore
 from tui.engine.bus import EventBus, EventStream, Publish
-from tui.engine.chat.backends.known_models import context_limit
+from tui.engine.chat.backends.backend import Provider
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.instructions.context_files import ContextFiles
 from tui.engine.chat.result_review import ResultReviewer
@@ -76,6 +76,7 @@ class Engine:
         publish: Takes every event; `events` gives them as well.
         open_url: Opens an address in the browser after the user's consent.
         redactor: Is told every secret of the settings and the model's key.
+        provider: Opens the models, in place of Gemini's; no credentials are looked for.
 
     Attributes:
         servers: The servers; theirs are the commands to start and stop them.
@@ -97,11 +98,11 @@ class Engine:
         *,
         open_url: OpenUrl = open_nothing,
         redactor: Redactor | None = None,
+        provider: Provider | None = None,
     ) -> None:
         self._options = options
         self._bus = bus = EventBus()
-        if publish is not None:
-            bus.subscribe(publish)
+        bus.subscribe(publish or (lambda _: None))
         self._publish = publish = bus.publish
         self._redactor = redactor = redactor or Redactor()
         self.desk = Desk(publish, attended=options.attended)
@@ -136,7 +137,7 @@ class Engine:
         self._plan: Plan | None = None
         use, services = self._plan_for, ServiceStore(state, say)
         self.models = ModelChoice(
-            publish, redactor, self._tasks, self.conversations, options, use, services
+            publish, redactor, self._tasks, self.conversations, options, use, services, provider
         )
         self.model = ModelCommands(bus, self._tasks, self.sessions, self.models.use_model)
         self._stack = contextlib.AsyncExitStack()
@@ -281,9 +282,7 @@ class Engine:
 
     def _take(self, reading: Reading) -> None:
         """Go by settings that were read."""
-        before = self._reading.settings.gemdeck.prices if self._reading is not None else None
-        if before != (prices := reading.settings.gemdeck.prices):
-            self._publish(PricesSet(prices))
+        self._publish(PricesSet(reading.settings.gemdeck.prices))
         self._redactor.register(*environment_secrets(reading.settings.variables))
         trust = self._plan.trust if self._plan is not None else FolderTrust.UNKNOWN
         verdict, self._reading = reading.settings.project, reading
@@ -386,10 +385,10 @@ class Engine:
     def _definitions(self) -> tuple[ServerDefinition, ...]:
         return self._plan.definitions if self._plan is not None else ()
 
-    def _plan_for(self, service: BackendKind) -> None:
+    def _plan_for(self, service: str) -> None:
         """Go by the models that answer now; the demo brings its servers along."""
-        models = [one.backend.model for one in self.conversations if one.backend is not None]
-        self._context.budget.context = min(map(context_limit, models))
+        models = [one.backend.traits for one in self.conversations if one.backend is not None]
+        self._context.budget.context = min(traits.context_limit for traits in models)
         answers = replace(self._answers, demo=service is BackendKind.DEMO)
         if answers != self._answers:
             self._plan_again(answers)

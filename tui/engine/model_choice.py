@@ -26,7 +26,7 @@ from tui.engine.auth.keeping import forget_access, keep_access
 from tui.engine.auth.kept_service import Service, ServiceStore
 from tui.engine.auth.key_store import CredentialError, KeyStore, checked_key
 from tui.engine.bus import Publish
-from tui.engine.chat.backends.backend import ModelBackend, ModelError
+from tui.engine.chat.backends.backend import ModelBackend, ModelError, Provider
 from tui.engine.demo.model import DemoBackend
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import EngineOptions
@@ -56,6 +56,7 @@ class ModelChoice:
         options: What the command line says.
         on_answer: Told which kind of service answers, whenever a model was chosen.
         services: Keeps the chosen service between runs.
+        provider: Opens the models, in place of Gemini's.
     """
 
     def __init__(
@@ -65,8 +66,9 @@ class ModelChoice:
         tasks: TaskSet,
         conversations: Conversations,
         options: EngineOptions,
-        on_answer: Callable[[BackendKind], None],
+        on_answer: Callable[[str], None],
         services: ServiceStore,
+        provider: Provider | None = None,
     ) -> None:
         self._publish = publish
         self._redactor = redactor
@@ -75,12 +77,13 @@ class ModelChoice:
         self._options = options
         self._on_answer = on_answer
         self._services = services
+        self._provider = provider
         self._has_looked = self._has_begun = False
         self._found: ModelAccess | None = None
         self._access: ModelAccess | None = None
         self._settings = GemdeckSettings()
         self._own: Mapping[str, str] = {}
-        self._current: BackendKind | None = None
+        self._current: str | None = None
         self._choices = itertools.count()
         self._choosing: asyncio.Task[None] | None = None
         self._keys = OrderedWorker()  # the key that was pasted last is the one that stays
@@ -236,9 +239,13 @@ class ModelChoice:
             await self._answer(await self._open(access), access)
         self._publish(NoticeRaised(Notice(Severity.INFO, words)))
 
-    def _find(self) -> Awaitable[ModelAccess | None]:
+    async def _find(self) -> ModelAccess | None:
+        if self._provider is not None:
+            return ModelAccess(BackendKind.OTHER)
         environ = with_file(self._own, os.environ)
-        return in_daemon_thread(lambda: find_access(environ, KeyStore(), self._services.get()))
+        return await in_daemon_thread(
+            lambda: find_access(environ, KeyStore(), self._services.get())
+        )
 
     async def _in_order(self, change: Callable[[], Result]) -> Result:
         """Change what is kept after all changes before, however long a keyring takes."""
@@ -264,11 +271,14 @@ class ModelChoice:
             self._complain(error)
 
     async def _open(self, access: ModelAccess, name: str = "") -> ModelBackend:
-        """Open a model of a service: by its name, or the one of the settings."""
+        """Open a model of a service: by its name, or its usual one, which the settings name."""
         if access.api_key is not None:
             self._redactor.register(access.api_key.get_secret_value())
         settings = self._settings.model_copy(update={"model": name}) if name else self._settings
-        open_backend = partial(late.open_backend, access, settings)
+        if self._provider is not None and access.kind is BackendKind.OTHER:
+            open_backend = partial(self._provider, name or self._options.model or "")
+        else:
+            open_backend = partial(late.open_backend, access, settings)
         opening = in_daemon_thread(open_backend)
         try:
             return await asyncio.shield(opening)

@@ -194,11 +194,12 @@ class TurnOutcome(StrEnum):
 
 
 class BackendKind(StrEnum):
-    """The model service. The value is its name on the screen."""
+    """A model service that gemdeck knows. The value is its name on the screen."""
 
     DEMO = "demo"
     GEMINI = "Gemini"
     VERTEX = "Vertex"
+    OTHER = "another service"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,7 @@ class ModelView:
 
     Attributes:
         name: Its name.
-        backend: The service that runs it.
+        backend: The service that runs it: a `BackendKind`, or the name of another one.
         needs_setup: Whether the demo stands in because no key was found.
         source: Where its credentials come from; empty for the demo.
         is_kept: Whether gemdeck keeps what it takes to ask it, so that it can be forgotten.
@@ -216,7 +217,7 @@ class ModelView:
     """
 
     name: str
-    backend: BackendKind
+    backend: str
     needs_setup: bool = False
     source: str = ""
     is_kept: bool = False

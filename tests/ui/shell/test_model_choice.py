@@ -227,7 +227,7 @@ async def test_the_last_choice_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ):
         monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", fake.url)
         async with deck(tmp_path) as chosen:
-            models: list[BackendKind | None] = []
+            models: list[str] = []
             chosen.store.listen(lambda state: models.append(state.model.backend))
             chosen.commands.use_vertex("my-project", "global")
             await until(chosen.pilot, gate.begun.is_set)

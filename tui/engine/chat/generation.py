@@ -10,9 +10,9 @@ from tui.engine.chat.backends.backend import (
     ModelBackend,
     ModelError,
     ModelRequest,
+    ModelTraits,
     WireContent,
 )
-from tui.engine.chat.backends.known_models import signs_calls
 from tui.engine.chat.finish import Finish, malformed_call
 from tui.engine.chat.history import UNSIGNED, wire_parts
 from tui.engine.chat.step import ModelStep
@@ -41,7 +41,7 @@ def backend_generator(current: Callable[[], tuple[ModelBackend | None, Publish]]
             raise GenerationError("No model has been chosen yet.")
         try:
             async with asyncio.timeout(GENERATION_TIMEOUT):
-                return await _generate(backend, _request(prompt, backend.model), counting(publish))
+                return await _generate(backend, _request(prompt, backend.traits), counting(publish))
         except ModelError as error:
             raise GenerationError(str(error), error.advice) from error
         except TimeoutError:
@@ -68,9 +68,9 @@ def wire_contents(prompt: Prompt) -> list[WireContent]:
     ]
 
 
-def _request(prompt: Prompt, model: str) -> ModelRequest:
+def _request(prompt: Prompt, traits: ModelTraits) -> ModelRequest:
     contents = wire_contents(prompt)
-    for content in contents if signs_calls(model) else ():
+    for content in contents if traits.signs_calls else ():
         for part in [part for part in content["parts"] if "functionCall" in part][:1]:
             part.setdefault("thoughtSignature", UNSIGNED)  # it never had a signature
     return ModelRequest(

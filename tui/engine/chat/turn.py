@@ -11,7 +11,6 @@ from typing import Final
 
 from tui.engine.bus import Publish
 from tui.engine.chat.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
-from tui.engine.chat.backends.known_models import signs_calls, takes_media_in_responses
 from tui.engine.chat.calls import CallRunner, StepCall
 from tui.engine.chat.finish import Finish, malformed_call
 from tui.engine.chat.history import FunctionResponse, History
@@ -216,7 +215,7 @@ class Turn:
             await self._run_step(offered)
             self._has_answer = True
             calls = self._step.gathered.calls
-            if calls and signs_calls(self._context.backend.model):
+            if calls and self._context.backend.traits.signs_calls:
                 self._step.gathered.sign_first_call()
             self._history.add_model(self._step.gathered.parts)
             self._accepted = len(self._history.contents)
@@ -350,7 +349,7 @@ class Turn:
             answers = [(step_call.call, step_call.answer) for step_call in step_calls]
             self._history.add_responses(
                 [*answers, *((call, limit) for call in beyond)],
-                inline_media=takes_media_in_responses(self._context.backend.model),
+                inline_media=self._context.backend.traits.media_in_responses,
             )
 
     async def _run_calls(

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from tui.engine.bus import EventBus
-from tui.engine.chat.backends.backend import ModelError
-from tui.engine.chat.backends.known_models import thinking_problem
+from tui.engine.chat.backends.backend import ModelError, ModelTraits
 from tui.engine.chat.conversation import Conversation
 from tui.engine.commands.context_parts import context_parts
 from tui.engine.sessions.compressing import summarised
@@ -111,7 +110,7 @@ class ModelCommands:
     def set_options(self, options: ModelOptions) -> None:
         """Let the model answer with other options from the next request on."""
         one = self._conversations.current
-        problem = _problem(options, one.backend.model if one.backend is not None else "")
+        problem = _problem(options, one)
         if problem:
             self._say(Severity.ERROR, problem)
             return
@@ -131,11 +130,11 @@ class ModelCommands:
             kept["max_output"] if isinstance(kept.get("max_output"), int) else None,
         )
         name, model = kept.get("model"), one.backend.model if one.backend is not None else ""
-        is_other = isinstance(name, str) and name not in {"", model}
-        model = str(name) if is_other else model
-        self._apply(ModelOptions() if _problem(options, model) else options, one)
-        if is_other and not await self._is_gone(model, one):
-            await self._switch(model, one)
+        self._apply(options, one)
+        if isinstance(name, str) and name not in {"", model} and not await self._is_gone(name, one):
+            await self._switch(name, one)
+        if one.asked.options == options and _problem(options, one):
+            self._apply(ModelOptions(), one)
 
     async def _is_gone(self, name: str, one: OpenConversation) -> bool:
         """Return whether the service lists models without this one, and say so."""
@@ -145,8 +144,6 @@ class ModelCommands:
                 listed = {offer.name for offer in await backend.models()}
         if backend is None or not listed or name in listed:
             return False
-        if _problem(one.asked.options, backend.model):
-            self._apply(ModelOptions(), one)
         words = f"{sanitize_line(name)} is not among the service's models any more."
         advice = f"{backend.model} goes on with this conversation. /model chooses another one."
         self._publish(NoticeRaised(Notice(Severity.WARNING, words, sanitize_line(advice))))
@@ -267,10 +264,13 @@ def _is_full(usage: Usage) -> bool:
     return bool(usage.context_limit) and usage.context >= FULL * usage.context_limit
 
 
-def _problem(options: ModelOptions, model: str) -> str:
-    """Return why a model cannot answer with these options, or an empty string."""
+def _problem(options: ModelOptions, one: OpenConversation) -> str:
+    """Return why the model of a conversation cannot answer like this, or an empty string."""
     if options.temperature is not None and not 0 <= options.temperature <= MAX_TEMPERATURE:
         return f"The temperature must be between 0 and {MAX_TEMPERATURE:g}."
     if options.max_output is not None and options.max_output < 1:
         return "The output limit must be a number of tokens above 0."
-    return thinking_problem(model, options.thinking) if options.thinking is not None else ""
+    if options.thinking is None:
+        return ""
+    traits = one.backend.traits if one.backend is not None else ModelTraits()
+    return traits.thinking_problem(options.thinking)

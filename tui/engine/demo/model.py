@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
-from tui.engine.chat.backends.backend import ModelChunk, ModelRequest, WireContent
+from tui.engine.chat.backends.backend import ModelChunk, ModelRequest, ModelTraits, WireContent
 from tui.engine.demo.matching import Call, Declaration, complete_call, find_calls, usage
 from tui.engine.mcp.catalog.offered_tool import STRUCTURED
 from tui.model.answering.models import ModelOffer
@@ -46,6 +46,10 @@ class DemoBackend:
     @property
     def model(self) -> str:
         return DEMO_MODEL
+
+    @property
+    def traits(self) -> ModelTraits:
+        return ModelTraits()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """Stream one step: text in small pieces, then a call, then the usage."""

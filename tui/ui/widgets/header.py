@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widget import Widget
 
-from tui.model.chat import BackendKind, Usage
+from tui.model.chat import Usage
 from tui.model.frozen import dataclass
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust
@@ -68,7 +68,7 @@ class HeaderView:
     model: str
     workspace: str
     trust: FolderTrust
-    backend: BackendKind
+    backend: str
     usage: Usage
     servers: tuple[tuple[ServerStatus, int], ...] | None = ()
     starting_since: float = 0.0
@@ -138,7 +138,7 @@ def _lefts(view: HeaderView, room: int) -> Iterator[list[Field]]:
 
 def _model(view: HeaderView) -> Field:
     """Return the model, and its service if the name does not tell it."""
-    model, service = one_line(view.model), view.backend.value
+    model, service = one_line(view.model), one_line(view.backend)
     told = service.casefold() in model.casefold()
     return ((model, ""), ("" if told else f" {service}", _MUTED))
 

@@ -9,6 +9,7 @@ from tui.engine.bus import Publish
 from tui.engine.chat import generation as module
 from tui.engine.chat import step
 from tui.engine.chat.backends.backend import ModelBackend, ModelChunk, ModelRequest
+from tui.engine.chat.backends.known_models import traits
 from tui.engine.chat.generation import backend_generator
 from tui.engine.chat.history import UNSIGNED
 from tui.engine.demo.model import DEMO_MODEL, DemoBackend
@@ -27,6 +28,7 @@ class Scripted:
     def __init__(self, *chunks: ModelChunk, model: str = "gemini-2.5-flash") -> None:
         self.chunks: Sequence[ModelChunk] = chunks
         self.model = model
+        self.traits = traits(model)
         self.kind = BackendKind.GEMINI
         self.asked: list[ModelRequest] = []
         self.is_closed = False

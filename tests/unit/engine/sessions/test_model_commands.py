@@ -181,7 +181,7 @@ async def test_a_summary_takes_the_place_of_the_history_and_the_whole_is_kept(
 
 async def test_a_full_context_offers_the_summary_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async with FakeGemini([[Say("1")], [Say("2")]]) as fake, deck(fake, monkeypatch) as it:
-        monkeypatch.setattr("tui.engine.chat.backends.gemini.context_limit", lambda _: 8)
+        monkeypatch.setattr("tui.engine.chat.backends.known_models.context_limit", lambda _: 8)
         it.engine.model.use_model("gemini-3.8-flash")
         await eventually(lambda: it.store.state.model.choice == 1)
         await it.ask("one")

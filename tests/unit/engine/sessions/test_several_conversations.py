@@ -259,7 +259,7 @@ async def test_a_service_answers_in_all_conversations_and_each_keeps_its_model(
     def backends() -> list[ModelBackend | None]:
         return [one.backend for one in it.engine.conversations]
 
-    def models() -> list[tuple[BackendKind, str]]:
+    def models() -> list[tuple[str, str]]:
         views = [one.model for one in it.store.state.conversations.values()]
         return [(view.backend, view.name) for view in views]
 

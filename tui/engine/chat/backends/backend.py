@@ -1,17 +1,22 @@
-"""The interface of a model backend: a service, or the demo, that streams model steps."""
+"""The interface of a model backend: a service, or the demo, that streams model steps.
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+Another provider is one module: a `ModelBackend` that puts a `ModelRequest` into the words of its
+service, and what comes back into `ModelChunk`s. It is handed to the engine as a `Provider`.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tui.model.answering.models import OWN_OPTIONS, ModelOffer, ModelOptions
-from tui.model.chat import BackendKind, Usage
+from tui.model.chat import Usage
 
 WirePart = Mapping[str, Any]
 """One part of a content in Gemini's REST form, camelCase, bytes as base64: ``{"text": …}``,
 ``{"text": …, "thought": true}``, ``{"functionCall": {"id", "name", "args"}}``,
 ``{"functionResponse": …}``, ``{"inlineData": {"mimeType", "data"}}``; optionally with a
-``thoughtSignature``, which must be sent back unchanged."""
+``thoughtSignature``, which must be sent back unchanged. It is also the form in which conversations
+are kept; a backend of another service translates it."""
 
 WireContent = Mapping[str, Any]
 """``{"role": "user" | "model", "parts": [WirePart, …]}``."""
@@ -23,7 +28,8 @@ class ModelRequest:
 
     Attributes:
         contents: The conversation so far; the last content is the user's.
-        declarations: Function declarations of the offered tools; may be empty.
+        declarations: The offered tools, with ``name``, ``description`` and a JSON schema as
+            ``parametersJsonSchema``; may be empty.
         system_instruction: The system instruction, or an empty string.
         max_output_tokens: The most tokens of the answer, thoughts included; None for the model's
             own limit. With a limit, thinking is kept to a minimum.
@@ -68,7 +74,8 @@ class ModelChunk:
 
     Attributes:
         parts: New parts in wire format.
-        finish_reason: Gemini's ``finishReason`` in the last chunk, else empty.
+        finish_reason: In the last chunk ``STOP``, ``MAX_TOKENS``, ``SAFETY`` or another of
+            Gemini's ``finishReason``, else empty.
         finish_message: The service's explanation of it.
         block_reason: Why the prompt was refused, or an empty string.
         usage: The token counts so far, or None.
@@ -110,16 +117,41 @@ class ModelError(Exception):
         self.refused_content = refused_content
 
 
+def _no_thinking(_: str) -> str:
+    return "This model has no thinking to set."
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTraits:
+    """What is known of a model before it is asked.
+
+    Attributes:
+        context_limit: The size of its context in tokens; 0 if unknown.
+        signs_calls: Whether the first call of each step must carry a thought signature.
+        media_in_responses: Whether a function response may contain media.
+        thinking_problem: Returns why it cannot think like that, or an empty string.
+    """
+
+    context_limit: int = 0
+    signs_calls: bool = False
+    media_in_responses: bool = False
+    thinking_problem: Callable[[str], str] = _no_thinking
+
+
 class ModelBackend(Protocol):
     """A model that streams one step at a time."""
 
     @property
-    def kind(self) -> BackendKind:
-        """Which service this is."""
+    def kind(self) -> str:
+        """The service's name, as shown; `BackendKind` has those that gemdeck knows itself."""
 
     @property
     def model(self) -> str:
         """The model's name."""
+
+    @property
+    def traits(self) -> ModelTraits:
+        """What is known of it."""
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """Stream one step. Canceling the consuming task ends the request on the wire at once.
@@ -144,3 +176,10 @@ class ModelBackend(Protocol):
 
     async def aclose(self) -> None:
         """Close connections."""
+
+
+Provider = Callable[[str], ModelBackend]
+"""Opens a model of another service, by its name or, if that is empty, its usual one.
+
+It may block, and raises `ModelError` if it cannot.
+"""

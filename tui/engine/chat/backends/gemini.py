@@ -19,10 +19,10 @@ from tui.engine.auth.credentials import ModelAccess
 from tui.engine.chat.backends.backend import ModelChunk, ModelError, ModelRequest
 from tui.engine.chat.backends.gemini_http import closing_responses, make_http_client
 from tui.engine.chat.backends.known_models import (
-    context_limit,
     generation,
     least_thinking_budget,
     thinks,
+    traits,
 )
 from tui.engine.chat.backends.service_errors import (
     KEY_ADVICE,
@@ -78,7 +78,7 @@ class GeminiBackend:
         self._http = http
         self._context = context
         self._thoughts = thoughts and thinks(context.model)
-        self._context_limit = context_limit(context.model)
+        self.traits = traits(context.model)
 
     @property
     def kind(self) -> BackendKind:
@@ -241,7 +241,7 @@ class GeminiBackend:
             thoughts=counted.thoughts_token_count or 0,
             cached=counted.cached_content_token_count or 0,
             context=prompt,
-            context_limit=self._context_limit,
+            context_limit=self.traits.context_limit,
         )
 
 

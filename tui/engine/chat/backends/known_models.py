@@ -1,7 +1,10 @@
 """What a model's name says about its features."""
 
 import re
+from functools import partial
 from typing import Final
+
+from tui.engine.chat.backends.backend import ModelTraits
 
 _GENERATION: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 _LATEST: Final = re.compile(r"gemini-(?:pro|flash|flash-lite)-latest\Z")
@@ -71,3 +74,13 @@ def context_limit(model: str) -> int:
     if generation(model) >= (2, 0):
         return _GEMINI_CONTEXT
     return _GEMMA_CONTEXT if model.rpartition("/")[2].startswith("gemma-") else 0
+
+
+def traits(model: str) -> ModelTraits:
+    """Return what a Gemini model's name says about it."""
+    return ModelTraits(
+        context_limit(model),
+        signs_calls(model),
+        takes_media_in_responses(model),
+        partial(thinking_problem, model),
+    )

@@ -295,7 +295,8 @@ def _too_long(error: _ServiceError) -> ModelError:
 
 def _key_advice(context: RequestContext) -> str:
     """Say which key is needed: Google's, or that of another address."""
-    return "Enter another key for this address with F9." if context.address else KEY_ADVICE
+    here = "Enter another key for this address with F9, or set GEMINI_API_KEY to it."
+    return here if context.address else KEY_ADVICE
 
 
 def _from_refusal(error: _ServiceError, context: RequestContext) -> ModelError:

@@ -1,0 +1,1 @@
+"""A second provider of models, as somebody else would add it."""

@@ -1,0 +1,167 @@
+"""A second provider answers through the whole engine, with nothing changed but the module."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.providers.completions import CompletionsBackend
+from tests.providers.fake_completions import KEY, FakeCompletions, Step, call, end, text, thought
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.support import eventually
+from tui.engine import Engine, EngineOptions, ModelError
+from tui.model.answering.models import ModelOptions
+from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, ToolCallStatus
+from tui.store.selectors import entries
+from tui.store.store import Store
+
+
+@dataclass
+class Deck:
+    """A running engine."""
+
+    fake: FakeCompletions
+    engine: Engine
+    store: Store
+
+    async def ask(self, words: str) -> tuple[Entry, ...]:
+        """Send a message; return what is shown when its turn has ended."""
+        self.engine.send(words)
+        with anyio.fail_after(PATIENCE):
+            await self.engine.wait_idle()
+        return entries(self.store.state)
+
+
+@asynccontextmanager
+async def deck(folder: Path, *steps: Step) -> AsyncIterator[Deck]:
+    store = Store()
+    async with FakeCompletions(steps) as fake:
+        options = EngineOptions(
+            folder,
+            allowed_tools=("notes",),
+            follow_settings=False,
+            attended=True,
+        )
+        provider = partial(CompletionsBackend, fake.url, KEY)
+        async with Engine(options, store.dispatch, provider=provider) as engine:
+            await engine.start()
+            yield Deck(fake, engine, store)
+    assert fake.violations == []
+
+
+def note(index: int, words: str) -> list[dict[str, object]]:
+    """Give the pieces of a call that adds a note."""
+    return [
+        call(index, id=f"call_{index}", function={"name": "add_note", "arguments": '{"te'}),
+        call(index, function={"arguments": f'xt": "{words}"}}'}),
+    ]
+
+
+async def test_thoughts_text_and_two_calls_in_one_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMDECK_NOTES_DB", str(tmp_path / "notes.db"))
+    first = [
+        thought("**Two notes**"),
+        text("I add "),
+        text("both."),
+        *note(0, "milk"),
+        *note(1, "bread"),
+        end("tool_calls", prompt_tokens=90, completion_tokens=30, reasoning_tokens=10),
+    ]
+    last = [text("Done."), end(prompt_tokens=200, completion_tokens=5, cached_tokens=90)]
+    async with deck(tmp_path, first, last) as it:
+        it.engine.start_demo_servers()
+        await it.engine.wait_ready()
+        shown = await it.ask("add milk and bread")
+        assert [one.text for one in shown if isinstance(one, Thought)] == ["**Two notes**"]
+        assert [one.text for one in shown if isinstance(one, ModelText)] == ["I add both.", "Done."]
+        calls = [one for one in shown if isinstance(one, ToolCall)]
+        assert [(one.status, one.tool) for one in calls] == [(ToolCallStatus.OK, "add_note")] * 2, (
+            calls
+        )
+        usage, model = it.store.state.conversation.usage, it.store.state.model
+        assert (usage.prompt, usage.output, usage.thoughts, usage.cached) == (290, 25, 10, 90)
+        assert (usage.context, usage.context_limit) == (200, 128_000)
+        assert (model.name, model.backend) == ("large", "Completions")
+        _, asked = it.fake.bodies
+        roles = [one["role"] for one in asked["messages"]]
+        assert roles[-4:] == ["user", "assistant", "tool", "tool"]
+        assert "milk" in asked["messages"][-2]["content"]
+        tools = {one["function"]["name"]: one["function"]["parameters"] for one in asked["tools"]}
+        assert "text" in tools["add_note"]["properties"]
+
+
+async def test_an_error_ends_the_turn_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    broken = [text("Half"), {"error": {"message": "The model \x1b[31mfell over."}}]
+    async with deck(tmp_path, 400, broken, 429, [text("Here."), end()]) as it:
+        for words in ("refused (HTTP 400): not now", "fell over."):
+            shown = await it.ask("hello")
+            notice = shown[-2]
+            assert isinstance(notice, ChatNotice)
+            assert words in notice.text
+            assert "\x1b" not in notice.text
+        shown = await it.ask("again")
+        assert [one.text for one in shown if isinstance(one, ModelText)][-1] == "Here."
+        assert [one["content"] for one in it.fake.bodies[-1]["messages"] if one["role"] == "user"][
+            -1
+        ] == "again"
+
+
+async def test_a_cancelled_turn_ends_on_the_wire(tmp_path: Path) -> None:
+    async with deck(tmp_path, None, [text("Yes."), end()]) as it:
+        it.engine.send("hello")
+        with anyio.fail_after(PATIENCE):
+            await it.fake.stalled.wait()
+            await eventually(lambda: "half" in str(entries(it.store.state)))
+            it.engine.cancel_turn()
+            await it.fake.gone.wait()
+            await it.engine.wait_idle()
+        shown = await it.ask("still there?")
+        assert [one.text for one in shown if isinstance(one, ModelText)] == ["half", "Yes."]
+
+
+async def test_a_malformed_call_is_asked_for_again(tmp_path: Path) -> None:
+    bad = call(0, id="call_0", function={"name": "add_note", "arguments": "{"})
+    async with deck(tmp_path, [bad, end("tool_calls")], [text("Well."), end()]) as it:
+        shown = await it.ask("hello")
+        assert [one.text for one in shown if isinstance(one, ModelText)] == ["Well."]
+
+
+async def test_its_models_and_options_are_its_own(tmp_path: Path) -> None:
+    async with deck(tmp_path, [text("Hi."), end()]) as it:
+        it.engine.model.list_models()
+        await eventually(lambda: it.store.state.models)
+        assert it.store.state.models is not None
+        assert [one.name for one in it.store.state.models.models] == ["large"]
+        it.engine.model.set_options(ModelOptions("minimal"))
+        await eventually(lambda: "thinks low or high" in str(it.store.state.notices))
+        it.engine.model.set_options(ModelOptions("high", 0.5, 100))
+        it.engine.model.use_model("small")
+        await eventually(lambda: it.store.state.model.name == "small")
+        await it.ask("hello")
+        body = it.fake.bodies[-1]
+        assert body["model"] == "small"
+        assert (body["reasoning_effort"], body["temperature"], body["max_tokens"]) == (
+            "high",
+            0.5,
+            100,
+        )
+
+
+async def test_a_key_is_checked(tmp_path: Path) -> None:
+    async with deck(tmp_path) as it:
+        for key, is_accepted in ((KEY, True), ("wrong", False)):
+            backend = CompletionsBackend(it.fake.url, key, "")
+            try:
+                if is_accepted:
+                    await backend.check()
+                else:
+                    with pytest.raises(ModelError, match="key was not accepted"):
+                        await backend.check()
+            finally:
+                await backend.aclose()
