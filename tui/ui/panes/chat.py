@@ -319,11 +319,11 @@ class ChatPane(CompletingPane):
         """Make way for another conversation."""
         focused = self.screen.focused
         self._focused = focused if focused is not None and self in focused.ancestors else None
-        self.remove_class("-current")
+        self.remove_class("-current", update=False)  # no style depends on it
 
     def enter(self) -> None:
         """Come on the screen, with the focus where it was."""
-        self.add_class("-current")
+        self.add_class("-current", update=False)
         kept, self._focused = self._focused, None
         self.screen.set_focus(kept if kept is not None and kept.is_attached else self.composer)
         if self._resting is not None:
