@@ -11,11 +11,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from states import (
+    IMPORT,
+    LINKS,
+    OLDER,
+    README,
+    SESSION,
+    empty_store,
+    queued_store,
+    quiet_store,
+    ruled_store,
+    tabbed_store,
+    talking_store,
+    working_store,
+)
 from textual.pilot import Pilot
 
 from tests.fakes.commands import RecordingCommands
-from tests.snapshots.decks import NEVER, pressing
-from tests.support.samples import SERVER, TURN, confirmation
+from tests.snapshots.decks import pressing
+from tests.support.samples import SERVER, confirmation
 from tests.ui.consent import samples as consent
 from tests.ui.requests import samples as requests
 from tests.ui.shell import decks
@@ -23,27 +37,21 @@ from tui.model import events as e
 from tui.model.answering.models import ContextMeasured, ContextPart, ModelOffer, ModelsListed
 from tui.model.catalog import ResourceContent
 from tui.model.chat import (
-    ConversationId,
     EntryId,
-    ToolCall,
-    ToolCallStatus,
-    TurnOutcome,
-    Usage,
     UserMessage,
 )
-from tui.model.consent import Effect, GrantId, GrantView
 from tui.model.requests import PendingRequest
 from tui.model.sessions import (
-    ConversationOpened,
-    SessionId,
     SessionPreviewed,
     SessionsListed,
-    SessionView,
 )
+from tui.model.trust import ImportOffer, ImportState
 from tui.store.store import Store
 from tui.ui import themes
 from tui.ui.app import GemdeckApp
 from tui.ui.questions import arming
+from tui.ui.screens.link import LinkScreen
+from tui.ui.screens.server_imports import ImportScreen
 from tui.ui.themes import UiPreferences
 
 Step = Callable[[Pilot[Any], Store], Awaitable[None]]
@@ -53,30 +61,6 @@ SIZES: Final = ((80, 24), (120, 36), (200, 50))
 
 SHORT_ARMING: Final = 0.02
 """Seconds after which a question takes an answer while pictures are taken."""
-
-README: Final = """# Notes
-
-Servers keep **small** things here.
-
-- one note a line
-- `add_note` writes one
-
-```python
-def add(text: str) -> int:
-    return len(notes)
-```
-"""
-
-SESSION: Final = SessionView(
-    SessionId("20260102-030405-abcdef"),
-    "/shop",
-    first="list the open branches",
-    model="gemini-3.8-flash",
-    tokens=12_345,
-    changed=decks.EPOCH,
-)
-
-CODE: Final = "import os\n\n\ndef first(path: str) -> str:\n    return os.listdir(path)[0]\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,97 +80,29 @@ LOOKS: Final = (
 )
 
 
+def _nothing(_app: GemdeckApp) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What one picture shows: a state, the keys pressed in it, and what happens then."""
+    """What one picture shows.
+
+    Attributes:
+        name: The first part of the file's name.
+        store: Makes the state.
+        keys: What is pressed in it.
+        then: What happens then.
+        after: What is pressed after that.
+        opens: Opens what no key and no event opens.
+    """
 
     name: str
     store: Callable[[], Store]
     keys: tuple[str, ...] = ()
     then: tuple[e.Event, ...] = ()
-
-
-def empty_store() -> Store:
-    """Give the store of a deck without servers."""
-    store = decks.new_store()
-    decks.configure(store)
-    return store
-
-
-def quiet_store() -> Store:
-    """Give the store of a deck whose only server offers nothing yet."""
-    store = decks.new_store()
-    decks.configure(store, decks.server(decks.GIT))
-    return store
-
-
-def talking_store() -> Store:
-    """Give the store of a deck in which one turn has ended and another one runs."""
-    store = decks.full_store()
-
-    def call(number: int, arguments: str) -> ToolCall:
-        return ToolCall(EntryId(f"call-{number}"), decks.GIT, "branch_list", arguments)
-
-    happened: tuple[e.Event, ...] = (
-        e.TurnStarted(TURN, UserMessage(EntryId("user-1"), "list the open branches"), NEVER),
-        e.ThoughtStreamed(EntryId("thought-1"), "**Look first**\n\nThe repository comes first."),
-        e.EntryCompleted(EntryId("thought-1"), 1.2),
-        e.ToolCallRequested(call(1, '{\n  "repo_path": "."\n}')),
-        e.ToolCallChanged(
-            EntryId("call-1"), ToolCallStatus.OK, 0.042, "main\nnext\nfix/typo-in-the-guide"
-        ),
-        e.ToolCallRequested(call(2, '{\n  "repo_path": "/etc"\n}')),
-        e.ToolCallChanged(
-            EntryId("call-2"), ToolCallStatus.ERROR, 0.007, "Access denied: outside the repository"
-        ),
-        e.TextStreamed(EntryId("text-1"), f"There are three branches.\n\n{README}"),
-        e.EntryCompleted(EntryId("text-1")),
-        e.UsageReported(Usage(prompt=5_400, output=620, thoughts=180)),
-        e.TurnFinished(TURN, TurnOutcome.COMPLETED, seconds=2.4),
-    )
-    for event in happened:
-        store.dispatch(event)
-    return store
-
-
-def queued_store() -> Store:
-    """Give the store of a deck in which messages wait for the end of a turn."""
-    store = talking_store()
-    store.dispatch(e.TurnStarted(TURN, UserMessage(EntryId("user-2"), "and the tags"), NEVER))
-    store.dispatch(e.QueueChanged(("then the stashes", "which of them are older than a year?")))
-    return store
-
-
-def tabbed_store() -> Store:
-    """Give the store of a deck with conversations that run, ask and are done in other tabs."""
-    store = talking_store()
-    for key, text in (
-        ("runs", "which of them are older than a year?"),
-        ("asks", "fix the failing test"),
-        ("done", "write the release notes"),
-    ):
-        conversation = ConversationId(key)
-        store.dispatch(ConversationOpened(conversation))
-        message = UserMessage(EntryId(f"user-{key}"), text)
-        store.dispatch(e.TurnStarted(TURN, message, NEVER, conversation=conversation))
-    store.dispatch(e.TurnFinished(TURN, TurnOutcome.COMPLETED, conversation=conversation))
-    asks = ConversationId("asks")
-    store.dispatch(e.RequestRaised(replace(confirmation(), conversation=asks)))
-    return store
-
-
-def ruled_store() -> Store:
-    """Give the store of a deck with rules for tools."""
-    store = decks.full_store()
-    store.dispatch(
-        e.GrantsChanged(
-            (
-                GrantView(GrantId("g1"), Effect.ALLOW, "git", "branch_list", "this session", "you"),
-                GrantView(GrantId("g2"), Effect.DENY, "git", "*", "saved", "~/.gemini/policies"),
-            )
-        )
-    )
-    return store
+    after: tuple[str, ...] = ()
+    opens: Callable[[GemdeckApp], object] = _nothing
 
 
 _QUESTIONS: Final[dict[str, PendingRequest]] = {
@@ -206,6 +122,21 @@ _QUESTIONS: Final[dict[str, PendingRequest]] = {
     "sampling-review": requests.review(),
     "result": requests.result(),
 }
+
+
+def _same(offer: ImportOffer) -> ImportOffer:
+    return offer
+
+
+def _scenes_of_a_call() -> Iterator[Scene]:
+    """Give the question about a call with the keys that show more of it."""
+    changing = (e.RequestRaised(consent.rewriting()),)
+    yield Scene("question-call-json", talking_store, (), changing, ("j",))
+    yield Scene("question-call-more", talking_store, (), changing, ("full_stop",))
+    editing = (e.RequestRaised(consent.asked()),)
+    yield Scene("question-call-edit", talking_store, (), editing, ("e",))
+    yield Scene("question-call-reason", talking_store, (), editing, ("w",))
+
 
 SCENES: Final = (
     Scene("start-reading", decks.new_store),
@@ -242,10 +173,13 @@ SCENES: Final = (
     Scene("last-result", talking_store, ("ctrl+o",)),
     Scene("chat-alone", talking_store, ("f6",)),
     Scene("chat-queued", queued_store),
-    Scene("tabs", tabbed_store),
+    Scene("chat-working", working_store),
     Scene("chat-returned", talking_store, (), (e.MessageReturned("list them again"),)),
     Scene("commands", decks.full_store, ("slash",)),
     Scene("commands-parts", decks.full_store, tuple("/mcp ")),
+    Scene("mentions", decks.full_store, tuple("@res")),
+    Scene("options", decks.full_store, (*"/options", "escape", "enter")),
+    Scene("edit", talking_store, (*"/edit", "escape", "enter")),
     Scene("mcp", decks.full_store, (*"/mcp", "escape", "enter")),
     Scene("stats", talking_store, (*"/stats", "escape", "enter")),
     Scene("palette", decks.full_store, ("ctrl+p",)),
@@ -259,12 +193,33 @@ SCENES: Final = (
     Scene("rules", ruled_store, ("f2", "g")),
     Scene("rules-empty", decks.full_store, ("f2", "g")),
     Scene("model", decks.full_store, ("f9",)),
+    Scene("model-key", decks.full_store, ("f9", "enter")),
+    Scene("log-level", decks.full_store, opens=lambda app: app.deck.choose_log_level(decks.GIT)),
+    Scene(
+        "imports",
+        decks.full_store,
+        opens=lambda app: app.push_screen(
+            ImportScreen([IMPORT, replace(IMPORT, server="git", state=ImportState.TAKEN)], _same)
+        ),
+    ),
+    Scene(
+        "link",
+        talking_store,
+        opens=lambda app: app.push_screen(
+            LinkScreen(LINKS, RecordingCommands(), keyboard=app.keyboard)
+        ),
+    ),
+    Scene(
+        "sessions-empty", decks.full_store, ("slash", *"sessions", "enter"), (SessionsListed(()),)
+    ),
+    Scene("tools-nothing-found", decks.full_store, ("f3", "slash", *"xyz")),
+    Scene("tabs", tabbed_store),
     Scene(
         "sessions",
         decks.full_store,
         ("slash", *"sessions", "enter"),
         (
-            SessionsListed((SESSION,)),
+            SessionsListed((SESSION, *OLDER)),
             SessionPreviewed(SESSION.id, (UserMessage(EntryId("r1"), "list the open branches"),)),
         ),
     ),
@@ -286,6 +241,7 @@ SCENES: Final = (
         talking_store,
         then=tuple(e.RequestRaised(call) for call in consent.several()),
     ),
+    *_scenes_of_a_call(),
     *(
         Scene(f"question-{name}", talking_store, (), (e.RequestRaised(request),))
         for name, request in _QUESTIONS.items()
@@ -313,7 +269,9 @@ async def draw(scene: Scene, look: Look, size: tuple[int, int]) -> str:
         await pressing(*scene.keys)(pilot)
         for event in scene.then:
             store.dispatch(event)
+        scene.opens(app)
         await pressing()(pilot)
+        await pressing(*scene.after)(pilot)
         picture = app.export_screenshot(title=f"{scene.name} {look.name}")
         app.exit()
     return picture

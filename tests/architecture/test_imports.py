@@ -110,8 +110,21 @@ def test_connections_are_made_without_the_half_of_the_sdk_that_serves() -> None:
     loaded = loaded_by(late, connecting)
     assert {"mcp.client.client", "tui.engine.mcp.session.connection"} <= loaded
     assert not loaded & SERVING
-    serving = "from mcp.server.mcpserver import MCPServer; MCPServer('still whole')"
-    assert "mcp.server.mcpserver.server" in loaded_by(late, f"{connecting}; {serving}")
+
+
+def test_whoever_has_us_as_a_library_may_serve_as_well() -> None:
+    code = (
+        "import asyncio, tui.engine.late; tui.engine.late.import_connection()\n"
+        "import mcp; from mcp.server.mcpserver import MCPServer\n"
+        "async def main():\n"
+        "    async with mcp.Client(MCPServer('in this process')) as client:\n"
+        "        print((await client.list_tools()).tools, bool(mcp.stdio_server()))\n"
+        "asyncio.run(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("[] True\n", "")
 
 
 def test_importing_the_model_and_the_store_loads_nothing() -> None:

@@ -40,6 +40,7 @@ from tui.store.reducer import reduce
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.app import GemdeckApp
+from tui.ui.panes.tools import ToolsPane
 from tui.ui.themes import UiPreferences
 
 SIZES: Final = ((120, 36), (80, 24))
@@ -126,6 +127,7 @@ def pressing(*keys: str) -> Callable[[Pilot[Any]], Awaitable[None]]:
     """Press keys, then let everything come to rest."""
 
     async def run(pilot: Pilot[Any]) -> None:
+        await wait_until_filled(pilot)
         await settle(pilot)
         for key in keys:
             await pilot.press(key)
@@ -144,6 +146,15 @@ async def settle(pilot: Pilot[Any]) -> None:
     await pilot.pause()
     await pilot.pause(0.1)
     await pilot.pause()
+
+
+async def wait_until_filled(pilot: Pilot[Any]) -> None:
+    """Let the panes get what the first frame does without."""
+    for _ in range(500):
+        if pilot.app.screen_stack[0].query(ToolsPane):
+            return
+        await pilot.pause(0.02)
+    raise AssertionError("The side pane was never filled.")
 
 
 async def wait_until_armed(pilot: Pilot[Any]) -> None:

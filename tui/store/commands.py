@@ -162,6 +162,10 @@ class Commands:
         """Complete a path of the opened folders; it arrives as `ArgumentCompleted`."""
         self._do(lambda engine: engine.features.complete_path(token, typed))
 
+    def complete_folder(self, token: str, typed: str) -> None:
+        """Complete the path of a folder; the answer arrives as `ArgumentCompleted`."""
+        self._do(lambda engine: engine.features.complete_folder(token, typed))
+
     def add_folder(self, folder: str) -> None:
         """Open one more folder, and tell the servers."""
         self._do(lambda engine: engine.features.add_folder(folder))

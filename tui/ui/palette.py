@@ -111,7 +111,10 @@ class _PaletteList(DialogFilterList[PaletteAction]):
 def _entry(action: PaletteAction) -> ListEntry[PaletteAction]:
     name = clip(one_line(action.name), MAX_NAME)
     return ListEntry(
-        action, Row("", name, action.key, note=action.help), name.lower(), action.help.lower()
+        action,
+        Row("", name, action.key, note=action.help),
+        f"{name} {action.key}".lower(),
+        action.help.lower(),
     )
 
 
@@ -172,7 +175,7 @@ def _chat_actions(app: "GemdeckApp") -> Actions:
         if command.name not in OFFERED and command.takes in OPTIONAL:
             run = partial(app.deck.run_command, f"/{command.name}")
             words = f"{command.does[0].upper()}{command.does[1:]}"
-            yield PaletteAction(f"Chat: /{command.name}", words, run)
+            yield PaletteAction(f"Chat: {command.name}", words, run, f"/{command.name}")
     if app.state.conversation.turn is not None:
         yield PaletteAction("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
     if (transcript := app.deck.chat.transcript).views:
@@ -203,12 +206,12 @@ def _app_actions(app: "GemdeckApp") -> Actions:
     for name, words, run, key in (
         ("Model: choose, enter a key", "Gemini, Vertex AI or the demo", deck.action_model, model),
         ("Settings: edit", "Open your settings in your editor", app.action_edit_settings, ""),
-        ("Servers: import", "Those of other clients", app.action_import_servers, ""),
+        ("Servers: import", "Take over servers of other clients", app.action_import_servers, ""),
         ("Settings: sample", "Show a sample of every key", app.action_sample_settings, ""),
         ("Help: keys", "All keys, those that work here first", app.action_help, "F1"),
         ("Grants: rules for tools", "What may run without asking", deck.action_grants, ""),
         ("Review this folder", "Show what its settings would run", commands.review_folder, ""),
-        ("Forget this folder", "Its trust, and stop its servers", commands.forget_folder, ""),
+        ("Forget this folder", "Forget its trust and stop its servers", commands.forget_folder, ""),
         ("Theme: choose", "Dark, light and more", app.action_change_theme, ""),
         ("Quit", "Leave gemdeck at once", app.action_quit, _key(app, "app.quit")),
     ):

@@ -225,3 +225,18 @@ async def test_a_cleared_draft_is_not_kept_for_later_runs() -> None:
         await pilot.press("up")
         assert app.chat.composer.text == "secret"
         assert kept == []
+
+
+async def test_the_path_of_a_folder_to_add_is_completed_step_by_step() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        asked = app.commands.calls
+        await pilot.press(*"/directory add ../n")
+        await until(pilot, lambda: asked and asked[-1][0] == "complete_folder")
+        token, typed = asked[-1][1]
+        assert typed == "../n"
+        app.store.dispatch(e.ArgumentCompleted(str(token), ("../my notes/", "../nodes/")))
+        await until(pilot, lambda: app.chat.popup.option_count == 2)
+        await pilot.press("tab")
+        await until(pilot, lambda: app.chat.composer.text == "/directory add ../my notes/")
+        await until(pilot, lambda: asked[-1][1][1] == "../my notes/")

@@ -92,6 +92,7 @@ async def test_a_filter_that_nothing_passes_shows_nothing() -> None:
         await deck.press("f3", "slash", *"zzz", "enter", "down")
         assert deck.one(ToolsPane).entries.current is None
         assert "0 of 13 tools" in deck.text
+        assert "No tool has all these words." in deck.text
 
 
 async def test_v_shows_the_schema_and_enter_shows_everything() -> None:

@@ -224,8 +224,8 @@ async def test_typed_commands_are_in_the_palette_but_those_that_need_words() -> 
     async with running(decks.full_store()) as deck:
         await deck.press("ctrl+p")
         names = rows(deck)
-        assert {f"Chat: /{name}" for name in ("sessions", "stats", "copy", "model")} <= set(names)
-        assert not {f"Chat: /{name}" for name in ("import", "mcp", "quit")} & set(names)
+        assert {f"Chat: {name}" for name in ("sessions", "stats", "copy", "model")} <= set(names)
+        assert not {f"Chat: {name}" for name in ("import", "mcp", "quit")} & set(names)
         await deck.press("escape")
         await run_from_palette(deck, "/stats")
         await deck.until(lambda: deck.on_top(DetailsScreen))

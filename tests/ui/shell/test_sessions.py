@@ -14,7 +14,7 @@ from tui.model.sessions import (
     SessionView,
 )
 from tui.store.store import Store
-from tui.ui.panes.chat import DRAFT_AFTER, EDITING
+from tui.ui.panes.chat import DRAFT_AFTER, EDITING, ChatPane
 from tui.ui.screens.pick import PickScreen
 from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.widgets.chat.composer import Composer
@@ -182,6 +182,11 @@ async def test_a_draft_is_kept_once_the_typing_rests() -> None:
         deck.one(Composer).replace_all("half a thou")
         await deck.until(lambda: calls(deck, "keep_draft"))
         assert calls(deck, "keep_draft") == [("half a thou",)]
+        for text, kept in (("/cl", ""), ("/sum up this", "/sum up this")):
+            deck.one(Composer).replace_all(text)
+            await deck.settle()
+            deck.one(ChatPane).keep_draft()
+            assert calls(deck, "keep_draft")[-1] == (kept,)
         assert DRAFT_AFTER > 0
 
 

@@ -345,6 +345,15 @@ async def test_a_tab_with_something_unfinished_closes_at_the_second_press() -> N
         await shows(deck, MAIN)
 
 
+async def test_quitting_tells_of_turns_that_run_in_other_tabs() -> None:
+    async with tabbed() as deck:
+        begin_turn(deck, MAIN)
+        await deck.press("ctrl+t")
+        await shows(deck, B)
+        await deck.press("ctrl+c")
+        assert said(deck) == "Press ^C again to quit. 1 turn would be stopped."
+
+
 async def test_the_draft_of_a_closed_tab_comes_back_with_up() -> None:
     async with tabbed() as deck:
         await deck.press("ctrl+t")

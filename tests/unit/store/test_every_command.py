@@ -46,7 +46,7 @@ CASES: Final = {
     "conversations": "new_conversation select_conversation close_conversation send "
     "clear_conversation resume_beside",
     "features": "read_resource subscribe_resource complete_argument set_log_level send_prompt "
-    "complete_path read_context send_resource open_link answer add_folder",
+    "complete_path complete_folder read_context send_resource open_link answer add_folder",
     "servers": "restart_server restart_all_servers start_server stop_server set_server_enabled "
     "start_demo_servers",
     "sessions": "send list_sessions preview_session resume_session rename_session delete_session "
@@ -240,6 +240,8 @@ async def test_features(monkeypatch: pytest.MonkeyPatch) -> None:
         await eventually(lambda: store.state.completion)
         commands.complete_path("p", "nothing like it")
         await eventually(lambda: store.state.completion == ArgumentCompleted("p", ()))
+        commands.complete_folder("f", "nothing/like it")
+        await eventually(lambda: store.state.completion == ArgumentCompleted("f", ()))
         own = Path.home() / ".gemini" / "GEMINI.md"
         own.write_text("Be brief.")
         commands.read_context()

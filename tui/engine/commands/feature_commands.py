@@ -15,6 +15,7 @@ from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.settings.sources.locations import shown_path
 from tui.engine.tasks import TaskSet
+from tui.engine.workspace.folders import folders_like
 from tui.engine.workspace.workspace import Workspace, existing_folder
 from tui.model.chat import Severity
 from tui.model.events import (
@@ -112,6 +113,11 @@ class FeatureCommands:
         _cancel(self._completing)
         self._completing = self._start(self._complete_path(token, typed))
 
+    def complete_folder(self, token: str, typed: str) -> None:
+        """Complete the path of a folder anywhere; an earlier completion is cancelled."""
+        _cancel(self._completing)
+        self._completing = self._start(self._complete_folder(token, typed))
+
     def add_folder(self, typed: str) -> None:
         """Open one more folder until the end of the run, and tell the servers."""
         self._start(self._add_folder(typed))
@@ -195,6 +201,11 @@ class FeatureCommands:
 
     async def _complete_path(self, token: str, typed: str) -> None:
         found = await asyncio.to_thread(self.workspace.complete, typed, MAX_PATHS)
+        self._publish(ArgumentCompleted(token, tuple(found)))
+
+    async def _complete_folder(self, token: str, typed: str) -> None:
+        base = self._context.workspaces[0]
+        found = await asyncio.to_thread(folders_like, typed, base, MAX_PATHS)
         self._publish(ArgumentCompleted(token, tuple(found)))
 
     async def _set_log_level(self, server: ServerId, level: str) -> None:

@@ -299,12 +299,14 @@ class ChatPane(CompletingPane):
         self._resting = self.set_timer(DRAFT_AFTER, self.keep_draft)
 
     def keep_draft(self) -> None:
-        """Save the draft now, if it has changed."""
+        """Save the draft now, if it has changed; the name of a command is none."""
         if self._resting is None or not self._is_shown(self._bridge.state):
             return
         self._resting.stop()
         self._resting = None
-        self._commands.keep_draft(self.composer.message)
+        text = self.composer.message
+        is_name = text.startswith("/") and len(text.split()) == 1
+        self._commands.keep_draft("" if is_name else text)
 
     @property
     def unfinished(self) -> str:
@@ -317,11 +319,11 @@ class ChatPane(CompletingPane):
         """Make way for another conversation."""
         focused = self.screen.focused
         self._focused = focused if focused is not None and self in focused.ancestors else None
-        self.remove_class("-current")
+        self.remove_class("-current", update=False)  # no style depends on it
 
     def enter(self) -> None:
         """Come on the screen, with the focus where it was."""
-        self.add_class("-current")
+        self.add_class("-current", update=False)
         kept, self._focused = self._focused, None
         self.screen.set_focus(kept if kept is not None and kept.is_attached else self.composer)
         if self._resting is not None:

@@ -18,6 +18,9 @@ from tui.ui.widgets.chat.welcome import WorkingLine
 if TYPE_CHECKING:  # loaded after the first frame
     from tui.model.events import ArgumentCompleted
     from tui.ui.widgets.chat import completion
+    from tui.ui.widgets.chat.command_completion import FolderQuery
+
+    Query = FolderQuery | completion.ValueQuery | completion.PathQuery
 
 _NUMBERS: Final = count(1)
 
@@ -48,7 +51,7 @@ class CompletingPane(TabbedPane):
         self._commands = commands
         self._history = history
         self.is_filled = False
-        self._query: completion.ValueQuery | completion.PathQuery | None = None
+        self._query: Query | None = None
         self._asked = ""
         self._asking: Timer | None = None
 
@@ -87,7 +90,7 @@ class CompletingPane(TabbedPane):
     def offer_completions(self, state: AppState | None) -> None:
         """Show what completes the word before the cursor; a server's values come later."""
         from tui.ui.widgets.chat import completion  # noqa: PLC0415 - after the first frame
-        from tui.ui.widgets.chat.command_completion import complete_command  # noqa: PLC0415 - ditto
+        from tui.ui.widgets.chat.command_completion import complete_command, folder_query  # noqa: PLC0415 - ditto
 
         self._query = None
         if self._asking is not None:
@@ -102,8 +105,10 @@ class CompletingPane(TabbedPane):
             themes = self.app.available_themes
             offered = complete_command(before, state.servers, themes)
             offered = offered or completion.complete(before, state.servers)
-            self._query = completion.value_query(before, state.servers) or completion.path_query(
-                before, offered
+            self._query = (
+                folder_query(before)
+                or completion.value_query(before, state.servers)
+                or completion.path_query(before, offered)
             )
         if self._query is not None:
             self._asking = self.set_timer(completion.COMPLETE_AFTER, self._ask_for_values)
@@ -115,10 +120,13 @@ class CompletingPane(TabbedPane):
             self.working.say_hint("")
 
     def _ask_for_values(self) -> None:
-        from tui.ui.widgets.chat.completion import PathQuery, ValueQuery  # noqa: PLC0415 - after the first frame
+        from tui.ui.widgets.chat.command_completion import FolderQuery  # noqa: PLC0415 - after the first frame
+        from tui.ui.widgets.chat.completion import PathQuery, ValueQuery  # noqa: PLC0415 - ditto
 
         self._asked = token = f"composer-{next(_NUMBERS)}"
         match self._query:
+            case FolderQuery(typed):
+                self._commands.complete_folder(token, typed)
             case PathQuery(typed):
                 self._commands.complete_path(token, typed)
             case ValueQuery() as query:

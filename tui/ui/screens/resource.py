@@ -54,7 +54,7 @@ class ResourceScreen(Dialog):
     )
 
     facts = query_one(".facts", PlainText)
-    keys = query_one(".viewer-keys", PlainText)
+    frame = query_one("#viewer", Vertical)
     body = query_one(".resource-body", Vertical)
 
     def __init__(
@@ -77,12 +77,13 @@ class ResourceScreen(Dialog):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="viewer", classes="-whole") as frame:
-            frame.border_title = Content(clip(one_line(self._subject), MAX_TITLE))
-            frame.border_subtitle = Content(one_line(self._server))
+            frame.border_title = Content.assemble(
+                clip(one_line(self._subject), MAX_TITLE),
+                (f"  {one_line(self._server)}", "not bold $text-muted"),
+            )
             yield PlainText(Content.styled(one_line(self._uri), "$text-muted"), classes="facts")
             with Vertical(classes="resource-body"):
                 yield PlainText(Content.styled(READING, "$text-muted"))
-            yield PlainText(classes="viewer-keys")
 
     def on_mount(self) -> None:
         self._commands.read_resource(self._server, self._uri)
@@ -151,7 +152,7 @@ class ResourceScreen(Dialog):
     def _show_keys(self, _: object) -> None:
         found = hints(self.app, self.active_bindings, (self,))
         entries = [hint for hint in found if hint.id != "app.help"]
-        self.keys.update(hint_line(entries, self.keys.size.width))
+        self.frame.border_subtitle = hint_line(entries, self.frame.size.width - 2)
 
 
 def _view(uri: str, content: ResourceContent) -> Widget:

@@ -81,20 +81,24 @@ def _option(offer: ImportOffer) -> Option:
 
 
 def _details(offer: ImportOffer) -> Content:
-    return Content("\n".join(_lines(offer)))
+    return Content("\n").join(_lines(offer))
 
 
-def _lines(offer: ImportOffer) -> Iterator[str]:
+def _lines(offer: ImportOffer) -> Iterator[Content]:
     """Say everything that it would run or contact, the warnings first."""
-    yield from (f"! {warning}" for warning in offer.warnings)
-    yield from offer.notes
-    yield f"from       {offer.file}"
+    yield from (Content.styled(f"! {warning}", "$text-warning") for warning in offer.warnings)
+    yield from map(Content, offer.notes)
+    yield _field("from", offer.file)
     for number, word in enumerate(offer.command):
-        yield f"{'argument' if number else 'command':<9}  {word}"
+        yield _field("argument" if number else "command", word)
     for label, values in (
         ("address", [offer.address]),
         ("folder", [offer.cwd]),
         ("variable", offer.env),
         ("header", offer.headers),
     ):
-        yield from (f"{label:<9}  {value}" for value in values if value)
+        yield from (_field(label, value) for value in values if value)
+
+
+def _field(label: str, value: str) -> Content:
+    return Content.assemble((f"{label:<11}", "$text-muted"), value)

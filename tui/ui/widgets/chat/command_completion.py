@@ -4,12 +4,43 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from tui.model.frozen import dataclass
 from tui.model.input.own_commands import OWN_COMMANDS, OwnCommand, Takes
 from tui.model.servers import ServerStatus, ServerView
-from tui.ui.widgets.chat.completion import MAX_COMMANDS, Completion, CompletionList
+from tui.ui.widgets.chat.completion import (
+    MAX_COMMANDS,
+    MAX_COMPLETIONS,
+    Completion,
+    CompletionList,
+)
 from tui.ui.widgets.text.plain import one_line
 
+_FOLDER: Final = re.compile(r"/directory +add +([^\n]*)\Z")
 _TYPED: Final = re.compile(r"/([\w.:-]+) +([^\n]*)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class FolderQuery:
+    """What is asked when a folder's path is typed.
+
+    Attributes:
+        typed: The path so far.
+        start: Where it starts in the text before the cursor.
+    """
+
+    typed: str
+    start: int
+
+    def completions(self, values: Sequence[str]) -> CompletionList | None:
+        """Return the folders; Tab goes on into the chosen one."""
+        found = [Completion(one, one) for one in values[:MAX_COMPLETIONS] if one != self.typed]
+        return CompletionList(self.start, tuple(found)) if found else None
+
+
+def folder_query(before_cursor: str) -> FolderQuery | None:
+    """Return what to ask if the path of a folder stands before the cursor."""
+    match = _FOLDER.match(before_cursor)
+    return FolderQuery(match[1], match.start(1)) if match is not None else None
 
 
 def complete_command(

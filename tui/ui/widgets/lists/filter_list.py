@@ -138,7 +138,7 @@ class FilterList(Vertical, Generic[T]):
     def compose(self) -> ComposeResult:
         yield FilterLine(self._prompt)
         yield RowList()
-        yield PlainText(with_keys(self._empty), classes="empty")
+        yield PlainText(classes="empty")
         yield PlainText(classes="count")
 
     def on_mount(self) -> None:
@@ -269,6 +269,8 @@ class FilterList(Vertical, Generic[T]):
         self.rows.set_rows([one.row for one in self._lines], has_leads=has_leads)
         self.rows.cursor = self._place_of(before)
         self.set_class(not self._entries, "-empty")
+        self.set_class(bool(self._entries) and not self._lines, "-not-found")
+        self.query_one(".empty", PlainText).update(with_keys(self._empty_words()))
         self.query_one(".count", PlainText).update(self._count_line())
 
     def _place_of(self, before: ListEntry[T] | Group | None) -> int:
@@ -277,6 +279,13 @@ class FilterList(Vertical, Generic[T]):
         first = int(len(lines) > 1 and isinstance(lines[0], Group))
         same = (i for i, one in enumerate(lines) if before and one.label == before.label)
         return next(same, first)
+
+    def _empty_words(self) -> str:
+        """Say why no entry is shown."""
+        if not self._entries:
+            return self._empty
+        clear = " `Esc` clears the filter." if self.check_action("clear_filter", ()) else ""
+        return f"No {self._noun} has all these words.{clear}"
 
     def _count_line(self) -> str:
         shown, total = len(self.shown), len(self._entries)

@@ -223,8 +223,7 @@ def summarize_server(view: ServerView, now: float) -> Content:
     if view.description:
         parts.append(Content(one_line(view.description)))
     if view.info is not None and failure is None:
-        claimed = one_line(f"{view.info.name} {view.info.version}".strip())
-        parts.append(muted(f"{claimed} · MCP {view.info.protocol_version}"))
+        parts.append(muted(one_line(f"{view.info.name} {view.info.version}".strip())))
     elif failure is None:
         parts.append(muted(one_line(view.target)))
     return _lines(parts)

@@ -1,0 +1,190 @@
+"""The states of the deck that `gallery` draws; they are those of the tests, and no time shows."""
+
+from dataclasses import replace
+from typing import Final
+
+from tests.snapshots.decks import NEVER
+from tests.support.samples import TURN, confirmation
+from tests.ui.shell import decks
+from tui.model import events as e
+from tui.model.chat import (
+    ConversationId,
+    EntryId,
+    Progress,
+    ToolCall,
+    ToolCallStatus,
+    TurnOutcome,
+    TurnPhase,
+    Usage,
+    UserMessage,
+)
+from tui.model.consent import Effect, GrantId, GrantView
+from tui.model.sessions import ConversationOpened, SessionId, SessionView
+from tui.model.trust import ImportOffer, ImportState
+from tui.store.store import Store
+
+README: Final = """# Notes
+
+Servers keep **small** things here.
+
+- one note a line
+- `add_note` writes one
+
+```python
+def add(text: str) -> int:
+    return len(notes)
+```
+"""
+
+SESSION: Final = SessionView(
+    SessionId("20260102-030405-abcdef"),
+    "/shop",
+    first="list the open branches",
+    model="gemini-3.8-flash",
+    tokens=12_345,
+    changed=decks.EPOCH,
+)
+
+ANSWER: Final = """Two of them are old; the oldest is from March.
+
+| branch | commits ahead | last change |
+|---|---:|---|
+| main | 0 | today |
+| next | 12 | yesterday |
+| fix/typo-in-the-guide | 1 | three weeks ago |
+
+1. Merge `next`:
+   - wait for the tests
+   - then [ask for a review](https://example.com/review)
+2. Delete the last one.
+
+> A branch that nobody has touched for a month is asked about.
+
+```sh
+git merge --no-ff next && git push origin main && git branch --delete fix/typo-in-the-guide
+```
+"""
+
+OLDER: Final = tuple(
+    replace(
+        SESSION,
+        id=SessionId(f"2026010{day}-030405-abcdef"),
+        first=words,
+        tokens=tokens,
+        changed=decks.EPOCH + day * 86_400,
+    )
+    for day, words, tokens in ((3, "why does the build fail?", 81_200), (4, "say hello", 950))
+)
+
+LINKS: Final = ("https://example.com/review?branch=next", "https://xn--pple-43d.example/")
+
+IMPORT: Final = ImportOffer(
+    "Cursor",
+    "~/.cursor/mcp.json",
+    "files",
+    ImportState.NEW,
+    command=("npx", "-y", "@acme/files", "~/shop"),
+    env=("TOKEN",),
+    warnings=("Not pinned (@acme/files).",),
+)
+
+
+def empty_store() -> Store:
+    """Give the store of a deck without servers."""
+    store = decks.new_store()
+    decks.configure(store)
+    return store
+
+
+def quiet_store() -> Store:
+    """Give the store of a deck whose only server offers nothing yet."""
+    store = decks.new_store()
+    decks.configure(store, decks.server(decks.GIT))
+    return store
+
+
+def talking_store() -> Store:
+    """Give the store of a deck in which one turn has ended and another one runs."""
+    store = decks.full_store()
+
+    def call(number: int, arguments: str) -> ToolCall:
+        return ToolCall(EntryId(f"call-{number}"), decks.GIT, "branch_list", arguments)
+
+    happened: tuple[e.Event, ...] = (
+        e.TurnStarted(TURN, UserMessage(EntryId("user-1"), "list the open branches"), NEVER),
+        e.ThoughtStreamed(EntryId("thought-1"), "**Look first**\n\nThe repository comes first."),
+        e.EntryCompleted(EntryId("thought-1"), 1.2),
+        e.ToolCallRequested(call(1, '{\n  "repo_path": "."\n}')),
+        e.ToolCallChanged(
+            EntryId("call-1"), ToolCallStatus.OK, 0.042, "main\nnext\nfix/typo-in-the-guide"
+        ),
+        e.ToolCallRequested(call(2, '{\n  "repo_path": "/etc"\n}')),
+        e.ToolCallChanged(
+            EntryId("call-2"), ToolCallStatus.ERROR, 0.007, "Access denied: outside the repository"
+        ),
+        e.TextStreamed(EntryId("text-1"), f"There are three branches.\n\n{README}"),
+        e.EntryCompleted(EntryId("text-1")),
+        e.UsageReported(Usage(prompt=5_400, output=620, thoughts=180)),
+        e.TurnFinished(TURN, TurnOutcome.COMPLETED, seconds=2.4),
+    )
+    for event in happened:
+        store.dispatch(event)
+    return store
+
+
+def queued_store() -> Store:
+    """Give the store of a deck in which messages wait for the end of a turn."""
+    store = talking_store()
+    store.dispatch(e.TurnStarted(TURN, UserMessage(EntryId("user-2"), "and the tags"), NEVER))
+    store.dispatch(e.QueueChanged(("then the stashes", "which of them are older than a year?")))
+    return store
+
+
+def working_store() -> Store:
+    """Give the store of a deck with an answer of many kinds of blocks, and a tool that runs."""
+    store = talking_store()
+    call = EntryId("call-3")
+    happened: tuple[e.Event, ...] = (
+        e.TurnStarted(TURN, UserMessage(EntryId("user-3"), "which are old?\nand why?"), NEVER),
+        e.TextStreamed(EntryId("text-3"), ANSWER),
+        e.EntryCompleted(EntryId("text-3")),
+        e.ToolCallRequested(ToolCall(call, decks.EVERYTHING, "longRunningOperation", "{}")),
+        e.ToolCallChanged(call, ToolCallStatus.RUNNING),
+        e.ToolCallProgressed(call, Progress(2, 5, "step 2")),
+        e.TurnPhaseChanged(TURN, TurnPhase.TOOLS),
+    )
+    for event in happened:
+        store.dispatch(event)
+    return store
+
+
+def ruled_store() -> Store:
+    """Give the store of a deck with rules for tools."""
+    store = decks.full_store()
+    store.dispatch(
+        e.GrantsChanged(
+            (
+                GrantView(GrantId("g1"), Effect.ALLOW, "git", "branch_list", "this session", "you"),
+                GrantView(GrantId("g2"), Effect.DENY, "git", "*", "saved", "~/.gemini/policies"),
+            )
+        )
+    )
+    return store
+
+
+def tabbed_store() -> Store:
+    """Give the store of a deck with conversations that run, ask and are done in other tabs."""
+    store = talking_store()
+    for key, text in (
+        ("runs", "which of them are older than a year?"),
+        ("asks", "fix the failing test"),
+        ("done", "write the release notes"),
+    ):
+        conversation = ConversationId(key)
+        store.dispatch(ConversationOpened(conversation))
+        message = UserMessage(EntryId(f"user-{key}"), text)
+        store.dispatch(e.TurnStarted(TURN, message, NEVER, conversation=conversation))
+    store.dispatch(e.TurnFinished(TURN, TurnOutcome.COMPLETED, conversation=conversation))
+    asks = ConversationId("asks")
+    store.dispatch(e.RequestRaised(replace(confirmation(), conversation=asks)))
+    return store
