@@ -226,9 +226,9 @@ class Commands:
         """Go on with a conversation that was exported as JSON."""
         self._do(lambda engine: engine.sessions.import_file(path))
 
-    def keep_draft(self, text: str, conversation: ConversationId | None = None) -> None:
-        """Save what stands in a conversation's composer, so that it outlives the process."""
-        self._do(lambda engine: engine.sessions.keep_draft(text, conversation))
+    def keep_draft(self, text: str) -> None:
+        """Save what stands in the composer, so that it outlives the process."""
+        self._do(lambda engine: engine.sessions.keep_draft(text))
 
     def edit_message(self, message: EntryId, text: str) -> None:
         """Send another text in place of an earlier message; what followed is kept as a copy."""

@@ -43,7 +43,8 @@ CASES: Final = {
     "waiting": "send unqueue give_up_retry",
     "tools": "review_tools answer restart_server",
     "folder": "review_folder forget_folder answer",
-    "conversations": "new_conversation select_conversation close_conversation",
+    "conversations": "new_conversation select_conversation close_conversation send "
+    "clear_conversation resume_beside",
     "features": "read_resource subscribe_resource complete_argument set_log_level send_prompt "
     "complete_path complete_folder read_context send_resource open_link answer add_folder",
     "servers": "restart_server restart_all_servers start_server stop_server set_server_enabled "
@@ -215,6 +216,14 @@ async def test_conversations(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) ->
         commands.close_conversation()
         await eventually(lambda: list(store.state.conversations) == [second])
         assert store.state.current == second
+        commands.send("hello")
+        await it.deck.idle()
+        session = it.deck.engine.sessions.recorder.session
+        assert session is not None
+        commands.clear_conversation()
+        commands.resume_beside(session)
+        await eventually(lambda: messages(it) == ["hello"])
+        assert [second] == list(store.state.conversations)[:-1]
 
 
 async def test_features(monkeypatch: pytest.MonkeyPatch) -> None:

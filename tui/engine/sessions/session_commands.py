@@ -142,10 +142,9 @@ class SessionCommands:
         """Go on with a conversation that was exported as JSON, as text alone."""
         self._start(self._import(path, self.conversations.current))
 
-    def keep_draft(self, text: str, key: ConversationId | None = None) -> None:
-        """Save what stands in the composer of a conversation."""
-        if (one := self.conversations.get(key)) is not None:
-            one.recorder.keep_draft(text)
+    def keep_draft(self, text: str) -> None:
+        """Save what stands in the composer of the conversation."""
+        self.recorder.keep_draft(text)
 
     def take_over_drafts(self) -> None:
         """Give back the drafts that earlier runs left without a session."""
