@@ -205,6 +205,7 @@ class Question(ModalScreen[None], Generic[R]):
         self.show_text()
         for view in self.reading.views:
             self.watch(view, "scroll_y", self._look, init=False)
+        self.screen_layout_refresh_signal.subscribe(self, lambda _: self._look())
         self._show_request()
         self.arm_after_drawing()
 
@@ -212,7 +213,6 @@ class Question(ModalScreen[None], Generic[R]):
         fit(self)
         self.place(self.frame)
         self.show_answers()
-        self.call_after_refresh(self._look)
 
     def show_text(self) -> None:
         self.reading.begin_anew()
