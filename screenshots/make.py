@@ -200,8 +200,8 @@ def with_fixed_times(publish: Callable[[Event], None]) -> Callable[[Event], None
 def main() -> None:
     """Write the pictures beside this file, or into the folder that is named."""
     words = [word for word in sys.argv[1:] if word != "--all"]
-    folder = Path(words[0] if words else __file__).resolve()
-    folder = folder if folder.is_dir() else folder.parent
+    folder = Path(words[0]) if words else Path(__file__).parent
+    folder.mkdir(parents=True, exist_ok=True)
     if "--all" in sys.argv:
         sys.path.insert(0, str(Path(__file__).parent.parent))
         from gallery import draw_all  # noqa: PLC0415 - its parts are those of the tests

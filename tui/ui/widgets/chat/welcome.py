@@ -32,7 +32,8 @@ _NO_SERVERS: Final = (
 _KEYS: Final = (
     ("↵", "sends"),
     ("^J", "starts a new line"),
-    ("/  @", "complete commands; resources, files"),
+    ("/", "lists commands and prompts"),
+    ("@", "adds resources and files"),
     ("↑", "brings back earlier messages"),
     ("Esc", "stops the answer"),
     ("F1", "shows all keys"),
