@@ -215,7 +215,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     # Going from call to call.
 
     def accepts(self, request: object) -> bool:
-        return isinstance(request, ConfirmationRequest)
+        here = self._request.conversation
+        return isinstance(request, ConfirmationRequest) and request.conversation == here
 
     def show(self, pending: Sequence[PendingRequest], waiting: str) -> None:
         """Take note of the calls that wait; where the one in sight is settled, show the next."""
