@@ -58,7 +58,7 @@ def reduce_sessions(state: AppState, event: SessionEvents | ModelEvents) -> AppS
             if (selected := state.conversations.get(key)) is None:
                 return state
             state = with_conversation(state, key, replace(selected, has_news=False))
-            return replace(state, current=key)
+            return replace(state, current=key, context_parts=())
         case ConversationClosed(key) if key == state.current:
             return state
         case ConversationClosed(key):

@@ -192,7 +192,7 @@ class AppState:
 
     @property
     def cost(self) -> str:
-        """What the conversation has cost, in words; empty where that is not known."""
+        """What was spent in this tab so far, in words; empty where that is not known."""
         return self.prices.words(self.conversation.cost) if self.prices is not None else ""
 
     @property

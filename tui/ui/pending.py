@@ -113,10 +113,7 @@ class PendingController:
         """Open the first question, if it may open now."""
         self._close()
         request = pending[0]
-        is_asked_for = (
-            isinstance(request, ConfirmationRequest | SignInRequest | ResultReview)
-            or request.id == self._wanted
-        )
+        is_asked_for = isinstance(request, _AT_ONCE) or request.id == self._wanted
         if not is_asked_for and self._keyboard.pause_left:
             return False
         self._screen = self._make(request)

@@ -34,6 +34,7 @@ from tui.ui.palette import palette_actions
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.tabs import Tab, tab_line
 from tui.ui.questions.confirmation import ConfirmationQuestion
+from tui.ui.screens.dialog import ViewerScreen
 from tui.ui.screens.pick import PickScreen
 from tui.ui.widgets.chat.search import SearchLine
 
@@ -392,3 +393,15 @@ async def test_a_tab_comes_to_the_front_from_another_pane() -> None:
         second = await shows(deck, B)
         assert second.composer.has_focus
         assert second.display
+
+
+async def test_no_tab_changes_under_a_dialog() -> None:
+    async with tabbed() as deck:
+        await deck.press("ctrl+t")
+        await deck.until(lambda: len(deck.store.state.conversations) == 2)
+        before = deck.store.state.current
+        deck.app.push_screen(ViewerScreen("A text", "of some words"))
+        await deck.until(lambda: deck.on_top(ViewerScreen))
+        deck.app.deck.action_turn_tab(1)
+        await deck.until(lambda: "Close this dialog first." in deck.text)
+        assert deck.store.state.current == before

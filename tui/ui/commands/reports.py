@@ -126,7 +126,7 @@ def _tool(tool: ToolView, *, schemas: bool) -> Iterable[Content]:
 
 
 def describe_stats(conversation: ConversationState, cost: str = "") -> Content:
-    """Describe what the run has cost so far, and what this conversation holds."""
+    """Describe what was spent in this tab so far, and what its conversation holds."""
     said = [*conversation.transcript.settled, *conversation.transcript.live]
     spent, usage = conversation.spent, conversation.usage
     calls = [entry for entry in said if isinstance(entry, ToolCall)]
@@ -134,7 +134,7 @@ def describe_stats(conversation: ConversationState, cost: str = "") -> Content:
     failed = sum(call.status is ToolCallStatus.ERROR for call in calls)
     seconds = sum(call.seconds or 0.0 for call in calls)
     parts = [
-        Content.styled("Tokens of this run", "bold"),
+        Content.styled("Tokens so far", "bold"),
         field("sent", f"{spent.prompt:,} ({spent.cached:,} of them cached)"),
         field("answered", f"{spent.output:,}"),
         field("thought", f"{spent.thoughts:,}"),

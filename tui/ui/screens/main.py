@@ -190,11 +190,16 @@ class MainScreen(Screen[None]):
         """Let a command put another conversation on the screen.
 
         What was typed before it goes to the one that was there, what is typed from now on to the
-        other.
+        other. Under a dialog, which belongs to the one that is there, nothing changes.
         """
         self._type_ahead.hold_for(partial(self._change, command))
 
     async def _change(self, command: Callable[[], None]) -> None:
+        from tui.ui.questions.question import Question  # noqa: PLC0415 - loaded with the first one
+
+        if not all(isinstance(above, Question) for above in self.app.screen_stack[1:]):
+            self.notify("Close this dialog first.", severity="warning", markup=False)
+            return
         self.chat.keep_draft()
         command()
         await self._deck.follow()

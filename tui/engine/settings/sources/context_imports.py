@@ -14,7 +14,7 @@ MAX_DEPTH: Final = 5
 """Files that are imported within each other."""
 
 MAX_IMPORTS: Final = 50
-"""Imports of one file of context, those of imported files among them."""
+"""Words of one file of context that are looked up, those of imported files among them."""
 
 MAX_FILE: Final = 100_000
 """Largest file that is imported, in bytes."""
@@ -27,11 +27,11 @@ class Imports:
     """The imports of one file of context.
 
     Args:
-        inside: The real path of the folder that no import leads out of.
+        inside: The folder that no import leads out of.
     """
 
     def __init__(self, inside: Path) -> None:
-        self._inside = inside
+        self._inside = Path(os.path.normpath(inside)), Path(os.path.realpath(inside))
         self._left = MAX_IMPORTS
 
     def put_in(self, text: str, path: Path, chain: tuple[str, ...] = ()) -> str:
@@ -54,25 +54,34 @@ class Imports:
 
     def _imported(self, word: str, path: Path, chain: tuple[str, ...]) -> str:
         """Return what stands for a word with ``@``: a file, why it is left out, or the word."""
-        target = Path(os.path.realpath(path.parent / word[1:]))
-        if not target.is_file():
+        if not self._left:
             return word
-        if reason := self._refusal(target, chain):
-            return f"<!-- {word} is not imported: {reason} -->"
         self._left -= 1
         try:
+            target = self._resolved(path.parent / word[1:])
+            if not os.path.isfile(target):  # noqa: PTH113 - that of a path can raise
+                return word
+            self._check(target, chain)
             text = read_regular(target, MAX_FILE).decode("utf-8-sig", "replace").strip()
+        except ValueError:
+            return word
         except (OSError, UnfitFileError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             return f"<!-- {word} is not imported: {reason} -->"
         inner = self.put_in(text, target, chain)
         return f"<!-- Imported from {word[1:]} -->\n{inner}\n<!-- End of {word[1:]} -->"
 
-    def _refusal(self, target: Path, chain: tuple[str, ...]) -> str:
-        if not target.is_relative_to(self._inside):
-            return "it lies outside the folder"
+    def _resolved(self, path: Path) -> Path:
+        """Return the real path; what lies outside by its name is not even looked up."""
+        named = Path(os.path.normpath(path))
+        if any(named.is_relative_to(folder) for folder in self._inside):
+            real = Path(os.path.realpath(named))
+            if real.is_relative_to(self._inside[-1]):
+                return real
+        raise UnfitFileError("it lies outside the folder")
+
+    def _check(self, target: Path, chain: tuple[str, ...]) -> None:
         if str(target) in chain:
-            return "it imports itself"
-        if len(chain) > MAX_DEPTH or not self._left:
-            return "there are too many imports"
-        return ""
+            raise UnfitFileError("it imports itself")
+        if len(chain) > MAX_DEPTH:
+            raise UnfitFileError("it is nested too deep")

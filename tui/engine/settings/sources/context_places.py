@@ -80,7 +80,7 @@ def project_context(
     places: ContextPlaces, folder: Path, home: Path, problems: list[SettingsProblem]
 ) -> tuple[ContextFile, ...]:
     """Read the files of a project, from the repository down; none that leads out of it. Blocks."""
-    top = repository_of(folder) or folder
+    top = _top(folder, home)
     inside = (path for path in places.project if not leads_out(path, top, home, problems))
     return read_context(inside, home, top)
 
@@ -103,7 +103,7 @@ def _read(path: Path, home: Path, inside: Path) -> ContextFile | None:
     place = shown_path(path, home)
     try:
         text = read_regular(path, MAX_FILE).decode("utf-8-sig", "replace").strip()
-        text = Imports(Path(os.path.realpath(inside))).put_in(text, path)
+        text = Imports(inside).put_in(text, path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, UnfitFileError) as error:
@@ -129,8 +129,17 @@ def _folders(folder: Path, home: Path) -> list[Path]:
 
     The home and what is above it belong to no project.
     """
-    top = repository_of(folder) or folder
-    real_home = Path(os.path.realpath(home))
-    outside = {real_home, *real_home.parents}
+    top = _top(folder, home)
     between = [one for one in (folder, *folder.parents) if one.is_relative_to(top)]
-    return [one for one in reversed(between) if one not in outside]
+    return [one for one in reversed(between) if not _holds(one, home)]
+
+
+def _top(folder: Path, home: Path) -> Path:
+    """Return the repository around a folder; one of the home or above it does not count."""
+    top = repository_of(folder) or folder
+    return folder if _holds(top, home) else top
+
+
+def _holds(folder: Path, home: Path) -> bool:
+    """Return whether a folder is the home, or above it."""
+    return Path(os.path.realpath(home)).is_relative_to(folder)
