@@ -179,10 +179,13 @@ class ModelChoice:
                 await backend.aclose()
                 return
             if access is self._access:
+                one.model = name
                 self._conversations.answer_with(one, backend, self._view(backend, access))
+                one.keep_settings()
                 self._on_answer(backend.kind)
                 return
             await backend.aclose()  # another service was chosen meanwhile
+        one.model = name  # for the service that is chosen next
         raise ModelError("The demo has no other model.", advice="Enter a key first (F9).")
 
     async def _use_key(self, key: str) -> None:

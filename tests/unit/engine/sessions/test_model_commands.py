@@ -15,6 +15,7 @@ from tui.engine.auth.credentials import ModelAccess
 from tui.engine.chat.backends.backend import ModelBackend, ModelError
 from tui.engine.chat.backends.known_models import thinking_problem
 from tui.engine.commands.context_parts import context_parts
+from tui.engine.sessions.open_conversation import OpenConversation
 from tui.model.answering.models import ModelOffer, ModelOptions
 from tui.model.chat import UserMessage
 from tui.model.servers import ServerId
@@ -99,9 +100,13 @@ async def test_a_session_that_opens_does_not_overrule_what_the_user_did_meanwhil
                 it.engine.model.use_model("gemini-2.5-pro")
             return []
 
+        def use_model(name: str, one: OpenConversation) -> None:
+            opened.append(name)
+            it.engine.models.use_model(name, one)
+
         assert one.backend is not None
         monkeypatch.setattr(one.backend, "models", models)
-        monkeypatch.setattr(it.engine.model, "_open", lambda name, _: opened.append(name))
+        monkeypatch.setattr(it.engine.model, "_open", use_model)
         await it.engine.model.restore(one, {"model": "gemini-2.5-flash"})
         assert opened == ([] if is_closed else ["gemini-2.5-pro"])
 
