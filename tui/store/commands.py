@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from tui.model.chat import ConversationId, EntryId
+from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.servers import ServerId
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
@@ -30,7 +30,7 @@ class Commands:
         self._engine: Engine | None = None
         self._is_ready = False
         self._early_choice: Callable[[Engine], None] | None = None
-        self._early_messages: list[str] = []
+        self._early_messages: list[tuple[ConversationId, str]] = []
 
     def attach(self, engine: "Engine", *, is_ready: bool = True) -> None:
         """Run commands with this engine, those that were kept once it `is_ready` to chat."""
@@ -39,8 +39,8 @@ class Commands:
             return
         if self._early_choice is not None:
             self._early_choice(engine)
-        for text in self._early_messages:
-            engine.send(text)
+        for conversation, text in self._early_messages:
+            engine.send(text, conversation)
         self._early_choice = None
         self._early_messages.clear()
 
@@ -49,15 +49,14 @@ class Commands:
         if self._engine is not None and self._is_ready:
             self._engine.send(text)
         else:
-            self._early_messages.append(text)
+            self._early_messages.append((self._current, text))
 
     def cancel_turn(self) -> None:
         """Stop the running turn, down to the wire."""
-        if self._early_messages:
+        if texts := self._take_early():
             from tui.model.events import MessageReturned  # noqa: PLC0415 - rarely needed
 
-            self._publish(MessageReturned("\n\n".join(self._early_messages)))
-            self._early_messages.clear()
+            self._publish(MessageReturned("\n\n".join(texts), conversation=self._current))
         self._do(lambda engine: engine.cancel_turn())
 
     def send_without_waiting(self) -> None:
@@ -74,7 +73,7 @@ class Commands:
 
     def clear_conversation(self) -> None:
         """Start a new conversation."""
-        self._early_messages.clear()
+        self._take_early()
         self._do(lambda engine: engine.clear_conversation())
 
     def new_conversation(self) -> None:
@@ -285,6 +284,16 @@ class Commands:
 
     def use_demo(self) -> None:
         self._choose(lambda engine: engine.models.use_demo())
+
+    @property
+    def _current(self) -> ConversationId:
+        return self._engine.conversations.current.key if self._engine is not None else MAIN
+
+    def _take_early(self) -> list[str]:
+        """Take the messages of the current conversation out of those that are kept."""
+        here, early = self._current, self._early_messages
+        self._early_messages = [one for one in early if one[0] != here]
+        return [text for conversation, text in early if conversation == here]
 
     def _do(self, command: "Callable[[Engine], object]") -> None:
         if self._engine is not None:

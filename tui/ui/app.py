@@ -312,6 +312,17 @@ class GemdeckApp(App[int], inherit_bindings=False):
         else:
             self.notify("No servers of other clients were found.", markup=False)
 
+    def exit(
+        self,
+        result: int | None = None,
+        return_code: int = 0,
+        message: RenderableType | None = None,
+    ) -> None:
+        """Quit, by whatever way; what was typed just now is saved."""
+        if self.screen_stack:  # empty while the app closes
+            self.deck.chat.keep_draft()
+        super().exit(result, return_code, message)
+
     async def action_quit(self) -> None:
         self.exit(0)
 

@@ -190,6 +190,18 @@ async def test_a_draft_is_kept_once_the_typing_rests() -> None:
         assert DRAFT_AFTER > 0
 
 
+async def test_quitting_by_any_way_saves_what_was_typed_just_now() -> None:
+    for quits_by_key in (True, False):
+        async with running(store_with_talk()) as deck:
+            deck.one(Composer).replace_all("half a thou")
+            await deck.settle()
+            if quits_by_key:
+                await deck.press("ctrl+q")
+            else:
+                deck.app.exit(None, 143)  # as a signal does
+            assert calls(deck, "keep_draft") == [("half a thou",)]
+
+
 async def test_a_draft_comes_back_with_its_session_after_another_message_came_back() -> None:
     async with running(decks.full_store()) as deck:
         composer = deck.one(Composer)

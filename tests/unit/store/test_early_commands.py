@@ -5,7 +5,8 @@ from typing import cast
 import pytest
 
 from tui.engine.engine import Engine
-from tui.model.events import Event
+from tui.model.chat import MAIN, ConversationId
+from tui.model.events import Event, MessageReturned
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.state import Unsent
@@ -17,6 +18,8 @@ class Recorder:
 
     def __init__(self) -> None:
         self.calls: list[tuple[object, ...]] = []
+        self.conversations = self.current = self
+        self.key = MAIN
 
     def __getattr__(self, name: str) -> object:
         if name in {"servers", "models"}:
@@ -45,7 +48,7 @@ def early() -> Early:
 def test_early_messages_are_sent_in_order_once_there_is_an_engine(early: Early) -> None:
     early.commands.send("one")
     early.commands.send("two")
-    assert early.attached() == [("send", "one"), ("send", "two")]
+    assert early.attached() == [("send", "one", MAIN), ("send", "two", MAIN)]
     assert early.attached() == []
 
 
@@ -54,7 +57,7 @@ def test_a_stop_empties_what_waits_and_is_not_repeated(early: Early, command: st
     early.commands.send("never")
     getattr(early.commands, command)()
     early.commands.send("this")
-    assert early.attached() == [("send", "this")]
+    assert early.attached() == [("send", "this", MAIN)]
 
 
 def test_commands_that_apply_to_nothing_yet_are_dropped(early: Early) -> None:
@@ -69,7 +72,7 @@ def test_the_last_choice_of_a_model_is_kept_and_comes_first(early: Early) -> Non
     early.commands.use_api_key("k")
     early.commands.use_demo()
     early.commands.use_vertex("p", "l")
-    assert early.attached() == [("use_vertex", "p", "l"), ("send", "hello")]
+    assert early.attached() == [("use_vertex", "p", "l"), ("send", "hello", MAIN)]
 
 
 def test_until_the_model_is_open_only_messages_and_choices_wait(early: Early) -> None:
@@ -79,7 +82,7 @@ def test_until_the_model_is_open_only_messages_and_choices_wait(early: Early) ->
     early.commands.use_demo()
     early.commands.review_folder()
     assert engine.calls == [("review_folder",)]
-    assert early.attached() == [("use_demo",), ("send", "hello")]
+    assert early.attached() == [("use_demo",), ("send", "hello", MAIN)]
 
 
 def test_what_was_typed_early_comes_back_when_it_is_stopped() -> None:
@@ -91,3 +94,22 @@ def test_what_was_typed_early_comes_back_when_it_is_stopped() -> None:
     assert store.state.conversation.unsent == Unsent(("one\n\ntwo",), 1)
     commands.cancel_turn()
     assert store.state.conversation.unsent.count == 1
+
+
+def test_early_messages_stay_with_the_conversation_that_they_were_sent_in() -> None:
+    said: list[Event] = []
+    commands, engine, other = Commands(said.append), Recorder(), ConversationId("chat2")
+    commands.send("first")
+    commands.attach(cast("Engine", engine), is_ready=False)
+    engine.key = other
+    for text in ("stopped", "and this"):
+        commands.send(text)
+    commands.cancel_turn()
+    assert said == [MessageReturned("stopped\n\nand this", conversation=other)]
+    commands.send("dropped")
+    commands.clear_conversation()
+    commands.send("second")
+    engine.key = MAIN
+    engine.calls.clear()
+    commands.attach(cast("Engine", engine))
+    assert engine.calls == [("send", "first", MAIN), ("send", "second", other)]

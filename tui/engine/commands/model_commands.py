@@ -130,8 +130,11 @@ class ModelCommands:
             kept["max_output"] if isinstance(kept.get("max_output"), int) else None,
         )
         name, model = kept.get("model"), one.backend.model if one.backend is not None else ""
+        chosen = one.model, one.choosing
         self._apply(options, one)
         if isinstance(name, str) and name not in {"", model} and not await self._is_gone(name, one):
+            if (one.model, one.choosing) != chosen or one not in self._conversations:
+                return  # the user chose meanwhile
             await self._switch(name, one)
         if one.asked.options == options and _problem(options, one):
             self._apply(ModelOptions(), one)
