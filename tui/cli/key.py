@@ -16,9 +16,9 @@ from tui.engine import late
 from tui.engine.auth.credentials import (
     ModelAccess,
     address_access,
-    checked_base_url,
     find_access,
     key_access,
+    typed_base_url,
     with_file,
 )
 from tui.engine.auth.keeping import forget_access, keep_access
@@ -97,7 +97,7 @@ async def _set(address: str | None, *, is_checked: bool) -> Answer:
     prepare_process()
     keys = KeyStore()
     try:
-        typed = address and checked_base_url(address.strip().rstrip("/"), "This")
+        typed = typed_base_url(address) if address is not None else ""
         secret = SecretStr(checked_key(await in_daemon_thread(_read_key)))
         place = await in_daemon_thread(lambda: keys.place)
         if typed:
@@ -123,7 +123,7 @@ async def _forget(address: str | None) -> Answer:
         access = ModelAccess(BackendKind.GEMINI)
         kept = services.get()
         if address is not None:
-            access = replace(access, base_url=address.strip().rstrip("/"))
+            access = replace(access, base_url=typed_base_url(address))
         elif kept.service is Service.ADDRESS:
             access = replace(access, base_url=kept.address)
         return forget_access(access, KeyStore(), services)

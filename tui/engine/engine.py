@@ -143,23 +143,21 @@ class Engine:
         self._stack = contextlib.AsyncExitStack()
 
     def _open_folder(self, state: Path | None) -> OpenedFolder:
-        options = self._options
-        folder, trusted = options.folder, options.trusted_folders
-        return OpenedFolder(
-            folder, Path.home(), state, trusted, self._problems, attended=options.attended
-        )
+        options, home, say = self._options, Path.home(), self._problems
+        trusted, attended = options.trusted_folders, options.attended
+        return OpenedFolder(options.folder, home, state, trusted, say, attended=attended)
 
     def _make_turns(self) -> TurnContexts:
         confirm, prepare = self._access.approval.confirm, self._first_starts.wait
         read, reviewer = self.context_files.read, ResultReviewer(self.desk)
-        steps = self._options.max_steps
-        return TurnContexts(self.servers, confirm, prepare, read, reviewer, steps)
+        return TurnContexts(self.servers, confirm, prepare, read, reviewer, self._options.max_steps)
 
     def _open_sessions(self, state: Path | None) -> SessionCommands:
         library = SessionLibrary(state) if state is not None else None
         bus, options, tasks, redactor = self._bus, self._options, self._tasks, self._redactor
         recorder = partial(Recorder, library, options.folder, redactor, self._problems)
         opened = Conversations(bus, tasks, recorder, self._turns.make, attended=options.attended)
+        opened.on_context = self._fit_tools
         return SessionCommands(
             library, options.folder, opened, self._publish, tasks, redactor, self._problems
         )
@@ -386,12 +384,15 @@ class Engine:
         return self._plan.definitions if self._plan is not None else ()
 
     def _plan_for(self, service: str) -> None:
-        """Go by the models that answer now; the demo brings its servers along."""
-        models = [one.backend.traits for one in self.conversations if one.backend is not None]
-        self._context.budget.context = min(traits.context_limit for traits in models)
+        """Go by the service that answers now; the demo brings its servers along."""
         answers = replace(self._answers, demo=service is BackendKind.DEMO)
         if answers != self._answers:
             self._plan_again(answers)
+
+    def _fit_tools(self, context: int) -> None:
+        if context != self._context.budget.context:
+            self._context.budget.context = context
+            self.servers.judge_tools_again()
 
     def _say_broken(self, error: BaseException) -> None:
         text = f"A part of the engine failed unexpectedly ({type(error).__name__})."

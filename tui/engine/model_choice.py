@@ -15,10 +15,10 @@ from tui.engine.auth import key_store
 from tui.engine.auth.credentials import (
     ModelAccess,
     address_access,
-    checked_base_url,
     find_access,
     key_access,
     overruling,
+    typed_base_url,
     vertex_access,
     with_file,
 )
@@ -175,11 +175,17 @@ class ModelChoice:
     async def _use_model(self, name: str, one: OpenConversation) -> None:
         while (access := self._access) is not None:
             backend = await self._open(access, name)
+            if one not in self._conversations:
+                await backend.aclose()
+                return
             if access is self._access:
+                one.model = name
                 self._conversations.answer_with(one, backend, self._view(backend, access))
+                one.keep_settings()
                 self._on_answer(backend.kind)
                 return
             await backend.aclose()  # another service was chosen meanwhile
+        one.model = name  # for the service that is chosen next
         raise ModelError("The demo has no other model.", advice="Enter a key first (F9).")
 
     async def _use_key(self, key: str) -> None:
@@ -188,7 +194,7 @@ class ModelChoice:
         await self._use_checked(key_access(os.environ, secret, source), store, Service.GOOGLE)
 
     async def _use_address(self, address: str, key: str) -> None:
-        address, store = checked_base_url(address.strip().rstrip("/"), "This"), KeyStore()
+        address, store = typed_base_url(address), KeyStore()
         if key:
             secret: SecretStr | None = SecretStr(checked_key(key))
         else:
@@ -232,12 +238,14 @@ class ModelChoice:
             used = ModelAccess(BackendKind.GEMINI)
         forget = partial(forget_access, used, KeyStore(), self._services)
         words = await self._in_order(forget)
-        access = await self._find()
-        if access is None:
-            self._answer_now({"": DemoBackend()}, needs_setup=True)
-        else:
-            await self._answer(await self._open(access), access)
         self._publish(NoticeRaised(Notice(Severity.INFO, words)))
+        try:
+            if (access := await self._find()) is not None:
+                await self._answer(await self._open(access), access)
+                return
+        except (ValueError, OSError, ModelError) as error:
+            self._complain(error, "The demo answers until you choose another service (F9).")
+        self._answer_now({"": DemoBackend()}, needs_setup=True)
 
     async def _find(self) -> ModelAccess | None:
         if self._provider is not None:
@@ -337,9 +345,9 @@ class ModelChoice:
             sanitize_line(access.base_url, 200) if access is not None else "",
         )
 
-    def _complain(self, error: Exception) -> None:
-        """Say why there is no other model than before."""
-        advice = getattr(error, "advice", "") or "Nothing has changed."
+    def _complain(self, error: Exception, instead: str = "Nothing has changed.") -> None:
+        """Say why a model does not answer, and what to do, or else what happens instead."""
+        advice = getattr(error, "advice", "") or instead
         text = sanitize_line(self._redactor.redact(str(error)))
         self._publish(NoticeRaised(Notice(Severity.ERROR, text, sanitize_line(advice))))
 

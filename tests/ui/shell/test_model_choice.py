@@ -163,10 +163,26 @@ async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
     assert [request.headers["x-goog-api-key"] for request in two.requests] == [other_key]
 
 
+@pytest.mark.writes_secrets("credentials.json")
+async def test_a_forgotten_key_answers_no_more_even_if_what_comes_next_cannot_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with FakeGemini([]) as fake, deck(tmp_path) as chosen:
+        await chosen.choose(1, fake.url, KEY)
+        await chosen.answers(BackendKind.GEMINI)
+        monkeypatch.setenv("GEMINI_API_KEY", "no key")
+        chosen.commands.forget_key()
+        await chosen.answers(BackendKind.DEMO)
+        assert chosen.store.state.model.needs_setup
+        told = [notice.text for notice in chosen.store.state.notices[-2:]]
+        assert told[0] == f"{fake.url} and its key were forgotten."
+        assert "GEMINI_API_KEY is not an API key" in told[1]
+
+
 async def test_what_is_at_another_address_is_looked_at(tmp_path: Path) -> None:
     async with FakeGemini() as fake, deck(tmp_path) as chosen:
         for address, problem in (
-            ("http://192.0.2.1", "not a safe address"),
+            ("http://192.0.2.1", "A key must not be sent to this address"),
             (f"{fake.url}/v1beta", "is not a Gemini API: asked for its models, it answered with"),
         ):
             await chosen.choose(1, address, KEY)

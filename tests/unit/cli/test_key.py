@@ -49,6 +49,18 @@ def test_a_key_of_an_address_stands_beside_googles(run: Run) -> None:
     assert (refused.code, "https" in refused.stderr) == (ExitCode.ERROR, True)
 
 
+@pytest.mark.usefixtures("typed")
+@pytest.mark.parametrize("command", [("set", "--no-check"), ("forget",)])
+def test_an_empty_address_is_refused_and_does_not_stand_for_googles(
+    run: Run, command: tuple[str, ...]
+) -> None:
+    KeyStore().set("googles-key")
+    for address in ("", " /"):
+        refused = run("key", *command, "--address", address)
+        assert (refused.code, "address is empty" in refused.stderr) == (ExitCode.ERROR, True)
+    assert KeyStore().get() == SecretStr("googles-key")
+
+
 def test_a_variable_wins_and_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     assert run("key", "show").stdout == "Gemini, with credentials from GEMINI_API_KEY.\n"

@@ -153,6 +153,23 @@ def checked_base_url(url: str, variable: str) -> str:
     return url
 
 
+def typed_base_url(url: str) -> str:
+    """Return the address of a model service that the user typed, in its kept form.
+
+    Raises:
+        CredentialError: If the key must not be sent to it; see `checked_base_url`.
+    """
+    url = url.strip().rstrip("/")
+    if not url:
+        raise CredentialError("The address is empty.", advice="Enter the address of a service.")
+    if not _is_safe_for_key(url):
+        raise CredentialError(
+            "A key must not be sent to this address.",
+            advice="Use https, or http on this computer.",
+        )
+    return url
+
+
 def _selected_vertex(environ: Mapping[str, str]) -> ModelAccess:
     """Use project and location, or else a key (Vertex express mode)."""
     if project := _project(environ):

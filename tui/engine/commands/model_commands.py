@@ -81,12 +81,9 @@ class ModelCommands:
 
     def _use_model(self, name: str, one: OpenConversation) -> None:
         try:
-            one.model = check_model_name(name)
+            self._open(check_model_name(name), one)
         except ValueError as error:
             self._say(Severity.ERROR, f"This {error}.")
-            return
-        self._open(one.model, one)
-        one.keep_settings()
 
     def retry(self, message: EntryId, text: str, name: str, send: Send) -> None:
         """Send a message again in its place, to another model that answers from then on."""
@@ -130,8 +127,11 @@ class ModelCommands:
             kept["max_output"] if isinstance(kept.get("max_output"), int) else None,
         )
         name, model = kept.get("model"), one.backend.model if one.backend is not None else ""
+        chosen = one.model, one.choosing
         self._apply(options, one)
         if isinstance(name, str) and name not in {"", model} and not await self._is_gone(name, one):
+            if (one.model, one.choosing) != chosen or one not in self._conversations:
+                return  # the user chose meanwhile
             await self._switch(name, one)
         if one.asked.options == options and _problem(options, one):
             self._apply(ModelOptions(), one)
@@ -231,10 +231,10 @@ class ModelCommands:
             case TurnFinished() if not one.has_offered and _is_full(one.usage):
                 one.has_offered = True
                 part = one.usage.context / one.usage.context_limit
-                where = "" if one is self._conversations.current else " of another conversation"
-                advice = "/compress puts a summary in its place."
-                words = f"The context{where} is {part:.0%} full: {advice}"
-                self._say(Severity.WARNING, words)
+                where, advice = "", "/compress puts a summary in its place."
+                if one is not self._conversations.current:
+                    where, advice = " of another conversation", "Go to its tab and type /compress."
+                self._say(Severity.WARNING, f"The context{where} is {part:.0%} full: {advice}")
 
     async def _carry_out(self, command: Coroutine[Any, Any, None]) -> None:
         try:

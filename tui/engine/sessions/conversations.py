@@ -44,6 +44,7 @@ class Conversations:
     Attributes:
         current: What commands mean.
         attended: The same.
+        on_context: Told the smallest context of the models that answer, in tokens; 0 if unknown.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Conversations:
         self._new_recorder = new_recorder
         self._turn_context = turn_context
         self.attended = attended
+        self.on_context: Callable[[int], None] = lambda _: None
         self._is_saved = False
         self._keys = count(2)
         self._open: dict[ConversationId, OpenConversation] = {}
@@ -125,6 +127,7 @@ class Conversations:
             place = keys.index(closed.key)
             self.select(keys[place + 1] if place + 1 < len(keys) else keys[place - 1])
         self._closing[closed.key] = self._open.pop(closed.key)
+        self._tell_context()
         self._ends.start(self._end(closed))
 
     def answer_with(self, one: OpenConversation, backend: ModelBackend, view: ModelView) -> None:
@@ -133,11 +136,12 @@ class Conversations:
         one.publish(ModelSelected(view))
         if one.conversation is not None:
             one.conversation.use_backend(backend)
-            return
-        context = self._turn_context(one, backend)
-        one.conversation = Conversation(context, self._is_used)
-        one.recorder.follow(context.history)
-        one.running = self._tasks.start(one.conversation.run())
+        else:
+            context = self._turn_context(one, backend)
+            one.conversation = Conversation(context, self._is_used)
+            one.recorder.follow(context.history)
+            one.running = self._tasks.start(one.conversation.run())
+        self._tell_context()
 
     def cancel(self, key: ConversationId | None = None) -> None:
         if (one := self.get(key)) is not None and one.conversation is not None:
@@ -174,6 +178,10 @@ class Conversations:
         added.recorder.is_on = self._is_saved
         self._open[key] = added
         return added
+
+    def _tell_context(self) -> None:
+        limits = (one.backend.traits.context_limit for one in self if one.backend is not None)
+        self.on_context(min(filter(None, limits), default=0))
 
     async def _end(self, closed: OpenConversation) -> None:
         await closed.end()

@@ -239,7 +239,7 @@ class MainScreen(Screen[None]):
         unfinished = self.chat.unfinished
         if unfinished and not self._closing_tab.take(state.current):
             self._closing_tab.expect(state.current)
-            words = f"{unfinished} Close again to close the tab all the same."
+            words = f"{unfinished} Press again to close the tab anyway."
             self.notify(words, severity="warning", timeout=REPEAT_SECONDS, markup=False)
         else:
             await self._change(self._close_conversation)

@@ -112,7 +112,7 @@ async def test_a_proxy_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_an_address_that_is_none(url: str) -> None:
     error = await failure(url)
     assert str(error) == "The service's address is not valid."
-    assert error.advice == "Correct GOOGLE_GEMINI_BASE_URL."
+    assert error.advice == "Correct the service's address (F9 or GOOGLE_GEMINI_BASE_URL)."
 
 
 async def look(status: str, body: str, kind: str = "application/json") -> ModelError | None:

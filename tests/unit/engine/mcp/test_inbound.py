@@ -248,6 +248,20 @@ async def test_a_server_may_be_let_through_but_its_answers_are_still_shown(
         assert stage.raised() == 4 + 2
 
 
+async def test_a_prompt_goes_to_no_model_that_the_user_did_not_see() -> None:
+    async with asking(ProtocolEra.HANDSHAKE) as stage:
+        calling = start(stage, "generate")
+        await stage.asked(SamplingRequest)
+        stage.model.model = "another"
+        await stage.answer(SamplingRequest, ALWAYS, system="Be kind.")
+        again = await stage.asked(SamplingRequest)
+        assert (again.model, stage.model.asked) == ("another", [])
+        await stage.answer(SamplingRequest)
+        await stage.answer(SamplingReview)
+        await result(calling)
+        assert [asked.system for asked in stage.model.asked] == ["Be brief."]
+
+
 @pytest.mark.parametrize("era", ERAS)
 async def test_C11_the_only_root_is_the_workspace(era: ProtocolEra, tmp_path: Path) -> None:
     folder = tmp_path / "a b ä"

@@ -15,7 +15,8 @@ from tui.engine.auth.credentials import ModelAccess
 from tui.engine.chat.backends.backend import ModelBackend, ModelError
 from tui.engine.chat.backends.known_models import thinking_problem
 from tui.engine.commands.context_parts import context_parts
-from tui.model.answering.models import ModelOptions
+from tui.engine.sessions.open_conversation import OpenConversation
+from tui.model.answering.models import ModelOffer, ModelOptions
 from tui.model.chat import UserMessage
 from tui.model.servers import ServerId
 from tui.model.settings import GemdeckSettings
@@ -81,6 +82,33 @@ async def test_a_session_whose_model_is_gone_goes_on_with_the_present_one(
                 3,
             ]
         assert fake.violations == []
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+async def test_a_session_that_opens_does_not_overrule_what_the_user_did_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, is_closed: bool
+) -> None:
+    async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
+        conversations = it.engine.conversations
+        conversations.open()
+        one, opened = conversations.current, list[str]()
+
+        async def models() -> list[ModelOffer]:
+            if is_closed:
+                conversations.close()
+            else:
+                it.engine.model.use_model("gemini-2.5-pro")
+            return []
+
+        def use_model(name: str, one: OpenConversation) -> None:
+            opened.append(name)
+            it.engine.models.use_model(name, one)
+
+        assert one.backend is not None
+        monkeypatch.setattr(one.backend, "models", models)
+        monkeypatch.setattr(it.engine.model, "_open", use_model)
+        await it.engine.model.restore(one, {"model": "gemini-2.5-flash"})
+        assert opened == ([] if is_closed else ["gemini-2.5-pro"])
 
 
 async def test_a_session_whose_model_cannot_be_opened_goes_on_with_the_present_one(

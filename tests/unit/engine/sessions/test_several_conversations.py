@@ -409,7 +409,34 @@ async def test_a_context_that_fills_up_in_the_background_is_told_as_anothers(
         it.engine.send("one")
         it.engine.conversations.select(MAIN)
         await idle(it, second)
-        assert "The context of another conversation is 88% full" in notices(it)
+        assert "The context of another conversation is 88% full: Go to its tab" in notices(it)
+
+
+async def test_the_smallest_known_context_says_how_many_tools_fit_until_its_tab_closes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits = {FLASH: 0, PRO: 500}
+    monkeypatch.setattr("tui.engine.chat.backends.known_models.context_limit", limits.__getitem__)
+    async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
+        budget = it.engine._context.budget
+        open_another(it)
+        it.engine.model.use_model(PRO)
+        await eventually(lambda: budget.context == 500)
+        it.engine.conversations.close()
+        assert budget.context == 0
+
+
+async def test_a_new_tab_is_like_the_present_one_while_another_model_opens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with FakeGemini() as fake, deck(fake, monkeypatch) as it:
+        first = it.engine.conversations.current
+        it.engine.model.use_model(PRO)
+        open_another(it)
+        await eventually(lambda: first.model == PRO)
+        opened = it.engine.conversations.current
+        assert opened.backend is not None
+        assert (opened.model, opened.backend.model) == ("", FLASH)
 
 
 async def test_a_conversation_closes_before_its_first_turn_has_begun(

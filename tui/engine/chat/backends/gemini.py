@@ -25,6 +25,7 @@ from tui.engine.chat.backends.known_models import (
     traits,
 )
 from tui.engine.chat.backends.service_errors import (
+    ADDRESS,
     KEY_ADVICE,
     RequestContext,
     not_gemini,
@@ -277,9 +278,7 @@ def create_gemini_backend(
     if not secret and not is_vertex:
         raise ModelError("There is no API key.", advice=KEY_ADVICE)
     if access.base_url and not _is_address(access.base_url):
-        raise ModelError(
-            "The service's address is not valid.", advice="Correct GOOGLE_GEMINI_BASE_URL."
-        )
+        raise ModelError("The service's address is not valid.", advice=f"Correct {ADDRESS}.")
     if is_vertex and api_version == "v1beta":
         api_version = "v1beta1"
     http = _open_http(idle_timeout)

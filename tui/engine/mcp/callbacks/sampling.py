@@ -12,7 +12,7 @@ from tui.engine.mcp.callbacks.sampling_prompt import (
     read_prompt,
     shown_call,
 )
-from tui.engine.mcp.context import ClientContext, Generation, GenerationError
+from tui.engine.mcp.context import ClientContext, Generation, GenerationError, Generator
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import Severity
@@ -47,13 +47,13 @@ class Sampling:
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
         """Answer one request: show the prompt, ask the model, show the answer, return it."""
         generator = self._context.generator
-        if generator is None or not (model := generator.model()):
+        if generator is None or not generator.model():
             return types.ErrorData(code=types.INTERNAL_ERROR, message="There is no model.")
         try:
             prompt = read_prompt(params)
         except UnusablePromptError as error:
             return types.ErrorData(code=types.INVALID_PARAMS, message=f"Not usable: {error}")
-        reply = await self._admit(prompt, model)
+        reply = await self._admit(prompt, generator)
         if not reply.allows:
             return _REFUSAL
         try:
@@ -71,11 +71,24 @@ class Sampling:
         self._log.add("gemdeck", Severity.INFO, words)
         return _result(reviewed, generation, with_tools=bool(params.tools))
 
-    async def _admit(self, prompt: SamplingPrompt, model: str) -> Reply:
-        """Ask whether the prompt may go to the model, unless the user always allows it."""
+    async def _admit(self, prompt: SamplingPrompt, generator: Generator) -> Reply:
+        """Ask whether the prompt may go to the model, unless the user always allows it.
+
+        The user is asked again if another model took its place meanwhile.
+        """
         if self._context.sampling_grants.take(self._definition):
             return Reply(ReplyAction.ACCEPT)
-        request = SamplingRequest(
+        while True:
+            model = generator.model()
+            reply = await self._context.desk.ask(self._question(prompt, model))
+            if not reply.allows or generator.model() in {model, ""}:
+                break
+        if reply.action is ReplyAction.ACCEPT_ALWAYS:
+            self._context.sampling_grants.allow(self._definition)
+        return reply
+
+    def _question(self, prompt: SamplingPrompt, model: str) -> SamplingRequest:
+        return SamplingRequest(
             id=self._context.desk.new_id(),
             server=self._definition.id,
             system=prompt.system,
@@ -92,10 +105,6 @@ class Sampling:
                 self._definition.id,
             ),
         )
-        reply = await self._context.desk.ask(request)
-        if reply.action is ReplyAction.ACCEPT_ALWAYS:
-            self._context.sampling_grants.allow(self._definition)
-        return reply
 
     async def _review(self, generation: Generation) -> str | None:
         """Show the generated text; return it as approved, or None if refused."""
