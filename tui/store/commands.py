@@ -31,10 +31,14 @@ class Commands:
         self._is_ready = False
         self._early_choice: Callable[[Engine], None] | None = None
         self._early_messages: list[tuple[ConversationId, str]] = []
+        self._early_draft = ""
 
     def attach(self, engine: "Engine", *, is_ready: bool = True) -> None:
         """Run commands with this engine, those that were kept once it `is_ready` to chat."""
         self._engine, self._is_ready = engine, is_ready
+        if self._early_draft:
+            self.keep_draft(self._early_draft)
+            self._early_draft = ""
         if not is_ready:
             return
         if self._early_choice is not None:
@@ -227,7 +231,10 @@ class Commands:
 
     def keep_draft(self, text: str) -> None:
         """Save what stands in the composer, so that it outlives the process."""
-        self._do(lambda engine: engine.sessions.keep_draft(text))
+        if self._engine is not None:
+            self._engine.sessions.keep_draft(text)
+        else:
+            self._early_draft = text
 
     def edit_message(self, message: EntryId, text: str) -> None:
         """Send another text in place of an earlier message; what followed is kept as a copy."""

@@ -4,7 +4,7 @@ from tests.ui.harness import NARROW, Running, running
 from tests.ui.shell import decks
 from tests.ui.shell.test_own_commands import said, typed
 from tui.model.chat import EntryId, ModelText, TurnId, UserMessage
-from tui.model.events import MessageReturned, TurnStarted
+from tui.model.events import ConversationCleared, MessageReturned, TurnStarted
 from tui.model.sessions import (
     ConversationRestored,
     ConversationRewound,
@@ -182,7 +182,7 @@ async def test_a_draft_is_kept_once_the_typing_rests() -> None:
         deck.one(Composer).replace_all("half a thou")
         await deck.until(lambda: calls(deck, "keep_draft"))
         assert calls(deck, "keep_draft") == [("half a thou",)]
-        for text, kept in (("/cl", ""), ("/sum up this", "/sum up this")):
+        for text, kept in (("/clear", ""), ("/sum up", "/sum up"), ("/tmp/x", "/tmp/x")):
             deck.one(Composer).replace_all(text)
             await deck.settle()
             deck.one(ChatPane).keep_draft()
@@ -200,6 +200,16 @@ async def test_quitting_by_any_way_saves_what_was_typed_just_now() -> None:
             else:
                 deck.app.exit(None, 143)  # as a signal does
             assert calls(deck, "keep_draft") == [("half a thou",)]
+
+
+async def test_what_stands_in_the_composer_is_the_draft_of_the_session_that_comes() -> None:
+    async with running(store_with_talk()) as deck:
+        deck.one(Composer).replace_all("half a thou")
+        await deck.until(lambda: len(calls(deck, "keep_draft")) == 1)
+        deck.store.dispatch(ConversationRestored(TALK))
+        await deck.until(lambda: len(calls(deck, "keep_draft")) == 2)
+        deck.store.dispatch(ConversationCleared())
+        await deck.until(lambda: calls(deck, "keep_draft") == [("half a thou",)] * 3)
 
 
 async def test_a_draft_comes_back_with_its_session_after_another_message_came_back() -> None:

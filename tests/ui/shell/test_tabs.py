@@ -363,6 +363,7 @@ async def test_the_draft_of_a_closed_tab_comes_back_with_up() -> None:
         assert said(deck).startswith("There is a draft here.")
         await deck.press("ctrl+f4")
         first = await shows(deck, MAIN)
+        assert [what for name, what in deck.commands.calls if name == "keep_draft"][-1] == ("",)
         await deck.press("up")
         assert first.composer.text == "half a thought"
 

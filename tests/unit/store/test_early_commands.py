@@ -22,7 +22,7 @@ class Recorder:
         self.key = MAIN
 
     def __getattr__(self, name: str) -> object:
-        if name in {"servers", "models"}:
+        if name in {"servers", "models", "sessions"}:
             return self
         return lambda *arguments, **named: self.calls.append((name, *arguments, *named.values()))
 
@@ -113,3 +113,10 @@ def test_early_messages_stay_with_the_conversation_that_they_were_sent_in() -> N
     engine.calls.clear()
     commands.attach(cast("Engine", engine))
     assert engine.calls == [("send", "first", MAIN), ("send", "second", other)]
+
+
+def test_what_was_typed_last_before_the_engine_is_saved_by_it(early: Early) -> None:
+    early.commands.keep_draft("ha")
+    early.commands.keep_draft("half")
+    assert early.attached() == [("keep_draft", "half")]
+    assert early.attached() == []

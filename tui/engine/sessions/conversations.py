@@ -87,7 +87,7 @@ class Conversations:
         """Say whether conversations are saved."""
         self._is_saved = is_on
         for one in self:
-            one.recorder.is_on = is_on
+            one.recorder.switch(is_on=is_on)
 
     def open(self) -> None:
         """Open another conversation beside the current one, and make it the current one.
@@ -115,16 +115,17 @@ class Conversations:
             self.current = self._open[key]
             self._publish(ConversationSelected(key))
 
-    def close(self) -> None:
-        """Close the current conversation, unless it is the only one; the next one takes its place.
+    def close(self, key: ConversationId | None = None) -> None:
+        """Close a conversation, unless it is the only one; the next one takes its place.
 
         Its turn is stopped. What is saved stays among the sessions.
         """
-        if len(self._open) == 1:
+        if len(self._open) == 1 or (closed := self.get(key)) is None:
             return
-        closed, keys = self.current, [*self._open]
-        place = keys.index(closed.key)
-        self.select(keys[place + 1] if place + 1 < len(keys) else keys[place - 1])
+        if closed is self.current:
+            keys = [*self._open]
+            place = keys.index(closed.key)
+            self.select(keys[place + 1] if place + 1 < len(keys) else keys[place - 1])
         self._closing[closed.key] = self._open.pop(closed.key)
         self._tell_context()
         self._ends.start(self._end(closed))

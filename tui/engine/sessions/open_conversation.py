@@ -55,6 +55,12 @@ class OpenConversation:
         """The same, and what takes the events about its answers."""
         return self.backend, self.publish
 
+    @property
+    def is_unused(self) -> bool:
+        """Whether nothing was said in it, nor is typed as far as is known."""
+        is_idle = self.conversation is None or self.conversation.is_idle
+        return is_idle and not self.recorder.messages and not self.recorder.draft
+
     def publish(self, event: Event) -> None:
         """Publish an event, as one of this conversation if it is one of any."""
         if isinstance(event, ConversationEvent):

@@ -6,7 +6,6 @@ with what was written whenever the bus tells of a step. A thread masks and write
 
 import asyncio
 import contextlib
-import copy
 import queue
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -56,6 +55,7 @@ class Recorder:
         is_on: Whether new conversations are saved.
         view: What a list shows of the session that is written, or None.
         messages: The user's messages on the screen, oldest first.
+        draft: What stands in the composer, as far as it is known.
         starts: The number of contents before each of them that can be sent again.
     """
 
@@ -84,12 +84,12 @@ class Recorder:
         self._left: Record | None = None
         self._tokens_before = 0
         self._model = ""
-        self._draft = ""
         place = library.place(folder) if library is not None else None
         self._drafts = DraftFile(place, redactor) if place is not None else None
         self._settings: Record = {}
         self._has_failed = False
         self.is_on = False
+        self.draft = ""
         self.view: SessionView | None = None
         self.messages: list[EntryId] = []
         self.starts: dict[EntryId, int] = {}
@@ -97,6 +97,12 @@ class Recorder:
     @property
     def session(self) -> SessionId | None:
         return self.view.id if self.view is not None else None
+
+    def switch(self, *, is_on: bool) -> None:
+        """Save what comes from now on, and the draft that stands already, or nothing."""
+        self.is_on = is_on
+        if is_on and self.draft:
+            self._put_draft()
 
     def follow(self, history: History) -> None:
         """Record this history from now on."""
@@ -129,13 +135,13 @@ class Recorder:
 
     def leave(self) -> None:
         """End the session; the next message begins another."""
-        if self._draft and self.view is None:
+        if self.draft and self.view is None:
             self._keep_apart("")
         if self._file is not None:
             self._flush(now=True)
             self._worker.submit(self._file.close)
         self._file = self.view = self._parent = None
-        self._copied, self._waiting, self._seen, self._draft = [], [], [], ""
+        self._copied, self._waiting, self._seen, self.draft = [], [], [], ""
         self.messages, self.starts = [], {}
         self._calls.clear()
         self._queued, self._left = 0, None
@@ -189,20 +195,26 @@ class Recorder:
 
     def keep_draft(self, text: str) -> None:
         """Save what stands in the composer, without a session in a file of its own."""
-        if text == self._draft or not self.is_on:
-            return
-        self._draft = text
+        if text != self.draft:
+            self.draft = text
+            self._put_draft()
+
+    def _put_draft(self) -> None:
         if self.view is not None:
-            self._put({"t": "draft", "text": text})
-        else:
-            self._keep_apart(text)
+            self._put({"t": "draft", "text": self.draft})
+        elif self.is_on:
+            self._keep_apart(self.draft)
 
     async def take_over_drafts(self) -> str:
         """Return the drafts that runs left which have ended; they are this conversation's now."""
         if self._drafts is None or not self.is_on or self.view is not None:
             return ""
-        take_over = self._worker.submit(self._drafts.take_over)
-        self._draft = text = await asyncio.wrap_future(take_over)
+        text = await asyncio.wrap_future(self._worker.submit(self._drafts.take_over))
+        if text:
+            self.draft = self.draft or text
+            if self._file is not None:  # the session has begun meanwhile
+                self._put_draft()
+                self._keep_apart("")
         return text
 
     def _keep_apart(self, text: str) -> None:
@@ -217,9 +229,9 @@ class Recorder:
 
     async def aclose(self) -> None:
         """Write what is left, but wait only so long; a draft stays."""
-        if self._drafts is not None and self._draft:
+        if self._drafts is not None:
             self._worker.submit(self._drafts.let_go)
-        self._draft = ""
+        self.draft = ""
         self.leave()
         await asyncio.to_thread(self._worker.close, CLOSE_PATIENCE)
 
@@ -278,15 +290,15 @@ class Recorder:
         self.messages.append(message.id)
         self.starts[message.id] = len(self._history.contents)
         self._put(records.entry(message), *([left] if left is not None else []))
-        if is_first and self._draft:
+        if is_first and self.draft:
             self._move_draft(message.text)
 
     def _move_draft(self, sent: str) -> None:
         """Keep the draft in the session that has begun, unless it was what was sent."""
-        if sanitize(self._draft).strip() == sent:
-            self._draft = ""
+        if sanitize(self.draft).strip() == sent:
+            self.draft = ""
         else:
-            self._put({"t": "draft", "text": self._draft})
+            self._put_draft()
         self._keep_apart("")
 
     def _begin_file(self, library: SessionLibrary, message: UserMessage) -> None:
@@ -329,21 +341,9 @@ class Recorder:
         return self.view.tokens if self.view is not None else 0
 
     def _sync(self) -> None:
-        """Record how the history differs from what was recorded of it.
-
-        Whoever changes a content gives it another list of parts.
-        """
-        if not self.is_on:
-            return
-        contents, seen = self._history.contents, self._seen
-        pairs = enumerate(zip(seen, contents, strict=False))
-        differing = (place for place, (parts, content) in pairs if content["parts"] is not parts)
-        same = next(differing, min(len(seen), len(contents)))
-        if same < len(seen):
-            self._put({"t": "cut", "at": same})
-        new = contents[same:]
-        self._put(*({"t": "content", "content": copy.deepcopy(content)} for content in new))
-        seen[same:] = [content["parts"] for content in new]
+        """Record how the history differs from what was recorded of it."""
+        if self.is_on:
+            self._put(*records.changes(self._history.contents, self._seen))
 
     def _put(self, *lines: Record) -> None:
         """Record something, and write it soon."""

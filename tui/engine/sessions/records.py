@@ -9,7 +9,8 @@ all that came after them. ``compressed``: the history before became a summary. `
 turn is over, and what a list shows. Unknown kinds are skipped.
 """
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -91,6 +92,20 @@ def entry(shown: Entry) -> Record:
             return {"t": "notice", "id": id, "status": severity, "text": text, "advice": advice}
         case TurnEnd(id, calls, seconds, tokens):
             return {"t": "took", "id": id, "calls": calls, "seconds": seconds, "tokens": tokens}
+
+
+def changes(contents: Sequence[Mapping[str, Any]], seen: list[list[Any]]) -> list[Record]:
+    """Return how a history differs from what was `seen` of it, which is brought up to it.
+
+    Whoever changes a content gives it another list of parts.
+    """
+    pairs = enumerate(zip(seen, contents, strict=False))
+    differing = (place for place, (parts, content) in pairs if content["parts"] is not parts)
+    same = next(differing, min(len(seen), len(contents)))
+    cut: list[Record] = [{"t": "cut", "at": same}] if same < len(seen) else []
+    new = contents[same:]
+    seen[same:] = [content["parts"] for content in new]
+    return [*cut, *({"t": "content", "content": copy.deepcopy(content)} for content in new)]
 
 
 def usage(counts: Usage) -> Record:

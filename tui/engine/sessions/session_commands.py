@@ -120,8 +120,8 @@ class SessionCommands:
             return
         before = self.conversations.current
         self.conversations.open()
-        if self.conversations.current is not before:  # there are not too many
-            self.resume(session)
+        if (opened := self.conversations.current) is not before:  # there are not too many
+            self._start(self._resume_in(opened, session, before))
 
     def rename(self, session: SessionId, title: str) -> None:
         self._start(self._rename(session, title))
@@ -178,6 +178,19 @@ class SessionCommands:
             raise
         await self._restore(one, conversation, opened)
 
+    async def _resume_in(
+        self, opened: OpenConversation, session: SessionId, before: OpenConversation
+    ) -> None:
+        """Go on with a session in a new conversation, which closes again if it stays empty."""
+        try:
+            await self._resume(session, opened)
+        except (SessionError, OSError):
+            if opened.is_unused:
+                if self.conversations.current is opened:
+                    self.conversations.select(before.key)
+                self.conversations.close(opened.key)
+            raise
+
     async def _restore(
         self, one: OpenConversation, conversation: Conversation, opened: OpenedSession
     ) -> None:
@@ -219,6 +232,7 @@ class SessionCommands:
 
     async def _rename(self, session: SessionId, title: str) -> None:
         library = self._place()
+        await self.conversations.settle()
         if (one := self.conversations.with_session(session)) is not None:
             one.recorder.rename(title)
             self._publish(ConversationNamed(sanitize_line(title, MAX_TITLE), one.key))
@@ -230,6 +244,7 @@ class SessionCommands:
 
     async def _delete(self, session: SessionId) -> None:
         library = self._place()
+        await self.conversations.settle()
         if (one := self.conversations.with_session(session)) is not None:
             if one is not self.conversations.current:
                 raise SessionError("This session is open in another tab. Close that first.")

@@ -100,6 +100,7 @@ class ChatPane(CompletingPane):
         self._resting: Timer | None = None
         self._focused: Widget | None = None
         self._returned = 0
+        self._epoch = self._seen.transcript.epoch
 
     def compose(self) -> ComposeResult:
         yield Welcome()
@@ -299,14 +300,15 @@ class ChatPane(CompletingPane):
         self._resting = self.set_timer(DRAFT_AFTER, self.keep_draft)
 
     def keep_draft(self) -> None:
-        """Save the draft now, if it has changed; the name of a command is none."""
+        """Save the draft now, if it has changed; a command of the screen is none."""
+        from tui.model.input.own_commands import find_own_command  # noqa: PLC0415 - on first use
+
         if self._resting is None or not self._is_shown(self._bridge.state):
             return
         self._resting.stop()
         self._resting = None
         text = self.composer.message
-        is_name = text.startswith("/") and len(text.split()) == 1
-        self._commands.keep_draft("" if is_name else text)
+        self._commands.keep_draft("" if find_own_command(text) is not None else text)
 
     @property
     def unfinished(self) -> str:
@@ -346,6 +348,9 @@ class ChatPane(CompletingPane):
         self.welcome.display = is_empty
         self.transcript.display = not is_empty
         self.transcript.show(transcript)
+        if transcript.epoch != self._epoch:  # another session, or none: the draft is now its own
+            self._epoch = transcript.epoch
+            self._keep_draft_soon()
 
     def _show_unsent(self, unsent: Unsent) -> None:
         """Restore messages that were not sent without overwriting the draft."""

@@ -87,6 +87,8 @@ class Deck(Horizontal):
             if wanted is not self.chat:
                 self._turn_to(wanted)
             gone = [pane for key, pane in panes.items() if key not in state.conversations]
+            for pane in gone:
+                pane.composer.clear_draft()  # Up brings back what was typed as it went
             await self.remove_children(gone)
 
     def _new_chat(self, conversation: ConversationId) -> ChatPane:

@@ -246,6 +246,7 @@ class MainScreen(Screen[None]):
 
     def _close_conversation(self) -> None:
         self.chat.composer.clear_draft()  # Up brings it back in the other ones
+        self._commands.keep_draft("")
         self._commands.close_conversation()
 
     def on_descendant_focus(self) -> None:

@@ -1,5 +1,9 @@
 """Drafts that have no session yet."""
 
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -8,6 +12,9 @@ from tests.support.leaks import FIXTURE_SECRET
 from tui.engine.logs.redaction import Redactor
 from tui.engine.sessions.drafts import DraftFile
 from tui.engine.sessions.library import DAY, SessionLibrary
+from tui.engine.sessions.recorder import Recorder
+from tui.model.chat import EntryId, TurnId, UserMessage
+from tui.model.events import TurnStarted
 
 
 @pytest.fixture
@@ -79,3 +86,67 @@ def test_old_drafts_go_and_held_ones_stay(tmp_path: Path, place: Path) -> None:
     now = file.stat().st_mtime + 31 * DAY
     assert SessionLibrary(tmp_path).delete_old(30, now) == 1
     assert files(place) == ['"held"']
+
+
+def make_recorder(folder: Path) -> Recorder:
+    return Recorder(SessionLibrary(folder), folder, Redactor(), lambda _: None)
+
+
+def leave_draft(place: Path, text: str) -> None:
+    left = make(place)
+    left.keep(text)
+    left.let_go()
+
+
+@asynccontextmanager
+async def taking_over(recorder: Recorder) -> AsyncIterator[asyncio.Task[str]]:
+    """Take the drafts over while the block runs; it ends with it."""
+    recorder.is_on = True
+    gate = threading.Event()
+    recorder._worker.submit(gate.wait)
+    task = asyncio.create_task(recorder.take_over_drafts())
+    await asyncio.sleep(0)
+    yield task
+    gate.set()
+    await task
+
+
+async def test_a_draft_taken_over_late_moves_into_the_session_that_began(
+    tmp_path: Path, place: Path
+) -> None:
+    leave_draft(place, "half a thought")
+    recorder = make_recorder(tmp_path)
+    async with taking_over(recorder) as task:
+        recorder.take(TurnStarted(TurnId("t1"), UserMessage(EntryId("e1"), "one?"), 0.0))
+    assert task.result() == "half a thought"
+    await recorder.aclose()
+    assert make(place).take_over() == ""
+    [view] = SessionLibrary(tmp_path).sessions(tmp_path)
+    assert "half a thought" in SessionLibrary(tmp_path).read(view).unsent
+
+
+async def test_a_draft_taken_over_as_its_conversation_closed_is_left_to_the_next_run(
+    tmp_path: Path, place: Path
+) -> None:
+    leave_draft(place, "half a thought")
+    recorder = make_recorder(tmp_path)
+    async with taking_over(recorder):
+        closing = asyncio.create_task(recorder.aclose())
+        await asyncio.sleep(0)
+    await closing
+    assert make(place).take_over() == "half a thought"
+
+
+async def test_a_draft_from_before_drafts_are_saved_is_saved_then_and_not_forgotten(
+    tmp_path: Path, place: Path
+) -> None:
+    leave_draft(place, "old")
+    recorder = make_recorder(tmp_path)
+    recorder.keep_draft("early")
+    assert len(files(place)) == 1
+    recorder.switch(is_on=True)
+    assert await recorder.take_over_drafts() == "old"
+    assert sorted(files(place)) == ['"early"', '"old"']
+    recorder.keep_draft("")
+    await recorder.aclose()
+    assert files(place) == []

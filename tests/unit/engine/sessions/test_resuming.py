@@ -17,7 +17,7 @@ from tui.model.consent import Choice
 from tui.model.events import MessageReturned, NoticeRaised
 from tui.model.requests import ConfirmationRequest
 from tui.model.sections.chat_settings import SessionSettings
-from tui.model.sessions import SessionView
+from tui.model.sessions import SessionId, SessionView
 from tui.store.selectors import entries
 
 
@@ -191,6 +191,32 @@ async def test_a_draft_moves_into_the_session_that_begins(
             await eventually(lambda: not [*place.glob("*.draft")])
     [view] = library().sessions()
     assert library().read(view).unsent == "another"
+
+
+async def test_a_session_can_be_deleted_as_soon_as_its_tab_closes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with FakeGemini([[Say("1")]]) as fake, deck(fake, monkeypatch) as it:
+        it.engine.conversations.open()
+        await it.ask("one")
+        session = it.engine.sessions.recorder.session
+        assert session is not None
+        it.engine.conversations.close()
+        it.engine.sessions.delete(session)
+        await eventually(lambda: not library().sessions())
+        assert notices(it) == ""
+
+
+@pytest.mark.parametrize(("draft", "left"), [("", 1), ("half a thought", 2)])
+async def test_a_session_that_cannot_be_opened_leaves_no_empty_tab(
+    monkeypatch: pytest.MonkeyPatch, draft: str, left: int
+) -> None:
+    async with FakeGemini([]) as fake, deck(fake, monkeypatch) as it:
+        it.engine.sessions.resume_beside(SessionId("20260101-000000-abcdef"))
+        assert len(it.store.state.conversations) == 2
+        it.engine.sessions.keep_draft(draft)
+        await eventually(lambda: "session" in notices(it))
+        await eventually(lambda: len(it.store.state.conversations) == left)
 
 
 @pytest.mark.parametrize("private", [True, False])
