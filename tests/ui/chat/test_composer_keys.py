@@ -240,3 +240,14 @@ async def test_the_path_of_a_folder_to_add_is_completed_step_by_step() -> None:
         await pilot.press("tab")
         await until(pilot, lambda: app.chat.composer.text == "/directory add ../my notes/")
         await until(pilot, lambda: asked[-1][1][1] == "../my notes/")
+
+
+async def test_editing_keys_act_in_their_order_among_letters_that_come_at_once() -> None:
+    app = ChatApp()
+    async with app.run_test() as pilot:
+        assert app._driver is not None
+        app.chat.composer.focus()
+        await pilot.pause()
+        for key in ("x", "y", "ctrl+u", "a", "c", "backspace", "b", "left", "Z"):
+            app._driver.send_message(events.Key(key, key if len(key) == 1 else None))
+        await until(pilot, lambda: app.chat.composer.text == "aZb")

@@ -239,7 +239,7 @@ class Composer(TextArea, inherit_bindings=False):
             self.action_cursor_down()
 
     async def _on_key(self, event: events.Key) -> None:
-        """Run the composer's own keys here and now, in the order in which keys were pressed.
+        """Run the keys of the composer here and now, in the order in which keys were pressed.
 
         Left to the app, an action runs before or after letters that were typed in the same
         moment, so that a quick hand or a slow machine would send half a message. Where this is
@@ -249,8 +249,9 @@ class Composer(TextArea, inherit_bindings=False):
             return
         if event.key == "ctrl+c":
             self._interrupted = self.text  # what is typed after it is not meant
+            return  # to the app, which copies only what is selected
         active = self.screen.active_bindings.get(event.key)
-        if active is not None and active.node is self and active.binding.id in _OWN_KEYS:
+        if active is not None and active.node is self and _runs_here(active.binding):
             event.stop()
             event.prevent_default()
             await self.run_action(active.binding.action)
@@ -289,3 +290,8 @@ class Composer(TextArea, inherit_bindings=False):
     def _recall(self, text: str | None) -> None:
         if text is not None:
             self.replace_all(text)
+
+
+def _runs_here(binding: Binding) -> bool:
+    """Tell whether a key is one of ours that edits, or of the text area's, which have no id."""
+    return not binding.id or binding.id in _OWN_KEYS
