@@ -145,7 +145,7 @@ async def test_a_held_key_whose_repeats_are_handled_late_is_no_second_press() ->
         await until(pilot, lambda: question(app)._arming.awaited is not None)
         stall(2 * KEY_REPEAT_SECONDS)
         hand_over(app, repeated)
-        await rearmed(app, pilot)
+        await until(pilot, lambda: question(app)._arming.awaited is None)
         assert answers(app) == []
 
 
