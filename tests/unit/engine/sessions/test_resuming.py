@@ -1,5 +1,7 @@
 """Sessions that go on: in their file, in a copy, or not at all."""
 
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -193,17 +195,25 @@ async def test_a_draft_moves_into_the_session_that_begins(
     assert library().read(view).unsent == "another"
 
 
-async def test_a_session_can_be_deleted_as_soon_as_its_tab_closes(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("is_deleted", [True, False])
+async def test_a_session_can_be_deleted_or_named_as_its_tab_closes(
+    monkeypatch: pytest.MonkeyPatch, is_deleted: bool
 ) -> None:
     async with FakeGemini([[Say("1")]]) as fake, deck(fake, monkeypatch) as it:
         it.engine.conversations.open()
         await it.ask("one")
-        session = it.engine.sessions.recorder.session
-        assert session is not None
+        recorder, gate = it.engine.sessions.recorder, threading.Event()
+        assert recorder.session is not None
+        session = recorder.session
+        recorder._worker.submit(gate.wait)  # a slow disk
         it.engine.conversations.close()
-        it.engine.sessions.delete(session)
-        await eventually(lambda: not library().sessions())
+        if is_deleted:
+            it.engine.sessions.delete(session)
+        else:
+            it.engine.sessions.rename(session, "mine")
+        asyncio.get_running_loop().call_later(0.2, gate.set)
+        wanted = [] if is_deleted else ["mine"]
+        await eventually(lambda: [view.title for view in library().sessions()] == wanted)
         assert notices(it) == ""
 
 
