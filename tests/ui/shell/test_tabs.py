@@ -29,10 +29,12 @@ from tui.model.sessions import (
     ConversationRestored,
     ConversationSelected,
 )
+from tui.store.reducer import reduce
+from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.palette import palette_actions
 from tui.ui.panes.chat import ChatPane
-from tui.ui.panes.tabs import Tab, tab_line
+from tui.ui.panes.tabs import Tab, tab_line, tabs_of
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.screens.dialog import ViewerScreen
 from tui.ui.screens.pick import PickScreen
@@ -406,3 +408,26 @@ async def test_no_tab_changes_under_a_dialog() -> None:
         deck.app.deck.action_turn_tab(1)
         await deck.until(lambda: "Close this dialog first." in deck.text)
         assert deck.store.state.current == before
+
+
+def test_no_title_draws_tabs() -> None:
+    message = UserMessage(EntryId("u"), "│ 3 fake ◆ asks │ 4 other ●")
+    state = reduce(AppState(), e.TurnStarted(TurnId("t"), message, 1.0))
+    (shown,) = tabs_of(state)
+    assert not {*shown.title} & {*"│◆◐●"}
+    assert "3 fake" in shown.title
+
+
+async def test_what_is_typed_after_a_switch_goes_into_no_hidden_draft() -> None:
+    async with tabbed() as deck:
+        first = deck.app.deck.chat
+        await deck.press("ctrl+t")
+        await deck.until(lambda: deck.app.deck.chat is not first)
+        hidden = deck.app.deck.chat
+        await deck.press("z", "z")
+        await deck.until(lambda: hidden.composer.text == "zz")
+        deck.store.dispatch(e.RequestRaised(confirmation()))
+        deck.app.deck.action_turn_tab(1)
+        await deck.until(lambda: deck.on_top(ConfirmationQuestion))
+        await deck.press("o")
+        assert hidden.composer.text == "zz"

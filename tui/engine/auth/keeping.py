@@ -47,6 +47,8 @@ def forget_access(access: ModelAccess, keys: KeyStore, services: ServiceStore) -
     if access.kind is BackendKind.VERTEX:
         services.set(replace(kept, service=Service.GOOGLE, project="", location=""))
         return f"The project {sanitize_line(access.project)} was forgotten."
+    if keys.get(address) is None and (not address or address != kept.address):
+        return f"No key is kept for {sanitize_line(address, 200) or 'the Gemini API'}."
     keys.forget(address)
     if not address or kept.address != address:
         return "The key was removed."

@@ -319,6 +319,8 @@ class ChatPane(CompletingPane):
 
     def leave(self) -> None:
         """Make way for another conversation."""
+        if self._keyboard is not None:
+            self._keyboard.leave_draft()
         focused = self.screen.focused
         self._focused = focused if focused is not None and self in focused.ancestors else None
         self.remove_class("-current", update=False)  # no style depends on it

@@ -37,6 +37,9 @@ _MARKS: Final = {
     "news": ("●", "done", "$text-success"),
 }
 
+_SIGNS: Final = dict.fromkeys(map(ord, GAP + "◆◐●"), " ")
+"""What no title can show, since it says where tabs end and how they stand."""
+
 _DOING: Final = {
     "asks": "a question waits",
     "runs": "a turn is running",
@@ -106,7 +109,7 @@ def tabs_of(state: AppState) -> tuple[Tab, ...]:
         Tab(
             key,
             number,
-            one_line(one.title) or NEW,
+            one_line(one.title).translate(_SIGNS) or NEW,
             "asks" if key in asks else _state_of(one),
             key == state.current,
             one_line(one.model.name),

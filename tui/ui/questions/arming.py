@@ -132,6 +132,10 @@ class Keyboard:
         self._composer.continue_draft(event)
         return True
 
+    def leave_draft(self) -> None:
+        """Give nothing more to the message; its conversation is no longer on the screen."""
+        self._composer = None
+
     def _sends(self, key: str, app: App[Any]) -> bool:
         active = app.screen.active_bindings.get(key)
         return active is not None and active.binding.id == "composer.send"
