@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,3 +92,32 @@ async def test_images_of_tools_and_resources_by_the_models_own_reading(
         [data] = image["functionResponse"]["parts"]
         assert data["inlineData"]["mimeType"] == "image/png"
         assert "Resource 5: This is a plaintext resource" in str(sent(running))
+
+
+@pytest.mark.parametrize("tool", ["read_text_file", "read_file"])
+async def test_a_file_reaches_the_model_byte_for_byte_and_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tool: str
+) -> None:
+    lines = [f"{number:03} “{'x' * 27}” 🍞 naïve \\u00e9 \t{number}\r\n" for number in range(800)]
+    text = "".join(lines)
+    assert len(text.encode()) > 46_000
+    file = tmp_path / "long.txt"
+    file.write_bytes(text.encode())
+    command, arguments = node_server("filesystem", str(file.parent))
+    settings = {"mcpServers": {"server": {"command": command, "args": arguments}}}
+    steps: list[Step] = [
+        [Call([(tool, {"path": str(file)})])],
+        [Say("done")],
+    ]
+    async with (
+        FakeGemini(steps) as fake,
+        deck(fake, monkeypatch, settings=settings, folder=tmp_path) as running,
+    ):
+        await eventually(lambda: running.status("server") is ServerStatus.READY)
+        running.engine.send("go")
+        await running.decide(Choice.ONCE)
+        await running.idle()
+        [part] = sent(running)
+        assert part["functionResponse"]["name"] == tool
+        assert part["functionResponse"]["response"] == {"output": text}
+        assert fake.violations == []

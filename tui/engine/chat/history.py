@@ -9,6 +9,7 @@ from typing import Any, Final
 from tui.engine.chat.backends.backend import WireContent, WirePart
 from tui.engine.chat.retention import forget_old
 from tui.engine.mcp.catalog.offered_tool import (
+    MAX_STRUCTURED,
     FunctionCall,
     JsonObject,
     MediaPart,
@@ -18,8 +19,8 @@ from tui.engine.mcp.catalog.offered_tool import (
 from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 from tui.text import clip_middle
 
-RESPONSE_ALLOWANCE: Final = 10_000
-"""Characters a response may exceed the result limit by, for gemdeck's own remarks."""
+RESPONSE_ALLOWANCE: Final = MAX_STRUCTURED + 10_000
+"""Characters a response may exceed the result limit by, also for gemdeck's own remarks."""
 
 MAX_RESPONSE_MEDIA: Final = 10 * 1024 * 1024
 """Most base64 characters of media in one response; the service takes 20 MB a request."""

@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 from mcp_types import CallToolResult
 
-from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolResult
+from tui.engine.mcp.catalog.offered_tool import (
+    MAX_STRUCTURED,
+    MediaPart,
+    TextPart,
+    ToolResult,
+)
 from tui.engine.mcp.catalog.results import MAX_MODEL_BLOCKS, NO_MESSAGE, UNREADABLE, convert_result
 from tui.engine.mcp.session.sdk_patches import MAX_BLOCKS, lighten, repair_result, restore
 from tui.model.settings_rules import DEFAULT_RESULT_SIZE
@@ -160,6 +165,12 @@ def test_structured_content_alone_is_the_result() -> None:
         ({"result": ["a", "b"]}, ["a", "b"]),
         ({"result": [{"a": 1}, {"a": 2}]}, ['{"a": 1}', '{"a": 2}']),
         ([1, 2], ["[1,2]"]),
+        ({"content": "a\nb"}, ["a\nb"]),
+        ({"entities": [{"a": 1.0}]}, ['[\n {"a": 1}\n]']),
+        ({"rows": [1]}, ["1 row", "[1]"]),
+        ({"content": "a\nb"}, ["a", "b"]),
+        ({"a": [1, 2]}, ['{"a": [1,', "2]}"]),
+        ({}, ["t"]),
     ],
 )
 def test_structured_content_that_the_text_carries_comes_once(
@@ -176,7 +187,9 @@ def test_structured_content_that_the_text_carries_comes_once(
         ({"a": 1}, ["t"]),
         ({"a": True}, ['{"a": 1}']),
         ({"result": 5, "unit": "m"}, ["5"]),
-        ({"rows": [1]}, ["1 row", "[1]"]),
+        ({"rows": [1, 2]}, ["1 row", "[1]"]),
+        ({"min": 5, "max": 5}, ["5"]),
+        ({"a": "tt"}, ["t"]),
         (None, []),
     ],
 )
@@ -190,6 +203,36 @@ def test_structured_content_that_the_text_lacks_is_added(
     assert texts(result)[:-1] == [*said, "[Structured content]"]
     assert json.loads(texts(result)[-1]) == structured
     assert result.display.endswith(texts(result)[-1])
+
+
+def test_of_structured_content_only_what_the_text_lacks_is_added() -> None:
+    words = "all of a long file\n" * 10
+    rows = [{"name": "Ada"}, {"name": "Bo"}]
+    result = convert(text(words), structuredContent={"content": words, "size": 190})
+    assert texts(result)[:-1] == [words, "[Structured content]"]
+    assert json.loads(texts(result)[-1]) == {"content": "[as in the text above]", "size": 190}
+    listed = convert(text(json.dumps(rows)), structuredContent={"rows": rows, "next": "b"})
+    assert json.loads(texts(listed)[-1]) == {"rows": "[as in the text above]", "next": "b"}
+
+
+@pytest.mark.parametrize("size", [46_000, DEFAULT_RESULT_SIZE])
+def test_structured_content_takes_nothing_from_the_text(size: int) -> None:
+    words = "w" * size
+    faults = [f"result.{number}: wrong" for number in range(3)]
+    raw = {"content": [text(words)], "structuredContent": {"rows": ["r" * 90_000]}}
+    result = convert_raw(raw, *faults)
+    said = texts(result)
+    assert said[0] == words
+    assert said[-1].endswith("; ".join(faults) + "]")
+    assert 4_000 < sum(map(len, said[1:])) < MAX_STRUCTURED + 500
+    note = f"[The model gets about {size + MAX_STRUCTURED:,} of {size + 90_158:,} characters.]"
+    assert result.display.endswith(note)
+
+
+def test_structured_content_beside_a_short_text_may_be_as_long_as_any_result() -> None:
+    rows = ["r" * 40_000]
+    result = convert(text("1 row"), structuredContent={"rows": rows})
+    assert json.loads(texts(result)[-1]) == {"rows": rows}
 
 
 def test_a_result_that_breaks_its_schema_carries_a_warning() -> None:

@@ -13,6 +13,9 @@ JsonObject = Mapping[str, Any]
 STRUCTURED: Final = "[Structured content]"
 """Stands between a result's text and what the text does not carry."""
 
+MAX_STRUCTURED: Final = 5_000
+"""Characters that structured content gets beside a result's text, however long that is."""
+
 
 @dataclass(frozen=True, slots=True)
 class OfferedTool:

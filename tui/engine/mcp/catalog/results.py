@@ -20,6 +20,7 @@ from tui.engine.mcp.catalog.blocks import (
     within_limit,
 )
 from tui.engine.mcp.catalog.offered_tool import (
+    MAX_STRUCTURED,
     STRUCTURED,
     MediaPart,
     PromptMessage,
@@ -44,6 +45,9 @@ UNREADABLE: Final = "The tool's response could not be read: it has no content."
 NO_MESSAGE: Final = "The tool reported an error without a message."
 """The text for the model if an error has no content."""
 
+SAID: Final = "[as in the text above]"
+"""Stands in structured content for a value that the text says."""
+
 MAX_MESSAGES: Final = 200
 """Messages of a rendered prompt that are used."""
 
@@ -66,7 +70,8 @@ def convert_result(
 ) -> ToolResult:
     """Convert a result of ``tools/call`` for the model and for the screen.
 
-    Structured content is added unless the text carries it already.
+    Of structured content, only what the text does not say is added, and it takes nothing from the
+    text: it has `MAX_STRUCTURED` characters, and those that the text leaves.
 
     Args:
         result: The result as the SDK reads it. Convert long ones in a thread.
@@ -75,22 +80,32 @@ def convert_result(
     """
     blocks = [piece for block in result.content for piece in convert_shared_block(block)]
     pieces = blocks[:MAX_MODEL_BLOCKS]
-    pieces += _more(len(blocks) - len(pieces), "blocks")
+    beside = list(_more(len(blocks) - len(pieces), "blocks"))
     structured = result.structured_content
-    if structured is not None and not (pieces and _carries(result.content, structured)):
-        pieces += [text_piece(STRUCTURED)] if pieces else []
-        pieces.append(text_piece(_as_json(structured)))
+    if pieces and structured is not None:
+        structured = _unsaid(result.content, structured)
+    if structured is not None:
+        own = text_piece(_as_json(structured))
+        if pieces:
+            beside += [text_piece(STRUCTURED), own]
+        else:
+            pieces = [own]
     pieces = pieces or [text_piece(NO_MESSAGE if result.is_error else UNREADABLE)]
     if faults:
         words = "; ".join(faults)
-        pieces.append(
+        beside.append(
             text_piece(f"[Warning: the result does not match the tool's output schema: {words}]")
         )
-    pieces += hidden_note(pieces)
-    parts = [piece.part for piece in pieces]
-    display = _display(pieces, cut_note(parts, limit))
-    kept = within_limit(parts, limit / max(1, text_length(parts)))
-    return ToolResult(kept, display, bool(result.is_error))
+    beside += hidden_note([*pieces, *beside])
+    said, more = [piece.part for piece in pieces], [piece.part for piece in beside]
+    room = max(MAX_STRUCTURED, limit - text_length(said))
+    kept = min(limit, text_length(said)) + min(room, text_length(more))
+    display = _display([*pieces, *beside], cut_note([*said, *more], kept))
+    parts = (
+        *within_limit(said, limit / max(1, text_length(said))),
+        *within_limit(more, room / max(1, text_length(more))),
+    )
+    return ToolResult(parts, display, bool(result.is_error))
 
 
 def _display(pieces: Iterable[Piece], *notes: str) -> str:
@@ -98,20 +113,26 @@ def _display(pieces: Iterable[Piece], *notes: str) -> str:
     return sanitize("\n".join(line for line in lines if line), MAX_TEXT)
 
 
-def _carries(content: Sequence[types.ContentBlock], structured: object) -> bool:
-    """Return whether the texts say the same as the structured content.
+def _unsaid(content: Sequence[types.ContentBlock], structured: object) -> object:
+    """Return the structured content without what the blocks say; None if that is all of it.
 
-    Many servers wrap a value that is no object as ``{"result": …}``, and write a list as one text
-    for each item.
+    They say a value that equals the text of one or of all, the blocks themselves, or a list of
+    their texts; as it stands or read as JSON. Many servers wrap it, as in ``{"result": …}``.
     """
     texts = [block.text for block in content if isinstance(block, types.TextContent)]
-    values = [_parsed(text) for text in texts]
-    said = {*map(_canonical, [*texts, *values, texts, values])}
+    wholes = {*texts, "".join(texts), "\n".join(texts)}
+    blocks = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in content]
+    lists = (texts, [_parsed(text) for text in texts], blocks)
+    said = {*map(_canonical, [*wholes, *map(_parsed, wholes), *lists, *blocks])}
     if _canonical(structured) in said:
-        return True
-    return isinstance(structured, dict) and (
-        set(structured) == {"result"} and _canonical(structured["result"]) in said
-    )
+        return None
+    if not isinstance(structured, dict):
+        return structured
+    as_json = {name: _canonical(value) for name, value in structured.items()}
+    if len(as_json) < 2 and said.issuperset(as_json.values()):
+        return None
+    is_above = {name: text in said and len(text) > len(SAID) for name, text in as_json.items()}
+    return {name: SAID if is_above[name] else value for name, value in structured.items()}
 
 
 def _parsed(text: str) -> object:

@@ -1,0 +1,180 @@
+"""Records what a real server answers to a few calls, as it comes over stdio.
+
+    python3 -m tests.unit.engine.mcp.recorded.record NAME COMMAND…
+
+NAME is a key of `CALLS`. In the command and in the calls ``{folder}`` is a folder with a note, a
+picture, a repository and a page; in the recording it is ``/home/user/shop``. What was used:
+
+    everything   node …/server-everything/dist/index.js stdio
+    filesystem   node …/server-filesystem/dist/index.js {folder}
+    memory       node …/server-memory/dist/index.js  (MEMORY_FILE_PATH names a new file)
+    git          mcp-server-git --repository {folder}
+    sqlite       mcp-server-sqlite --db-path {folder}/shop.db  (needs mcp below 2)
+    playwright   npx @playwright/mcp --headless --isolated --no-sandbox --executable-path …/chromium
+"""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+from tests.servers.sample import PIXEL
+
+SHOWN: Final = "/home/user/shop"
+SHOWN_PORT: Final = "8080"
+_ADA: Final = {"name": "Ada", "entityType": "person", "observations": ["sells bread"]}
+_PAGE: Final = "<title>Shop</title><h1>Bread</h1><a href='/'>Home</a><button>Buy</button>"
+_QUIET: Final = {
+    **{
+        f"GIT_{who}_{what}": "shop" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+    },
+    **dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2026-01-02T03:04:05Z"),
+    **dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull),
+}
+
+CALLS: Final[Mapping[str, Sequence[tuple[str, Mapping[str, Any]]]]] = {
+    "everything": [
+        ("echo", {"message": "héllo\n"}),
+        ("get-sum", {"a": 2, "b": 40}),
+        ("get-structured-content", {"location": "Chicago"}),
+        ("get-annotated-message", {"messageType": "error", "includeImage": True}),
+        ("get-tiny-image", {}),
+        ("get-resource-reference", {"resourceType": "Text", "resourceId": 1}),
+        ("get-resource-links", {"count": 3}),
+        ("get-sum", {"a": "two"}),
+    ],
+    "filesystem": [
+        ("read_text_file", {"path": "{folder}/notes.txt"}),
+        ("read_file", {"path": "{folder}/notes.txt"}),
+        ("read_media_file", {"path": "{folder}/picture.png"}),
+        ("read_multiple_files", {"paths": ["{folder}/notes.txt", "{folder}/none.txt"]}),
+        ("list_directory", {"path": "{folder}"}),
+        ("directory_tree", {"path": "{folder}", "excludePatterns": [".git"]}),
+        ("list_allowed_directories", {}),
+        ("read_text_file", {"path": "{folder}/none.txt"}),
+    ],
+    "memory": [
+        ("create_entities", {"entities": [_ADA, {**_ADA, "name": "Bo"}]}),
+        (
+            "create_relations",
+            {"relations": [{"from": "Ada", "to": "Bo", "relationType": "knows"}]},
+        ),
+        ("add_observations", {"observations": [{"entityName": "Bo", "contents": ["naïve"]}]}),
+        ("read_graph", {}),
+        ("search_nodes", {"query": "Ada"}),
+        ("open_nodes", {"names": ["nobody"]}),
+        ("delete_entities", {"entityNames": ["Ada"]}),
+        ("add_observations", {"observations": [{"entityName": "Cy", "contents": ["x"]}]}),
+    ],
+    "git": [
+        ("git_status", {"repo_path": "{folder}"}),
+        ("git_log", {"repo_path": "{folder}"}),
+        ("git_show", {"repo_path": "{folder}", "revision": "HEAD"}),
+        ("git_branch", {"repo_path": "{folder}", "branch_type": "local"}),
+        ("git_show", {"repo_path": "{folder}", "revision": "none"}),
+    ],
+    "sqlite": [
+        ("create_table", {"query": "CREATE TABLE goods (name TEXT, price REAL)"}),
+        ("write_query", {"query": "INSERT INTO goods VALUES ('bread', 2.5), ('brötchen', 1)"}),
+        ("read_query", {"query": "SELECT * FROM goods"}),
+        ("list_tables", {}),
+        ("describe_table", {"table_name": "goods"}),
+        ("read_query", {"query": "SELECT * FROM none"}),
+    ],
+    "playwright": [
+        ("browser_navigate", {"url": "http://127.0.0.1:{port}/page.html"}),
+        ("browser_snapshot", {}),
+        ("browser_evaluate", {"function": "() => ({title: document.title, links: 1})"}),
+        ("browser_take_screenshot", {"type": "png"}),
+        ("browser_tabs", {"action": "list"}),
+        ("browser_click", {"element": "nothing", "target": "e99"}),
+    ],
+}
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - as it is called
+        del format, args
+
+
+def prepare(folder: Path) -> None:
+    """Put into a folder what the calls look at."""
+    (folder / "notes.txt").write_text("milk\nbread — 2 €\n", encoding="utf-8")
+    (folder / "page.html").write_text(_PAGE, encoding="utf-8")
+    (folder / "picture.png").write_bytes(base64.b64decode(PIXEL))
+    for words in (["init", "-q", "-b", "main"], ["add", "notes.txt"], ["commit", "-qm", "Start"]):
+        environment = os.environ | _QUIET
+        subprocess.run(["git", *words], cwd=folder, env=environment, check=True)
+
+
+class _Server:
+    """A process that speaks JSON-RPC, one message a line."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._to, self._back = process.stdin, process.stdout
+
+    def send(self, method: str, **more: object) -> None:
+        self._to.write(json.dumps({"jsonrpc": "2.0", "method": method, **more}) + "\n")
+        self._to.flush()
+
+    def ask(self, number: int, method: str, params: object) -> dict[str, Any]:
+        """Send a request and return the result as it came."""
+        self.send(method, id=number, params=params)
+        answer: dict[str, Any] = {}
+        while answer.get("id") != number or "method" in answer:
+            answer = json.loads(self._back.readline())
+        result: dict[str, Any] = answer["result"]
+        return result
+
+
+def record(name: str, command: Sequence[str], folder: Path) -> str:
+    """Run a server and return its results as JSON, without the traces of this machine."""
+    prepare(folder)
+    web = ThreadingHTTPServer(("127.0.0.1", 0), lambda *a: _Quiet(*a, directory=str(folder)))
+    threading.Thread(target=web.serve_forever, daemon=True).start()
+    port = str(web.server_address[1])
+
+    def filled(text: str) -> str:
+        return text.replace("{folder}", str(folder)).replace("{port}", port)
+
+    with subprocess.Popen(
+        [filled(word) for word in command],
+        cwd=folder,
+        env=os.environ | {"MEMORY_FILE_PATH": str(folder / "memory.jsonl")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    ) as process:
+        server = _Server(process)
+        hello = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "recorder", "version": "1"},
+        }
+        server.ask(0, "initialize", hello)
+        server.send("notifications/initialized")
+        results = []
+        for number, (tool, arguments) in enumerate(CALLS[name], 1):
+            given = json.loads(filled(json.dumps(arguments)))
+            result = server.ask(number, "tools/call", {"name": tool, "arguments": given})
+            results.append({"tool": tool, "arguments": given, "result": result})
+        process.terminate()
+    web.shutdown()
+    text = json.dumps(results, ensure_ascii=False, indent=1)
+    return text.replace(str(folder), SHOWN).replace(f":{port}/", f":{SHOWN_PORT}/")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        recorded = record(sys.argv[1], sys.argv[2:], Path(place).resolve())
+    Path(__file__).with_name(f"{sys.argv[1]}.json").write_text(recorded + "\n", encoding="utf-8")
