@@ -26,6 +26,11 @@ class Result:
     stderr: str
 
     @property
+    def raw(self) -> bytes:
+        """Standard output, byte for byte."""
+        return self.stdout.encode("utf-8", "surrogateescape")
+
+    @property
     def json(self) -> dict[str, Any]:
         value: dict[str, Any] = json.loads(self.stdout)
         return value
@@ -48,7 +53,11 @@ async def run(
             env=environment(gemini) | (env or {}),
             cwd=cwd or Path.home(),
         )
-    return Result(completed.returncode, completed.stdout.decode(), completed.stderr.decode())
+    return Result(
+        completed.returncode,
+        completed.stdout.decode(errors="surrogateescape"),
+        completed.stderr.decode(),
+    )
 
 
 def environment(gemini: FakeGemini | None) -> dict[str, str]:

@@ -2,9 +2,9 @@
 
 Its argument is the path of a JSON object: ``tools`` and ``prompts`` (names to argument names; ``!``
 after one makes it required), ``completions`` (values), ``resources`` and ``templates`` (URIs),
-``silent`` (names and URIs that are never answered), ``record`` (a file that takes every message,
-one a line) and ``gate`` (a file without which it does not start). A tool or a prompt says what it
-got; a resource says its URI.
+``contents`` (what is read, by URI), ``silent`` (names and URIs that are never answered), ``record``
+(a file that takes every message, one a line) and ``gate`` (a file without which it does not start).
+A tool or a prompt says what it got; any other resource says its URI.
 """
 
 import json
@@ -90,6 +90,8 @@ def list_templates(_: Message) -> Message:
 
 def read_resource(params: Message) -> Message:
     """Give a resource."""
+    if params["uri"] in SAYS.get("contents", {}):
+        return {"contents": SAYS["contents"][params["uri"]]}
     return {"contents": [{"uri": params["uri"], "text": f"content of {params['uri']}"}]}
 
 

@@ -30,12 +30,12 @@ class Answer:
 
     Attributes:
         value: As JSON.
-        text: As text.
+        text: As text; bytes are written as they are.
         code: The exit code.
     """
 
     value: dict[str, Any]
-    text: str
+    text: str | bytes
     code: ExitCode = ExitCode.OK
 
 

@@ -50,13 +50,17 @@ def prepare_output() -> str:
     return ""
 
 
-def write_out(text: str) -> bool:
-    """Write a line to standard output, and return whether that was possible.
+def write_out(text: str | bytes) -> bool:
+    """Write a line, or bytes as they are, to standard output; return whether that was possible.
 
     If it was not, standard error says why, unless the reader has simply gone.
     """
     try:
-        print(text, flush=True)  # noqa: T201 - the command's own output
+        if isinstance(text, bytes):
+            sys.stdout.buffer.write(text)
+            sys.stdout.buffer.flush()
+        else:
+            print(text, flush=True)  # noqa: T201 - the command's own output
     except OSError as error:
         # what is left in the buffer would fail once more when the process ends
         with suppress(OSError):

@@ -80,12 +80,30 @@ def call(
 @mcp.command(epilog="Example: gemdeck mcp read files file:///notes.txt")
 @server_argument
 @click.argument("uri")
+@click.option(
+    "-o",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write to this file instead.",
+)
 @starting_options
 def read(
-    server: str, uri: str, *, as_json: bool, timeout: float, trusted: tuple[Path, ...]
+    server: str,
+    uri: str,
+    file: Path | None,
+    *,
+    as_json: bool,
+    timeout: float,
+    trusted: tuple[Path, ...],
 ) -> None:
-    """Print a resource."""
-    finish(server_commands.read(server, uri, Start(timeout, trusted)), as_json=as_json)
+    """Print a resource: its bytes and nothing else.
+
+    Several contents come one after the other, with nothing between them. At a terminal text is
+    shown without what could control it, and what is not text needs -o or a pipe.
+    """
+    start = Start(timeout, trusted)
+    finish(server_commands.read(server, uri, start, file, as_json=as_json), as_json=as_json)
 
 
 @mcp.command(epilog="Example: gemdeck mcp prompt poems poem mood=reverent")

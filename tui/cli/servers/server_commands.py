@@ -4,11 +4,12 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from tui.cli.command import Answer, CommandError, no_such
 from tui.cli.exit_codes import ExitCode
-from tui.cli.output import write_out
+from tui.cli.output import say, write_out
 from tui.cli.servers.server_session import ServerSession, Start, log_text, serving
 from tui.cli.tables import fields, table
 from tui.engine.files.paths import usable_state_dir
@@ -98,16 +99,45 @@ async def call(
         return Answer(value, _plain(result.parts, result.display), code)
 
 
-async def read(server: str, uri: str, start: Start) -> Answer:
-    """Read a resource, listed or not."""
+async def read(server: str, uri: str, start: Start, file: Path | None, *, as_json: bool) -> Answer:
+    """Read a resource, listed or not: its bytes, or what a terminal may show of them.
+
+    Args:
+        server: Its server.
+        uri: Its URI.
+        start: How to start the server.
+        file: Takes the bytes in place of standard output.
+        as_json: Whether the answer is written as JSON.
+    """
+    value: dict[str, Any] = {"server": server, "uri": uri}
     async with serving(start, [server]) as session:
         session.ready(server)
+        features = session.engine.servers.features(ServerId(server))
         try:
-            found = await session.engine.servers.features(ServerId(server)).read_resource(uri)
+            if file is not None or not (as_json or sys.stdout.isatty()):
+                data = await features.read_bytes(uri)
+                if file is None:
+                    return Answer(value, data)
+                _write(file, data)
+                return Answer({**value, "file": str(file), "bytes": len(data)}, "")
+            found = await features.read_resource(uri)
         except ServerCallError as error:
             raise CommandError(str(error)) from error
-        value = {"server": server, "uri": uri, "content": _content(found.parts)}
-        return Answer(value, _plain(found.parts, found.content.text))
+    content = found.content
+    if content.blobs and not as_json:
+        raise CommandError(f"{uri} is binary: use -o FILE or a pipe.", ExitCode.USAGE)
+    if content.omitted and not as_json:
+        say(f"{content.omitted:,} more characters are not shown; -o FILE writes all.")
+    return Answer({**value, "content": _content(found.parts)}, content.text.removesuffix("\n"))
+
+
+def _write(file: Path, data: bytes) -> None:
+    """Write a file, private if it is new."""
+    try:
+        file.touch(0o600)
+        file.write_bytes(data)
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written: {error.strerror}.") from None
 
 
 async def prompt(server: str, name: str, arguments: Mapping[str, str], start: Start) -> Answer:

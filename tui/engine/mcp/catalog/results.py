@@ -1,5 +1,6 @@
 """Converts results, rendered prompts and resources for the model and for the screen."""
 
+import base64
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -85,12 +86,10 @@ def convert_result(
     if pieces and structured is not None:
         structured = _unsaid(result.content, structured)
     if structured is not None:
-        own = text_piece(_as_json(structured))
-        if pieces:
-            beside += [text_piece(STRUCTURED), own]
-        else:
-            pieces = [own]
-    pieces = pieces or [text_piece(NO_MESSAGE if result.is_error else UNREADABLE)]
+        beside += [text_piece(STRUCTURED)] if pieces else []
+        beside.append(text_piece(_as_json(structured)))
+    elif not pieces:
+        pieces = [text_piece(NO_MESSAGE if result.is_error else UNREADABLE)]
     if faults:
         words = "; ".join(faults)
         beside.append(
@@ -279,6 +278,23 @@ def convert_resource(
         " ".join(filter(None, remarks)),
         _problem(contents, text_length(parts)),
     )
+
+
+def resource_bytes(result: types.ReadResourceResult) -> bytes:
+    """Return the contents of a resource one after the other: texts as UTF-8, blobs decoded.
+
+    Raises:
+        ServerCallError: If a blob is not valid base64.
+    """
+    try:
+        return b"".join(
+            part.text.encode("utf-8", "replace")
+            if isinstance(part, types.TextResourceContents)
+            else base64.b64decode("".join(part.blob.split()), validate=True)
+            for part in result.contents
+        )
+    except ValueError:
+        raise ServerCallError("The server sent a blob that is not valid base64.") from None
 
 
 def _problem(

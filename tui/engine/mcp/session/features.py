@@ -10,9 +10,9 @@ from mcp import Client, MCPError
 from pydantic import ValidationError
 
 from tui.engine.mcp.callbacks.sampling import REFUSED
+from tui.engine.mcp.catalog import results
 from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.catalog.offered_tool import Completion, RenderedPrompt, ResourceReading
-from tui.engine.mcp.catalog.results import convert_prompt, convert_resource
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError, ServerGoneError
 from tui.engine.mcp.session import sdk_patches
@@ -99,19 +99,26 @@ class Features:
             raise ServerCallError(f"An argument is longer than {MAX_ARGUMENT} characters.")
         async with self._requesting():
             result = await self._client.get_prompt(name, dict(arguments))
-        prompt = await asyncio.to_thread(convert_prompt, result)
+        prompt = await asyncio.to_thread(results.convert_prompt, result)
         for parts in (*(turn.parts for turn in prompt.before), prompt.parts):
             self._context.quotes.note(self._server, parts)
         return prompt
 
     async def read_resource(self, uri: str) -> ResourceReading:
-        self._refuse_withheld(uri)
-        async with self._requesting():
-            result = await self._client.read_resource(uri)
+        result = await self._fetch(uri)
         shown = sanitize_line(uri)
-        reading = await asyncio.to_thread(convert_resource, self._server, shown, result)
+        reading = await asyncio.to_thread(results.convert_resource, self._server, shown, result)
         self._context.quotes.note(self._server, reading.parts)
         return reading
+
+    async def read_bytes(self, uri: str) -> bytes:
+        """Read a resource as `resource_bytes` has it."""
+        return await asyncio.to_thread(results.resource_bytes, await self._fetch(uri))
+
+    async def _fetch(self, uri: str) -> types.ReadResourceResult:
+        self._refuse_withheld(uri)
+        async with self._requesting():
+            return await self._client.read_resource(uri)
 
     async def subscribe(self, uri: str) -> None:
         self._refuse_withheld(uri)

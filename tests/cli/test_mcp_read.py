@@ -1,0 +1,168 @@
+"""`gemdeck mcp read`: the bytes of a resource, and nothing else."""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests import servers
+from tests.cli.running import Result, run, write_settings
+from tests.support.terminal import Terminal
+from tui.cli.exit_codes import ExitCode
+
+BYTES: Final = bytes(range(256)) * 4_096
+TEXT: Final = "\ufeffa\r\n\x1b[31mb\u202e\x00 naïve 🍞"
+"""With what a terminal is not shown, and without a newline at its end."""
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"uri": "a://x", "mimeType": "text/plain", "text": words}
+
+
+def blob(data: bytes) -> dict[str, Any]:
+    wrapped = base64.encodebytes(data).decode()
+    return {"uri": "a://x", "mimeType": "image/png", "blob": wrapped}
+
+
+CONTENTS: Final[dict[str, list[dict[str, Any]]]] = {
+    "a://text": [text(TEXT)],
+    "a://line": [text("one line\n")],
+    "a://long": [text("long " * 250_000)],
+    "a://empty": [text("")],
+    "a://blob": [blob(BYTES)],
+    "a://both": [text("one"), blob(b"\xff\x00"), text("two\n")],
+    "a://many": [text(f"{number},") for number in range(150)],
+    "a://broken": [{**blob(b""), "blob": "no base64!"}],
+}
+WHOLE: Final[dict[str, bytes]] = {
+    "a://text": TEXT.encode(),
+    "a://line": b"one line\n",
+    "a://long": b"long " * 250_000,
+    "a://empty": b"",
+    "a://blob": BYTES,
+    "a://both": b"one\xff\x00two\n",
+    "a://many": b"".join(b"%d," % number for number in range(150)),
+}
+
+
+@pytest.fixture(autouse=True)
+def library(tmp_path: Path) -> None:
+    offer = tmp_path / "offer.json"
+    offer.write_text(json.dumps({"resources": list(CONTENTS), "contents": CONTENTS}), "utf-8")
+    program = str(Path(servers.__file__).with_name("library.py"))
+    write_settings(
+        {"mcpServers": {"a": {"command": sys.executable, "args": [program, str(offer)]}}}
+    )
+
+
+async def read(uri: str, *more: str) -> Result:
+    return await run("mcp", "read", "a", uri, *more)
+
+
+def at_terminal(uri: str, *more: str) -> tuple[int, str, bytes]:
+    """Give the exit code, what the screen shows, and what was written to it."""
+    command = [sys.executable, "-m", "tui", "mcp", "read", "a", uri, *more]
+    with Terminal(command, cwd=Path.home(), columns=200) as terminal:
+        code = terminal.wait_for_exit()
+        return code, terminal.screen.strip(), terminal.raw
+
+
+@pytest.mark.parametrize("uri", WHOLE)
+async def test_a_pipe_gets_the_bytes_and_nothing_else(uri: str) -> None:
+    result = await read(uri)
+    assert (result.code, result.stderr) == (ExitCode.OK, "")
+    assert result.raw == WHOLE[uri]
+
+
+@pytest.mark.parametrize("uri", ["a://text", "a://blob", "a://both", "a://empty"])
+async def test_a_file_gets_the_bytes_in_place_of_what_it_held(uri: str, tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_bytes(b"x" * (len(BYTES) + 1))
+    old.chmod(0o644)
+    for file in (old, new):
+        result = await read(uri, "-o", str(file))
+        assert (result.code, result.stdout, result.stderr) == (ExitCode.OK, "", "")
+        assert file.read_bytes() == WHOLE[uri]
+    assert [file.stat().st_mode & 0o777 for file in (old, new)] == [0o644, 0o600]
+
+
+async def test_a_file_and_json_say_where_the_bytes_are(tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    result = await read("a://blob", "--json", "-o", str(file))
+    where = {"server": "a", "uri": "a://blob", "file": str(file), "bytes": len(BYTES)}
+    assert (result.code, result.json) == (ExitCode.OK, where)
+    assert file.read_bytes() == BYTES
+
+
+async def test_json_has_every_content() -> None:
+    result = await read("a://both", "--json")
+    assert result.code == ExitCode.OK
+    data = [one["data"] for one in result.json["content"] if one["type"] == "data"]
+    said = [one["text"] for one in result.json["content"] if one["type"] == "text"]
+    assert [base64.b64decode(one) for one in data] == [b"\xff\x00"]
+    assert {"one", "two\n"} < set(said)
+
+
+@pytest.mark.parametrize("more", [(), ("-o",)], ids=["pipe", "file"])
+async def test_a_blob_that_cannot_be_decoded_is_an_error(
+    more: tuple[str, ...], tmp_path: Path
+) -> None:
+    file = tmp_path / "old"
+    file.write_text("kept")
+    result = await read("a://broken", *more, *([str(file)] if more else []))
+    assert (result.code, result.stdout) == (ExitCode.ERROR, "")
+    assert "a blob that is not valid base64" in result.stderr
+    assert file.read_text() == "kept"
+
+
+async def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    result = await read("a://text", "-o", str(tmp_path / "none" / "out"))
+    assert (result.code, result.stdout) == (ExitCode.ERROR, "")
+    assert "cannot be written: No such file or directory." in result.stderr
+    folder = await read("a://text", "-o", str(tmp_path))
+    assert (folder.code, folder.stdout) == (ExitCode.ERROR, "")
+    assert "cannot be written: Is a directory." in folder.stderr
+
+
+def test_a_full_disk_behind_standard_output_is_an_error() -> None:
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "tui", "mcp", "read", "a", "a://line"],
+            cwd=Path.home(),
+            env={**os.environ, "PYTHONPATH": str(Path(servers.__file__).parents[2])},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    assert result.returncode == ExitCode.ERROR
+    assert b"Traceback" not in result.stderr
+    assert b"Exception ignored" not in result.stderr
+
+
+@pytest.mark.parametrize("uri", ["a://blob", "a://both"])
+def test_a_terminal_gets_no_blob(uri: str) -> None:
+    code, screen, raw = at_terminal(uri)
+    assert code == ExitCode.USAGE
+    assert screen == f"gemdeck: {uri} is binary: use -o FILE or a pipe."
+    assert raw.count(b"\n") == 1
+
+
+def test_a_terminal_gets_text_that_cannot_control_it(tmp_path: Path) -> None:
+    code, screen, raw = at_terminal("a://text")
+    assert (code, screen.splitlines()[0]) == (ExitCode.OK, "⟨U+FEFF⟩a")
+    assert b"\x1b" not in raw
+    assert "\u202e".encode() not in raw
+    assert b"\x00" not in raw
+    assert at_terminal("a://line")[2] == b"one line\r\n"
+    code, _, raw = at_terminal("a://long")
+    assert code == ExitCode.OK
+    assert b"250,000 more characters are not shown; -o FILE writes all." in raw
+    file = tmp_path / "out"
+    assert at_terminal("a://blob", "-o", str(file)) == (ExitCode.OK, "", b"")
+    assert file.read_bytes() == BYTES
