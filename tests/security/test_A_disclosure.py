@@ -16,6 +16,7 @@ from tui.engine.consent.folder_trust.warnings import (
     command_cautions,
     variable_cautions,
 )
+from tui.engine.settings.servers.definitions import shown_target
 from tui.model.trust import Disclosure
 from tui.text import sanitize
 
@@ -171,6 +172,23 @@ def test_A15_what_deserves_a_second_look_is_named(line: str, word: str) -> None:
 def test_A15_what_is_plain_is_not_warned_of(line: str) -> None:
     command, *args = line.split()
     assert list(command_cautions(command, args)) == []
+
+
+def test_A15_places_are_no_secrets_and_what_is_one_still_is(reader: Reader) -> None:
+    home = str(reader.place.home)
+    reader.environ |= {"HOME": home, "PWD": home, "OLDPWD": home, "DB_PASSWORD": "hunter22"}
+    args = ["run", "-v", "${PWD}:/workspace", "-v", "$OLDPWD:/old", "-w", "$HOME", "img:1.2"]
+    shown = disclosed(reader, command="docker", args=args, env={"PWD": "${PWD}"})
+    assert not any("look secret" in warning for warning in shown.warnings)
+    assert any(f"this machine: {home}:/workspace" in one for one in shown.warnings)
+    args = [*args[:-1], "-v", "/x/$DB_PASSWORD:/y", "img:1.2"]
+    shown = disclosed(reader, command="docker", args=args)
+    assert "Receives variables of yours that look secret: DB_PASSWORD." in shown.warnings
+    assert any(f" {home}:/workspace, {home}:/old, /x/***:/y." in one for one in shown.warnings)
+    entry = {"command": "docker", "args": args, "env": {"PWD": home}}
+    reader.place.user({"mcpServers": {"own": entry}})
+    own = shown_target(reader.server("own"))
+    assert own == f"docker run -v {home}:/workspace -v {home}:/old -w {home} -v /x/***:/y img:1.2"
 
 
 @pytest.mark.parametrize(

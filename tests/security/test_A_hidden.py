@@ -163,7 +163,7 @@ def test_A22_a_file_of_the_folder_that_runs_asks_again_when_it_changes(
     write(reader, it=entry)
     if name != "tool":
         [server] = reader.question().servers
-        assert f"Runs a file of this folder: {name}." in server.warnings
+        assert f"Runs or reads files of this folder: {name}." in server.warnings
     reader.say_yes()
     assert reader.trust() is T.TRUSTED
     before = reader.server()

@@ -129,6 +129,7 @@ async def test_A14_neither_a_place_elsewhere_nor_a_variable_nor_a_wrapper_hides_
         library=entry(place, sys.executable, str(CANARY), env={"PYTHONPATH": package}),
         found=entry(place, "find", "/dev/null", "-exec", *PACKAGE),
         mine=place.canary("mine", cwd=str(elsewhere)),
+        data=place.canary("data", package, cwd=str(elsewhere)),
     )
     held = {"script", "program", "climbing", "sourced", "library", "found"}
     async with opened(place) as deck:
@@ -136,8 +137,9 @@ async def test_A14_neither_a_place_elsewhere_nor_a_variable_nor_a_wrapper_hides_
         assert question.place == "~/clone"
         assert {str(one.server) for one in question.started} == held
         await deck.reach("mine", S.READY)
+        await deck.reach("data", S.READY)
         assert {name for name, status in deck.statuses().items() if status is S.UNTRUSTED} == held
-        assert place.words() == ["mine"]
+        assert sorted(place.words()) == [f"data {package}", "mine"]
         await deck.answer(TrustAnswer.TRUST)
         for name in held - {"found", "climbing"}:
             await deck.reach(name, S.READY)

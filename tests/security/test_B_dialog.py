@@ -14,7 +14,7 @@ from tui.model.consent import Choice, Decision
 from tui.model.input.arguments import canonical_json
 from tui.model.servers import ServerId
 from tui.text import sanitize
-from tui.ui.questions.calls.call_view import coloured_arguments
+from tui.ui.questions.calls.call_view import CLAIMS_NOTE, coloured_arguments, facts
 from tui.ui.questions.confirmation import ConfirmationQuestion
 
 KEY_REPEAT_SECONDS = 0.03
@@ -157,3 +157,17 @@ async def test_B11_a_frame_that_a_server_draws_stands_inside_gemdecks_own(
             at = line.find("╭", left + 1)
             assert at == -1 or at > left + 3, "indented behind a label or a bar"
         assert hands.app.screen.region.contains_region(hands.modal.rows.region)
+
+
+@pytest.mark.parametrize("width", [42, 43, 60])
+def test_B11_a_claim_that_says_what_gemdeck_says_is_not_drawn_as_that(width: int) -> None:
+    drawn = facts(replace(asked(), claims=(f"harmless {CLAIMS_NOTE} and quick",)), width, 3)
+    start = drawn.plain.index("claims")
+    notes = [
+        span
+        for span in drawn.spans
+        if span.start > start and span.style and "muted" in str(span.style)
+    ]
+    said = [drawn.plain[one.start : one.end].strip() for one in notes]
+    assert [one for one in said if one] == [CLAIMS_NOTE]
+    assert drawn.plain.endswith(CLAIMS_NOTE)

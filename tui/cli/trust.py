@@ -11,6 +11,7 @@ from tui.cli.command import Answer, CommandError, finish, json_option
 from tui.cli.exit_codes import ExitCode
 from tui.cli.output import say
 from tui.cli.tables import fields
+from tui.engine.consent.folder_trust.disclosure import disclose
 from tui.engine.consent.folder_trust.folder_gate import OpenedFolder
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.reload import read_settings
@@ -29,7 +30,7 @@ def trust() -> None:
 @trust.command(epilog="Example: gemdeck trust show")
 @json_option
 def show(*, as_json: bool) -> None:
-    """Show what this folder brings, in full, and whether it is trusted; nothing is started."""
+    """Show what this folder brings and what waits for it, in full; nothing is started."""
     finish(_show(), as_json=as_json)
 
 
@@ -69,7 +70,10 @@ def _verdict(opened: OpenedFolder, *, review: bool = False) -> ProjectVerdict:
 
 async def _show() -> Answer:
     opened = _opened()
-    now, reviewed = _verdict(opened), _verdict(opened, review=True)
+    reading, reviewed = read_settings(opened, None), _verdict(opened, review=True)
+    now = reading.settings.project
+    waits = {one.seen.name for one in reading.trust.here if not one.is_allowed}
+    own = [disclose(s, opened.folder) for s in reading.settings.servers if s.id in waits]
     found = reviewed.question
     name = reviewed.hash[:ID_LENGTH]
     servers = found.servers if found is not None else ()
@@ -78,10 +82,14 @@ async def _show() -> Answer:
         "trust": now.trust.value,
         "id": name,
         "servers": [asdict(one) for one in servers],
+        "waiting": [asdict(one) for one in own],
         "rules": list(found.rules) if found is not None else [],
         "refusal": found.refusal if found is not None else "",
     }
     lines = [f"This folder: {now.trust.value}.", *map(_server_text, servers)]
+    if own:
+        asks = "Your own servers that wait for a yes to this folder (asked on the screen):"
+        lines += [asks, *map(_server_text, own)]
     if found is not None:
         lines += [f"It forbids: {rule}" for rule in found.rules]
         lines += [f"{line.sign} {line.text}" for line in found.difference]

@@ -4,8 +4,8 @@ import asyncio
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import Final, TypeVar, overload
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, overload
 
 from tui.engine.bus import Publish
 from tui.model.chat import Severity
@@ -44,8 +44,8 @@ ServerRequest = FormRequest | UrlRequest | SamplingRequest | SamplingReview
 
 AnswerT = TypeVar("AnswerT", Decision, TrustAnswer, ToolChangeAnswer, Reply)
 
-Check = Callable[[AnswerT], Awaitable[str]]
-"""Returns what is wrong with an accepting answer, in one sanitized line; empty if valid."""
+Check = Callable[[AnswerT], Awaitable[PendingRequest | None]]
+"""Returns the question with what is wrong with an accepting answer; None if that is valid."""
 
 
 class WithdrawnError(Exception):
@@ -116,15 +116,13 @@ class Desk:
         check: Check[Reply] | None = None,
     ) -> Reply: ...
 
-    async def ask(
-        self, request: PendingRequest, check: Callable[..., Awaitable[str]] | None = None
-    ) -> Answer:
+    async def ask(self, request: PendingRequest, check: Check[Any] | None = None) -> Answer:
         """Ask, and wait for the answer. Canceling the task withdraws the question.
 
         Args:
             request: The question, with an id from `new_id`.
             check: Validates an accepting answer. If it is invalid, the question is raised again
-                with the problem. A later answer replaces one being checked.
+                as returned. A later answer replaces one being checked.
 
         Raises:
             WithdrawnError: If the question was withdrawn, or nobody can be asked. A server's
@@ -160,9 +158,7 @@ class Desk:
         if question is not None and not question.answer.done():
             question.answer.set_result(reason)
 
-    async def _answered(
-        self, question: _Question, check: Callable[..., Awaitable[str]] | None
-    ) -> Answer:
+    async def _answered(self, question: _Question, check: Check[Any] | None) -> Answer:
         """Wait for a valid answer."""
         while True:
             answer = await question.answer
@@ -171,14 +167,13 @@ class Desk:
             if check is None or not answer.allows:
                 return answer
             question.answer = asyncio.get_running_loop().create_future()
-            problem = await check(answer)
+            again = await check(answer)
             if question.answer.done():
                 continue  # answered again, or withdrawn, while it was checked
-            if not problem:
+            if again is None:
                 return answer
-            if isinstance(question.request, FormRequest | ConfirmationRequest | SignInRequest):
-                question.request = replace(question.request, problem=problem)
-            self._publish(RequestRaised(question.request))
+            question.request = again
+            self._publish(RequestRaised(again))
 
     def _refused(self, request: PendingRequest, reason: str) -> Answer:
         """Decline a server's request with a word, or raise why another question is not asked.

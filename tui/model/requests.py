@@ -135,7 +135,9 @@ class FormRequest:
     message: str
     fields: tuple[FormField, ...]
     problem: str = ""
-    """Why the last answer was refused: ``TITLE: what is wrong``; empty at first."""
+    """Why the last answer was refused; empty at first."""
+    wrong: str = ""
+    """The key of the field that this is about."""
     quoted: tuple[ServerId, ...] = ()
     """Other servers whose words it repeats."""
 

@@ -39,10 +39,11 @@ def form(
     fields: tuple[FormField, ...] = FIELDS,
     *,
     problem: str = "",
+    wrong: str = "",
     message: str = "Please tell us who you are, so that the booking can be made.",
     request: RequestId = FORM_ID,
 ) -> FormRequest:
-    return FormRequest(request, EVERYTHING, message, fields, problem)
+    return FormRequest(request, EVERYTHING, message, fields, problem, wrong)
 
 
 def sign_in(*, url: str = "", problem: str = "", notes: tuple[str, ...] = ()) -> SignInRequest:

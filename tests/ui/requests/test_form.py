@@ -210,16 +210,19 @@ async def test_buttons_answer_by_mouse_once_armed() -> None:
 
 
 async def test_a_form_that_is_not_taken_keeps_what_was_typed_and_says_why() -> None:
-    async with asking(form()) as hands:
+    twin = replace(FIELDS[0], key="twin", title="Mail", required=False)
+    fields = (FIELDS[0], twin, *FIELDS[1:])
+    async with asking(form(fields)) as hands:
         await hands.arm()
         await hands.press(*"Ada", "end", "ctrl+s")
         first = hands.modal
-        again = form(problem="Mail: this is no address.")
+        again = form(fields, problem="this is no address.", wrong="mail")
         hands.app.store.dispatch(e.RequestRaised(again))
         await until(hands.pilot, lambda: hands.modal.request == again)
         assert hands.modal is first
         assert hands.problem == "Mail: this is no address."
         assert complaint(hands, "mail") == "this is no address."
+        assert complaint(hands, "twin") == "", "its title is the same"
         assert row(hands, "name").query_one(Input).value == "Ada"
         assert hands.app.focused is row(hands, "mail").control
         await hands.arm()
@@ -229,7 +232,7 @@ async def test_a_form_that_is_not_taken_keeps_what_was_typed_and_says_why() -> N
 
 
 async def test_a_form_can_be_accepted_again_where_the_problem_stays_the_same() -> None:
-    async with asking(form(problem="Mail: no.")) as hands:
+    async with asking(form(problem="no.", wrong="mail")) as hands:
         assert hands.problem == "Mail: no."
         await hands.arm()
         await hands.press(*"Ada", "end")

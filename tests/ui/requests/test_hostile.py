@@ -35,7 +35,7 @@ def hostile_form(text: str) -> PendingRequest:
         FormField(f"{kind}", kind, part, part, default=_default(kind, part), options=options)
         for kind in FieldKind
     )
-    return FormRequest(ID, ServerId(text), text, fields, problem=f"{text}: {text}")
+    return FormRequest(ID, ServerId(text), text, fields, problem=text, wrong=fields[0].key)
 
 
 def _default(kind: FieldKind, text: str) -> str | None:

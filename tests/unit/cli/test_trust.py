@@ -53,6 +53,21 @@ def test_a_folder_that_is_never_trusted_can_be_forgotten(run: Run) -> None:
     assert run("trust", "forget", "--json").json["trust"] == "untrusted"
 
 
+def test_your_own_servers_that_wait_here_are_shown(run: Run) -> None:
+    (Path.cwd() / "server.py").write_text("")
+    waiting = {"command": "python3", "args": ["server.py"]}
+    servers = {"mine": waiting, "elsewhere": {"command": "true"}}
+    path = Path.home() / ".gemini" / "settings.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"mcpServers": servers}))
+    shown = run("trust", "show", "--json").json
+    assert [one["server"] for one in shown["waiting"]] == ["mine"]
+    words = run("trust", "show").stdout
+    assert "Your own servers that wait for a yes to this folder" in words
+    assert "server.py" in words
+    assert "elsewhere" not in words
+
+
 def test_a_folder_that_brings_nothing(run: Run) -> None:
     assert run("trust", "show").stdout == "This folder: no project settings.\n"
     assert run("trust", "allow", "0" * 12).code == ExitCode.ERROR

@@ -185,7 +185,7 @@ def wire_parts(parts: Iterable[TextPart | MediaPart | WirePart]) -> list[_Wire]:
             case TextPart(text):
                 wire.append({"text": without_surrogates(text)})
             case MediaPart() if problem := media_problem(part, media_left):
-                wire.append({"text": problem})
+                wire.append({"text": f"[{problem}]"})
             case MediaPart(mime_type, data):
                 media_left -= len(data)
                 wire.append({"inlineData": {"mimeType": mime_type, "data": data}})
@@ -202,9 +202,9 @@ def media_problem(part: MediaPart, media_left: int) -> str:
         media_left: Characters of base64 that still fit.
     """
     if len(part.data) > media_left:
-        return f"[The {part.mime_type} is left out: it is too large.]"
+        return f"The {part.mime_type} is left out: it is too large."
     if not _READABLE.fullmatch(part.mime_type):
-        return f"[The {part.mime_type} is left out: the model cannot read it.]"
+        return f"The {part.mime_type} is left out: the model cannot read it."
     return ""
 
 
@@ -229,7 +229,7 @@ def _wire_response(
             case TextPart(text):
                 texts.append(text)
             case MediaPart() if problem := media_problem(part, media_left):
-                texts.append(problem)
+                texts.append(f"[{problem}]")
             case MediaPart(mime_type, data):
                 media_left -= len(data)
                 target = inside if inline_media and mime_type in _INLINE_IN_RESPONSES else beside

@@ -163,7 +163,7 @@ def _read_path(reader: PathReader, found: WorkspacePath) -> PathReading:
 def _check_media(source: Resource | WorkspacePath, part: MediaPart, media_left: int) -> None:
     if problem := media_problem(part, media_left):
         name = source.uri if isinstance(source, Resource) else f"@{source.shown}"
-        words = f"{clip(name, MAX_SHOWN)} was not sent. {problem.strip('[]')}"
+        words = f"{clip(name, MAX_SHOWN)} was not sent. {problem}"
         raise MessageError(words, "Send the message without it.")
 
 

@@ -10,6 +10,7 @@ from tui.engine.bus import Publish
 from tui.engine.consent.grant_store import GrantBook
 from tui.engine.consent.grants import MAX_LABEL, Grant, GrantNote
 from tui.engine.consent.rule_views import (
+    EFFECTS,
     grant_words,
     pattern_views,
     record_view,
@@ -33,15 +34,15 @@ DENIED_BY_GRANT: Final = "a saved rule denies it"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The rules' decision on a call, and why; `grant` is the record it rests on."""
+    """The rules' decision on a call; `source` says why, `grant` is the record it rests on."""
 
     effect: Effect
-    words: str
+    source: str
     grant: Grant | None = None
 
     @property
-    def source(self) -> str:
-        return self.words.partition(": ")[2].rstrip(".")
+    def words(self) -> str:
+        return f"{EFFECTS[self.effect]}: {self.source}."
 
 
 def _denial_words(rule: ToolPattern) -> str:
@@ -133,22 +134,21 @@ class Policy:
         found = self._book.grants.find(tool, arguments, self._folder)
         by_effect = {grant.effect: grant for grant in reversed(found)}
         if rule := self._deny.match(tool.server, tool.name, tool.id):
-            return Verdict(Effect.DENY, f"Denied: {_denial_words(rule)}.")
+            return Verdict(Effect.DENY, _denial_words(rule))
         if grant := by_effect.get(Effect.DENY):
             return Verdict(Effect.DENY, self._words(grant), grant)
         if self._allows_all:
-            return Verdict(Effect.ALLOW, "Allowed: gemdeck was started with --yolo.")
+            return Verdict(Effect.ALLOW, "gemdeck was started with --yolo")
         if grant := by_effect.get(Effect.ASK):
             return Verdict(Effect.ASK, self._words(grant), grant)
         if self._is_trusted(tool) and not self._asks:
-            return Verdict(Effect.ALLOW, f"Allowed: {self._trust_words(tool.server)}.")
+            return Verdict(Effect.ALLOW, self._trust_words(tool.server))
         if self._is_allowed(tool.server, tool.name):
-            words = "Allowed: a rule in your settings (gemdeck.alwaysAllow) matches it."
+            words = "a rule in your settings (gemdeck.alwaysAllow) matches it"
             return Verdict(Effect.ALLOW, words)
         if grant := by_effect.get(Effect.ALLOW):
             return Verdict(Effect.ALLOW, self._words(grant), grant)
-        why = self.untrusted_words(tool) or "no rule allows it"
-        return Verdict(Effect.ASK, f"You are asked before each call: {why}.")
+        return Verdict(Effect.ASK, self.untrusted_words(tool) or "no rule allows it")
 
     def untrusted_words(self, tool: OfferedTool) -> str:
         """Say why ``trust: true`` of a tool's server does not count here, if it has that."""

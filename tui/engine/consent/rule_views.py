@@ -16,9 +16,9 @@ from tui.text import sanitize_line
 MAX_NAME: Final = 256
 """Characters of a name or folder that are shown."""
 
-_EFFECTS: Final = {
+EFFECTS: Final = {
     Effect.ALLOW: "Allowed",
-    Effect.ASK: "Asked each time",
+    Effect.ASK: "You are asked before each call",
     Effect.DENY: "Denied",
 }
 _SCOPES: Final = {
@@ -29,12 +29,11 @@ _SCOPES: Final = {
 
 
 def grant_words(grant: Grant, note: GrantNote) -> str:
-    """Say in a sentence what a grant does and where it comes from."""
+    """Say where a grant comes from and how far it reaches."""
     chosen = f"you chose {note.words}" if note.words else "a saved rule says so"
     when = f" on {day(note.granted_at)}" if note.granted_at is not None else ""
     conditions = ", for certain arguments" if grant.conditions else ""
-    text = f"{_EFFECTS[grant.effect]}: {chosen}{when}, {_SCOPES[grant.scope]}{conditions}."
-    return sanitize_line(text)
+    return sanitize_line(f"{chosen}{when}, {_SCOPES[grant.scope]}{conditions}")
 
 
 def day(moment: float) -> str:

@@ -185,15 +185,16 @@ class ToolApproval:
         request = self._request(inquiry, change)
         edit: Edit | None = None
 
-        async def read_edit(decision: Decision) -> str:
+        async def read_edit(decision: Decision) -> ConfirmationRequest | None:
             nonlocal edit
             edit = None
             if decision.arguments is not None:
                 try:
                     edit = await inquiry.read_edit(decision.arguments)
                 except UnusableEditError as error:
-                    return sanitize_line(str(error)) or "the arguments cannot be used"
-            return ""
+                    problem = sanitize_line(str(error)) or "the arguments cannot be used"
+                    return replace(request, problem=problem)
+            return None
 
         key = inquiry.turn.conversation
         self._publish(ToolCallChanged(inquiry.call, ToolCallStatus.ASKING, conversation=key))

@@ -64,7 +64,7 @@ _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://\S+")
 
 def is_secret_name(name: str) -> bool:
     """Return whether the name of a variable, flag or header suggests a secret value."""
-    return _SECRET_NAME.search(name) is not None
+    return name not in _NOT_SECRET and _SECRET_NAME.search(name) is not None
 
 
 def has_secret_part(name: str) -> bool:
@@ -75,7 +75,7 @@ def has_secret_part(name: str) -> bool:
 def is_secret_variable(name: str, value: str) -> bool:
     """Return whether a variable may hold a secret; a path is none."""
     may_be = has_secret_part(name.upper()) and not value.startswith("/")
-    return may_be or is_secret_name(name)
+    return (may_be and name not in _NOT_SECRET) or is_secret_name(name)
 
 
 def masked_words(words: Sequence[str], secrets: Iterable[str] = ()) -> list[str]:
@@ -119,11 +119,7 @@ def secrets_in_address(address: str) -> list[str]:
 
 def environment_secrets(environ: Mapping[str, str]) -> list[str]:
     """Return long enough values of variables with secret-sounding names, and in addresses."""
-    found = [
-        value
-        for name, value in environ.items()
-        if is_secret_variable(name, value) and name not in _NOT_SECRET
-    ]
+    found = [value for name, value in environ.items() if is_secret_variable(name, value)]
     found += [secret for value in environ.values() for secret in secrets_in_address(value)]
     return [value for value in found if len(value) >= MIN_ENVIRONMENT_SECRET]
 
@@ -164,10 +160,16 @@ def known_secrets(values: Iterable[str]) -> list[str]:
 def _masked(word: str, known: Sequence[str]) -> str:
     word = masked_text(word, known)[:MAX_SHOWN]  # the patterns below are not linear
     pair = _PAIR.fullmatch(word)
-    if pair and "://" not in pair["name"] + pair["sign"] and is_secret_name(pair["name"]):
+    if pair and "://" not in pair["name"] + pair["sign"] and _is_secret_pair(**pair.groupdict()):
         return f"{pair['name']}{pair['sign']}{MASK}"
     word = _ADDRESS.sub(lambda match: _masked_address(match[0]), word)
     return _SECRET_SHAPE.sub(MASK, word)
+
+
+def _is_secret_pair(name: str, sign: str, value: str) -> bool:
+    """Return whether a pair is secret; a PWD that is no path is that of a connection string."""
+    is_password = name == "PWD" and sign == "=" and not value.startswith("/")
+    return is_password or is_secret_name(name)
 
 
 def _masked_address(address: str) -> str:

@@ -157,7 +157,7 @@ class FormQuestion(ServerQuestion[FormRequest]):
             yield row
 
     def on_mount(self) -> None:
-        self.complain(self._request.problem)
+        self._point_out()
 
     def accepts(self, request: object) -> bool:
         """Take the same form again; one with other fields is another form."""
@@ -169,14 +169,17 @@ class FormQuestion(ServerQuestion[FormRequest]):
 
     def changed(self) -> None:
         """Show why the answer was not taken, and let it be given again."""
-        problem = self._request.problem
-        self.complain(problem)
-        for row in self._rows:
-            if problem.startswith(f"{row.field.title}: "):
-                row.complain(problem.partition(": ")[2])
-                row.control.focus()
-                break
+        if row := self._point_out():
+            row.complain(self._request.problem)
+            row.control.focus()
         self.ask_again()
+
+    def _point_out(self) -> FieldRow | None:
+        """Say why the answer was not taken, and return the field that this is about."""
+        wrong, problem = self._request.wrong, self._request.problem
+        row = next((one for one in self._rows if one.field.key == wrong), None)
+        self.complain(f"{row.field.title}: {problem}" if row else problem)
+        return row
 
     def first_focus(self) -> Widget | None:
         """Begin in the first field where it is in sight, else on the safe answer."""

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.consent.folder_trust.folder_code import runs_code_of
+from tui.engine.consent.folder_trust.folder_code import code_folders, runs_code_of
+from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.servers import Origin, ServerId, Transport
 
 
 @pytest.fixture
@@ -212,3 +214,48 @@ def test_A14_a_program_is_known_by_where_it_leads_to(folder: Path, tmp_path: Pat
     inside.symlink_to(folder / "server.py")
     assert runs_code_of(folder, folder, str(inside), [], str(inside))
     assert runs_code_of(folder, folder, sys.executable, [str(inside)], sys.executable)
+
+
+def reached(folder: Path, line: str) -> bool:
+    """Tell whether a server that starts elsewhere would run code of the folder."""
+    elsewhere = folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    command, *args = line.format(folder=folder, own=folder.parent / "own.py").split()
+    server = ServerDefinition(
+        ServerId("it"), Origin.USER, Transport.STDIO, command=command, args=tuple(args)
+    )
+    return folder in code_folders(server, elsewhere, elsewhere, folder)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("node {folder}", "node ../clone", "python {folder}", "python {folder}/later.py"),
+        *("python -m pkg {folder}", "npm --prefix {folder} run serve", "npx {folder}"),
+        *("make -C {folder}", "uv --directory {folder} run serve", "git -C {folder} status"),
+        *("node --import {folder}/x.mjs {own}", "env PYTHONPATH={folder} python {own}"),
+        *("docker compose --project-directory {folder} up", "{folder}/later", "env {folder}/later"),
+        *("node {own} {folder}/server.py", "server --db-path {folder}/data.db"),
+    ],
+)
+def test_A14_a_server_elsewhere_runs_what_it_is_given(folder: Path, line: str) -> None:
+    assert reached(folder, line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "node {own} {folder}",
+            "node {own} {folder}/node_modules",
+            "python -u {own} --root={folder}",
+        ),
+        *("server {folder}", "node {own} ../clone", "docker run -v {folder}:/workspace mcp/fs:1"),
+        *("node {own} {folder}/code {folder}/go", "server --db-path {folder}/later.db"),
+    ],
+)
+def test_A14_a_folder_that_a_program_does_not_run_is_data(folder: Path, line: str) -> None:
+    (folder / "code").mkdir()
+    (folder / "go").mkdir()
+    assert not reached(folder, line)
+    assert not line.startswith("node") or not judged(line.replace("..", str(folder.parent)), folder)

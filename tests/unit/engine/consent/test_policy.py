@@ -16,6 +16,7 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.chat.support import make_policy, make_tool, rule
 from tui.engine.consent import grant_store as module
 from tui.engine.consent import grants as grants_module
+from tui.engine.consent import rule_views
 from tui.engine.consent.grant_store import GrantBook
 from tui.engine.consent.grants import Grant, GrantNote, GrantSet, read_all, write_all
 from tui.engine.consent.policy import Policy
@@ -108,13 +109,15 @@ async def test_a_verdict_says_where_it_comes_from(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tui.engine.consent.rule_views.time.localtime", time.gmtime)
+    monkeypatch.setitem(rule_views.EFFECTS, Effect.ALLOW, "Runs: unasked")
     async with opened(path) as policy:
         policy.allow([make_tool("go")], GrantScope.FOLDER, "always this tool")
         verdict = policy.judge(make_tool("go"))
         asked = policy.judge(make_tool("other"))
-    assert verdict.words.startswith("Allowed: you chose always this tool on 21 Nov")
+    assert verdict.words.startswith("Runs: unasked: you chose always this tool on 21 Nov")
     assert verdict.words.endswith(", for this folder.")
     assert "no rule allows it" in asked.words
+    assert f"Runs: unasked: {verdict.source}." == verdict.words
 
 
 async def test_what_is_revoked_is_asked_about_again_also_in_later_runs(path: Path) -> None:

@@ -65,7 +65,8 @@ async def test_a_form_is_filled_in_corrected_and_sent(era: ProtocolEra) -> None:
         [again] = stage.pending()
         assert isinstance(again, FormRequest)
         assert again.id == form.id
-        assert again.problem == "age: is not a whole number"
+        [age] = [field for field in form.fields if field.title == "age"]
+        assert (again.problem, again.wrong) == ("is not a whole number", age.key)
         stage.desk.answer(form.id, Reply(ReplyAction.ACCEPT, {**content, "age": "36"}))
         assert await result(calling) == {
             "action": "accept",

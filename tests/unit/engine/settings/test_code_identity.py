@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine.settings.conftest import Machine
-from tui.engine.settings.servers import folder_files
+from tui.engine.settings.servers import code_search, folder_files
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.engine.settings.servers.fingerprint import server_fingerprint
 from tui.engine.settings.servers.folder_files import file_head
@@ -115,11 +115,23 @@ def test_a_new_package_is_a_change_and_one_that_was_too_much_to_watch_is_not(
     assert changed() == [], "an empty folder holds no code"
     (package / "json.py").write_text("")
     assert changed() == [str(package)]
-    monkeypatch.setattr(folder_files, "ALWAYS_READ", 0)
+    other = machine.folder / "other" / "lib"
+    other.mkdir(parents=True)
+    entry["env"] = {"PYTHONPATH": f"other/lib{os.pathsep}lib"}
+    monkeypatch.setattr(folder_files, "ALWAYS_READ", 1)
     monkeypatch.setattr(folder_files, "MAX_PACKAGE_TIME", 0)
     server = machine.server(**entry)
     assert "what lies in lib/, which takes too long to read" in server.unwatched
     assert changed() == []
+    (other / "json.py").write_text("")
+    assert changed() == [str(other)], "another folder of that name is new code"
+    monkeypatch.undo()
+    monkeypatch.setattr(code_search, "MAX_PACKAGE_FILES", 1)
+    server = machine.server(**entry)
+    assert "what lies in lib/, which is too much beside the rest" in server.unwatched
+    assert changed() == []
+    (other / "json.py").unlink()
+    assert changed() == [str(other / "json.py")], "there is room for the other one now"
 
 
 def test_programs_in_the_home_are_the_users_own(machine: Machine) -> None:

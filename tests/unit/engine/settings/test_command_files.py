@@ -323,7 +323,7 @@ def test_a_large_package_that_takes_too_long_to_read_is_not_watched_at_all(
     code = command_files(["python", "-m", "pkg"], "", {}, folder, files)
     is_large = not always
     assert names(code, folder) == {"pkg/__init__.py", "pkg/__main__.py"} | (
-        set() if is_large else {"pkg/"}
+        {"pkg"} if is_large else {"pkg/"}
     )
     slow = "what lies in pkg/, which takes too long to read"
     assert (slow in code.unwatched) == is_large

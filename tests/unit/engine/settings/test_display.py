@@ -24,6 +24,7 @@ def command_line(*words: str, secrets: frozenset[str] = frozenset()) -> str:
         ("npx", "-y", "@modelcontextprotocol/server-everything@2025.3.1"),
         ("uvx", "mcp-server-git", "--repository", "/home/me/src/project-2024"),
         ("docker", "run", "-i", "--rm", "-e", "LOG_LEVEL=debug", "mcp/fetch"),
+        ("docker", "run", "-i", "-e", "PWD=/work", "-e", "SSH_AUTH_SOCK=/run/agent", "mcp/git:1"),
         ("git", "log", "--author", "me", "--sort-key"),
         ("C:\\tools\\server.exe", "/port:80"),
     ],
@@ -38,6 +39,7 @@ def test_an_ordinary_command_line_is_shown_as_it_is(words: tuple[str, ...]) -> N
         (("s", "--api-key", "hunter2"), "s --api-key ***"),
         (("s", "--token=hunter2", "x"), "s --token=*** x"),
         (("s", "-e", "GITHUB_TOKEN=hunter2"), "s -e GITHUB_TOKEN=***"),
+        (("s", "--odbc", "PWD=hunter2"), "s --odbc PWD=***"),
         (("s", "--header", "Authorization: Bearer hunter2"), "s --header 'Authorization: ***'"),
         (("s", "--header", "X-Custom: Bearer hunter2"), "s --header 'X-Custom: Bearer ***'"),
         (("s", "ghp_abcdefghijklmnop"), "s ***"),
@@ -96,7 +98,13 @@ def test_names_of_secrets_are_known(name: str) -> None:
     assert is_secret_name(name)
 
 
-@pytest.mark.parametrize("name", ["HOME", "--author", "KEYBOARD", "PATH", "--compass", "monkey"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("HOME", "PWD", "OLDPWD", "SSH_AUTH_SOCK", "XDG_SESSION_TYPE", "DESKTOP_SESSION"),
+        *("--author", "KEYBOARD", "PATH", "--compass", "monkey"),
+    ],
+)
 def test_other_names_are_not_secret(name: str) -> None:
     assert not is_secret_name(name)
 

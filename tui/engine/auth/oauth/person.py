@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -67,8 +68,9 @@ class PersonAsker:
         """Ask; the browser's answer or the person's ends the question."""
         request = self._request(consent)
 
-        async def check(reply: Reply) -> str:
-            return await self._take(reply, request, consent)
+        async def check(reply: Reply) -> SignInRequest | None:
+            problem = await self._take(reply, request, consent)
+            return replace(request, problem=problem) if problem else None
 
         asking = asyncio.create_task(self._desk.ask(request, check))
         back = consent.listener.answer if consent.listener is not None else None

@@ -1,7 +1,8 @@
 """Everything that a server would run or contact, as shown in a question.
 
 What the folder itself chooses, by its ``.env`` or by defaults, is filled in, and the text of the
-file stands beside it. What the user's variables hold appears nowhere: references to them stay.
+file stands beside it. What the user's variables hold appears nowhere, but for paths in warnings:
+references to them stay.
 Nothing else is masked, since a mask would hide from the reader what runs.
 """
 
@@ -19,7 +20,7 @@ from tui.engine.consent.folder_trust.warnings import (
     sign_in_cautions,
     variable_cautions,
 )
-from tui.engine.logs.secret_names import known_secrets, masked_text
+from tui.engine.logs.secret_names import is_secret_name, known_secrets, masked_text
 from tui.engine.settings.servers.definitions import Preview, ServerDefinition
 from tui.engine.settings.sources.expansion import references_in
 from tui.model.servers import Origin, Transport
@@ -78,7 +79,8 @@ def _cautions(
 ) -> Iterator[str]:
     """Return warnings about what would run, with the user's variables filled in.
 
-    Their values are masked: a warning may quote an argument that contains one.
+    Their values are masked: a warning may quote an argument that contains one. Paths are not,
+    such as ``$HOME`` in a mount: they say what can be reached.
     """
     whole = preview.whole
     address = _text(whole.get("httpUrl")) or _text(whole.get("url"))
@@ -88,7 +90,8 @@ def _cautions(
         *(command_cautions(command, args) if command else ()),
         *sign_in_cautions(whole.get("oauth")),
     ]
-    own = known_secrets([*preview.own.values(), *map(spelled, preview.own.values())])
+    masked = [v for k, v in preview.own.items() if is_secret_name(k) or not v.startswith("/")]
+    own = known_secrets([*masked, *map(spelled, masked)])
     yield from (masked_text(caution, own) for caution in of_command)
     yield from program_cautions(definition.program, folder)
     others = [file.path for file in definition.files if file.path != definition.program]

@@ -100,9 +100,12 @@ def code_folders(
         other: The opened folder, if it starts elsewhere.
     """
     env = loading_variables(one.inheritance.of(os.environ, is_small=False), one.env)
-    reaches = other is not None and reaches_into(other, start, one.command, one.args, env)
-    runs = runs_code_of(place, start, one.command, one.args, one.program, env)
-    return (*([other] if other is not None and reaches else []), *([place] if runs else []))
+    reached = [other] if other and reaches_into(other, start, one.command, one.args, env) else []
+    return tuple(
+        folder
+        for folder in (*reached, place)
+        if runs_code_of(folder, start, one.command, one.args, one.program, env)
+    )
 
 
 def runs_code_of(
@@ -113,7 +116,9 @@ def runs_code_of(
     program: str = "",
     env: Mapping[str, str] | None = None,
 ) -> bool:
-    """Return whether a command would run code of a folder, in or below which it starts. Blocks.
+    """Return whether a command would run code of a folder where it starts or that it names. Blocks.
+
+    A folder among its arguments is data, unless the program may run that.
 
     Args:
         folder: The folder.
@@ -164,6 +169,8 @@ def _names_command(args: Sequence[str], folder: Path, *, is_wrapper: bool) -> bo
         if sign and _loads_code(name, value, folder):
             return True
         for piece in pieces_of(word):
+            if piece.startswith(os.sep) and os.path.isdir(piece):  # noqa: PTH112  (never raises)
+                continue  # a folder is no program, whatever it is called
             rest = args[index + 1 :] if piece == word else ()
             if _runs(program_names(piece), "", rest, folder):
                 return True

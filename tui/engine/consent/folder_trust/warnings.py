@@ -85,7 +85,7 @@ def program_cautions(program: str, folder: Path | None) -> Iterator[str]:
 def file_cautions(files: Iterable[str]) -> Iterator[str]:
     """Warn of files in the opened folder that a command line runs or reads."""
     if names := list(files):
-        yield f"Runs a file of this folder: {_listed(names)}."
+        yield f"Runs or reads files of this folder: {_listed(names)}."
 
 
 def variable_cautions(names: Iterable[str], references: Iterable[str]) -> Iterator[str]:

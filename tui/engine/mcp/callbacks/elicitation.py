@@ -91,13 +91,13 @@ class Elicitation:
     async def _fill_in(self, form: Form, message: str) -> types.ElicitResult:
         answer: Answer = {}
 
-        async def check(reply: Reply) -> str:
+        async def check(reply: Reply) -> FormRequest | None:
             nonlocal answer
             try:
                 answer = read_answer(form, reply.content or {})
             except AnswerError as error:
-                return str(error)
-            return ""
+                return replace(request, problem=str(error), wrong=error.field)
+            return None
 
         request = FormRequest(
             id=self._context.desk.new_id(),

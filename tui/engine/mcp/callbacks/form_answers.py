@@ -38,7 +38,11 @@ _NO: Final = frozenset({"false", "no", "n", "0", "off"})
 
 
 class AnswerError(Exception):
-    """A field does not fit the schema; the text says which one and why."""
+    """A field does not fit the schema; the text says why, `field` is its key."""
+
+    def __init__(self, field: FormField, what: str) -> None:
+        super().__init__(what)
+        self.field = field.key
 
 
 def read_answer(form: Form, content: Mapping[str, FormValue]) -> Answer:
@@ -58,7 +62,7 @@ def read_answer(form: Form, content: Mapping[str, FormValue]) -> Answer:
         entered = content.get(control.field.key, control.field.default)
         if entered is None or entered == "" or (entered == () and not control.field.required):
             if control.field.required:
-                raise _wrong(control.field, "is needed")
+                raise AnswerError(control.field, "is needed")
             if control.sends_null:
                 answer[control.name] = None
             continue
@@ -84,16 +88,16 @@ def _convert(control: Control, entered: FormValue) -> str | int | float | bool |
 def _text(control: Control, entered: FormValue) -> str:
     field = control.field
     if not isinstance(entered, str):
-        raise _wrong(field, "is not a text")
+        raise AnswerError(field, "is not a text")
     if len(entered) > MAX_ANSWER_TEXT:
-        raise _wrong(field, f"is longer than {MAX_ANSWER_TEXT} characters")
+        raise AnswerError(field, f"is longer than {MAX_ANSWER_TEXT} characters")
     _check_bounds(
         field, len(entered), "has fewer than {:g} characters", "has more than {:g} characters"
     )
     if field.format and not _has_format(field.format, entered):
-        raise _wrong(field, _FORMATS[field.format][2])
+        raise AnswerError(field, _FORMATS[field.format][2])
     if control.pattern and safe_regex.find(control.pattern, entered) is False:
-        raise _wrong(field, f"does not match {field.pattern}")
+        raise AnswerError(field, f"does not match {field.pattern}")
     return entered
 
 
@@ -108,9 +112,9 @@ def _has_format(name: str, text: str) -> bool:
 
 def _check_bounds(field: FormField, size: float, too_low: str, too_high: str) -> None:
     if field.minimum is not None and size < field.minimum:
-        raise _wrong(field, too_low.format(field.minimum))
+        raise AnswerError(field, too_low.format(field.minimum))
     if field.maximum is not None and size > field.maximum:
-        raise _wrong(field, too_high.format(field.maximum))
+        raise AnswerError(field, too_high.format(field.maximum))
 
 
 def _boolean(field: FormField, entered: FormValue) -> bool:
@@ -118,7 +122,7 @@ def _boolean(field: FormField, entered: FormValue) -> bool:
         return entered
     word = entered.strip().lower() if isinstance(entered, str) else ""
     if word not in _YES | _NO:
-        raise _wrong(field, "is neither yes nor no")
+        raise AnswerError(field, "is neither yes nor no")
     return word in _YES
 
 
@@ -126,10 +130,10 @@ def _number(field: FormField, entered: FormValue) -> int | float:
     is_integer = field.kind is FieldKind.INTEGER
     number = _parse(entered)
     if number is None:
-        raise _wrong(field, "is not a whole number" if is_integer else "is not a number")
+        raise AnswerError(field, "is not a whole number" if is_integer else "is not a number")
     if is_integer and not isinstance(number, int):
         if not number.is_integer():
-            raise _wrong(field, "is not a whole number")
+            raise AnswerError(field, "is not a whole number")
         number = int(number)
     _check_bounds(field, number, "is less than {:g}", "is more than {:g}")
     return number
@@ -151,7 +155,7 @@ def _parse(entered: FormValue) -> int | float | None:
 
 def _choice(control: Control, entered: FormValue) -> str:
     if not isinstance(entered, str) or entered not in control.values:
-        raise _wrong(control.field, "is none of its options")
+        raise AnswerError(control.field, "is none of its options")
     return control.values[entered]
 
 
@@ -159,13 +163,9 @@ def _choices(control: Control, entered: FormValue) -> list[str]:
     field = control.field
     chosen = (entered,) if isinstance(entered, str) else entered
     if not isinstance(chosen, tuple) or any(value not in control.values for value in chosen):
-        raise _wrong(field, "is none of its options")
+        raise AnswerError(field, "is none of its options")
     values = [control.values[value] for value in dict.fromkeys(chosen)]
     _check_bounds(
         field, len(values), "needs {:g} or more choices", "takes no more than {:g} choices"
     )
     return values
-
-
-def _wrong(field: FormField, what: str) -> AnswerError:
-    return AnswerError(f"{field.title}: {what}")

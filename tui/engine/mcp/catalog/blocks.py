@@ -52,9 +52,9 @@ def convert_block(block: types.ContentBlock, provider: str = "Tool") -> Iterator
         case types.TextContent():
             yield text_piece(block.text)
         case types.ImageContent():
-            yield from _media(f"{provider} provided image", block.mime_type, block.data)
+            yield from _media(provider, "image", block.mime_type, block.data)
         case types.AudioContent():
-            yield from _media(f"{provider} provided audio", block.mime_type, block.data)
+            yield from _media(provider, "audio", block.mime_type, block.data)
         case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
             yield resource_label(resource)
             yield text_piece(resource.text)
@@ -92,10 +92,9 @@ def resource_label(resource: types.TextResourceContents | types.BlobResourceCont
     return piece._replace(shown=sanitize_line(piece.shown, MAX_URI))
 
 
-def _media(words: str, mime_type: str, data: str) -> Iterator[Piece]:
+def _media(provider: str, kind: str, mime_type: str, data: str) -> Iterator[Piece]:
     essence = media_type(mime_type)
-    kind = words.rpartition(" ")[2]
-    note = f"[{words} with mime-type: {essence}]"
+    note = f"[{provider} provided {kind} with mime-type: {essence}]"
     size = image_size(data) if kind == "image" else None
     pixels = f" {size[0]}x{size[1]}" if size else ""
     yield Piece(TextPart(note), f"[{kind}{pixels}: {essence}] {_size(data)}")
@@ -104,16 +103,20 @@ def _media(words: str, mime_type: str, data: str) -> Iterator[Piece]:
 
 def data_piece(mime_type: str | None, data: str) -> Piece:
     """Return the data as a part, or a note if the model's service would refuse it."""
+    if problem := data_problem(data):
+        return text_piece(f"[{problem}.]")
+    return Piece(MediaPart(media_type(mime_type), "".join(data.split())), "")
+
+
+def data_problem(data: str) -> str:
+    """Say why the model's service would refuse data, or nothing."""
     if len(data) > MAX_MEDIA_CHARS:
-        return text_piece(f"[The data is left out: {_size(data)} is too much.]")
-    data = "".join(data.split())  # some encoders wrap their lines
-    try:
-        decoded = base64.b64decode(data, validate=True)
+        return f"The data is left out: {_size(data)} is too much"
+    try:  # some encoders wrap their lines
+        decoded = base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
-        return text_piece("[The data is left out: it is not valid base64.]")
-    if not decoded:
-        return text_piece("[There is no data.]")
-    return Piece(MediaPart(media_type(mime_type), data), "")
+        return "The data is left out: it is not valid base64"
+    return "" if decoded else "There is no data"
 
 
 def media_type(mime_type: str | None) -> str:

@@ -13,6 +13,7 @@ from tui.engine.mcp.catalog.blocks import (
     convert_shared_block,
     cut_note,
     data_piece,
+    data_problem,
     hidden_note,
     media_type,
     resource_label,
@@ -304,15 +305,7 @@ def _problem(
     if length > MAX_RESOURCE_TEXT:
         return f"it is too large: {length:,} characters, of which {MAX_RESOURCE_TEXT:,} can go"
     blobs = (part for part in contents if isinstance(part, types.BlobResourceContents))
-    return next((text for blob in blobs if (text := _data_problem(blob))), "")
-
-
-def _data_problem(blob: types.BlobResourceContents) -> str:
-    match data_piece(blob.mime_type, blob.blob).part:
-        case TextPart(text) if blob.blob:
-            return text.strip("[].")
-        case _:
-            return ""
+    return next((why for one in blobs if one.blob and (why := data_problem(one.blob))), "")
 
 
 def _blob_line(blob: types.BlobResourceContents) -> str:

@@ -259,11 +259,12 @@ class _Converter:
         self, name: str, child: Conjunction, depth: int, *, is_required: bool
     ) -> GeminiSchema | None:
         """Convert a property; leave an optional one out, and name it, if that is not possible."""
-        nodes = self._flattener.nodes
+        nodes, is_impossible = self._flattener.nodes, False
         try:
             converted = self._convert(child, depth + 1)
+            is_impossible = converted is None
             reason = "" if is_shown_whole(name, MAX_KEY) else "its name cannot be shown as it is"
-            reason = reason if converted is not None else "no value fits its schema"
+            reason = reason if not is_impossible else "no value fits its schema"
         except UnusableSchemaError as error:
             reason = str(error)
         except _UNTRANSLATABLE as error:
@@ -275,7 +276,7 @@ class _Converter:
         if not reason:
             return converted
         shown = f"parameter “{sanitize_line(name, 80)}”"
-        if is_required and reason != "no value fits its schema":
+        if is_required and not is_impossible:
             raise UnusableSchemaError(f"its required {shown} cannot be used: {reason}")
         self.left_out.append(f"{shown}: {reason}")
         return None

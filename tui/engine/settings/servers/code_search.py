@@ -15,6 +15,7 @@ from tui.engine.settings.servers.folder_files import (
     FolderFile,
     FolderFiles,
     bound_files,
+    skipped,
 )
 from tui.engine.settings.servers.manifests import (
     Manifest,
@@ -95,8 +96,7 @@ class CodeSearch:
         is_over = self._package_bytes > MAX_PACKAGE_BYTES
         if is_over or self._package_files > MAX_PACKAGE_FILES:
             self.note(f"what lies in {folder.name}/, which is too much beside the rest")
-        else:
-            self._add(folder, package.file)
+        self._add(folder, skipped(folder) if is_over else package.file)
         return True
 
     def nearest(self, place: Path, name: str) -> Path | None:

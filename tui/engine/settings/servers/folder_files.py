@@ -119,7 +119,7 @@ class Package:
     """What was found in a package folder.
 
     Attributes:
-        file: The folder with its files; None if it has none, or is not watched.
+        file: The folder with its files, or as skipped; None if it has none.
         unwatched: What of it is not watched, in words.
         size: The bytes of its files.
     """
@@ -245,7 +245,8 @@ class FolderFiles:
             listing = _listed(folder, check)
             members, size = self._members(listing, check)
         except _TooSlowError:
-            return Package(None, (f"what lies in {folder.name}/, which takes too long to read",))
+            words = f"what lies in {folder.name}/, which takes too long to read"
+            return Package(skipped(folder), (words,))
         unwatched = list(listing.left_out)
         if not listing.is_whole or len(members) < len(listing.found):
             beyond = f"beyond its first {len(members):,} files"
@@ -270,6 +271,11 @@ class FolderFiles:
             content = _member(Path(path), found) if self._reads else ""
             members.append(FolderFile(path, _state_of(found), content))
         return tuple(members), size
+
+
+def skipped(folder: Path) -> FolderFile:
+    """Return what stands for a package folder that is known and not watched."""
+    return FolderFile(str(folder), None, "")
 
 
 def _instead(found: os.stat_result) -> str:

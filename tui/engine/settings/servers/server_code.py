@@ -128,14 +128,7 @@ def changed_code(
     yield from changed_files(server.files)
     known = {file.path for file in server.files}
     now = ServerCode(environ, folder, home, reads=False).find(server, server.program)
-    new = (one for one in now.files if one.path not in known)
-    yield from (one.path for one in new if not (one.members and _was_skipped(one, server)))
-
-
-def _was_skipped(package: FolderFile, server: ServerDefinition) -> bool:
-    """Return whether it was said of a package that it is too much to be watched."""
-    said = f"what lies in {Path(package.path).name}/, which "
-    return any(note.startswith(said) for note in server.unwatched)
+    yield from (one.path for one in now.files if one.path not in known)
 
 
 def _as_developed(found: CommandFiles) -> CommandFiles:

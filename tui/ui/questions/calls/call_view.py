@@ -87,26 +87,25 @@ def facts(request: ConfirmationRequest, width: int, claim_rows: int = 1) -> Cont
         _fact("server", both_ends(request.server, room - len(origin)), origin, "bold"),
         _fact("tool", both_ends(request.tool, room), "", "bold"),
     ]
-    for number, row in enumerate(claim_lines(request, room, claim_rows)):
-        words = row.removesuffix(CLAIMS_NOTE).rstrip()
-        lines.append(_fact("" if number else "claims", words, row[len(words) :], ""))
+    for number, (words, note) in enumerate(claim_lines(request, room, claim_rows)):
+        lines.append(_fact("" if number else "claims", words, note, ""))
     return Content("\n").join(lines)
 
 
-def claim_lines(request: ConfirmationRequest, width: int, rows: int) -> list[str]:
-    """Write what the server claims in up to `rows` rows, and that nobody checked it.
+def claim_lines(request: ConfirmationRequest, width: int, rows: int) -> list[tuple[str, str]]:
+    """Write what the server claims in up to `rows` rows, the last with gemdeck's note behind it.
 
-    What does not fit loses its middle, never that note.
+    What does not fit loses its middle, never the note that nobody checked it.
     """
     if not request.claims:
         return []
-    words = one_line(", ".join(request.claims[:MAX_CLAIMS]))
+    words, note = one_line(", ".join(request.claims[:MAX_CLAIMS])), f"  {CLAIMS_NOTE}"
     if len(words) <= MAX_CLAIMED:
-        whole = f"{words}  {CLAIMS_NOTE}"
-        lines = [line.plain.rstrip() for line in Content(whole).wrap(width)]
+        lines = [line.plain.rstrip() for line in Content(words + note).wrap(width)]
         if len(lines) <= rows and lines[-1].endswith(CLAIMS_NOTE):
-            return lines
-    return [f"{both_ends(words, max(8, width - len(CLAIMS_NOTE) - 2))}  {CLAIMS_NOTE}"]
+            last = lines[-1].removesuffix(CLAIMS_NOTE).rstrip()
+            return [*((line, "") for line in lines[:-1]), (last, lines[-1][len(last) :])]
+    return [(both_ends(words, max(8, width - len(note))), note)]
 
 
 def _fact(label: str, words: str, note: str, style: str) -> Content:
