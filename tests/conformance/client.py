@@ -29,7 +29,7 @@ from tui.engine.auth.sign_ins import SignIns
 from tui.engine.desk import Desk
 from tui.engine.late import import_auth_requests, import_connection
 from tui.engine.mcp.backoff import RetryPolicy
-from tui.engine.mcp.catalog.offered_tool import OfferedTool, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.offered_tool import OfferedTool, Permit, ToolCallError, ToolResult
 from tui.engine.mcp.context import ClientContext, Generation, Generator, Prompt
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
@@ -106,7 +106,6 @@ class Visit:
             self._desk,
             open_url=go_there,
             generator=Generator(lambda: STUB, stub_answer),
-            takes_call=lambda _tool, _args: True,
             client_version="0",
         )
         context.sign_ins = SignIns(
@@ -163,7 +162,10 @@ class Visit:
 
     async def _call_tools(self, manager: ServerManager) -> None:
         for tool, arguments in planned_calls(manager):
-            await tell(tool.id, manager.call_tool(tool, arguments, lambda _: None))
+            await tell(
+                tool.id,
+                manager.call_tool(Permit(tool, arguments, "", "the harness"), lambda _: None),
+            )
 
     async def _use_features(self, features: Features) -> None:
         for resource in self._catalog.resources:

@@ -13,7 +13,7 @@ from tests.conformance.stubs import fill_in
 from tests.real.catalogue import REFERENCES, Call, Reference
 from tests.support.measures import Measure
 from tests.unit.engine.mcp.asking import Stage
-from tests.unit.engine.mcp.support import eventually, running
+from tests.unit.engine.mcp.support import eventually, permit, running
 from tui.engine.mcp.catalog.offered_tool import ToolResult
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.session.features import Features
@@ -59,7 +59,7 @@ async def call_tool(
     """Make a call and look at what it gave."""
     [tool] = [tool for tool in manager.offered_tools() if tool.name == call.tool]
     heard = seen if seen is not None else []
-    result = await manager.call_tool(tool, call.arguments(workspace), heard.append)
+    result = await manager.call_tool(permit(tool, call.arguments(workspace)), heard.append)
     assert not result.is_error, result.display
     assert re.search(call.gives, result.display), result.display
     return result

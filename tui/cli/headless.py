@@ -27,7 +27,7 @@ from tui.cli.results import (
     turn_entries,
     whole_result,
 )
-from tui.engine.consent.tool_approval import NOBODY_TO_ASK
+from tui.engine.consent.gate import NOBODY_TO_ASK
 from tui.engine.consent.tool_patterns import Meaning, meanings
 from tui.engine.demo.demo_servers import demo_definitions
 from tui.engine.engine import Engine, EngineOptions

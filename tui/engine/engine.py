@@ -148,9 +148,9 @@ class Engine:
         return OpenedFolder(options.folder, home, state, trusted, say, attended=attended)
 
     def _make_turns(self) -> TurnContexts:
-        confirm, prepare = self._access.approval.confirm, self._first_starts.wait
+        gate, prepare = self._access.gate, self._first_starts.wait
         read, reviewer = self.context_files.read, ResultReviewer(self.desk)
-        return TurnContexts(self.servers, confirm, prepare, read, reviewer, self._options.max_steps)
+        return TurnContexts(self.servers, gate, prepare, read, reviewer, self._options.max_steps)
 
     def _open_sessions(self, state: Path | None) -> SessionCommands:
         library = SessionLibrary(state) if state is not None else None
@@ -176,7 +176,6 @@ class Engine:
             visibility=self._access.review,
             redactor=self._redactor,
             quotes=self._access.quotes,
-            takes_call=self._access.approval.take,
         )
 
     async def __aenter__(self) -> Self:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.waiting import eventually
 from tui.engine.chat.turn import Turn
-from tui.engine.consent.tool_approval import ToolApproval
+from tui.engine.consent.gate import Gate
 from tui.engine.consent.tool_review import ToolReview
 from tui.engine.demo.model import DemoBackend
 from tui.engine.engine import Engine, EngineOptions
@@ -188,7 +188,7 @@ async def test_the_begin_of_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_question_about_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ToolApproval, "confirm", boom)
+    monkeypatch.setattr(Gate, "decide", boom)
     async with running() as run:
         await run.engine.start()
         await run.engine.wait_ready()

@@ -14,13 +14,15 @@ from tui.engine.bus import Publish
 from tui.engine.chat.call_arguments import read_edit, told_changes
 from tui.engine.chat.history import FunctionResponse
 from tui.engine.chat.result_review import ResultReviewer
-from tui.engine.consent.consent import Answer, Confirm, Inquiry, TurnRecord, decided
+from tui.engine.consent.consent import Denial, Inquiry, TurnRecord, decided
+from tui.engine.consent.gate import Gate
 from tui.engine.desk import WithdrawnError
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
     JsonObject,
     OfferedTool,
     OwnTool,
+    Permit,
     TextPart,
     ToolCallError,
     ToolResult,
@@ -97,20 +99,12 @@ class StepCall:
 
 
 @dataclass(frozen=True, slots=True)
-class _Admitted:
-    """A call that may run: the offered tool, and the arguments exactly as shown.
-
-    Attributes:
-        tool: The tool.
-        arguments: The arguments.
-        shown: The same arguments as JSON.
-        remark: How the user changed the arguments, for the model, or an empty string.
-    """
+class _Checked:
+    """A call whose arguments fit: the offered tool, and the arguments exactly as shown."""
 
     tool: OfferedTool
     arguments: JsonObject
     shown: str
-    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +121,7 @@ class CallRunner:
 
     Args:
         tools: Runs tools.
-        confirm: Decides on each call.
+        gate: Decides on each call.
         publish: Publishes the events of the transcript rows.
         turn: The record of this turn for consent.
         reviewer: Shows results to the user where their server's settings say so.
@@ -136,14 +130,14 @@ class CallRunner:
     def __init__(
         self,
         tools: ServerManager,
-        confirm: Confirm,
+        gate: Gate,
         publish: Publish,
         turn: TurnRecord,
         reviewer: ResultReviewer | None = None,
     ) -> None:
         self._reviewer = reviewer
         self._tools = tools
-        self._confirm = confirm
+        self._gate = gate
         self._publish = publish
         self._asking = asyncio.Semaphore(MAX_ASKED)
         self._turn = turn
@@ -184,8 +178,8 @@ class CallRunner:
                             call = step_call.call
                             self.record_withheld(step_call.entry, call.name, call.arguments)
                             self._refuse(step_call, refusal)
-                        case admitted:
-                            group.create_task(self._decide(step_call, admitted, offered))
+                        case checked:
+                            group.create_task(self._decide(step_call, checked, offered))
         finally:
             for step_call in step_calls:
                 self._end(step_call, ToolCallStatus.CANCELLED, CANCELLED)
@@ -218,21 +212,18 @@ class CallRunner:
             self._publish(decided(entry, tool, shown, "deny", reason))
 
     async def _decide(
-        self, step_call: StepCall, admitted: _Admitted, offered: Mapping[str, OfferedTool]
+        self, step_call: StepCall, checked: _Checked, offered: Mapping[str, OfferedTool]
     ) -> None:
         """Ask for consent, and run the call or refuse it."""
-        if isinstance(admitted.tool, OwnTool) and admitted.tool.is_free:
-            await self._execute(step_call, admitted)
-            return
         inquiry = Inquiry(
             call=step_call.entry,
-            tool=admitted.tool,
-            arguments=admitted.arguments,
-            shown=admitted.shown,
+            tool=checked.tool,
+            arguments=checked.arguments,
+            shown=checked.shown,
             offered=[*offered.values()],
             turn=self._turn,
-            number=self._turn.count(admitted.tool, admitted.shown),
-            read_edit=lambda text: read_edit(text, admitted.tool.schema),
+            number=self._turn.count(checked.tool, checked.shown),
+            read_edit=lambda text: read_edit(text, checked.tool.schema),
             by_user=step_call.by_user,
         )
         async with self._asking:
@@ -240,33 +231,27 @@ class CallRunner:
         if isinstance(outcome, _Refusal):
             self._refuse(step_call, outcome)
         else:
-            await self._execute(step_call, outcome)
+            await self._execute(step_call, inquiry, outcome)
 
-    async def _ask(self, inquiry: Inquiry) -> _Admitted | _Refusal:
+    async def _ask(self, inquiry: Inquiry) -> Permit | _Refusal:
         """Ask for consent."""
-        tool, arguments, shown = inquiry.tool, inquiry.arguments, inquiry.shown
         try:
-            answer = await self._confirm(inquiry)
+            outcome = await self._gate.decide(inquiry)
         except WithdrawnError as error:
             return _Refusal(f"Not run: {sanitize_line(str(error))}")
         except Exception as error:  # noqa: BLE001 - the other calls of the step go on
             _log.exception("the question about a call failed")
             return _Refusal(f"Not run: the question failed ({type(error).__name__}).")
-        remark = ""
-        if answer.edit is not None:
-            remark = told_changes(arguments, answer.edit.arguments)
-            arguments, shown = answer.edit.arguments, answer.edit.shown
-        if not answer.allows:
-            return _denial(answer)
-        return _Admitted(tool, arguments, shown, remark)
+        return _denied(outcome) if isinstance(outcome, Denial) else outcome
 
     def _refuse(self, step_call: StepCall, refusal: _Refusal) -> None:
         step_call.answer = FunctionResponse.error(refusal.text)
         step_call.refusal = refusal.shown or refusal.text
         self._end(step_call, refusal.status, step_call.refusal)
 
-    async def _execute(self, step_call: StepCall, admitted: _Admitted) -> None:
-        shown = admitted.shown if admitted.remark else None
+    async def _execute(self, step_call: StepCall, inquiry: Inquiry, permit: Permit) -> None:
+        is_edited = permit.arguments is not inquiry.arguments
+        shown = permit.shown if is_edited else None
         running = ToolCallChanged(step_call.entry, ToolCallStatus.RUNNING, arguments=shown)
         self._publish(running)
         started = time.monotonic()
@@ -276,7 +261,7 @@ class CallRunner:
                 self._publish(ToolCallProgressed(step_call.entry, progress))
 
         try:
-            result = await self._tools.call_tool(admitted.tool, admitted.arguments, on_progress)
+            result = await self._tools.call_tool(permit, on_progress)
         except asyncio.CancelledError:
             seconds = time.monotonic() - started
             self._end(step_call, ToolCallStatus.CANCELLED, CANCELLED, seconds)
@@ -287,15 +272,17 @@ class CallRunner:
             _log.exception("a call failed")
             result = _failed(f"The call failed unexpectedly ({type(error).__name__}).")
         seconds = time.monotonic() - started
-        if self._reviewer is not None and admitted.tool.is_reviewed:
+        if self._reviewer is not None and permit.tool.is_reviewed:
             self._publish(ToolCallChanged(step_call.entry, ToolCallStatus.ASKING))
             result = await self._reviewer.review(
-                step_call.entry, admitted.tool, result, self._turn.conversation
+                step_call.entry, permit.tool, result, self._turn.conversation
             )
         step_call.result = result
-        self._turn.read[admitted.tool.server] = None
-        remark = (TextPart(admitted.remark),) if admitted.remark else ()
-        step_call.answer = FunctionResponse((*remark, *result.parts), result.is_error)
+        self._turn.read[permit.tool.server] = None
+        parts = result.parts
+        if is_edited:
+            parts = (TextPart(told_changes(inquiry.arguments, permit.arguments)), *parts)
+        step_call.answer = FunctionResponse(parts, result.is_error)
         status = ToolCallStatus.ERROR if result.is_error else ToolCallStatus.OK
         self._end(step_call, status, result.display, seconds)
 
@@ -330,7 +317,7 @@ def _prepare(call: FunctionCall, offered: Mapping[str, OfferedTool]) -> _Prepare
         return _Prepared(tool, call.arguments, _shown_arguments(call.arguments), fault)
 
 
-async def _check(prepared: _Prepared | None) -> _Admitted | _Refusal:
+async def _check(prepared: _Prepared | None) -> _Checked | _Refusal:
     """Check the arguments in a thread, because a schema may make that slow."""
     if prepared is None or prepared.tool is None or prepared.fault:
         return _Refusal(prepared.fault if prepared else CANCELLED)
@@ -342,7 +329,7 @@ async def _check(prepared: _Prepared | None) -> _Admitted | _Refusal:
     if faults:
         listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
         return _Refusal(f"The arguments do not fit the tool's schema: {listed}")
-    return _Admitted(tool, arguments, prepared.shown)
+    return _Checked(tool, arguments, prepared.shown)
 
 
 def _faults(schema: JsonObject, arguments: JsonObject) -> list[str]:
@@ -351,15 +338,15 @@ def _faults(schema: JsonObject, arguments: JsonObject) -> list[str]:
     return validate.check_arguments(schema, arguments)
 
 
-def _denial(answer: Answer) -> _Refusal:
+def _denied(denial: Denial) -> _Refusal:
     """Return the refusal for a denial, with the user's reason if there is one."""
-    text = answer.note.rstrip() or "The user denied this call."
+    text = denial.note.rstrip() or "The user denied this call."
     if not text.endswith(_END_MARKS):
         text += "."
     return _Refusal(
         f"Denied: {text} Do not try to do the same in another way.",
         ToolCallStatus.DENIED,
-        shown=sanitize(f"Denied. {answer.note}".rstrip()),
+        shown=sanitize(f"Denied. {denial.note}".rstrip()),
     )
 
 

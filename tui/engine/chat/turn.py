@@ -22,7 +22,8 @@ from tui.engine.chat.retry import RetryWait
 from tui.engine.chat.step import ModelStep
 from tui.engine.chat.tools.resource_tools import resource_tools
 from tui.engine.chat.tools.tool_search import tool_search
-from tui.engine.consent.consent import Confirm, TurnRecord
+from tui.engine.consent.consent import TurnRecord
+from tui.engine.consent.gate import Gate
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, OfferedTool
 from tui.engine.mcp.manager import ServerManager
 from tui.model.chat import (
@@ -70,7 +71,7 @@ class TurnContext:
     Attributes:
         backend: The model.
         tools: The tools it may call.
-        confirm: Decides on each call before it runs.
+        gate: Decides on each call before it runs.
         publish: Publishes events.
         max_tool_calls: Most tool calls in one turn.
         max_steps: Most answers of the model in one turn; None for any number.
@@ -90,7 +91,7 @@ class TurnContext:
 
     backend: ModelBackend
     tools: ServerManager
-    confirm: Confirm
+    gate: Gate
     publish: Publish
     max_tool_calls: int
     system_instruction: str = ""
@@ -135,7 +136,7 @@ class Turn:
         self._entry = context.new_entry()
         self._record = TurnRecord(conversation=context.conversation)
         self._calls = CallRunner(
-            context.tools, context.confirm, context.publish, self._record, context.reviewer
+            context.tools, context.gate, context.publish, self._record, context.reviewer
         )
         self._calls_left = context.max_tool_calls
         self._limit_reported = self._has_answer = False

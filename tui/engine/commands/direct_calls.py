@@ -41,9 +41,8 @@ class DirectCaller:
             raise ToolCallError("The arguments must be an object.")
         offered = self.servers.offered_tools()
         found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
-        confirm = self.access.approval.confirm
         turn = TurnRecord(conversation=self.conversation)
-        runner = CallRunner(self.servers, confirm, self.publish, turn)
+        runner = CallRunner(self.servers, self.access.gate, self.publish, turn)
         if found is None:
             _, held = self.servers.registry.look_up(server, tool) or (None, None)
             if held is not None:

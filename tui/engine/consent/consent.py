@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from tui.engine.consent.policy import Verdict
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.events import ToolCallDecided
@@ -58,7 +59,7 @@ class TurnRecord:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Inquiry:
     """A call that needs a decision.
 
@@ -73,6 +74,8 @@ class Inquiry:
         read_edit: Reads arguments as edited, from JSON; raises `UnusableEditError`.
         by_user: Whether the user composed this exact call, which is consent to it.
         number: How often this very call was made in the turn, this one included.
+        verdict: What the rules said of it; None before they were asked.
+        rules: The state of the rules that said so; see `Policy.state`.
     """
 
     call: EntryId
@@ -84,6 +87,8 @@ class Inquiry:
     read_edit: Callable[[str], Awaitable[Edit]]
     by_user: bool = False
     number: int = 1
+    verdict: Verdict | None = None
+    rules: int = -1
 
     @property
     def is_loop(self) -> bool:
@@ -92,25 +97,11 @@ class Inquiry:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Whether a call may run.
+class Denial:
+    """A call may not run: why, such as ``you: deny``, and a message about it to the model."""
 
-    Attributes:
-        allows: Whether it may.
-        source: The reason, such as ``you: once``.
-        note: A message to the model with a denial.
-        edit: The arguments to send instead, where the user changed them.
-    """
-
-    allows: bool
     source: str
     note: str = ""
-    edit: Edit | None = None
-
-
-Confirm = Callable[[Inquiry], Awaitable[Answer]]
-"""Decides on one call. Canceling the awaiting task withdraws the question; raises
-`tui.engine.desk.WithdrawnError` if nobody could decide."""
 
 
 def decided(

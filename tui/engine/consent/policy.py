@@ -64,6 +64,7 @@ class Policy:
 
     Attributes:
         on_denials: Called when other tools may be denied than before.
+        state: A number for each state of the rules: as long as it stays, verdicts do.
     """
 
     def __init__(
@@ -77,12 +78,13 @@ class Policy:
         self._definitions: dict[ServerId, ServerDefinition] = {}
         self._asks = ""
         self._allows_all = allows_all
+        self.state = 0
         self.on_denials: Callable[[], None] = lambda: None
 
     async def open(self) -> None:
         """Read the saved grants."""
         await self._book.refresh()
-        self._announce()
+        self._changed()
 
     async def refresh(self) -> None:
         """Take in what another gemdeck saved or revoked; to be awaited before calls are judged.
@@ -90,7 +92,7 @@ class Policy:
         Those who wait go on in the order in which they came.
         """
         if await self._book.refresh():
-            self._announce()
+            self._changed()
             self.on_denials()
 
     async def aclose(self) -> None:
@@ -114,7 +116,7 @@ class Policy:
         self._asks = asks
         self._allow, self._deny = AllowingPatterns(allow), DenyingPatterns(deny)
         self._definitions = {definition.id: definition for definition in definitions}
-        self._announce()
+        self._changed()
 
     @property
     def is_kept(self) -> bool:
@@ -211,7 +213,7 @@ class Policy:
                 if tool.fingerprint
             }
         )
-        self._announce()
+        self._changed()
 
     def used(self, verdict: Verdict) -> None:
         """Note that a call rests on a verdict."""
@@ -224,7 +226,7 @@ class Policy:
             if known.id == grant:
                 note = self._book.grants.note(known)
                 self._book.remove(known)
-                self._announce()
+                self._changed()
                 self._publish(
                     ToolRuleChanged(
                         note.server,
@@ -266,6 +268,10 @@ class Policy:
 
     def _words(self, grant: Grant) -> str:
         return grant_words(grant, self._book.grants.note(grant))
+
+    def _changed(self) -> None:
+        self.state += 1
+        self._announce()
 
     def _announce(self) -> None:
         views = self.views()

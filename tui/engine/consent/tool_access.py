@@ -9,11 +9,11 @@ from typing import Final
 from tui.engine.bus import EventBus
 from tui.engine.consent.audit import FILE_NAME as AUDIT_FILE
 from tui.engine.consent.audit import AuditLog
+from tui.engine.consent.gate import Gate
 from tui.engine.consent.grant_store import FILE_NAME as GRANTS_FILE
 from tui.engine.consent.grant_store import GrantBook
 from tui.engine.consent.pins import FOLDER_NAME, PinStore
 from tui.engine.consent.policy import Policy
-from tui.engine.consent.tool_approval import ToolApproval
 from tui.engine.consent.tool_review import ToolReview
 from tui.engine.desk import Desk
 from tui.engine.files.state_file import private_file
@@ -47,7 +47,7 @@ class ToolAccess:
     Attributes:
         policy: The rules on tools.
         review: Finds tools that changed, and says which ones the model must not see.
-        approval: Decides on calls.
+        gate: Decides on calls.
         audit: Keeps records of what is decided.
     """
 
@@ -69,7 +69,7 @@ class ToolAccess:
         self.policy = Policy(GrantBook(grants), folder, bus.publish, allows_all=options.allows_all)
         self.review = ToolReview(desk, bus.publish, pins, self.policy)
         self.quotes = Quotes()
-        self.approval = ToolApproval(
+        self.gate = Gate(
             desk,
             bus.publish,
             self.policy,
@@ -77,7 +77,7 @@ class ToolAccess:
             self.quotes,
             folder=options.folder,
         )
-        bus.subscribe(self.approval.heed)
+        bus.subscribe(self.gate.heed)
         bus.subscribe(self.audit.heed)
 
     async def open(self, servers: ServerManager) -> None:

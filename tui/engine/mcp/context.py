@@ -15,8 +15,6 @@ from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.holding import Budget
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
-    JsonObject,
-    OfferedTool,
     PromptMessage,
 )
 from tui.engine.mcp.catalog.registry import ToolVisibility
@@ -159,8 +157,6 @@ class ClientContext:
         redactor: Masks the secrets of the run.
         quotes: Finds what servers said in what others ask.
         sign_ins: Gives the credentials of servers over HTTP, or None.
-        takes_call: Returns whether a call with exactly these arguments was allowed, and uses
-            that permission up. By default no call runs.
     """
 
     publish: Publish = _drop
@@ -182,4 +178,3 @@ class ClientContext:
     redactor: Redactor = field(default_factory=Redactor)
     quotes: Quotes = field(default_factory=Quotes)
     sign_ins: SignIns | None = None
-    takes_call: Callable[[OfferedTool, JsonObject], bool] = lambda _tool, _arguments: False

@@ -16,6 +16,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     JsonObject,
     OfferedTool,
     OwnTool,
+    Permit,
     ToolCallError,
     ToolResult,
 )
@@ -221,11 +222,10 @@ class ServerManager:
 
     async def call_tool(
         self,
-        tool: OfferedTool,
-        arguments: JsonObject,
+        permit: Permit,
         on_progress: Callable[[Progress], None],
     ) -> ToolResult:
-        """Run a tool, if the call was allowed and the server has not changed the tool.
+        """Run a call that was allowed, if the server has not changed the tool.
 
         If the server had lost the session and so did not run the call, it is repeated once after
         reconnecting; no other call is ever repeated. Cancelling the caller cancels the call on
@@ -234,11 +234,10 @@ class ServerManager:
         Raises:
             ToolCallError: If no result came back.
         """
-        own = tool if isinstance(tool, OwnTool) else None
-        if not (own and own.is_free) and not self._context.takes_call(tool, arguments):
-            raise ToolCallError("Nobody has allowed this call; it was not run.")
-        if own is not None:
-            return await own.run(arguments)
+        permit.use()
+        tool, arguments = permit.tool, permit.arguments
+        if isinstance(tool, OwnTool):
+            return await tool.run(arguments)
         forgotten = self._live(tool.server)
         try:
             return await self._call_once(tool, arguments, on_progress)

@@ -8,7 +8,7 @@ from tui.engine.chat.backends.backend import ModelBackend
 from tui.engine.chat.history import History
 from tui.engine.chat.result_review import ResultReviewer
 from tui.engine.chat.turn import TurnContext
-from tui.engine.consent.consent import Confirm
+from tui.engine.consent.gate import Gate
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.sessions.open_conversation import OpenConversation
 from tui.model.chat import EntryId
@@ -27,7 +27,7 @@ class TurnContexts:
     """
 
     servers: ServerManager
-    confirm: Confirm
+    gate: Gate
     prepare: Callable[[], Awaitable[Sequence[ServerId]]]
     context_files: Callable[[], Awaitable[Sequence[ContextFile]]]
     reviewer: ResultReviewer
@@ -43,7 +43,7 @@ class TurnContexts:
         return TurnContext(
             backend,
             self.servers,
-            self.confirm,
+            self.gate,
             one.publish,
             self.settings.max_tool_calls,
             self.settings.system_instruction,

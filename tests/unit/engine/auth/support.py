@@ -9,7 +9,7 @@ from typing import Any
 from tests.servers.authority import Authority, GuardedServer, walk_through
 from tests.servers.web import free_port
 from tests.unit.engine.mcp.network.support import WEB, define
-from tests.unit.engine.mcp.support import Watcher, any_call, running
+from tests.unit.engine.mcp.support import Watcher, running
 from tui.engine.auth.sign_ins import SignIns
 from tui.engine.desk import Desk
 from tui.engine.late import import_auth_requests
@@ -100,7 +100,7 @@ async def deck(
     """Run gemdeck with one server."""
     definition = define(url, **{"sign_in": oauth(), **more})
     watcher = Watcher()
-    context = ClientContext(watcher, desk=person.desk, takes_call=any_call)
+    context = ClientContext(watcher, desk=person.desk)
     context.sign_ins = sign_ins = make_sign_ins(person, folder, context)
     try:
         async with running(definition, context=context) as (manager, seen):

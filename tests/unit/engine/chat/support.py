@@ -19,21 +19,15 @@ from tui.engine.chat.history import History
 from tui.engine.chat.message import Message, MessageContent
 from tui.engine.chat.retry import RetryWait
 from tui.engine.chat.turn import TurnContext
-from tui.engine.consent.consent import (
-    Answer,
-    Confirm,
-    Edit,
-    Inquiry,
-    TurnRecord,
-    UnusableEditError,
-)
+from tui.engine.consent.consent import Edit, Inquiry, TurnRecord, UnusableEditError
+from tui.engine.consent.gate import Gate
 from tui.engine.consent.grant_store import GrantBook
 from tui.engine.consent.policy import Policy
-from tui.engine.consent.tool_approval import ToolApproval
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import (
     JsonObject,
     OfferedTool,
+    Permit,
     TextPart,
     ToolCallError,
     ToolResult,
@@ -159,10 +153,11 @@ class InProcessTools(ServerManager):
 
     async def call_tool(
         self,
-        tool: OfferedTool,
-        arguments: JsonObject,
+        permit: Permit,
         on_progress: Callable[[Progress], None],
     ) -> ToolResult:
+        permit.use()
+        tool, arguments = permit.tool, permit.arguments
         current = next((other for other in self.tools if other.name == tool.name), None)
         if current is None or current.definition_hash != tool.definition_hash:
             raise ToolCallError("The server has changed this tool meanwhile; it was not run.")
@@ -252,18 +247,13 @@ def fetched(text: str, content: MessageContent) -> Message:
     return Message(text, fetch)
 
 
-async def allow_all(_: Inquiry) -> Answer:
-    """Ask nobody."""
-    return Answer(allows=True, source="a test")
-
-
 @asynccontextmanager
 async def chatting(
     fake: FakeGemini,
     *tools: OfferedTool,
     model: str = MODEL,
     asks: bool = False,
-    confirm: Confirm = allow_all,
+    gate: Gate | None = None,
     idle_timeout: float = 5.0,
     max_tool_calls: int = 20,
     max_result_size: int = DEFAULT_RESULT_SIZE,
@@ -273,13 +263,13 @@ async def chatting(
     """Run a conversation against the fake; `asks` puts questions instead of allowing all."""
     bus = EventBus()
     host = InProcessTools(list(tools))
-    desk = Desk(bus.publish)
-    approval = ToolApproval(desk, bus.publish, make_policy())
-    bus.subscribe(approval.heed)
+    desk = Desk(bus.publish, attended=asks)
+    gate = gate or Gate(desk, bus.publish, make_policy(allows_all=not asks))
+    bus.subscribe(gate.heed)
     context = TurnContext(
         await open_backend(fake.url, model=model, idle_timeout=idle_timeout),
         host,
-        approval.confirm if asks else confirm,
+        gate,
         bus.publish,
         max_tool_calls,
         prepare=prepare,

@@ -13,7 +13,7 @@ from tests.fakes.gemini_script import Action, Call, Say
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.chat.support import Chat, Run, chatting, make_policy, make_tool, text_result
 from tui.engine.chat import calls as module
-from tui.engine.consent.tool_approval import ToolApproval
+from tui.engine.consent.gate import Gate
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, ToolCallError, ToolResult
 from tui.engine.mcp.schema import validate
@@ -364,8 +364,8 @@ async def test_without_a_screen_only_listed_tools_run() -> None:
     policy = make_policy()
     notes = ServerDefinition(ServerId("notes"), Origin.USER, Transport.STDIO)
     policy.configure((), (), [notes])
-    confirm = ToolApproval(desk, lambda _: None, policy, ["notes.go"]).confirm
-    async with FakeGemini(script) as fake, chatting(fake, *tools, confirm=confirm) as chat:
+    gate = Gate(desk, lambda _: None, policy, ["notes.go"])
+    async with FakeGemini(script) as fake, chatting(fake, *tools, gate=gate) as chat:
         await chat.say("x")
     ran, denied = responses(fake)
     assert ran == {"output": "go ran"}

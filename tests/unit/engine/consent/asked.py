@@ -1,13 +1,13 @@
-"""An approval with a desk before it, and what it asks."""
+"""A gate with a desk before it, and what it asks."""
 
 import asyncio
 
 from tests.unit.engine.chat.support import make_inquiry, make_policy
-from tui.engine.consent.consent import Answer, TurnRecord
+from tui.engine.consent.consent import Denial, TurnRecord
+from tui.engine.consent.gate import Gate
 from tui.engine.consent.grant_store import GrantBook
-from tui.engine.consent.tool_approval import ToolApproval
 from tui.engine.desk import Desk
-from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, Permit
 from tui.model.chat import EntryId
 from tui.model.consent import Choice, Decision, RequestId
 from tui.model.events import (
@@ -21,13 +21,13 @@ CALL = EntryId("e1")
 
 
 class Asked:
-    """An approval, its events, and the questions that are open."""
+    """A gate, its events, and the questions that are open."""
 
     def __init__(self, book: GrantBook | None = None) -> None:
         self.events: list[Event] = []
         self.policy = make_policy(book)
         self.desk = Desk(self.events.append)
-        self.approval = ToolApproval(self.desk, self.events.append, self.policy)
+        self.gate = Gate(self.desk, self.events.append, self.policy)
 
     async def ask(
         self,
@@ -35,11 +35,11 @@ class Asked:
         *others: OfferedTool,
         arguments: JsonObject | None = None,
         turn: TurnRecord | None = None,
-    ) -> tuple["asyncio.Task[Answer]", RequestId | None]:
+    ) -> tuple["asyncio.Task[Permit | Denial]", RequestId | None]:
         """Ask in a task; give it and the question, or None where nobody is asked."""
         before = len(self.requests)
         inquiry = make_inquiry(tool, *others, arguments=arguments, turn=turn)
-        task = asyncio.create_task(self.approval.confirm(inquiry))
+        task = asyncio.create_task(self.gate.decide(inquiry))
         await asyncio.sleep(0)
         new = self.requests[before:]
         return task, new[0].request.id if new else None
@@ -57,7 +57,9 @@ class Asked:
     def settled(self) -> list[RequestId]:
         return [event.request for event in self.events if isinstance(event, RequestSettled)]
 
-    async def answer(self, tool: OfferedTool, choice: Choice, *others: OfferedTool) -> Answer:
+    async def answer(
+        self, tool: OfferedTool, choice: Choice, *others: OfferedTool
+    ) -> Permit | Denial:
         task, request = await self.ask(tool, *others)
         assert request is not None
         self.desk.answer(request, Decision(choice))
@@ -77,7 +79,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def ended(*tasks: "asyncio.Task[Answer]") -> None:
+async def ended(*tasks: "asyncio.Task[Permit | Denial]") -> None:
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)

@@ -7,12 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.engine.chat.support import make_inquiry, make_policy, make_tool, rule
+from tui.engine.consent.consent import Denial
+from tui.engine.consent.gate import Gate
 from tui.engine.consent.grant_store import GrantBook
 from tui.engine.consent.grants import Grant, GrantNote
 from tui.engine.consent.policy import Policy
-from tui.engine.consent.tool_approval import ToolApproval
 from tui.engine.consent.tool_patterns import meanings
 from tui.engine.desk import Desk
+from tui.engine.mcp.catalog.offered_tool import Permit
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.consent import Effect, GrantScope
 from tui.model.servers import Origin, ServerId, Transport
@@ -29,21 +31,21 @@ def configured(*servers: str, trust: bool = False) -> list[ServerDefinition]:
 
 def headless(
     patterns: Sequence[str], policy: Policy | None = None, servers: Sequence[str] = ("notes",)
-) -> ToolApproval:
+) -> Gate:
     desk = Desk(lambda _: None, attended=False)
     if policy is None:
         policy = make_policy()
         policy.configure((), (), configured(*servers))
-    return ToolApproval(desk, lambda _: None, policy, patterns)
+    return Gate(desk, lambda _: None, policy, patterns)
 
 
 async def allows(patterns: list[str], pair: Pair, *servers: str) -> bool:
     """Tell whether a tool may run, beside these other servers, none of which is up."""
     server, name = pair
-    consent = headless(patterns, servers=(server, *servers))
-    answer = await consent.confirm(make_inquiry(make_tool(name, server)))
-    assert bool(answer.note) is not answer.allows
-    return answer.allows
+    gate = headless(patterns, servers=(server, *servers))
+    outcome = await gate.decide(make_inquiry(make_tool(name, server)))
+    assert isinstance(outcome, Permit) or outcome.note
+    return isinstance(outcome, Permit)
 
 
 @pytest.mark.parametrize(
@@ -91,14 +93,14 @@ async def test_a_clear_word_still_counts_beside_an_unclear_one() -> None:
 
 
 async def test_a_server_that_is_not_configured_cannot_be_named() -> None:
-    answer = await headless(["git"], servers=()).confirm(make_inquiry(make_tool("x", "git")))
-    assert not answer.allows
+    gate = headless(["git"], servers=())
+    assert isinstance(await gate.decide(make_inquiry(make_tool("x", "git"))), Denial)
 
 
 async def test_a_trusted_server_needs_no_pattern() -> None:
     tool, policy = make_tool("go", trusted=True), make_policy()
     policy.configure((), (), configured(tool.server, trust=True))
-    assert (await headless([], policy).confirm(make_inquiry(tool))).allows
+    assert isinstance(await headless([], policy).decide(make_inquiry(tool)), Permit)
 
 
 async def test_a_rule_that_denies_wins_over_the_list_and_over_yolo() -> None:
@@ -106,14 +108,14 @@ async def test_a_rule_that_denies_wins_over_the_list_and_over_yolo() -> None:
     for allows_all in (False, True):
         policy = make_policy(allows_all=allows_all)
         policy.configure((), [rule("notes", "g*")], configured("notes"))
-        answer = await headless(["notes.go"], policy).confirm(make_inquiry(tool))
-        assert not answer.allows
-        assert "forbids" in answer.note
+        outcome = await headless(["notes.go"], policy).decide(make_inquiry(tool))
+        assert isinstance(outcome, Denial)
+        assert "forbids" in outcome.note
 
 
 async def test_yolo_allows_what_no_rule_denies() -> None:
-    consent = headless([], make_policy(allows_all=True))
-    assert (await consent.confirm(make_inquiry(make_tool("go")))).allows
+    gate = headless([], make_policy(allows_all=True))
+    assert isinstance(await gate.decide(make_inquiry(make_tool("go"))), Permit)
 
 
 @pytest.mark.parametrize(
@@ -154,5 +156,5 @@ async def test_a_rule_that_asks_is_a_no_where_nobody_can_be_asked() -> None:
     book.add({asking: GrantNote("notes", "go")})
     policy = make_policy(book)
     policy.configure((), (), configured("notes"))
-    answer = await headless(["notes.go"], policy).confirm(make_inquiry(tool))
-    assert not answer.allows
+    gate = headless(["notes.go"], policy)
+    assert isinstance(await gate.decide(make_inquiry(tool)), Denial)

@@ -12,12 +12,14 @@ from tests.conftest import World
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Script, Turncoat, deck, tool, write_settings
-from tests.unit.engine.chat.support import InProcessTools, make_tool
+from tests.unit.engine.chat.support import InProcessTools, make_policy, make_tool
 from tests.unit.engine.mcp.support import eventually, find_tool
 from tui.engine.chat.calls import CallRunner
-from tui.engine.consent.consent import Answer, Inquiry, TurnRecord
+from tui.engine.consent.consent import Denial, Inquiry, TurnRecord
+from tui.engine.consent.gate import Gate
+from tui.engine.desk import Desk
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError
+from tui.engine.mcp.catalog.offered_tool import JsonObject, Permit, ToolCallError
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import Choice
@@ -53,17 +55,6 @@ async def test_a_call_of_a_library_asks_like_a_call_of_the_model(
         assert not (await calling).is_error
         assert [call.status for call in running.calls] == [ToolCallStatus.DENIED, ToolCallStatus.OK]
     assert shop.calls == [("look", {"text": "a"})]
-
-
-async def test_a_call_that_nobody_allowed_does_not_reach_the_server_by_the_servers_either(
-    shop: Turncoat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with FakeGemini() as fake, deck(fake, monkeypatch, servers=[shop]) as running:
-        look = find_tool(running.engine.servers, "look")
-        assert look is not None
-        with pytest.raises(ToolCallError, match="Nobody has allowed"):
-            await running.engine.servers.call_tool(look, {"text": "a"}, lambda _: None)
-    assert shop.calls == []
 
 
 async def test_a_server_handed_in_by_a_library_is_not_trusted_by_its_own_word(
@@ -197,11 +188,13 @@ async def test_what_a_caller_changes_while_the_user_decides_is_not_sent() -> Non
     tools = InProcessTools([replace(make_tool("go"), schema={"type": "object"})])
     arguments: dict[str, Any] = {"other": {"path": "/tmp"}}
 
-    async def confirm(inquiry: Inquiry) -> Answer:
-        arguments["other"]["path"] = "/etc"
-        assert '"/tmp"' in inquiry.shown
-        return Answer(allows=True, source="a test")
+    class Slow(Gate):
+        async def decide(self, inquiry: Inquiry) -> Permit | Denial:
+            arguments["other"]["path"] = "/etc"
+            assert '"/tmp"' in inquiry.shown
+            return await super().decide(inquiry)
 
-    runner = CallRunner(tools, confirm, lambda _: None, TurnRecord())
+    gate = Slow(Desk(lambda _: None), lambda _: None, make_policy(allows_all=True))
+    runner = CallRunner(tools, gate, lambda _: None, TurnRecord())
     await runner.run_alone(tools.tools[0], arguments, EntryId("c1"), by_user=True)
     assert tools.called == [("go", {"other": {"path": "/tmp"}})]

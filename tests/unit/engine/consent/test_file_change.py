@@ -9,8 +9,9 @@ import pytest
 from tests.support.waiting import eventually
 from tests.unit.engine.chat.support import make_inquiry, make_policy, make_tool
 from tui.engine.consent.file_change import MAX_FILE, file_change
-from tui.engine.consent.tool_approval import ToolApproval
+from tui.engine.consent.gate import Gate
 from tui.engine.desk import Desk
+from tui.engine.mcp.catalog.offered_tool import Permit
 from tui.model.consent import Choice, Decision
 from tui.model.events import Event, RequestRaised
 from tui.model.requests import ConfirmationRequest, FileChange
@@ -107,11 +108,11 @@ async def test_questions_have_the_difference_and_come_in_the_order_of_their_call
 ) -> None:
     events: list[Event] = []
     desk = Desk(events.append)
-    approval = ToolApproval(desk, events.append, make_policy(), folder=folder)
+    gate = Gate(desk, events.append, make_policy(), folder=folder)
     tool = make_tool("write")
     calls = [{"path": "src/a.py", "content": AFTER}, {"path": "src/a.py"}]
     tasks = [
-        asyncio.create_task(approval.confirm(make_inquiry(tool, arguments=arguments)))
+        asyncio.create_task(gate.decide(make_inquiry(tool, arguments=arguments)))
         for arguments in calls
     ]
 
@@ -125,4 +126,4 @@ async def test_questions_have_the_difference_and_come_in_the_order_of_their_call
     assert second.change is None
     for request in (first, second):
         desk.answer(request.id, Decision(Choice.ONCE))
-    assert [answer.allows for answer in await asyncio.gather(*tasks)] == [True, True]
+    assert [type(outcome) for outcome in await asyncio.gather(*tasks)] == [Permit, Permit]

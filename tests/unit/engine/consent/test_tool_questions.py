@@ -12,7 +12,7 @@ from tests.unit.engine.mcp.support import eventually
 from tui.engine.consent.grant_store import GrantBook
 from tui.engine.desk import WithdrawnError
 from tui.engine.files.state_file import StateFile
-from tui.engine.mcp.catalog.offered_tool import OfferedTool
+from tui.engine.mcp.catalog.offered_tool import OfferedTool, Permit
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.catalog import Catalog, ToolId
 from tui.model.consent import Choice, Decision, GrantScope
@@ -32,23 +32,23 @@ async def test_a_tool_that_changes_takes_its_question_along() -> None:
     changing, first = await asked.ask(go)
     staying, second = await asked.ask(stay)
     changed = replace(go.view, problem="it has changed", changed=True)
-    asked.approval.heed(listed(replace(go, view=changed), stay))
+    asked.gate.heed(listed(replace(go, view=changed), stay))
     with pytest.raises(match="The tool changed or was removed"):
         await changing
     assert asked.settled == [first]
     assert second is not None
     asked.desk.answer(second, Decision(Choice.ONCE))
-    assert (await staying).allows
+    assert isinstance(await staying, Permit)
 
 
 async def test_a_tool_that_goes_takes_its_question_along() -> None:
     asked = Asked()
     task, _ = await asked.ask(make_tool("go"))
-    asked.approval.heed(CatalogChanged(ServerId("other"), Catalog()))
+    asked.gate.heed(CatalogChanged(ServerId("other"), Catalog()))
     await settle()
     assert not task.done()
     assert asked.settled == []
-    asked.approval.heed(listed())
+    asked.gate.heed(listed())
     with pytest.raises(WithdrawnError):
         await task
 
@@ -57,11 +57,11 @@ async def test_another_name_towards_the_model_leaves_the_question() -> None:
     asked = Asked()
     go = make_tool("go")
     task, request = await asked.ask(go)
-    asked.approval.heed(listed(replace(go, view=replace(go.view, id=ToolId("notes__go")))))
+    asked.gate.heed(listed(replace(go, view=replace(go.view, id=ToolId("notes__go")))))
     assert asked.settled == []
     assert request is not None
     asked.desk.answer(request, Decision(Choice.ONCE))
-    assert (await task).allows
+    assert isinstance(await task, Permit)
 
 
 @pytest.fixture
@@ -77,11 +77,11 @@ async def test_what_another_gemdeck_revoked_counts_before_the_next_call(private:
         await policy.open()
     asked.policy.allow((make_tool("go"),), GrantScope.EVERYWHERE, "always this tool")
     await asked.policy.aclose()
-    assert (await asked.approval.confirm(make_inquiry(make_tool("go")))).allows
+    assert isinstance(await asked.gate.decide(make_inquiry(make_tool("go"))), Permit)
     await other.refresh()
     other.revoke(other.views()[0].id)
     await other.aclose()
-    task = asyncio.create_task(asked.approval.confirm(make_inquiry(make_tool("go"))))
+    task = asyncio.create_task(asked.gate.decide(make_inquiry(make_tool("go"))))
     await eventually(lambda: task.done() or asked.questions)
     assert asked.questions
     await ended(task)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.unit.engine.mcp.support import FOLDER, Watcher, any_call, eventually, running, script
+from tests.unit.engine.mcp.support import FOLDER, Watcher, eventually, running, script
 from tui.engine.desk import Desk, ServerRequest
 from tui.engine.mcp.context import ClientContext, Generation, GenerationError, Generator, Prompt
 from tui.engine.mcp.manager import ServerManager
@@ -50,7 +50,6 @@ class Stage:
             self.desk,
             generator=Generator(lambda: self.model.model, self.model.generate),
             open_url=self.open_url,
-            takes_call=any_call,
         )
         self.manager: ServerManager
         self.watcher: Watcher

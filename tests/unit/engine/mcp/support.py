@@ -14,7 +14,7 @@ from tests.support import leaks, warm
 from tests.support.waiting import eventually as eventually  # noqa: PLC0414 - found here, too
 from tui.engine.late import import_connection
 from tui.engine.mcp.backoff import RetryPolicy
-from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, ToolResult
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, Permit, ToolResult
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.enablement import Enablement
 from tui.engine.mcp.manager import ServerManager
@@ -131,9 +131,9 @@ def kill(pid: int, number: int) -> None:
     os.kill(pid, number)
 
 
-def any_call(_tool: OfferedTool, _arguments: JsonObject) -> bool:
-    """Let every call run."""
-    return True
+def permit(tool: OfferedTool, arguments: JsonObject | None = None) -> Permit:
+    """Allow a call in the gate's place."""
+    return Permit(tool, arguments or {}, "", "a test")
 
 
 @asynccontextmanager
@@ -147,7 +147,7 @@ async def running(
 ) -> AsyncIterator[tuple[ServerManager, Watcher]]:
     """Run servers until the block ends."""
     watcher = Watcher()
-    context = context or ClientContext(watcher, takes_call=any_call)
+    context = context or ClientContext(watcher)
     context.workspaces, context.client_version = (workspace,), "0.1"
     context.eras = eras or context.eras
     manager = ServerManager(
@@ -172,4 +172,4 @@ async def call(
     """Call a tool by its name towards the model."""
     tool = find_tool(manager, name)
     assert tool is not None, [tool.id for tool in manager.offered_tools()]
-    return await manager.call_tool(tool, arguments or {}, on_progress)
+    return await manager.call_tool(permit(tool, arguments), on_progress)

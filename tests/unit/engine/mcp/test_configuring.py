@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine.mcp.staging import Pretended, definition
-from tests.unit.engine.mcp.support import Watcher, any_call, eventually
+from tests.unit.engine.mcp.support import Watcher, eventually, permit
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
@@ -69,7 +69,7 @@ async def test_a_call_offered_by_one_server_never_runs_on_another_of_its_name(
     connections, watcher = Connections(), Watcher()
     manager = ServerManager(
         watcher,
-        ClientContext(watcher, workspaces=(tmp_path,), takes_call=any_call),
+        ClientContext(watcher, workspaces=(tmp_path,)),
         import_connect=lambda: connections.connect,
     )
     async with manager:
@@ -82,6 +82,6 @@ async def test_a_call_offered_by_one_server_never_runs_on_another_of_its_name(
         [now] = manager.offered_tools()
         assert now.definition_hash == offered.definition_hash
         with pytest.raises(ToolCallError, match="Another server is called s now"):
-            await manager.call_tool(offered, {}, lambda _: None)
+            await manager.call_tool(permit(offered), lambda _: None)
         with pytest.raises(NotImplementedError):  # it reaches the pretended server
-            await manager.call_tool(now, {}, lambda _: None)
+            await manager.call_tool(permit(now), lambda _: None)

@@ -23,6 +23,7 @@ from tests.unit.engine.mcp.support import (
     eventually,
     find_tool,
     is_alive,
+    permit,
     running,
     script,
     server_processes,
@@ -257,7 +258,7 @@ async def test_a_tool_that_changed_since_it_was_offered_is_not_run(tmp_path: Pat
         manager.restart(ServerId("raw"))
         await watcher.until("raw", S.STOPPED, S.STARTING, S.READY)
         with pytest.raises(ToolCallError, match="changed this tool"):
-            await manager.call_tool(shown, {}, lambda _: None)
+            await manager.call_tool(permit(shown), lambda _: None)
 
 
 async def test_a_stopped_server_is_not_called() -> None:
@@ -268,7 +269,7 @@ async def test_a_stopped_server_is_not_called() -> None:
         manager.stop(ServerId("raw"))
         assert find_tool(manager, "echo") is None
         with pytest.raises(ToolCallError, match="cannot be called: it is stopping"):
-            await manager.call_tool(tool, {}, lambda _: None)
+            await manager.call_tool(permit(tool), lambda _: None)
 
 
 async def test_a_new_configuration_adds_removes_replaces_and_leaves_servers() -> None:

@@ -74,6 +74,29 @@ class FunctionCall:
     id: str = ""
 
 
+class Permit:
+    """Leave to run one call, once: what the gate gives and `ServerManager.call_tool` uses up.
+
+    Attributes:
+        tool: The tool as it was offered, and so its server and definition.
+        arguments: What is sent; nobody changes it.
+        shown: The same, complete, as canonical JSON.
+        source: Why it may run, such as ``you: once``.
+    """
+
+    __slots__ = ("_is_used", "arguments", "shown", "source", "tool")
+
+    def __init__(self, tool: OfferedTool, arguments: JsonObject, shown: str, source: str) -> None:
+        self.tool, self.arguments, self.shown, self.source = tool, arguments, shown, source
+        self._is_used = False
+
+    def use(self) -> None:
+        """Use it up; raises `ToolCallError` the second time."""
+        if self._is_used:
+            raise ToolCallError("Nobody has allowed this call again; it was not run.")
+        self._is_used = True
+
+
 @dataclass(frozen=True, slots=True)
 class TextPart:
     """Text of a result for the model."""

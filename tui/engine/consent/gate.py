@@ -1,4 +1,4 @@
-"""Consent to tool calls, from the rules, the command line or the user."""
+"""The gate: every call passes it, by the rules, the command line or the user's answer."""
 
 import asyncio
 from collections.abc import Collection
@@ -9,12 +9,12 @@ from typing import Final
 
 from tui.engine.bus import Publish
 from tui.engine.consent.call_question import argument_fields, call_notes, origin_words
-from tui.engine.consent.consent import Answer, Edit, Inquiry, UnusableEditError, decided
+from tui.engine.consent.consent import Denial, Edit, Inquiry, UnusableEditError, decided
 from tui.engine.consent.file_change import content_of, file_change
-from tui.engine.consent.policy import Policy
+from tui.engine.consent.policy import Policy, Verdict
 from tui.engine.consent.tool_patterns import names_tool
 from tui.engine.desk import Desk, WithdrawnError
-from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, OwnTool
+from tui.engine.mcp.catalog.offered_tool import OfferedTool, OwnTool, Permit
 from tui.engine.mcp.quotes import Quotes
 from tui.engine.threads import in_daemon_thread
 from tui.model.catalog import Catalog
@@ -38,21 +38,18 @@ COMPARING_SECONDS: Final = 1.0
 """Longest wait for a file that a call's arguments are compared with."""
 
 _DENIED_BY_RULE: Final = "One of the user's rules forbids this tool."
-_DENIED_BEFORE: Final = Answer(
-    allows=False,
+_DENIED_BEFORE: Final = Denial(
     source="you: denied the same call before",
     note="The user has already denied this exact call. Do not request it again.",
 )
-_DENIED_REST: Final = Answer(
-    allows=False,
+_DENIED_REST: Final = Denial(
     source="you: deny this and all further calls of this turn",
     note="The user denied all further calls of this turn. Answer with what you have.",
 )
 NOBODY_TO_ASK: Final = "nobody to ask"
 """The source of a denial for want of a user."""
 
-_NOBODY: Final = Answer(
-    allows=False,
+_NOBODY: Final = Denial(
     source=NOBODY_TO_ASK,
     note="This run has no user to ask, and the tool is not on the list of allowed tools.",
 )
@@ -61,13 +58,13 @@ _NOBODY: Final = Answer(
 class _CoveredError(WithdrawnError):
     """The answer to another question settles this one."""
 
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(answer.source)
-        self.answer = answer
+    def __init__(self, outcome: Permit | Denial) -> None:
+        super().__init__(outcome.source)
+        self.outcome = outcome
 
 
-class ToolApproval:
-    """Decides on calls, and remembers which may run. Lives on one event loop.
+class Gate:
+    """Decides on calls: only it gives a `Permit`. Lives on one event loop.
 
     What the rules allow or deny is not asked about.
 
@@ -98,35 +95,31 @@ class ToolApproval:
         self._policy = policy
         self._allowed = tuple(allowed)
         self._waiting: dict[RequestId, Inquiry] = {}
-        self._granted: list[tuple[OfferedTool, JsonObject]] = []
 
-    async def confirm(self, inquiry: Inquiry) -> Answer:
+    async def decide(self, inquiry: Inquiry) -> Permit | Denial:
         """Decide on one call. Canceling the awaiting task withdraws the question.
+
+        A tool of gemdeck's own that asks no server and changes nothing is free.
 
         Raises:
             WithdrawnError: If nobody could decide. It is no denial.
         """
+        if isinstance(inquiry.tool, OwnTool) and inquiry.tool.is_free:
+            return _permit(inquiry, "it changes nothing")
         try:
-            answer = await self._decide(inquiry)
+            outcome = await self._decide(inquiry)
         except WithdrawnError as error:
             self._tell(inquiry, inquiry.shown, "withdrawn", str(error))
             raise
         except asyncio.CancelledError:
             self._tell(inquiry, inquiry.shown, "withdrawn", "the turn was stopped")
             raise
-        edit = answer.edit or Edit(inquiry.arguments, inquiry.shown)
-        self._tell(inquiry, edit.shown, "allow" if answer.allows else "deny", answer.source)
-        if answer.allows:
-            self._granted.append((inquiry.tool, edit.arguments))
-        return answer
-
-    def take(self, tool: OfferedTool, arguments: JsonObject) -> bool:
-        """Return whether this exact call was allowed; each permission counts once."""
-        for index, granted in enumerate(self._granted):
-            if granted[0] is tool and granted[1] is arguments:
-                del self._granted[index]
-                return True
-        return False
+        match outcome:
+            case Permit():
+                self._tell(inquiry, outcome.shown, "allow", outcome.source)
+            case Denial():
+                self._tell(inquiry, inquiry.shown, "deny", outcome.source)
+        return outcome
 
     def heed(self, event: Event) -> None:
         """Withdraw the questions that an event makes obsolete; an answer would be too late."""
@@ -134,7 +127,7 @@ class ToolApproval:
             if reason := _why_gone(inquiry, event):
                 self._desk.withdraw(request, WithdrawnError(reason))
 
-    async def _decide(self, inquiry: Inquiry) -> Answer:
+    async def _decide(self, inquiry: Inquiry) -> Permit | Denial:
         await self._policy.refresh()
         if (known := self._settled_before(inquiry)) is not None:
             return known
@@ -144,10 +137,10 @@ class ToolApproval:
             change = await self._file_change(inquiry)
         return self._settled_before(inquiry) or await self._ask(inquiry, change)
 
-    def _settled_before(self, inquiry: Inquiry) -> Answer | None:
+    def _settled_before(self, inquiry: Inquiry) -> Permit | Denial | None:
         if inquiry.turn.has_denied(inquiry.tool, inquiry.shown):
             return _DENIED_BEFORE
-        return self._known_answer(inquiry)
+        return self._settled(inquiry)
 
     async def _file_change(self, inquiry: Inquiry) -> FileChange | None:
         """Compare the arguments with a file, unless that takes too long."""
@@ -159,29 +152,36 @@ class ToolApproval:
         except TimeoutError:
             return None
 
-    def _known_answer(self, inquiry: Inquiry) -> Answer | None:
-        """Return the answer given by rules and earlier answers, if any."""
-        verdict = self._policy.judge(inquiry.tool, inquiry.arguments)
+    def _settled(self, inquiry: Inquiry) -> Permit | Denial | None:
+        """Settle a call by rules and earlier answers, if they do."""
+        verdict = self._judge(inquiry)
         if verdict.effect is Effect.DENY:
-            return Answer(allows=False, source=verdict.source, note=_DENIED_BY_RULE)
+            return Denial(verdict.source, _DENIED_BY_RULE)
         if inquiry.by_user:
-            return Answer(allows=True, source="you: composed this call")
+            return _permit(inquiry, "you: composed this call")
         if inquiry.turn.denies_rest:
             return _DENIED_REST
         if inquiry.is_loop and self._desk.attended:
             return None
         if verdict.effect is Effect.ALLOW:
             self._policy.used(verdict)
-            return Answer(allows=True, source=verdict.source)
+            return _permit(inquiry, verdict.source)
         may_name = (
             self._allowed and verdict.grant is None
         )  # a grant here is a rule that says to ask
         own, servers = inquiry.tool, self._policy.origins
         if may_name and names_tool(self._allowed, own.server, own.name, servers):
-            return Answer(allows=True, source="--allowed-tools")
+            return _permit(inquiry, "--allowed-tools")
         return None
 
-    async def _ask(self, inquiry: Inquiry, change: FileChange | None) -> Answer:
+    def _judge(self, inquiry: Inquiry) -> Verdict:
+        """Judge a call by the rules, once for each state of them."""
+        if inquiry.verdict is None or inquiry.rules != self._policy.state:
+            inquiry.rules = self._policy.state
+            inquiry.verdict = self._policy.judge(inquiry.tool, inquiry.arguments)
+        return inquiry.verdict
+
+    async def _ask(self, inquiry: Inquiry, change: FileChange | None) -> Permit | Denial:
         request = self._request(inquiry, change)
         edit: Edit | None = None
 
@@ -202,12 +202,12 @@ class ToolApproval:
         try:
             decision = await self._desk.ask(request, read_edit)
         except _CoveredError as covered:
-            return self._under_rules(inquiry, covered.answer)
+            return self._under_rules(inquiry, covered.outcome)
         finally:
             del self._waiting[request.id]
-        answer = self._act_on(decision, inquiry, edit)
+        outcome = self._act_on(decision, inquiry, edit)
         self._settle_covered()
-        return self._under_rules(inquiry, answer)
+        return self._under_rules(inquiry, outcome)
 
     def _request(self, inquiry: Inquiry, change: FileChange | None) -> ConfirmationRequest:
         tool = inquiry.tool
@@ -228,7 +228,7 @@ class ToolApproval:
             conversation=inquiry.turn.conversation,
         )
 
-    def _act_on(self, decision: Decision, inquiry: Inquiry, edit: Edit | None) -> Answer:
+    def _act_on(self, decision: Decision, inquiry: Inquiry, edit: Edit | None) -> Permit | Denial:
         """Do what an answer says of this call and of later ones."""
         choice = decision.choice
         source, note = f"you: {choice.value}", sanitize(decision.note, MAX_NOTE)
@@ -244,27 +244,38 @@ class ToolApproval:
             note = f"{note} {_DENIED_REST.note}".strip()
         if not choice.allows:
             inquiry.turn.denied.append(inquiry)
-            edit = None
-        if edit is not None and edit.shown == inquiry.shown:
-            edit = None
-        return Answer(choice.allows, source, note, edit)
+            return Denial(source, note)
+        if edit is None or edit.shown == inquiry.shown:
+            return _permit(inquiry, source)
+        return Permit(inquiry.tool, edit.arguments, edit.shown, source)
 
     def _settle_covered(self) -> None:
         """Settle the other questions that an answer covers."""
         for request, inquiry in self._waiting.items():
-            if known := self._known_answer(inquiry):
+            if known := self._settled(inquiry):
                 self._desk.withdraw(request, _CoveredError(known))
 
-    def _under_rules(self, inquiry: Inquiry, answer: Answer) -> Answer:
+    def _under_rules(self, inquiry: Inquiry, outcome: Permit | Denial) -> Permit | Denial:
         """Apply rules that were added meanwhile or that match the edited arguments."""
-        arguments = answer.edit.arguments if answer.edit is not None else inquiry.arguments
-        verdict = self._policy.judge(inquiry.tool, arguments)
+        if isinstance(outcome, Denial):
+            return outcome
+        is_edited = outcome.arguments is not inquiry.arguments
+        verdict = (
+            self._policy.judge(outcome.tool, outcome.arguments)
+            if is_edited
+            else self._judge(inquiry)
+        )
         if verdict.effect is Effect.DENY:
-            return Answer(allows=False, source=verdict.source, note=_DENIED_BY_RULE)
-        return answer
+            return Denial(verdict.source, _DENIED_BY_RULE)
+        return outcome
 
     def _tell(self, inquiry: Inquiry, arguments: str, decision: str, source: str) -> None:
         self._publish(decided(inquiry.call, inquiry.tool, arguments, decision, source))
+
+
+def _permit(inquiry: Inquiry, source: str) -> Permit:
+    """Let a call run as it was asked for."""
+    return Permit(inquiry.tool, inquiry.arguments, inquiry.shown, source)
 
 
 def _why_gone(inquiry: Inquiry, event: Event) -> str:

@@ -1,4 +1,4 @@
-"""Approval of calls: who is asked, what an answer covers, how every question ends."""
+"""The gate: who is asked, what an answer covers, how every question ends."""
 
 import asyncio
 from dataclasses import replace
@@ -8,8 +8,10 @@ import pytest
 from tests.unit.engine.chat.support import make_inquiry, make_tool, rule
 from tests.unit.engine.consent.asked import CALL, Asked, settle
 from tests.unit.engine.mcp.support import eventually
-from tui.engine.consent.consent import Answer, Edit, TurnRecord
+from tui.engine.consent.consent import Denial, Edit, TurnRecord
+from tui.engine.consent.policy import Verdict
 from tui.engine.desk import MAX_PENDING
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, Permit, ToolCallError
 from tui.engine.settings.servers.definitions import ServerDefinition
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, Decision, RequestId
@@ -24,7 +26,7 @@ from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 
 async def test_a_question_shows_server_tool_arguments_and_ends_with_its_answer() -> None:
     asked = Asked()
-    assert (await asked.answer(make_tool("go"), Choice.ONCE)).allows
+    assert isinstance(await asked.answer(make_tool("go"), Choice.ONCE), Permit)
     request = asked.requests[0].request
     assert isinstance(request, ConfirmationRequest)
     assert (request.server, request.tool, request.arguments) == ("notes", "go", "{}")
@@ -80,7 +82,7 @@ async def test_a_grant_settles_the_other_questions_it_covers() -> None:
     assert "always this tool" in (await second).source
     assert not third.done()
     asked.desk.answer(other, Decision(Choice.DENY, "no"))
-    assert await third == Answer(allows=False, source="you: deny", note="no")
+    assert await third == Denial(source="you: deny", note="no")
     assert len(asked.settled) == 3
 
 
@@ -100,7 +102,7 @@ async def test_questions_of_a_server_that_went_away_are_withdrawn() -> None:
     asked = Asked()
     gone, _ = await asked.ask(make_tool("go"))
     stays, _ = await asked.ask(make_tool("go", server="other"))
-    asked.approval.heed(ServerStatusChanged(ServerId("notes"), ServerStatus.RETRYING))
+    asked.gate.heed(ServerStatusChanged(ServerId("notes"), ServerStatus.RETRYING))
     with pytest.raises(match="disconnected"):
         await gone
     assert not stays.done()
@@ -142,7 +144,7 @@ async def test_calls_allowed_together_say_nothing_of_the_rest_of_their_turn() ->
         assert request is not None
         asked.desk.answer(request, Decision(Choice.ONCE))
     answers = [await task for task, _ in waiting[:2]]
-    assert [(answer.allows, answer.source) for answer in answers] == [(True, "you: once")] * 2
+    assert [(type(answer), answer.source) for answer in answers] == [(Permit, "you: once")] * 2
     unseen, _ = waiting[2]
     assert not unseen.done()
     again, question = await asked.ask(make_tool("go"), turn=turn)
@@ -160,10 +162,12 @@ async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
     waits, _ = await asked.ask(make_tool("other"), turn=turn)
     assert request is not None
     asked.desk.answer(request, Decision(Choice.DENY_REST_OF_TURN, "Enough."))
-    assert (await first).note.startswith("Enough. The user denied all further calls")
-    assert not (await waits).allows
+    denial = await first
+    assert isinstance(denial, Denial)
+    assert denial.note.startswith("Enough. The user denied all further calls")
+    assert isinstance(await waits, Denial)
     granted, _ = await asked.ask(make_tool("granted"), turn=turn)
-    assert not (await granted).allows
+    assert isinstance(await granted, Denial)
     assert await asked.passes(make_tool("granted"))
 
 
@@ -174,7 +178,7 @@ async def test_a_rule_that_denies_wins_over_always_this_server() -> None:
     assert await asked.passes(make_tool("go"))
     denied, question = await asked.ask(make_tool("evil"))
     assert question is None
-    assert not (await denied).allows
+    assert isinstance(await denied, Denial)
 
 
 async def test_a_rule_that_came_up_while_the_user_decided_wins() -> None:
@@ -183,7 +187,7 @@ async def test_a_rule_that_came_up_while_the_user_decided_wins() -> None:
     assert request is not None
     asked.policy.configure((), [rule("notes", "go")], ())
     asked.desk.answer(request, Decision(Choice.ONCE))
-    assert not (await task).allows
+    assert isinstance(await task, Denial)
 
 
 async def test_edited_arguments_come_back_as_they_will_be_sent() -> None:
@@ -191,18 +195,21 @@ async def test_edited_arguments_come_back_as_they_will_be_sent() -> None:
     task, request = await asked.ask(make_tool("go"), arguments={"text": "a"})
     assert request is not None
     asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL, arguments='{"text": "b"}'))
-    answer = await task
-    assert answer.edit is not None
-    assert answer.edit.arguments == {"text": "b"}
+    permit = await task
+    assert isinstance(permit, Permit)
+    assert permit.arguments == {"text": "b"}
     assert await asked.passes(make_tool("go"))
 
 
 async def test_arguments_that_were_edited_back_count_as_unchanged() -> None:
     asked = Asked()
-    task, request = await asked.ask(make_tool("go"), arguments={"text": "a"})
+    arguments = {"text": "a"}
+    task, request = await asked.ask(make_tool("go"), arguments=arguments)
     assert request is not None
     asked.desk.answer(request, Decision(Choice.ONCE, arguments='{"text":\n"a"}'))
-    assert (await task).edit is None
+    permit = await task
+    assert isinstance(permit, Permit)
+    assert permit.arguments is arguments
 
 
 async def test_a_denial_that_comes_while_an_edit_is_read_counts_without_the_edit() -> None:
@@ -215,14 +222,14 @@ async def test_a_denial_that_comes_while_an_edit_is_read_counts_without_the_edit
         return Edit({"text": "b"}, "b")
 
     inquiry = replace(make_inquiry(make_tool("go")), read_edit=read_slowly)
-    task = asyncio.create_task(asked.approval.confirm(inquiry))
+    task = asyncio.create_task(asked.gate.decide(inquiry))
     await settle()
     request = asked.questions[0].id
     asked.desk.answer(request, Decision(Choice.ALWAYS_TOOL, arguments='{"text": "b"}'))
     await reading.wait()
     asked.desk.answer(request, Decision(Choice.DENY))
     read.set()
-    assert await task == Answer(allows=False, source="you: deny")
+    assert await task == Denial(source="you: deny")
     assert not await asked.passes(make_tool("go"))
 
 
@@ -238,7 +245,7 @@ async def test_an_edit_that_cannot_be_used_asks_again_and_grants_nothing() -> No
     assert asked.settled == []
     assert not await asked.passes(make_tool("go"))
     asked.desk.answer(request, Decision(Choice.DENY))
-    assert not (await task).allows
+    assert isinstance(await task, Denial)
 
 
 async def test_a_form_is_filled_in_with_the_arguments() -> None:
@@ -253,44 +260,59 @@ async def test_a_form_is_filled_in_with_the_arguments() -> None:
 async def test_a_server_without_a_fingerprint_gets_no_lasting_answer() -> None:
     asked = Asked()
     tool = make_tool("go", fingerprint="")
-    assert (await asked.answer(tool, Choice.ALWAYS_TOOL)).allows
+    assert isinstance(await asked.answer(tool, Choice.ALWAYS_TOOL), Permit)
     assert not asked.questions[0].may_last
     assert not await asked.passes(tool)
 
 
-async def test_only_the_very_call_that_was_allowed_is_taken_and_once() -> None:
+async def test_a_permit_is_for_the_very_call_that_was_allowed_and_for_one() -> None:
     asked = Asked()
     tool, arguments = make_tool("go"), {"text": "a"}
     task, request = await asked.ask(tool, arguments=arguments)
     assert request is not None
-    assert not asked.approval.take(tool, arguments)
     asked.desk.answer(request, Decision(Choice.ONCE))
-    await task
-    assert not asked.approval.take(tool, dict(arguments))
-    assert not asked.approval.take(make_tool("other"), arguments)
-    assert asked.approval.take(tool, arguments)
-    assert not asked.approval.take(tool, arguments)
+    permit = await task
+    assert isinstance(permit, Permit)
+    assert permit.tool is tool
+    assert permit.arguments is arguments
+    permit.use()
+    with pytest.raises(ToolCallError, match="Nobody has allowed"):
+        permit.use()
 
 
-async def test_a_call_that_was_edited_is_taken_only_as_edited() -> None:
+async def test_a_call_is_judged_once_for_each_state_of_the_rules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked = Asked()
-    tool, arguments = make_tool("go"), {"text": "a"}
-    task, request = await asked.ask(tool, arguments=arguments)
+    judged: list[str] = []
+    judge = asked.policy.judge
+
+    def count(tool: OfferedTool, arguments: JsonObject | None = None) -> Verdict:
+        judged.append(tool.name)
+        return judge(tool, arguments)
+
+    monkeypatch.setattr(asked.policy, "judge", count)
+    first, request = await asked.ask(make_tool("go"))
+    waits, other = await asked.ask(make_tool("other"))
     assert request is not None
-    asked.desk.answer(request, Decision(Choice.ONCE, arguments='{"text": "b"}'))
-    edit = (await task).edit
-    assert edit is not None
-    assert not asked.approval.take(tool, arguments)
-    assert asked.approval.take(tool, edit.arguments)
+    assert other is not None
+    asked.desk.answer(request, Decision(Choice.ONCE))
+    assert isinstance(await first, Permit)
+    assert judged == ["go", "other"]
+    asked.policy.configure((), [rule("notes", "other")], ())
+    asked.desk.answer(other, Decision(Choice.ONCE))
+    assert isinstance(await waits, Denial)
+    assert judged == ["go", "other", "other"]
 
 
 async def test_a_call_that_the_user_composed_is_not_asked_about_unless_a_rule_denies_it() -> None:
     asked = Asked()
     composed = replace(make_inquiry(make_tool("go")), by_user=True)
-    answer = await asked.approval.confirm(composed)
-    assert (answer.allows, answer.source) == (True, "you: composed this call")
+    answer = await asked.gate.decide(composed)
+    assert isinstance(answer, Permit)
+    assert answer.source == "you: composed this call"
     assert not await asked.passes(make_tool("go"))
     asked.policy.configure((), [rule("notes", "go")], ())
-    assert not (await asked.approval.confirm(composed)).allows
+    assert isinstance(await asked.gate.decide(composed), Denial)
     told = [event for event in asked.events if isinstance(event, ToolCallDecided)]
     assert [event.decision for event in told] == ["allow", "withdrawn", "deny"]
