@@ -1,9 +1,8 @@
-"""``python3 -m tests``: prepares what the tests need, then runs them all.
+"""``python3 -m tests``: prepares what the tests need, then runs them all on a few workers.
 
-Arguments go to pytest, and then it is one run of what they select. Without any, the benchmarks
-run first and alone, so that nothing disturbs what they measure, and then everything else on a few
-workers. Both print what they measured. What fails runs a second time by itself: on a machine that
-others use as well, a wait may run out beside other tests. Both results stay in sight.
+Of the benchmarks only the quick ones are among them; ``python3 -m tests.benchmarks`` runs all,
+alone. Arguments go to pytest, and then it is one run of what they select. What fails runs a second
+time by itself: if it passes then, it is called a flake, and the run has failed all the same.
 """
 
 import os
@@ -18,7 +17,7 @@ from tests.support import node
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
-BENCHMARKS: Final = "tests/benchmarks"
+DEFAULT: Final = ("-m", "quick or not benchmark")
 
 WORKERS: Final = ("-n", "3", "--dist", "worksteal")
 """Three workers keep two cores busy, as many a test waits for a process.
@@ -28,7 +27,7 @@ Tests share nothing, so any may run on each.
 
 
 def main(arguments: list[str]) -> int:
-    """Run the tests; give pytest's exit code, that of the first run that failed."""
+    """Run the tests; give pytest's exit code."""
     os.chdir(ROOT)
     os.environ["TEXTUAL_ANIMATIONS"] = "none"
     print("Preparing the reference servers…", flush=True)
@@ -37,15 +36,11 @@ def main(arguments: list[str]) -> int:
     except node.NodeSetupError as error:
         print(error, file=sys.stderr)
         return int(pytest.ExitCode.USAGE_ERROR)
-    if arguments:
-        return run(arguments)
-    measured = run([BENCHMARKS])
-    tested = run([*WORKERS, f"--ignore={BENCHMARKS}"])
-    return measured or tested
+    return run(arguments or [*WORKERS, *DEFAULT])
 
 
 def run(arguments: list[str]) -> int:
-    """Run pytest, and again what failed; give the exit code of the last run.
+    """Run pytest, and again what failed; give the exit code of the first run.
 
     Each has a process of its own, as pytest was never meant to run twice in one.
     """
@@ -53,9 +48,9 @@ def run(arguments: list[str]) -> int:
     code = subprocess.call(command)
     if code == pytest.ExitCode.TESTS_FAILED:
         print("\nRunning again, alone, what failed…", flush=True)
-        code = subprocess.call(
-            [*command, "-n", "0", "--last-failed", "--last-failed-no-failures=none"]
-        )
+        alone = ("-n", "0", "--last-failed", "--last-failed-no-failures=none")
+        if subprocess.call([*command, *alone]) == pytest.ExitCode.OK:
+            print("\nA flake: what failed passed alone. It counts as failed.", flush=True)
     return code
 
 

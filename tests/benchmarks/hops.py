@@ -1,7 +1,7 @@
 """``python3 -m tests.benchmarks.hops``: counts our own functions on four ways through the code.
 
     key to wire       Enter in the composer, until the model's service has the request
-    byte to pixel     a server says that its tools changed, until the new tool is in the tree
+    byte to pixel     a server says that its tools changed, until their number is in the tree
     call to result    the model calls a tool, the user allows it, the service has the result
     edit to restart   the settings file is written, until the new server process is ready
 
@@ -19,6 +19,9 @@ before the first function of the engine, on the way from the call what holds, as
 question (the bridge, `pending`, `screens`, `questions`), on the way to the pixel everything, on
 the way from the settings nothing. A count by hand gives fewer, as it leaves out what is done
 beside the way; before and after one rule are what compares.
+
+Beside the hops stand all functions that were entered, whatever module they were entered from: what
+moves from one module to another changes the first count and leaves the second.
 """
 
 import asyncio
@@ -96,7 +99,7 @@ def trace(out: Path, arguments: list[str]) -> None:
     import tui.cli  # noqa: PLC0415 - the parent process needs nothing of ours
 
     home = str(Path(tui.cli.__file__).parents[1])
-    entries: list[tuple[float, CodeType]] = []
+    entries: list[tuple[float, bool, CodeType]] = []
 
     def enter(frame: FrameType, event: str, _: object) -> None:
         file = frame.f_code.co_filename
@@ -104,8 +107,8 @@ def trace(out: Path, arguments: list[str]) -> None:
             caller = frame.f_back
             while caller is not None and not caller.f_code.co_filename.startswith(home):
                 caller = caller.f_back
-            if caller is None or caller.f_code.co_filename != file:
-                entries.append((time.monotonic(), frame.f_code))
+            is_hop = caller is None or caller.f_code.co_filename != file
+            entries.append((time.monotonic(), is_hop, frame.f_code))
 
     threading.setprofile(enter)
     sys.setprofile(enter)
@@ -115,10 +118,10 @@ def trace(out: Path, arguments: list[str]) -> None:
         sys.setprofile(None)
         skipped = properties()
         with out.open("w") as file:
-            for moment, code in entries:
+            for moment, is_hop, code in entries:
                 if code not in skipped:
                     place = Path(code.co_filename).relative_to(home).as_posix()
-                    file.write(f"{moment} {place} {code.co_qualname}\n")
+                    file.write(f"{moment} {is_hop:d} {place} {code.co_qualname}\n")
 
 
 def properties() -> set[CodeType]:
@@ -133,7 +136,8 @@ def properties() -> set[CodeType]:
     return found
 
 
-Entry = tuple[float, str, str]
+Entry = tuple[float, bool, str, str]
+"""When a function was entered, whether from another module, its module and its name."""
 
 
 def counted(place: str, name: str) -> bool:
@@ -144,13 +148,13 @@ def counted(place: str, name: str) -> bool:
     return not place.startswith("model/") and place != "text.py"
 
 
-def within(entries: list[Entry], begin: float, end: float) -> list[tuple[str, str]]:
-    """List what was entered in a span of time, in order, each once."""
+def within(entries: list[Entry], begin: float, end: float, *, hops: bool) -> list[tuple[str, str]]:
+    """List what was entered in a span of time, in order, each once; or only the hops."""
     return list(
         dict.fromkeys(
             (place, name)
-            for moment, place, name in entries
-            if begin <= moment <= end and counted(place, name)
+            for moment, is_hop, place, name in entries
+            if begin <= moment <= end and (is_hop or not hops) and counted(place, name)
         )
     )
 
@@ -235,7 +239,8 @@ class Measured:
             **{"HOME": str(self.folder / "home"), "GEMDECK_HOME": str(self.folder / "state")},
             **{"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": fake.url},
             **{"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"},
-            **{"TEXTUAL_ANIMATIONS": "none", "GEMINI_CLI_SYSTEM_SETTINGS_PATH": "/nonexistent"},
+            "TEXTUAL_ANIMATIONS": "none",
+            "GEMINI_CLI_SYSTEM_SETTINGS_PATH": str(self.folder / "none"),
         }
         command = [sys.executable, __file__, "trace", str(self.folder / "out")]
         with Terminal(command, env=env, cwd=self.folder / "shop") as terminal:
@@ -257,7 +262,7 @@ class Measured:
 
             begin = time.monotonic()
             (self.folder / "tools").write_text("look zebra")
-            terminal.wait_for("zebra", PATIENCE)
+            terminal.wait_for("2 tools", PATIENCE)
             self.spans["byte to pixel"] = (begin, time.monotonic())
             time.sleep(QUIET)
 
@@ -288,8 +293,8 @@ def read(out: Path) -> list[Entry]:
     """Read what `trace` wrote."""
     found = []
     for line in out.read_text().splitlines():
-        moment, place, name = line.split(" ", 2)
-        found.append((float(moment), place, name))
+        moment, is_hop, place, name = line.split(" ", 3)
+        found.append((float(moment), is_hop == "1", place, name))
     return found
 
 
@@ -299,12 +304,19 @@ def measure(*, verbose: bool) -> None:
         measured = Measured(Path(folder).resolve())
         measured.drive(fake)
         entries = read(measured.folder / "out")
-    idle = set(within(entries, *measured.spans.pop("idle")))
-    for way, span in measured.spans.items():
-        found = [f for f in on_way(way, within(entries, *span)) if f not in idle]
-        print(f"{way:16} {len(found):4}")
+    idle = measured.spans.pop("idle")
+
+    def found(way: str, *, hops: bool) -> list[tuple[str, str]]:
+        beside = set(within(entries, *idle, hops=hops))
+        way_entries = within(entries, *measured.spans[way], hops=hops)
+        return [entry for entry in on_way(way, way_entries) if entry not in beside]
+
+    print(f"{'':16} hops  functions")
+    for way in measured.spans:
+        hops = found(way, hops=True)
+        print(f"{way:16} {len(hops):4} {len(found(way, hops=False)):10}", flush=True)
         if verbose:
-            print("".join(f"    {place}  {name}\n" for place, name in found))
+            print("".join(f"    {place}  {name}\n" for place, name in hops))
 
 
 if __name__ == "__main__":

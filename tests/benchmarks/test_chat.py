@@ -96,6 +96,7 @@ def test_completing_resources_costs_less_than_the_stock_search(measure: Measure)
     assert ratio < 1
 
 
+@pytest.mark.quick
 async def test_completing_paths_costs_less_than_the_stock_search(
     tmp_path: Path, measure: Measure
 ) -> None:

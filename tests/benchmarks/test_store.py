@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+import pytest
 from textual.app import App, ComposeResult
 from textual.widgets import Label
 
@@ -73,6 +74,7 @@ def subscribe_panes(store: Store, hear: Callable[[object], None]) -> None:
         store.listen(on_change(store, questions[number % len(questions)], hear))
 
 
+@pytest.mark.quick
 def test_dispatching_costs_little_more_than_the_calls(measure: Measure) -> None:
     heard: list[object] = []
     events = stream()
@@ -81,18 +83,18 @@ def test_dispatching_costs_little_more_than_the_calls(measure: Measure) -> None:
     for _ in range(ROUNDS):
         store = Store(populated_state())
         subscribe_panes(store, heard.append)
-        started = time.perf_counter()
+        started = time.process_time()
         for event in events:
             store.dispatch(event)
-        dispatching.append(time.perf_counter() - started)
+        dispatching.append(time.process_time() - started)
         assert len(heard) > EVENTS
         heard.clear()
 
-        started = time.perf_counter()
+        started = time.process_time()
         for event in events:
             for call in bare:
                 call(event)
-        calling.append(time.perf_counter() - started)
+        calling.append(time.process_time() - started)
         heard.clear()
 
     dispatched, called = min(dispatching), min(calling)
@@ -104,6 +106,7 @@ def test_dispatching_costs_little_more_than_the_calls(measure: Measure) -> None:
     assert ratio < DISPATCH_LIMIT
 
 
+@pytest.mark.quick
 async def test_ten_thousand_events_are_a_handful_of_updates(measure: Measure) -> None:
     class Shown(App[None]):
         def compose(self) -> ComposeResult:

@@ -15,6 +15,7 @@ from tests import servers
 from tests.cli.running import environment, finish, notes_server, run, write_settings
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Fail, Say, Stall
+from tests.security.listener import listening
 from tests.support.waiting import PATIENCE
 from tui.cli.exit_codes import ExitCode
 from tui.engine.files.paths import LOG_NAME, log_dir
@@ -149,8 +150,8 @@ async def test_a_signal_stops_the_turn_down_to_the_wire(
 
 async def test_json_holds_the_usage_and_what_was_said_on_the_way(gemini: FakeGemini) -> None:
     prices = {"currency": "EUR", "models": {"*": {"input": 1000, "output": 100_000}}}
-    gone = {"gone": {"command": "/nonexistent/server"}}
-    write_settings({"mcpServers": gone, "gemdeck": {"prices": prices}})
+    gone = {"command": str(Path.home().parent / "gone")}
+    write_settings({"mcpServers": {"gone": gone}, "gemdeck": {"prices": prices}})
     gemini.steps = [[Fail(503, "Busy.", retry_delay="0s")], [Say("Four.")]]
 
     result = await run("-p", "two and two?", "-o", "json", gemini=gemini)
@@ -183,7 +184,7 @@ async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reaso
 ) -> None:
     servers = {
         "notes": notes_server(),
-        "gone": {"command": "/nonexistent/server"},
+        "gone": {"command": str(Path.home().parent / "gone")},
         "dies": program("dies", "raise SystemExit(3)"),
         "web": {"httpUrl": "http://127.0.0.1:9/mcp"},
         "bad": {"command": "x", "includeTools": [{}]},
@@ -215,12 +216,16 @@ async def test_a_key_in_the_users_env_file_counts_and_an_address_there_does_not(
     gemini.steps = [[Say("Hello.")]]
     write_settings({})
     file = Path.home() / ".gemini" / ".env"
-    file.write_text(f"GEMINI_API_KEY={KEY}\nGOOGLE_GEMINI_BASE_URL=http://127.0.0.1:9\n")
+    file.write_text(f"GEMINI_API_KEY={KEY}\nGOOGLE_GEMINI_BASE_URL={gemini.url}\n")
 
+    async with listening() as proxy:
+        refused = await run("-p", "hello", env={"HTTPS_PROXY": proxy.url})
     result = await run("-p", "hello", env={"GOOGLE_GEMINI_BASE_URL": gemini.url})
 
+    assert refused.code != 0
+    assert proxy.requests[0].startswith(b"CONNECT generativelanguage.googleapis.com:443 ")
     assert (result.code, result.stdout) == (0, "Hello.\n")
-    assert gemini.requests[0].headers["x-goog-api-key"] == KEY
+    assert [request.headers["x-goog-api-key"] for request in gemini.requests] == [KEY]
 
 
 async def test_a_tool_that_gemini_cli_denies_is_not_offered_and_a_server_it_turned_off_not_started(
@@ -354,7 +359,7 @@ async def test_a_prompt_is_sent_with_standard_input_after_it(
 async def test_a_prompt_waits_no_longer_for_its_server_than_it_is_told(
     gemini: FakeGemini, tmp_path: Path
 ) -> None:
-    write_settings({"mcpServers": {"lib": library(gate="/nonexistent")}})
+    write_settings({"mcpServers": {"lib": library(gate=str(tmp_path / "never-open"))}})
 
     command = ("-p", "/review", "--wait", "0.1", "-o", "json")
     result = await run(*command, gemini=gemini, cwd=tmp_path)

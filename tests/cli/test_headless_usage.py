@@ -68,7 +68,7 @@ async def test_a_broken_file_of_the_folder_ends_no_run(tmp_path: Path) -> None:
     [
         ("GEMINI_API_KEY", "no key at all", "GEMINI_API_KEY"),
         ("ALL_PROXY", "socks5://user:hunter22@127.0.0.1:9", "ALL_PROXY"),
-        ("SSL_CERT_FILE", "/nonexistent/certificates", "SSL_CERT_FILE"),
+        ("SSL_CERT_FILE", "gone", "SSL_CERT_FILE"),
     ],
 )
 async def test_credentials_and_variables_that_cannot_be_used_are_named(

@@ -60,7 +60,7 @@ def paste(terminal: Terminal, text: str) -> str:
 async def test_the_address_goes_out_and_another_one_comes_in(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")  # where no browser is
+    monkeypatch.setenv("PATH", str(world.home))  # where no browser is
     async with guarded() as server:
         terminal = start(world, server)
         try:

@@ -184,7 +184,7 @@ def test_prohibitions_of_all_files_add_up_and_a_bad_one_does_not_void_the_others
     assert "no tool runs until" in str(loaded.problems[0])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(below=Files, above=Files, dotenv=st.text(max_size=40), trusted=st.booleans())
 def test_A17_no_content_of_a_folder_makes_reading_or_asking_fail(
     reader: Reader, below: dict[str, Any], above: dict[str, Any], dotenv: str, trusted: bool

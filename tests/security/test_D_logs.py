@@ -5,7 +5,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.engine.consent.audit import AuditLog
@@ -34,7 +34,6 @@ def test_D16_a_hostile_record_is_one_line_of_plain_characters() -> None:
     assert json.loads(line)["level"] == "WARNING"
 
 
-@settings(deadline=None)
 @given(text=st.text())
 def test_D16_any_record_is_one_line_of_plain_characters(text: str) -> None:
     line = line_of("%s", text)

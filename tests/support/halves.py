@@ -20,25 +20,29 @@ TOO_SLOW: Final = 1.0
 SLOW: Final = tuple(
     ROOT / "tests" / place
     for place in (
-        *("benchmarks", "cli", "conformance", "pty", "real", "security", "snapshots", "ui"),
+        *("benchmarks", "cli", "conformance", "providers", "pty", "real", "security"),
+        *("snapshots", "ui"),
         "architecture/test_imports.py",
         "support/test_checks.py",
+        "support/test_run.py",
         "support/test_warm.py",
         *(
             f"unit/engine/auth/test_{name}.py"
-            for name in ("google", "hostile_servers", "two_instances")
+            for name in ("callback", "google", "hostile_servers", "two_instances")
         ),
         "unit/engine/auth/test_signing_in.py",
         "unit/engine/chat",
+        "unit/engine/consent/test_direct_calls.py",
         "unit/engine/consent/test_records.py",
         *(f"unit/engine/sessions/test_{name}.py" for name in ("killed", "model_commands")),
         *(
             f"unit/engine/sessions/test_{name}.py"
-            for name in ("recording", "resuming", "two_instances")
+            for name in ("recording", "resuming", "several_conversations", "two_instances")
         ),
         "unit/engine/demo/test_imports.py",
         "unit/engine/demo/test_servers.py",
         "unit/engine/mcp/network",
+        "unit/engine/mcp/test_early_starts.py",
         "unit/engine/mcp/test_enablement.py",
         "unit/engine/mcp/test_enabling.py",
         "unit/engine/mcp/test_era_cache.py",
@@ -50,6 +54,7 @@ SLOW: Final = tuple(
         "unit/engine/mcp/test_many_servers.py",
         "unit/engine/mcp/test_real_servers.py",
         "unit/engine/mcp/test_reaper.py",
+        "unit/engine/mcp/test_safe_regex.py",
         "unit/engine/mcp/test_secrets.py",
         "unit/engine/mcp/test_zygote.py",
         "unit/engine/mcp/test_call_timeout.py",

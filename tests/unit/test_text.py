@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 import regex
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tui.text import (
@@ -83,7 +83,6 @@ def forbidden(text: str) -> list[str]:
 
 
 @given(hostile)
-@settings(max_examples=400)
 @example("\x1b" * 3 + "]0;t\x07")
 @example("\x1b\x1b[\x1b]m")
 @example("👩\u200d\x1b[m\u200d👩")
@@ -92,7 +91,6 @@ def test_no_forbidden_character_passes(text: str) -> None:
 
 
 @given(hostile)
-@settings(max_examples=400)
 @example("a" + "\u0301" * 20)
 @example("\x1b[\x1b[mm")
 @example("❤\ufe0f\u200d🔥")
@@ -106,7 +104,6 @@ def test_applying_it_again_changes_nothing(text: str) -> None:
 
 
 @given(hostile, st.integers(min_value=40, max_value=120))
-@settings(max_examples=400)
 @example("\u202e" * 60, 40)
 @example("a" * 41, 40)
 @example("👩\u200d👩" * 20, 40)
@@ -118,7 +115,6 @@ def test_the_result_keeps_to_the_limit_and_stays_stable(text: str, limit: int) -
 
 
 @given(hostile)
-@settings(max_examples=400)
 def test_a_line_is_one_line_and_stable(text: str) -> None:
     once = sanitize_line(text)
     assert not set(once) & set("\n\t\r\v\f\x85\u2028\u2029")

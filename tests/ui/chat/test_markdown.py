@@ -3,7 +3,7 @@
 from time import thread_time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from textual.style import Style
 
@@ -239,7 +239,6 @@ The end **of it
 
 
 @given(st.lists(st.integers(0, len(SOURCE)), max_size=12))
-@settings(max_examples=60, deadline=None)
 def test_a_text_that_grew_by_any_pieces_is_drawn_as_if_it_came_at_once(cuts: list[int]) -> None:
     growing = GrowingMarkdown()
     for cut in sorted(cuts):
@@ -252,7 +251,6 @@ def test_a_text_that_grew_by_any_pieces_is_drawn_as_if_it_came_at_once(cuts: lis
 
 
 @given(st.text(alphabet="ab #*-`[]()|\n1.>_~", max_size=120), st.integers(1, 9))
-@settings(max_examples=150, deadline=None)
 def test_any_text_can_grow_and_no_letter_of_it_is_lost(text: str, step: int) -> None:
     growing = GrowingMarkdown()
     for end in range(step, len(text) + step, step):

@@ -88,8 +88,8 @@ async def test_hostile_requests_neither_crash_nor_act_nor_hold_up_the_loop(
 ) -> None:
     async with asking(make(text)) as hands:
         await hands.arm()
-        for button in hands.modal.query("Button"):
-            assert hands.app.screen.region.contains_region(button.region)
+        buttons, region = hands.modal.query("Button"), hands.app.screen.region
+        await hands.until(lambda: all(region.contains_region(one.region) for one in buttons))
         if "click" in text:
             assert "[@click=app.quit]q[/]" in hands.text
         for y in range(4, 20, 4):

@@ -74,10 +74,13 @@ async def test_keys_that_do_not_apply_do_nothing() -> None:
             assert deck.commands.calls == []
 
 
-async def test_signing_in_is_not_offered_before_it_exists() -> None:
+async def test_signing_in_is_offered_for_servers_in_the_network_alone() -> None:
     async with running(decks.full_store(), SINGLE) as deck:
         await go_to(deck, decks.DRIVE)
-        assert "sign in" not in deck.lines[-2]
+        assert "a sign in" in deck.text
+        await go_to(deck, decks.GIT)
+        assert "s stop" in deck.text
+        assert "a sign in" not in deck.text
 
 
 async def test_the_hints_name_what_a_key_would_do_now() -> None:

@@ -84,6 +84,7 @@ def test_without_files_nothing_is_wrong(run: Run) -> None:
     assert states["user"] == "absent"
 
 
+@pytest.mark.slow
 def test_editing_begins_the_file_and_checks_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "true")
     assert run("settings", "edit").stdout == "Nothing is wrong.\n"

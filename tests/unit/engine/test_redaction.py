@@ -5,7 +5,7 @@ import json
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.engine.logs import redaction
@@ -48,7 +48,6 @@ def test_a_secret_is_masked_in_each_form(form: str) -> None:
     assert encoded[4:16] not in shown
 
 
-@settings(deadline=None)
 @given(
     secret=st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=12, max_size=60),
     before=st.binary(max_size=7),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.engine.files import state_file
@@ -297,7 +297,6 @@ def test_threads_of_one_process_lose_nothing(path: Path, told: Told) -> None:
     assert told == []
 
 
-@settings(deadline=None)
 @given(data=st.binary(max_size=200))
 def test_no_bytes_make_it_fail(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     told = Told()
@@ -320,7 +319,6 @@ values = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(content=st.dictionaries(st.text("xyzß", max_size=4), values, max_size=4))
 def test_all_that_json_can_say_comes_back_as_it_was(
     content: Json, tmp_path_factory: pytest.TempPathFactory

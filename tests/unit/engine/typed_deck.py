@@ -149,7 +149,7 @@ async def deck(
 ) -> AsyncIterator[Deck]:
     says = home / "library.json"
     says.write_text(json.dumps({**OFFER, "record": str(home / "record"), **more}))
-    off = {"command": "/nonexistent", "disabled": True}
+    off = {"command": str(home / "gone"), "disabled": True}
     entry = {"command": sys.executable, "args": [str(LIBRARY), str(says)]}
     (home / ".gemini").mkdir()
     settings = {"mcpServers": {name: entry, "off": off}}

@@ -1,12 +1,18 @@
-"""Frozen data classes behave as the standard library's."""
+"""The data classes that users run behave as the standard library's, which the tests run with."""
 
 import dataclasses
-from dataclasses import field, replace
+from dataclasses import FrozenInstanceError, field, replace
+from typing import TYPE_CHECKING
 from unittest.mock import ANY
 
 import pytest
 
-from tui.model.frozen import dataclass
+from tui.model.servers import Failure
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    from tui.model.frozen import _frozen as dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +82,9 @@ def test_its_methods_are_shared_so_that_a_class_is_made_fast() -> None:
     for name in ("__eq__", "__hash__", "__repr__"):
         assert getattr(Point, name) is getattr(Empty, name)
     assert "__setattr__" not in Point.__dict__
+
+
+def test_in_the_tests_nobody_sets_a_field_of_the_models() -> None:
+    problem = Failure("it ended")
+    with pytest.raises(FrozenInstanceError):
+        problem.reason = "it runs"  # type: ignore[misc]

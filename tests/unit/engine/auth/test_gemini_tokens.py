@@ -72,6 +72,7 @@ def test_what_cannot_be_used_is_said(home: Path, content: Any, words: str) -> No
         gemini_sign_in(home, define(URL))
 
 
+@pytest.mark.slow
 async def test_a_token_taken_over_is_refreshed_and_kept_as_ours(home: Path, tmp_path: Path) -> None:
     async with guarded() as server:
         authority = server.authority

@@ -155,6 +155,7 @@ def test_without_a_state_folder_it_lasts_until_the_end_of_the_run() -> None:
 
 
 @kept_there
+@pytest.mark.slow
 def test_a_kill_during_a_save_loses_nothing(tmp_path: Path) -> None:
     store = TokenStore(tmp_path)
     store.save(RECORD)

@@ -3,7 +3,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.engine.demo.offers import (
@@ -161,7 +161,6 @@ PIECES = (
 MESSAGES = st.lists(st.sampled_from(PIECES) | st.text(max_size=6), max_size=12).map(" ".join)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     required=st.dictionaries(NAMES, SCHEMAS, max_size=4),
     optional=st.dictionaries(NAMES, SCHEMAS, max_size=3),
@@ -191,7 +190,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(schema=st.dictionaries(st.sampled_from(KEYWORDS), JSON), message=MESSAGES)
 def test_no_schema_of_a_server_and_no_message_breaks_the_model(
     schema: dict[str, Any], message: str

@@ -67,10 +67,10 @@ async def test_all_processes_run_before_the_import_begins() -> None:
         assert len(server_processes()) == len(SERVERS), "each was started once"
 
 
-async def test_a_command_that_cannot_start_does_not_hold_up_the_import() -> None:
+async def test_a_command_that_cannot_start_does_not_hold_up_the_import(tmp_path: Path) -> None:
     importing = Import()
     importing.may_end.set()
-    broken = replace(script("raw", server="broken"), command="/nonexistent")
+    broken = replace(script("raw", server="broken"), command=str(tmp_path / "gone"))
     async with starting(importing, broken, SERVERS[0]) as (_, watcher):
         await watcher.until("one", S.STARTING, S.READY)
         assert watcher.statuses("broken") == [S.STARTING, S.FAILED]

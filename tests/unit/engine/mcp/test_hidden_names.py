@@ -125,6 +125,7 @@ def test_a_resource_with_a_hidden_uri_is_listed_with_the_reason() -> None:
     assert [template.problem for template in offer.templates] == [URI, ""]
 
 
+@pytest.mark.slow
 async def test_what_is_withheld_is_not_asked_for(tmp_path: Path) -> None:
     record = tmp_path / "record"
     hidden = script("raw", "hidden", env={"RAW_RECORD": str(record)})

@@ -161,18 +161,24 @@ async def test_the_server_gets_its_environment_arguments_and_signals_as_they_are
     ("arguments", "env", "folder", "reason"),
     [
         (("/",), {}, "/", "Permission denied"),
-        (("/no/such",), {}, "/", "No such file or directory"),
-        (("/bin/true",), {}, "/no/such", "No such file or directory"),
+        (("./gone",), {}, "", "No such file or directory"),
+        (("/bin/true",), {}, "gone", "No such file or directory"),
         (("/bin/true",), {}, "/bin/sh", "Not a directory"),
         (("/bin/true", "a\0b"), {}, "/", "an argument or a variable contains a NUL"),
         (("/bin/true",), {"A=": "b"}, "/", "a variable has an invalid name"),
     ],
 )
 async def test_what_cannot_be_started_says_why_and_leaves_nothing(
-    zygote: Zygote, arguments: tuple[str, ...], env: dict[str, str], folder: str, reason: str
+    zygote: Zygote,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    env: dict[str, str],
+    folder: str,
+    reason: str,
 ) -> None:
+    launch = Launch(arguments, env, tmp_path / folder)
     with pytest.raises(ServerError) as caught:
-        await ServerProcess.start(Launch(arguments, env, Path(folder)), lambda _: None, zygote)
+        await ServerProcess.start(launch, lambda _: None, zygote)
     assert caught.value.reason == f"could not be started: {reason}"
     assert caught.value.permanent
     await eventually(lambda: reapers() == [])

@@ -4,7 +4,7 @@ import copy
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.engine.mcp.gemini_checker import refusals
@@ -137,7 +137,6 @@ schemas: st.SearchStrategy[Any] = st.recursive(
 ).filter(lambda schema: isinstance(schema, dict))
 
 
-@settings(max_examples=400, deadline=None)
 @given(schemas)
 def test_whatever_the_schema_the_result_is_accepted_and_the_input_untouched(schema: Schema) -> None:
     before = copy.deepcopy(schema)
@@ -154,7 +153,6 @@ texts = st.text(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.dictionaries(texts, st.lists(texts, min_size=1, max_size=3), min_size=1, max_size=3))
 def test_the_model_is_told_only_names_and_values_that_the_server_wrote(
     listed: dict[str, list[str]],

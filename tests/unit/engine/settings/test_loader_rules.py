@@ -108,7 +108,7 @@ Files = st.fixed_dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(user=Files, project=Files, value=st.text(max_size=5))
 def test_no_content_makes_the_loader_raise(
     machine: Machine, user: dict[str, Any], project: dict[str, Any], value: str
@@ -131,7 +131,7 @@ def test_no_content_makes_the_loader_raise(
         assert sanitize_line(str(problem)) == str(problem)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=80))
 def test_no_bytes_make_the_loader_raise(machine: Machine, data: bytes) -> None:
     machine.write("user", data)

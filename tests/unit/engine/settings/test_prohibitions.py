@@ -325,6 +325,6 @@ def test_the_model_of_the_environment_counts_if_it_is_one(
 def test_the_users_env_file_does_not_move_the_systems_files(machine: Machine) -> None:
     machine.write("system", {"mcp": {"excluded": ["git"]}})
     machine.write("user", SERVERS)
-    elsewhere = "GEMINI_CLI_SYSTEM_SETTINGS_PATH=/nowhere\n"
+    elsewhere = f"GEMINI_CLI_SYSTEM_SETTINGS_PATH={machine.home / 'gone'}\n"
     (machine.home / ".gemini" / ".env").write_text(elsewhere)
     assert machine.servers()["git"].withheld is not None

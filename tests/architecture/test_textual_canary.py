@@ -1,0 +1,151 @@
+"""What we touch below the public surface of Textual is still there.
+
+When one of these fails after an update of Textual, mend the module that is named, and raise the
+bounds of textual in pyproject.toml.
+"""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from operator import attrgetter
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import pytest
+
+import tui
+import tui.ui
+
+TOUCHED: Final[dict[str, dict[str, str]]] = {
+    "tui.ui.app": {
+        "_fatal_error": "textual.app.App",
+        "_return_code": "textual.app.App",
+        "_exception": "textual.app.App",
+    },
+    "tui.ui.bell": {"_driver": "textual.app.App"},
+    "tui.ui.driver": {
+        "_xterm_parser": "textual",
+        "_app": "textual.driver.Driver",
+        "_loop": "textual.driver.Driver",
+        "_debug": "textual.driver.Driver",
+        "_file": "textual.drivers.linux_driver.LinuxDriver",
+        "_in_band_window_resize": "textual.drivers.linux_driver.LinuxDriver",
+        "_get_terminal_size": "textual.drivers.linux_driver.LinuxDriver",
+        "_run_input_thread": "textual.drivers.linux_driver.LinuxDriver",
+        "_handle_exception": "textual.app.App",
+    },
+    "tui.ui.widgets.chat.composer": {
+        "_on_key": "textual.widgets.TextArea",
+        "_on_paste": "textual.widgets.TextArea",
+    },
+    "tui.ui.widgets.forms.form_fields": {
+        "_toggle_button": "textual.widgets",
+        "_get_left_gutter_width": "textual.widgets.SelectionList",
+        "_selected": "textual.widgets.SelectionList",
+        "_lines": "textual.widgets.OptionList",
+        "_heights": "textual.widgets.OptionList",
+        "_index_to_line": "textual.widgets.OptionList",
+    },
+    "tui.ui.widgets.forms.json_area": {
+        "_on_key": "textual.widgets.TextArea",
+        "_on_paste": "textual.widgets.TextArea",
+    },
+}
+"""The private names that each of our modules uses, and the class or package that has them."""
+
+MADE_BY_TEXTUAL: Final = re.compile(r"self\.(_\w+)\b(?=\s*[:=][^=])|def (_[a-z]\w*)\(")
+
+
+def names_of(kind: type[Any]) -> frozenset[str]:
+    """Give the private attributes and methods that a class of Textual itself makes."""
+    return names_in(kind.__module__, kind.__qualname__)
+
+
+@cache
+def names_in(module: str, name: str) -> frozenset[str]:
+    found = MADE_BY_TEXTUAL.findall(inspect.getsource(attrgetter(name)(sys.modules[module])))
+    return frozenset(name for pair in found for name in pair if name and name[:2] != "__")
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module in TOUCHED for name in TOUCHED[module]]
+)
+def test_textual_still_has_what_we_touch(module: str, name: str) -> None:
+    owner = TOUCHED[module][name]
+    package, _, kind = owner.rpartition(".")
+    if kind[:1].isupper():
+        has = name in names_of(getattr(importlib.import_module(package), kind))
+    else:
+        folder = importlib.import_module(owner).__path__
+        has = name in {one.name for one in pkgutil.iter_modules(folder)}
+    assert has, f"Textual no longer has {owner}.{name}, which {module} uses."
+
+
+def our_modules() -> Iterator[ModuleType]:
+    for found in pkgutil.walk_packages(tui.ui.__path__, "tui.ui."):
+        yield importlib.import_module(found.name)
+
+
+def private_names(tree: ast.AST) -> Iterator[tuple[str, bool]]:
+    """Give the private attributes that code names, and whether they are those of `self`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id="self") | ast.Call(), attr=name):
+                yield name, True
+            case ast.Attribute(attr=name):
+                yield name, False
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name, True
+
+
+def touched_by(module: ModuleType) -> set[str]:
+    """Find the private names of Textual in one of our modules."""
+    assert module.__file__ is not None
+    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("textual"):
+            parts = [*(node.module or "").split("."), *(one.name for one in node.names)]
+            found |= {part for part in parts if part.startswith("_")}
+    of_other_classes = set().union(*(names_of(kind) for kind in classes_of_textual()))
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            bases = getattr(module, node.name).__mro__
+            inherited = set().union(*(names_of(one) for one in bases if is_textual(one)))
+            for name, is_own in private_names(node):
+                if name in (inherited if is_own else of_other_classes - ours()):
+                    found.add(name)
+    return found
+
+
+def is_textual(kind: type[Any]) -> bool:
+    return kind.__module__.startswith("textual.")
+
+
+def classes_of_textual() -> Iterator[type[object]]:
+    for name in {owner for names in TOUCHED.values() for owner in names.values()}:
+        package, _, kind = name.rpartition(".")
+        if kind[:1].isupper():
+            yield getattr(importlib.import_module(package), kind)
+
+
+@cache
+def ours() -> frozenset[str]:
+    """Give the private names that we make ourselves."""
+    files = Path(tui.ui.__file__).parent.rglob("*.py")
+    pairs = [pair for file in files for pair in MADE_BY_TEXTUAL.findall(file.read_text("utf-8"))]
+    return frozenset(name for pair in pairs for name in pair)
+
+
+@pytest.mark.slow
+def test_nothing_else_private_is_touched() -> None:
+    found = {module.__name__: touched_by(module) for module in our_modules()}
+    assert {name: names for name, names in found.items() if names} == {
+        module: set(names) for module, names in TOUCHED.items()
+    }, "Name every private name of Textual in TOUCHED; a name of our own must be another one."
