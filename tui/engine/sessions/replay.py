@@ -288,8 +288,7 @@ class Replay:
             verb = "was" if self.bad == 1 else "were"
             saved.remarks.append(f"{counted(self.bad, 'line')} of it {verb} left out.")
         saved.contents, places = valid_contents(self.contents)
-        saved.starts = {key: places[min(at, len(places) - 1)] for key, at in self._starts.items()}
-        waiting = [*self._stopped_message(), *self._queued, self._draft]
+        waiting = [*self._stopped_message(places), *self._queued, self._draft]
         saved.unsent = "\n\n".join(filter(None, waiting))
         self._note_stop()
         saved.entries = [_ended(entry) for entry in self._entries]
@@ -305,10 +304,12 @@ class Replay:
             words = "gemdeck ended while this turn was running."
             self._entries.append(ChatNotice(self._next_id(), Severity.WARNING, words))
 
-    def _stopped_message(self) -> Sequence[str]:
+    def _stopped_message(self, places: Sequence[int]) -> Sequence[str]:
         """Close a turn that did not end; return its message if it was never answered."""
-        length = len(self.saved.contents)
-        is_kept = closed(self.saved.contents, "".join(self._said))
+        contents, length = self.saved.contents, len(self.saved.contents)
+        is_kept = closed(contents, "".join(self._said))
+        for key, at in self._starts.items():  # none is beyond a content that was taken out
+            self.saved.starts[key] = min(places[min(at, len(places) - 1)], len(contents))
         if self._typed is None:
             return ()
         began = max(self.saved.starts.values(), default=0)
