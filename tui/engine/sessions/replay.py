@@ -225,7 +225,10 @@ class Replay:
                     if self._queued and sanitize(self._queued[0]) == text:
                         del self._queued[0]
                     self._starts[self._next_id()] = len(self.contents)
-                self._put(record, UserMessage(self._id(record), sanitize(text)))
+                typed = sanitize(_text(record.get("typed", "")))
+                names = map(_text, record.get("servers", ()))
+                servers = tuple(ServerId(sanitize_line(name)) for name in names)
+                self._put(record, UserMessage(self._id(record), sanitize(text), typed, servers))
             case "call":
                 self._put(record, _call(self._id(record), record))
             case "notice":
