@@ -91,14 +91,8 @@ async def test_a_message_is_sent_again_as_it_was_sent(
 async def test_an_edited_message_is_read_anew_and_each_edit_leaves_what_was(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steps: list[tuple[Action, ...]] = [
-        (Say("1"),),
-        (Fail(400),),
-        (Say("2"),),
-        (Say("3"),),
-        (Say("4"),),
-        (Say("5"),),
-    ]
+    first, *others = [(Say(f"{number}"),) for number in range(7)]
+    steps: list[tuple[Action, ...]] = [first, (Fail(400),), *others]
     async with deck(home, monkeypatch, steps) as at:
         file = at.folder / "work" / "hello.py"
         file.write_text("old")
@@ -115,8 +109,10 @@ async def test_an_edited_message_is_read_anew_and_each_edit_leaves_what_was(
         assert (at.sent[2], at.messages[0].typed) == ("new", "look at @hello.py")
         await at.retry()
         assert at.sent[2] == "new"
+        await at.say("more")
+        await at.retry(place=0)  # a second time, but now something follows it
     titles = [view.title.replace(view.first, "") for view in SessionLibrary(state_dir()).sessions()]
-    assert sorted(titles) == ["", *[" (before retry)"] * 3, "before editing: "]
+    assert sorted(titles) == ["", *[" (before retry)"] * 4, "before editing: "]
 
 
 async def test_what_is_no_command_never_reaches_the_model(

@@ -220,7 +220,9 @@ def test_a_conversation_is_named_by_its_first_words_unless_the_user_names_it() -
     named = after(opened, ConversationNamed("Shopping"), e.TurnStarted(TURN, message, 2.0))
     assert named.conversation.title == "Shopping"
     assert after(named, e.ConversationCleared()).conversation.title == ""
-    restored = after(opened, ConversationRestored((replace(message, text="bread"),)))
+    waiting = after(opened, e.QueueChanged(("eggs",)))
+    restored = after(waiting, ConversationRestored((replace(message, text="bread"),)))
+    assert restored.conversation.queued == ()
     assert restored.conversation.title == "bread"
 
 
