@@ -13,11 +13,12 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from tui.engine.files.paths import log_dir, state_dir
 from tui.engine.files.preferences import (
@@ -44,9 +45,12 @@ from tui.ui.widgets.chat.history import HistoryStorage
 
 if TYPE_CHECKING:
     from tui.engine.commands.server_imports import ServerImports
+    from tui.engine.logs.redaction import Redactor
     from tui.model.trust import ImportOffer
 
 T = TypeVar("T")
+Tell = Callable[[str], None]
+Known: TypeAlias = "Future[Redactor]"
 
 _log: Final = logging.getLogger(__name__)
 
@@ -63,17 +67,21 @@ def run_deck(options: EngineOptions, *, first_message: str = "", debug: bool = F
         debug: Whether to write verbose logs.
     """
     logging.getLogger().addHandler(logging.NullHandler())  # nothing may be written on the screen
-    writer = OrderedWorker()
+    writer, known = OrderedWorker(), Future["Redactor"]()
     try:
-        deck = _run(replace(options, attended=True), writer, first_message, debug=debug)
+        deck = _run(replace(options, attended=True), writer, known, first_message, debug=debug)
         return asyncio.run(deck)
     finally:
+        if not known.done():
+            from tui.engine.startup import prepare_process  # noqa: PLC0415 - no engine was there
+
+            known.set_result(prepare_process())
         writer.close(WRITE_PATIENCE)
         write_now()
 
 
 async def _run(
-    options: EngineOptions, writer: OrderedWorker, first_message: str, *, debug: bool
+    options: EngineOptions, writer: OrderedWorker, known: Known, first_message: str, *, debug: bool
 ) -> int:
     store = Store(AppState(workspace=shown_folder(options.folder)))
     commands = Commands(store.dispatch)
@@ -93,7 +101,7 @@ async def _run(
         ),
         on_first_paint=painted.set,
         crash_dir=log_dir(),
-        history=_history(options, writer, folder, tell),
+        history=_history(options, writer, folder, known, tell),
         settings=_settings_files(options.folder, folder, tell),
     )
     faults: list[Exception] = []
@@ -102,7 +110,7 @@ async def _run(
         try:
             await painted.wait()
             if not closing.is_set():
-                await _run_engine(options, store, commands, closing, debug=debug)
+                await _run_engine(options, store, commands, closing, known, debug=debug)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end in raw frames
             _log.exception("the engine failed")
             if closing.is_set():
@@ -122,19 +130,19 @@ async def _run(
 
 
 def _history(
-    options: EngineOptions, writer: OrderedWorker, state: Path, tell: Callable[[str], None]
+    options: EngineOptions, writer: OrderedWorker, state: Path, known: Known, tell: Tell
 ) -> HistoryStorage:
-    """Give the messages that were sent in the opened folder; a private run adds none."""
+    """Give the messages that were sent in the opened folder; a private run adds none.
 
-    @cache
-    def place() -> Path:
-        return messages_place(state, options.folder)
+    They are written once the redactor knows the secrets of the settings.
+    """
+    place = cache(partial(messages_place, state, options.folder))
 
     def load() -> Sequence[str]:
         return load_messages(place()) or load_messages(state)  # those of all folders came before
 
     def append(text: str) -> None:
-        writer.submit(partial(append_message, place(), text, tell))
+        writer.submit(lambda: append_message(place(), known.result().redact_known(text), tell))
 
     return HistoryStorage(load) if options.private else HistoryStorage(load, append)
 
@@ -149,10 +157,7 @@ def _reported(faults: Sequence[Exception]) -> int:
 
 
 def _writing(
-    writer: OrderedWorker,
-    write: Callable[[Path, T, Callable[[str], None]], None],
-    folder: Path,
-    tell: Callable[[str], None],
+    writer: OrderedWorker, write: Callable[[Path, T, Tell], None], folder: Path, tell: Tell
 ) -> Callable[[T], None]:
     """Give a function that lets the writer keep something in a folder."""
 
@@ -162,7 +167,7 @@ def _writing(
     return keep
 
 
-def _settings_files(folder: Path, state: Path, tell: Callable[[str], None]) -> SettingsFiles:
+def _settings_files(folder: Path, state: Path, tell: Tell) -> SettingsFiles:
     """Give access to the user's settings, and to the servers of other clients."""
 
     @cache
@@ -190,7 +195,7 @@ def _settings_files(folder: Path, state: Path, tell: Callable[[str], None]) -> S
     return SettingsFiles(begin, sample, find, lambda offer: imports().take(offer))
 
 
-def _telling(store: Store) -> Callable[[str], None]:
+def _telling(store: Store) -> Tell:
     """Give a function that shows a problem, from any thread."""
     loop = asyncio.get_running_loop()
 
@@ -209,10 +214,11 @@ async def _run_engine(
     store: Store,
     commands: Commands,
     closing: asyncio.Event,
+    known: Known,
     *,
     debug: bool,
 ) -> None:
-    """Run the engine until the app has ended."""
+    """Run the engine until the app has ended; give what knows its secrets once it has begun."""
     await asyncio.to_thread(importlib.import_module, "tui.engine.engine")
     gc.freeze()  # collect garbage from now on, but not among what was imported
     gc.enable()
@@ -225,7 +231,11 @@ async def _run_engine(
         options, store.dispatch, open_url=open_in_browser, redactor=redactor
     ) as engine:
         commands.attach(engine, is_ready=False)  # questions are asked before the model is open
-        if await _ends_before(closing, engine.start()):
+        try:
+            is_open = await _ends_before(closing, engine.start())
+        finally:
+            known.set_result(redactor)
+        if is_open:
             commands.attach(engine)
             await _ends_before(closing, _follow_branch(store, options.folder))
 

@@ -337,6 +337,7 @@ async def test_a_network_server_is_added_with_its_headers(tmp_path: Path) -> Non
         (("add", "", "x"), ExitCode.USAGE, "A name has"),
         (("add", "my  server", "x"), ExitCode.USAGE, "A name has"),
         (("add", "a", "http://"), ExitCode.USAGE, "must be an address"),
+        (("add", "-s", "project", "--trust", "a", "x"), ExitCode.USAGE, "cannot trust a server"),
         (("remove", "note"), ExitCode.NOT_FOUND, "Did you mean notes?"),
     ],
 )

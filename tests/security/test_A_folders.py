@@ -260,6 +260,13 @@ def test_a_folder_named_on_the_command_line_is_forgotten_with_its_name(reader: R
     word.forget()
     assert reader.load(folder, word).project.trust is T.UNTRUSTED
     assert reader.load(folder, reader.word(folder, folder)).project.trust is T.TRUSTED
+    reader.place.project({"mcpServers": {"other": {"command": "true"}}})
+    seen = reader.load(folder, word, review=True).project
+    assert seen.offer is not None
+    word.trust(seen.offer, seen.folder, children=False)
+    assert reader.load(folder, word).project.trust is T.TRUSTED
+    reader.place.project({"mcpServers": {"it": {"command": "true"}}})
+    assert reader.load(folder, word).project.trust is T.CHANGED, "its name counts no longer"
     never = reader.word(folder, folder)
     never.never()
     assert reader.load(folder, never).project.trust is T.NEVER

@@ -4,7 +4,8 @@ Its argument is the path of a JSON object: ``tools`` and ``prompts`` (names to a
 after one makes it required), ``completions`` (values), ``resources`` and ``templates`` (URIs),
 ``contents`` (what is read, by URI), ``silent`` (names and URIs that are never answered), ``record``
 (a file that takes every message, one a line) and ``gate`` (a file without which it does not start).
-A tool or a prompt says what it got; any other resource says its URI.
+A tool or a prompt says what it got, the prompt ``talk`` after a word of each role; any other
+resource says its URI.
 """
 
 import json
@@ -49,7 +50,7 @@ def list_tools(_: Message) -> Message:
 
 def call_tool(params: Message) -> Message:
     """Say which tool was called, and with which arguments."""
-    return {"content": [get_prompt(params)["messages"][0]["content"]]}
+    return {"content": [get_prompt(params)["messages"][-1]["content"]]}
 
 
 def complete(params: Message) -> Message:
@@ -74,7 +75,12 @@ def get_prompt(params: Message) -> Message:
     """Say which prompt was asked for, and with which arguments."""
     got = json.dumps(params.get("arguments") or {}, ensure_ascii=False, sort_keys=True)
     content = {"type": "text", "text": f"{params['name']} {got}"}
-    return {"messages": [{"role": "user", "content": content}]}
+    before = [
+        {"role": role, "content": {"type": "text", "text": f"the {role} said"}}
+        for role in ("user", "assistant")
+        if params["name"] == "talk"
+    ]
+    return {"messages": [*before, {"role": "user", "content": content}]}
 
 
 def list_resources(_: Message) -> Message:

@@ -135,7 +135,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.QueueChanged(("and this",)),
         e.TurnStarted(TurnId("turn-2"), UserMessage(EntryId("user-2"), "again"), 20.0),
         e.TurnPhaseChanged(TURN, TurnPhase.STREAMING),
-        e.MessageExpanded(EntryId("user-1"), "add a note: buy milk and more"),
+        e.MessageExpanded(UserMessage(EntryId("user-1"), "add a note: buy milk and more")),
         e.TextStreamed(TEXT, " add it."),
         e.ThoughtStreamed(THOUGHT, " a note."),
         e.EntryCompleted(TEXT),

@@ -1,21 +1,27 @@
 """What the composition root owns, without a screen."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.gemini import KEY
+from tests.support.leaks import FIXTURE_SECRET
 from tests.support.waiting import eventually
 from tui import compose
 from tui.engine.files import unwritten
-from tui.engine.files.preferences import append_message, load_messages
+from tui.engine.files.paths import state_dir
+from tui.engine.files.preferences import MESSAGES, append_message, load_messages
 from tui.engine.options import EngineOptions
 from tui.store.store import Store
 from tui.ui.layout import Layout
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.history import HistoryStorage
+
+TOKEN = f"{FIXTURE_SECRET}of-a-server"
 
 
 class Sender:
@@ -58,6 +64,44 @@ def test_what_is_remembered_is_written_in_order_beside_the_loop_and_before_the_e
         ("dark", False),
         ({"alone": True, "widths": {}}, False),
     ]
+
+
+class EarlySender:
+    """Stands for an app in which a secret is typed before anything was read."""
+
+    return_code = 0
+    paints = True
+
+    def __init__(
+        self, *_: object, history: HistoryStorage, on_first_paint: Callable[[], None], **__: object
+    ) -> None:
+        self._history, self._paint = history, on_first_paint
+
+    async def run_async(self) -> None:
+        self._history.append(f"use {TOKEN}, not {KEY}")
+        if self.paints:
+            self._paint()
+            await eventually(lambda: [*state_dir().glob(f"sessions/*/{MESSAGES}")])
+
+
+@pytest.mark.writes_secrets("settings.json")
+@pytest.mark.parametrize("stands", [True, False])
+def test_known_secrets_are_masked_in_the_messages_that_are_kept(
+    home: Path, monkeypatch: pytest.MonkeyPatch, stands: bool
+) -> None:
+    server = {"command": "none", "disabled": True, "env": {"TOKEN": TOKEN}}
+    (home / ".gemini").mkdir()
+    settings = {"mcpServers": {"shop": server} if stands else {}}
+    (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    if not stands:  # the engine never was, so only the environment is known
+        monkeypatch.setenv("OTHER_TOKEN", TOKEN)
+    monkeypatch.setattr(EarlySender, "paints", stands)
+    monkeypatch.setattr(compose, "GemdeckApp", EarlySender)
+    assert compose.run_deck(EngineOptions(home, follow_settings=False)) == 0
+    [file] = state_dir().glob(f"sessions/*/{MESSAGES}")
+    assert file.read_text() == '"use ***, not ***"\n'
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 async def test_a_message_that_cannot_be_written_is_told_on_the_screen(tmp_path: Path) -> None:

@@ -51,10 +51,23 @@ class TurnPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """A message of the user."""
+    """A message of the user.
+
+    Attributes:
+        id: Its entry.
+        text: The whole of it, with what servers and files added.
+        as_typed: What was typed, once they did; else empty.
+        servers: The servers whose data it contains.
+    """
 
     id: EntryId
     text: str
+    as_typed: str = ""
+    servers: tuple[ServerId, ...] = ()
+
+    @property
+    def typed(self) -> str:
+        return self.as_typed or self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,10 +151,9 @@ class TurnPhaseChanged(ConversationEvent):
 
 @dataclass(frozen=True, slots=True)
 class MessageExpanded(ConversationEvent):
-    """Servers added to the user's message what it named; `text` is the whole of it."""
+    """Servers and files added to the user's message what it named."""
 
-    entry: EntryId
-    text: str
+    message: UserMessage
 
 
 @dataclass(frozen=True, slots=True)

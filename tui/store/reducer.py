@@ -18,7 +18,6 @@ from tui.model.chat import (
     TurnEnd,
     TurnPhase,
     TurnState,
-    UserMessage,
 )
 from tui.model.consent import ToolRuleChanged
 from tui.model.context import ContextRead
@@ -322,8 +321,8 @@ def _reduce_entry(
     | e.ChatNoticeAdded,
 ) -> ConversationState:
     match event:
-        case e.MessageExpanded(entry_id, text):
-            return _with_entry(conversation, entry_id, lambda entry: _expanded(entry, text))
+        case e.MessageExpanded(message):
+            return _with_entry(conversation, message.id, lambda _: message)
         case e.TextStreamed(entry_id, delta):
             return _streamed(conversation, ModelText(entry_id, delta))
         case e.ThoughtStreamed(entry_id, delta):
@@ -353,10 +352,6 @@ def _reduce_entry(
 def _appended(conversation: ConversationState, entry: Entry) -> ConversationState:
     live = (*conversation.transcript.live, entry)
     return replace(conversation, transcript=replace(conversation.transcript, live=live))
-
-
-def _expanded(entry: Entry, text: str) -> Entry:
-    return replace(entry, text=text) if isinstance(entry, UserMessage) else entry
 
 
 def _moved_on(entry: Entry, event: e.ToolCallChanged) -> Entry:

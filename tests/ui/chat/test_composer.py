@@ -14,7 +14,7 @@ from tui.model.catalog import (
     ResourceTemplateView,
     ResourceView,
 )
-from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase
+from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase, UserMessage
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.input.typed import find_prompt
 from tui.model.servers import (
@@ -231,7 +231,9 @@ async def test_a_server_that_is_asked_for_a_part_of_the_message_is_named() -> No
         phase = e.TurnPhaseChanged(TurnId("t1"), TurnPhase.ASKING, ServerId("lib"))
         app.store.dispatch(phase)
         await until(pilot, lambda: "asking lib" in str(app.chat.working.render()))
-        app.store.dispatch(e.MessageExpanded(EntryId("t1-user"), "/slow\n\nwhat it says"))
+        app.store.dispatch(
+            e.MessageExpanded(UserMessage(EntryId("t1-user"), "/slow\n\nwhat it says"))
+        )
         await until(pilot, lambda: "what it says" in "\n".join(screen_lines(app)))
         app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.WAITING))
         await until(pilot, lambda: "asking" not in str(app.chat.working.render()))

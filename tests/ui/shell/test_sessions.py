@@ -33,7 +33,7 @@ TWO = SessionView(
 TALK = (
     UserMessage(EntryId("r1"), "one?"),
     ModelText(EntryId("r2"), "1", complete=True),
-    UserMessage(EntryId("r3"), "two?"),
+    UserMessage(EntryId("r3"), "two? [all of two]", "two?"),
     ModelText(EntryId("r4"), "2", complete=True),
 )
 

@@ -169,7 +169,11 @@ async def test_a_click_selects_a_tab_and_the_header_follows() -> None:
         other = ModelView("other-model", BackendKind.GEMINI)
         deck.store.dispatch(e.ModelSelected(other, conversation=B))
         await deck.until(lambda: "other-model" in deck.lines[0])
-        await deck.pilot.click(deck.app.deck.chat, offset=(strip(deck).index("1 new"), 0))
+        chat, place = deck.app.deck.chat, strip(deck).index("1 new")
+        await deck.pilot.click(chat, offset=(place, chat.outer_size.height - 1))
+        await deck.settle()
+        assert deck.store.state.current == B, "the lower border has no tabs"
+        await deck.pilot.click(chat, offset=(place, 0))
         await shows(deck, MAIN)
         assert "gemini-3.8-flash" in deck.lines[0]
 

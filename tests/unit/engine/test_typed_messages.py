@@ -2,15 +2,18 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
-from tests.fakes.gemini_script import Say, Stall
+from tests.fakes.gemini_script import Action, Fail, Say, Stall
 from tests.support.waiting import PATIENCE, eventually
-from tests.unit.engine.typed_deck import LIB, deck
+from tests.unit.engine.typed_deck import LIB, OFFER, deck
 from tui.engine.chat.conversation import MAX_QUEUED
-from tui.model.chat import TurnPhase
+from tui.engine.files.paths import state_dir
+from tui.engine.sessions.library import SessionLibrary
+from tui.model.chat import ModelText, TurnPhase
 from tui.model.events import ArgumentCompleted
 from tui.model.input.mentions import MAX_MENTIONED
 from tui.model.servers import ServerStatus
@@ -40,6 +43,76 @@ async def test_a_prompt_is_rendered_with_its_typed_arguments(
         await at.say(text)
         assert at.sent == sent
         assert at.shown[0].startswith(text.strip())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hello  there",
+        '/greet "Ada Lovelace"',
+        "/talk",
+        "read @lib:memo://today",
+        "explain @hello.py please",
+    ],
+)
+async def test_a_message_is_sent_again_as_it_was_sent(
+    text: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[tuple[Action, ...]] = [(Say(f"answer {number}"),) for number in range(6)]
+    prompts: dict[str, Any] = {"prompts": {**OFFER["prompts"], "talk": []}}
+    async with deck(home, monkeypatch, steps[:5], **prompts) as at:
+        file = at.folder / "work" / "hello.py"
+        file.write_text("print('hello')\n")
+        await at.say("before")
+        await at.say(text)
+        file.write_text("print('changed')\n")
+        shown, asked = at.shown, at.asked()
+        for model in ("", "gemini-2.5-pro", ""):
+            await at.retry(model)
+        first, *again = [request.contents for request in at.fake.requests[1:]]
+        assert again == [first] * 3
+        assert at.fake.requests[-1].model == "gemini-2.5-pro"
+        assert (at.shown, at.asked()) == (shown, asked)
+        session = at.engine.sessions.recorder.session
+    library = SessionLibrary(state_dir())
+    [older] = [view for view in library.sessions() if view.id != session]
+    assert (older.title, older.parent) == ("before (before retry)", session)
+    said = [one.text for one in library.read(older).entries if isinstance(one, ModelText)]
+    assert said == ["answer 0", "answer 1"]
+    async with deck(home, monkeypatch, steps[5:], **prompts) as at:
+        at.engine.sessions.resume(str(session))
+        await eventually(lambda: at.shown == shown)
+        await at.retry()
+        assert at.fake.requests[-1].contents == first
+        assert (at.shown, at.asked(), at.messages[-1].typed) == (shown, asked, text)
+        assert at.messages[-1].servers == ((LIB,) if asked else ())
+
+
+async def test_an_edited_message_is_read_anew_and_each_edit_leaves_what_was(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *others = [(Say(f"{number}"),) for number in range(7)]
+    steps: list[tuple[Action, ...]] = [first, (Fail(400),), *others]
+    async with deck(home, monkeypatch, steps) as at:
+        file = at.folder / "work" / "hello.py"
+        file.write_text("old")
+        await at.say("see @hello.py")
+        await at.say("and @lib:memo://today")
+        assert at.unsent == at.messages[-1].typed == "and @lib:memo://today"
+        await at.retry()  # it is in no history, so it is read again
+        assert at.sent[2] == "content of memo://today"
+        assert len(at.fake.requests[-1].contents) == 3
+        file.write_text("new")
+        await at.retry(place=0)
+        assert (at.sent[2], at.shown) == ("old", at.shown[:1])
+        await at.retry(text="look at @hello.py")
+        assert (at.sent[2], at.messages[0].typed) == ("new", "look at @hello.py")
+        await at.retry()
+        assert at.sent[2] == "new"
+        await at.say("more")
+        await at.retry(place=0)  # a second time, but now something follows it
+    titles = [view.title.replace(view.first, "") for view in SessionLibrary(state_dir()).sessions()]
+    assert sorted(titles) == ["", *[" (before retry)"] * 4, "before editing: "]
 
 
 async def test_what_is_no_command_never_reaches_the_model(

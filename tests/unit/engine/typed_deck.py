@@ -61,7 +61,7 @@ class Deck:
 
     def __post_init__(self) -> None:
         work = self.folder / "work"
-        work.mkdir()
+        work.mkdir(exist_ok=True)
         options = EngineOptions(
             work,
             attended=True,
@@ -95,6 +95,17 @@ class Deck:
     def turn(self) -> Any:  # noqa: ANN401 - the running turn, or None
         return self.chat.turn
 
+    async def retry(self, model: str = "", place: int = -1, text: str = "") -> None:
+        """Send a message again, as `/retry` does with the last one and `/edit` with another."""
+        one = self.messages[place]
+        before, words = len(self.fake.requests), text or one.typed
+        if model:
+            self.engine.model.retry(one.id, words, model, self.engine.send)
+        else:
+            self.engine.sessions.edit_message(one.id, words, self.engine.send)
+        await self.fake.wait_for_requests(before + 1)
+        await self.idle()
+
     @property
     def sent(self) -> list[str]:
         """The texts of the last content that the model got."""
@@ -123,8 +134,12 @@ class Deck:
         return f"{last.text} {last.advice}".strip()
 
     @property
+    def messages(self) -> list[UserMessage]:
+        return [one for one in entries(self.store.state) if isinstance(one, UserMessage)]
+
+    @property
     def shown(self) -> list[str]:
-        return [one.text for one in entries(self.store.state) if isinstance(one, UserMessage)]
+        return [one.text for one in self.messages]
 
     @property
     def record(self) -> Path:
@@ -151,7 +166,7 @@ async def deck(
     says.write_text(json.dumps({**OFFER, "record": str(home / "record"), **more}))
     off = {"command": str(home / "gone"), "disabled": True}
     entry = {"command": sys.executable, "args": [str(LIBRARY), str(says)]}
-    (home / ".gemini").mkdir()
+    (home / ".gemini").mkdir(exist_ok=True)
     settings = {"mcpServers": {name: entry, "off": off}}
     (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
     async with FakeGemini(steps) as fake:

@@ -220,7 +220,9 @@ def test_a_conversation_is_named_by_its_first_words_unless_the_user_names_it() -
     named = after(opened, ConversationNamed("Shopping"), e.TurnStarted(TURN, message, 2.0))
     assert named.conversation.title == "Shopping"
     assert after(named, e.ConversationCleared()).conversation.title == ""
-    restored = after(opened, ConversationRestored((replace(message, text="bread"),)))
+    waiting = after(opened, e.QueueChanged(("eggs",)))
+    restored = after(waiting, ConversationRestored((replace(message, text="bread"),)))
+    assert restored.conversation.queued == ()
     assert restored.conversation.title == "bread"
 
 
@@ -335,10 +337,11 @@ def test_a_message_that_comes_back_leaves_the_running_turn_alone() -> None:
 
 
 def test_what_servers_add_to_a_message_takes_its_place() -> None:
-    expanded = e.MessageExpanded(EntryId("user-1"), "/greet and more")
-    state = after(populated_state(), expanded)
-    assert entries(state)[0] == UserMessage(EntryId("user-1"), "/greet and more")
-    assert after(state, e.MessageExpanded(TEXT, "no message of the user")) == state
+    expanded = UserMessage(EntryId("user-1"), "/greet and more", "/greet")
+    state = after(populated_state(), e.MessageExpanded(expanded))
+    assert entries(state)[0] == expanded
+    unknown = UserMessage(EntryId("user-9"), "of no entry")
+    assert after(state, e.MessageExpanded(unknown)) == state
 
 
 def test_usage_adds_up_the_requests_of_a_turn() -> None:

@@ -204,7 +204,8 @@ class Turn:
             content = MessageContent.of_text(self._message.text)
         else:
             content = await self._message.fetch(partial(self._set_phase, TurnPhase.ASKING))
-            self._publish(MessageExpanded(self._entry, content.shown))
+            shown, typed = content.shown, sanitize(self._message.text)
+            self._publish(MessageExpanded(UserMessage(self._entry, shown, typed, content.servers)))
         self._record.read.update(dict.fromkeys(content.servers))
         self._history.add_user(content.parts, content.before)
 

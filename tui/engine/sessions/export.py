@@ -114,8 +114,9 @@ def imported(records: Iterable[Any]) -> SavedSession:
     saved = replay.finish()
     saved.entries = [e for e in saved.entries if not isinstance(e, ChatNotice)]
     saved.unsent, saved.contents, saved.starts = "", [], {}
-    for shown in saved.entries:
+    for place, shown in enumerate(saved.entries):
         if isinstance(shown, UserMessage):
+            saved.entries[place] = UserMessage(shown.id, shown.text)  # what is hidden is not sent
             saved.starts[shown.id] = len(saved.contents)
         _add_text(saved.contents, shown)
     if saved.contents and saved.contents[-1]["role"] == "user":

@@ -30,6 +30,7 @@ class OpenConversation:
         choosing: The task that opens another model for it, or None.
         usage: The tokens of its last request.
         has_offered: Whether its user was told that the context is nearly full.
+        retried: The session, and the number in it, of the message that was sent again last.
     """
 
     key: ConversationId
@@ -44,6 +45,7 @@ class OpenConversation:
     choosing: asyncio.Task[None] | None = None
     usage: Usage = Usage()
     has_offered: bool = False
+    retried: tuple[str | None, int] | None = None
 
     @property
     def backend(self) -> ModelBackend | None:

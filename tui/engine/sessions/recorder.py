@@ -91,7 +91,7 @@ class Recorder:
         self.is_on = False
         self.draft = ""
         self.view: SessionView | None = None
-        self.messages: list[EntryId] = []
+        self.messages: dict[EntryId, UserMessage] = {}
         self.starts: dict[EntryId, int] = {}
 
     @property
@@ -130,7 +130,7 @@ class Recorder:
         self._seen = [content["parts"] for content in self._history.contents]
 
     def _show(self, saved: SavedSession) -> None:
-        self.messages = [one.id for one in saved.entries if isinstance(one, UserMessage)]
+        self.messages = {one.id: one for one in saved.entries if isinstance(one, UserMessage)}
         self.starts = dict(saved.starts)
 
     def leave(self) -> None:
@@ -142,16 +142,15 @@ class Recorder:
             self._worker.submit(self._file.close)
         self._file = self.view = self._parent = None
         self._copied, self._waiting, self._seen, self.draft = [], [], [], ""
-        self.messages, self.starts = [], {}
-        self._calls.clear()
+        self.messages, self.starts, self._calls = {}, {}, {}
         self._queued, self._left = 0, None
 
     def rewind(self, message: EntryId) -> None:
         """Forget a message of the user's and all that came after it; the history is cut already."""
-        place = self.messages.index(message)
-        for gone in self.messages[place:]:
+        place = [*self.messages].index(message)
+        for gone in [*self.messages][place:]:
             self.starts.pop(gone, None)
-        del self.messages[place:]
+            del self.messages[gone]
         self._put({"t": "back", "to": place})
         self._sync()
 
@@ -242,8 +241,9 @@ class Recorder:
                 self._model = model.name
             case e.TurnStarted(_, message):
                 self._begin_turn(message)
-            case e.MessageExpanded(entry, text):
-                self._put({"t": "user", "id": entry, "text": text})
+            case e.MessageExpanded(message):
+                self.messages[message.id] = message
+                self._put(records.entry(message))
             case e.TextStreamed(entry, delta):
                 self._put_delta("text", entry, delta)
             case e.ThoughtStreamed(entry, delta):
@@ -287,7 +287,7 @@ class Recorder:
         self._sync()
         self._calls.clear()
         self._tokens_before = self._tokens()
-        self.messages.append(message.id)
+        self.messages[message.id] = message
         self.starts[message.id] = len(self._history.contents)
         self._put(records.entry(message), *([left] if left is not None else []))
         if is_first and self.draft:

@@ -1,8 +1,9 @@
 """The lines of a session file, one JSON object each; ``t`` says which kind it is.
 
 ``session``: the first line. ``user``, ``text``, ``thought``, ``call``, ``notice``: what the screen
-shows; a later line with the same ``id`` adds to a text and replaces anything else. ``content`` and
-``cut``: the history in wire form, which grows by one content or keeps its first ``at``.
+shows; a later line with the same ``id`` adds to a text and replaces anything else, as a ``user``
+that is expanded does. ``content`` and ``cut``: the history in wire form, which grows by one content
+or keeps its first ``at``.
 ``resumed``: the ids begin anew. ``back``: the user's messages from number ``to`` on are gone, with
 all that came after them. ``compressed``: the history before became a summary. ``draft`` and
 ``queue``: what the user has not sent. ``usage``: tokens of a request. ``end`` and ``summary``: a
@@ -71,8 +72,8 @@ def summary(view: SessionView) -> Record:
 def entry(shown: Entry) -> Record:
     """Return the line of a whole entry."""
     match shown:
-        case UserMessage(id, text):
-            return {"t": "user", "id": id, "text": text}
+        case UserMessage(id, text, typed, servers):
+            return {"t": "user", "id": id, "text": text, "typed": typed, "servers": [*servers]}
         case ModelText(id, text):
             return {"t": "text", "id": id, "text": text}
         case Thought(id, text):

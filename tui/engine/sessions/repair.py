@@ -59,7 +59,7 @@ def closed(contents: list[Wire], said: str) -> bool:
     """
     if not contents or contents[-1]["role"] == "model":
         return True
-    if not said and not _has_responses(contents[-1]):
+    if not said and not has_responses(contents[-1]):
         del contents[-1]
         return False
     parts = [{"text": said}] if said else []
@@ -102,7 +102,8 @@ def _open_calls(valid: Sequence[Wire]) -> list[Wire]:
     return [part["functionCall"] for part in valid[-1]["parts"] if "functionCall" in part]
 
 
-def _has_responses(content: Wire) -> bool:
+def has_responses(content: Wire) -> bool:
+    """Tell whether a content has responses to calls."""
     return any("functionResponse" in part for part in content["parts"])
 
 

@@ -225,7 +225,10 @@ class Replay:
                     if self._queued and sanitize(self._queued[0]) == text:
                         del self._queued[0]
                     self._starts[self._next_id()] = len(self.contents)
-                self._put(record, UserMessage(self._id(record), sanitize(text)))
+                typed = sanitize(_text(record.get("typed", "")))
+                names = map(_text, record.get("servers", ()))
+                servers = tuple(ServerId(sanitize_line(name)) for name in names)
+                self._put(record, UserMessage(self._id(record), sanitize(text), typed, servers))
             case "call":
                 self._put(record, _call(self._id(record), record))
             case "notice":
@@ -288,8 +291,7 @@ class Replay:
             verb = "was" if self.bad == 1 else "were"
             saved.remarks.append(f"{counted(self.bad, 'line')} of it {verb} left out.")
         saved.contents, places = valid_contents(self.contents)
-        saved.starts = {key: places[min(at, len(places) - 1)] for key, at in self._starts.items()}
-        waiting = [*self._stopped_message(), *self._queued, self._draft]
+        waiting = [*self._stopped_message(places), *self._queued, self._draft]
         saved.unsent = "\n\n".join(filter(None, waiting))
         self._note_stop()
         saved.entries = [_ended(entry) for entry in self._entries]
@@ -305,10 +307,12 @@ class Replay:
             words = "gemdeck ended while this turn was running."
             self._entries.append(ChatNotice(self._next_id(), Severity.WARNING, words))
 
-    def _stopped_message(self) -> Sequence[str]:
+    def _stopped_message(self, places: Sequence[int]) -> Sequence[str]:
         """Close a turn that did not end; return its message if it was never answered."""
-        length = len(self.saved.contents)
-        is_kept = closed(self.saved.contents, "".join(self._said))
+        contents, length = self.saved.contents, len(self.saved.contents)
+        is_kept = closed(contents, "".join(self._said))
+        for key, at in self._starts.items():  # none is beyond a content that was taken out
+            self.saved.starts[key] = min(places[min(at, len(places) - 1)], len(contents))
         if self._typed is None:
             return ()
         began = max(self.saved.starts.values(), default=0)

@@ -12,7 +12,9 @@ from typing import Any, Final
 
 from tui.engine.bus import Publish
 from tui.engine.chat.conversation import Conversation
+from tui.engine.chat.message import Message, MessageContent
 from tui.engine.logs.redaction import Redactor
+from tui.engine.mcp.catalog.offered_tool import PromptMessage
 from tui.engine.options import LATEST
 from tui.engine.sessions.conversations import Conversations
 from tui.engine.sessions.export import export_text, read_export, write_export
@@ -25,9 +27,10 @@ from tui.engine.sessions.opening import (
     open_session,
 )
 from tui.engine.sessions.recorder import Recorder
+from tui.engine.sessions.repair import Wire, has_responses
 from tui.engine.sessions.replay import MAX_TITLE
 from tui.engine.tasks import TaskSet
-from tui.model.chat import ChatNotice, ConversationId, EntryId, Severity
+from tui.model.chat import ChatNotice, ConversationId, EntryId, Severity, UserMessage
 from tui.model.events import MessageReturned, Notice, NoticeRaised
 from tui.model.sections.chat_settings import SessionSettings
 from tui.model.sessions import (
@@ -153,7 +156,10 @@ class SessionCommands:
     def edit_message(
         self, message: EntryId, text: str, send: Send, key: ConversationId | None = None
     ) -> None:
-        """Send another text in place of an earlier message; what followed it is kept as a copy."""
+        """Send another text in place of an earlier message; what followed it is kept as a copy.
+
+        The same text is sent with what it named, as it was sent before.
+        """
         if (one := self.conversations.get(key)) is not None:
             self._start(self._edit(message, text, send, one))
 
@@ -287,27 +293,43 @@ class SessionCommands:
         one: OpenConversation,
     ) -> None:
         try:
-            conversation, start = await self._branch(message, one)
+            again = await self._branch(message, text, one)
         except (SessionError, OSError):
             one.publish(MessageReturned(text))
             raise
-        del conversation.history.contents[start:]
         one.recorder.rewind(message)
         self._publish(ConversationRewound(message, one.key))
         if one.recorder.view is None:
             self._say(Severity.WARNING, DROPPED)
-        send(text, one.key)
+        if again is not None:
+            one.send(again)
+        else:
+            send(text, one.key)
 
-    async def _branch(self, message: EntryId, one: OpenConversation) -> tuple[Conversation, int]:
-        """Keep a conversation as a copy; return it and how many contents precede a message."""
-        conversation, recorder = self._idle(one), one.recorder
-        start = recorder.starts.get(message)
+    async def _branch(self, message: EntryId, text: str, one: OpenConversation) -> Message | None:
+        """Cut a conversation before a message; what it was is kept as a copy.
+
+        Only the first of several retries keeps one.
+
+        Returns:
+            The message as it was sent, if the text is the same and the history had it.
+        """
+        contents, recorder = self._idle(one).history.contents, one.recorder
+        start, messages = recorder.starts.get(message), [*recorder.messages]
         if start is None:
             raise SessionError("A summary stands for this message, so it cannot be sent again.")
-        if recorder.view is not None:
-            await recorder.keep_copy(f"before editing: {recorder.view.name}")
+        place, before = messages.index(message), recorder.messages[message]
+        after = messages[place + 1 :]
+        turn = contents[start : recorder.starts[after[0]] if after else None]
+        is_retry, retried = text.strip() == before.typed.strip(), (recorder.session, place)
+        if recorder.view is not None and (after or not is_retry or one.retried != retried):
+            name = recorder.view.name
+            title = f"{name} (before retry)" if is_retry else f"before editing: {name}"
+            await recorder.keep_copy(title)
             self._idle(one)
-        return conversation, start
+        one.retried = retried if is_retry else None
+        del contents[start:]
+        return _resent(before, turn) if is_retry else None
 
     def _typed_path(self, typed: str) -> Path:
         """Return the file that the user typed; ``~`` is the home."""
@@ -355,3 +377,18 @@ class SessionCommands:
 
 async def _in_thread(work: Callable[[], object]) -> None:
     await asyncio.to_thread(work)
+
+
+def _resent(message: UserMessage, turn: list[Wire]) -> Message | None:
+    """Return a message as it was sent; None if the contents of its turn do not have it."""
+    while turn and (turn[-1]["role"] == "model" or has_responses(turn[-1])):
+        del turn[-1]
+    if not turn:
+        return None
+    *before, last = (PromptMessage(one["role"], tuple(one["parts"])) for one in turn)
+    content = MessageContent(message.text, last.parts, message.servers, tuple(before))
+
+    async def fetch(_: object) -> MessageContent:
+        return content
+
+    return Message(message.typed, fetch)

@@ -76,7 +76,7 @@ class SessionCommands(ServerCommands):
             if index is not None:
                 self._deck.chat.begin_edit(messages[index])
 
-        texts = [message.text for message in messages]
+        texts = [message.typed for message in messages]
         self._deck.app.push_screen(PickScreen("Edit a message", "message", texts), edit)
 
     async def run_retry(self, model: str) -> None:
@@ -89,9 +89,9 @@ class SessionCommands(ServerCommands):
         if self._bridge.state.conversation.turn is not None:
             raise UsageError("A turn is running.", "Stop it first (Esc).")
         if model:
-            self._commands.retry_message(last.id, last.text, model)
+            self._commands.retry_message(last.id, last.typed, model)
         else:
-            self._commands.edit_message(last.id, last.text)
+            self._commands.edit_message(last.id, last.typed)
 
     def _messages(self) -> list[UserMessage]:
         """Return the user's messages.

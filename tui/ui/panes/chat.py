@@ -266,7 +266,7 @@ class ChatPane(CompletingPane):
         """Put an earlier message into the composer; the next one sent takes its place."""
         self.composer.clear_draft()
         self._edited = message.id
-        self.composer.replace_all(message.text)
+        self.composer.replace_all(message.typed)
         self.composer.focus()
 
     def send_prompt(self, server: ServerId, prompt: str, arguments: Mapping[str, str]) -> None:

@@ -156,8 +156,11 @@ async def test_what_another_gemdeck_revokes_or_saves_counts_here_at_once(path: P
             await refreshed(there, lambda: there.judge(mine).effect is Effect.ALLOW)
             [saved] = [view for view in there.views() if view.tool == "mine"]
             there.revoke(saved.id)
+        judged_again: list[None] = []
+        here.on_denials = lambda: judged_again.append(None)
         assert here.judge(mine).effect is Effect.ALLOW
         await refreshed(here, lambda: here.judge(mine).effect is Effect.ASK)
+        assert judged_again == [None]
         assert here.judge(theirs).effect is Effect.ALLOW
         assert {view.scope for view in here.views()} == {"this session", "saved everywhere"}
 
@@ -330,10 +333,14 @@ def test_a_denied_server_hides_all_its_tools_until_that_is_revoked() -> None:
     book = GrantBook()
     rule = Grant(Effect.DENY, "what git is", None, "", GrantScope.SESSION, "", ())
     book.grants.put(rule, GrantNote("git", ""))
+    some = replace(rule, fingerprint="another", conditions=(("path", '"/etc"'),))
+    book.grants.put(some, GrantNote("other", ""))
     policy = make_policy(book)
     again: list[None] = []
     policy.on_denials = lambda: again.append(None)
     assert set(policy.hidden(definition, [("a", "h"), ("b", "h")])) == {"a", "b"}
+    other = replace(definition, fingerprint="another")
+    assert policy.hidden(other, [("a", "h")]) == {}, "some calls of it are allowed"
     policy.revoke(rule.id)
     assert policy.hidden(definition, [("a", "h")]) == {}
     assert again == [None]

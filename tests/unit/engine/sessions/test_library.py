@@ -116,9 +116,12 @@ def test_an_imported_session_is_text_alone(library: SessionLibrary, tmp_path: Pa
         {"t": "took", "id": "t1-end", "calls": 1, "seconds": 1.5, "tokens": 20},
         {"t": "draft", "text": "never imported"},
     ]
+    records[0] |= {"typed": "@.env", "servers": ["s"]}
     file = tmp_path / "export.json"
     file.write_text(to_json(library.read(write(library, tmp_path, records, first="one?"))))
     saved = read_export(file)
+    [asked] = [e for e in saved.entries if isinstance(e, UserMessage)]
+    assert (asked.typed, asked.servers) == ("one?", ())  # what is not seen is never sent
     said = [e.text for e in saved.entries if isinstance(e, UserMessage | ModelText)]
     assert said == ["one?", "1"]
     [end] = [e for e in saved.entries if isinstance(e, TurnEnd)]

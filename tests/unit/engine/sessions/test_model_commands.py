@@ -136,25 +136,28 @@ async def test_a_session_whose_model_cannot_be_opened_goes_on_with_the_present_o
 
 
 async def test_the_last_message_goes_again_to_another_model_in_one_step(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shop = Turncoat("shop", tmp_path)
+    shop.offer(tool("look"))
+    steps: Script = [[Call([("look", {})])], [Say("1")], [Say("2")]]
     async with (
-        FakeGemini([[Say("1")], [Say("2")]]) as fake,
-        deck(fake, monkeypatch) as it,
+        FakeGemini(steps) as fake,
+        deck(fake, monkeypatch, servers=[shop], allows_all=True) as it,
     ):
         await it.ask("one")
         [message] = [e for e in entries(it.store.state) if isinstance(e, UserMessage)]
         it.engine.model.retry(message.id, "one", "not a model", it.engine.send)
         await eventually(lambda: "name of a model" in notices(it))
-        assert len(fake.requests) == 1
+        assert len(fake.requests) == 2
         it.engine.model.retry(message.id, "one", "gemini-2.5-pro", it.engine.send)
-        await fake.wait_for_requests(2)
+        await fake.wait_for_requests(3)
         await it.engine.wait_idle()
-        assert [request.model for request in fake.requests] == [
+        assert [request.model for request in fake.requests[1:]] == [
             "gemini-3.8-flash",
             "gemini-2.5-pro",
         ]
-        assert len(fake.requests[-1].contents) == 1
+        assert fake.requests[-1].contents == fake.requests[0].contents
         assert it.store.state.model.name == "gemini-2.5-pro"
         assert fake.violations == []
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.fakes.gemini_rules import check_request
@@ -19,7 +19,7 @@ from tui.engine.sessions.library import SessionError, SessionLibrary
 from tui.engine.sessions.records import Record, header
 from tui.engine.sessions.repair import INTERRUPTED
 from tui.engine.sessions.replay import SavedSession, read_session
-from tui.engine.sessions.session_file import SessionFile
+from tui.engine.sessions.session_file import SessionFile, SessionLock
 from tui.model.chat import ChatNotice, ModelText, ToolCall, ToolCallStatus, UserMessage
 from tui.model.sessions import SessionId, SessionView
 
@@ -134,6 +134,23 @@ def test_no_history_is_sent_that_the_service_would_refuse(
     assert [(a["name"], *a["response"]) for a in answered] == [("one", "error"), ("two", "output")]
 
 
+def test_responses_go_with_the_calls_of_their_ids_and_only_the_user_gives_them(
+    library: SessionLibrary, tmp_path: Path
+) -> None:
+    late = [response("look", "c3", said="3"), response("look", "c1", said="1")]
+    records = [
+        content("user", text("look")),
+        content("model", *(call("look", f"c{number}") for number in (1, 2, 3))),
+        content("user", *late),
+        content("model", response("look", "c2", said="the model's own"), text("so")),
+    ]
+    contents = read(library, tmp_path, records).contents
+    answers = [part["functionResponse"] for part in contents[2]["parts"]]
+    said = [(answer["id"], *answer["response"].values()) for answer in answers]
+    assert said == [("c1", "1"), ("c2", INTERRUPTED), ("c3", "3")]
+    assert contents[3]["parts"] == [text("so")]
+
+
 def test_what_makes_no_sense_is_left_out_and_counted(
     library: SessionLibrary, tmp_path: Path
 ) -> None:
@@ -189,6 +206,18 @@ def test_a_huge_file_is_read_up_to_a_limit(
     saved = library.read(view)
     assert words(saved)[:3] == ["one?", "1", "two?"]
     assert "Only its first" in " ".join(saved.remarks)
+
+
+def test_too_long_a_line_and_too_many_entries_are_left_out(
+    library: SessionLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "MAX_RECORD", 1024)
+    monkeypatch.setattr(replay, "MAX_ENTRIES", 4)
+    long = {"t": "notice", "id": "n", "status": "error", "text": "x" * 5_000, "advice": ""}
+    records = [*turn(1, "one?", "1"), long, *turn(3, "two?", "2"), *turn(5, "three?", "3")]
+    saved = read(library, tmp_path, records)
+    assert words(saved) == ["one?", "1", "two?", "2"]
+    assert saved.remarks == ["3 lines of it were left out."]
 
 
 def lines_of_turns() -> list[bytes]:
@@ -252,6 +281,8 @@ def edited(edits: list[tuple[Any, ...]]) -> list[bytes]:
     return lines
 
 
+@example(edits=[("drop", 21), ("drop", 21), ("move", 7, 23)], ends=False)
+@settings(deadline=None)
 @given(edits=st.lists(EDITS, max_size=5), ends=st.booleans())
 def test_whatever_is_done_to_a_file_what_is_left_can_be_sent(
     tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[Any, ...]], ends: bool
@@ -335,6 +366,8 @@ def test_a_link_or_pipe_in_place_of_a_session_is_not_opened(
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(SessionError):
         library.read(view)
+    with pytest.raises(OSError, match="symbolic link"):
+        SessionLock.take(path)
     path.unlink()
     os.mkfifo(path)
     assert library.sessions(tmp_path) == ()

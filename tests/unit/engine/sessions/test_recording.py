@@ -1,5 +1,6 @@
 """A conversation is saved as it goes, and goes on wherever it was cut off."""
 
+import json
 import resource
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
@@ -183,6 +184,16 @@ async def test_a_full_disk_is_said_once_and_saving_goes_on_with_room(
             saved = desk.library.read(desk.library.sessions(desk.folder)[0])
             assert (saved.contents, saved.remarks) == (history, [])
             assert [e.text for e in saved.entries if isinstance(e, ModelText)] == answers
+
+
+async def test_a_waiting_message_leaves_the_queue_after_its_turn_has_begun(desk: Desk) -> None:
+    async with FakeGemini([(Say("1"),), (Say("2"),)]) as fake, chatting(fake) as chat:
+        async with desk.recording(chat):
+            await chat.say("one?")
+            await chat.say("two?")
+        records = [json.loads(line) for line in desk.data.splitlines()]
+        told = [r.get("text", r.get("texts")) for r in records if r["t"] in {"user", "queue"}]
+        assert told == ["one?", ["two?"], "two?", []]  # else a kill between loses it
 
 
 async def test_a_cleared_conversation_stays_and_the_next_is_another(desk: Desk) -> None:

@@ -11,7 +11,7 @@ from tests.fakes.gemini_script import Call, Say, Stall
 from tests.security.decks import Deck, Script, Turncoat, deck, tool
 from tests.support.leaks import FIXTURE_SECRET, files_with_secret
 from tests.unit.engine.mcp.support import eventually
-from tests.unit.engine.sessions.written import turn, write
+from tests.unit.engine.sessions.written import content, text, turn, write
 from tui.engine.files.paths import state_dir
 from tui.engine.sessions.library import SessionLibrary
 from tui.model.chat import ChatNotice, UserMessage
@@ -176,6 +176,19 @@ async def test_an_edited_message_is_a_branch_and_the_old_one_is_kept(
         for v in (old, new)
     ]
     assert told == [["one", "two"], ["one", "other"]]
+
+
+async def test_a_message_that_was_never_answered_is_cut_from_the_file_on_resuming(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = [{"t": "user", "id": "e3", "text": "lost"}, content("user", text("lost"))]
+    view = write(library(), home / "work", [*turn(1, "one", "1"), *lost])
+    async with FakeGemini([[Say("2")]]) as fake, deck(fake, monkeypatch) as it:
+        it.engine.sessions.resume(view.id)
+        await eventually(lambda: MessageReturned("lost") in it.events)
+        await it.ask("two")
+    said = [part["text"] for c in library().read(view).contents for part in c["parts"]]
+    assert said == ["one", "1", "two", "2"]
 
 
 async def test_a_draft_moves_into_the_session_that_begins(

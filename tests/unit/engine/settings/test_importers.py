@@ -8,6 +8,7 @@ import pytest
 
 from tui.engine.settings.importers.candidates import Candidate, find_files, read_client_file
 from tui.engine.settings.importers.clients import TITLES, Machine
+from tui.engine.settings.sources.source import MAX_SERVERS
 
 CODEX = """
 model = "o5"
@@ -151,9 +152,17 @@ def test_vs_code_and_what_it_asks_for(machine: Machine) -> None:
     assert servers["web"].warnings == (asked,)
 
 
+def test_no_more_servers_are_taken_over_than_a_file_may_have(machine: Machine) -> None:
+    many = {f"s{number}": {"command": "x"} for number in range(MAX_SERVERS + 1)}
+    write(machine.home / ".cursor" / "mcp.json", {"mcpServers": many})
+    assert [*found(machine, "cursor")] == [*many][:-1]
+
+
 def test_zed_in_its_forms(machine: Machine) -> None:
     write(machine.home / ".config" / "zed" / "settings.json", ZED)
+    write(machine.folder / ".zed" / "settings.json", '{"context_servers": {"a": {"command": "b"}}}')
     servers = found(machine, "zed")
+    assert servers["a"].entry == {"command": "b"}
     assert servers["now"].entry == {"command": "run-now", "args": ["a"], "env": {}}
     assert servers["before"].entry == {"command": "run-before", "args": ["b"], "env": {"A": "1"}}
     assert servers["far"].entry["url"] == "https://example.com/mcp"
@@ -167,7 +176,8 @@ def test_claude_code_has_servers_for_one_folder_and_its_words_for_transports(
     own = {"type": "streamable-http", "url": "https://example.com/${REGION:-eu}"}
     elsewhere = {"mcpServers": {"other": {"command": "x"}}}
     projects = {str(machine.folder): {"mcpServers": {"own": own}}, "/elsewhere": elsewhere}
-    write(machine.home / ".claude.json", {"projects": projects, "numStartups": 3})
+    everywhere = {"mcpServers": {"own": {"command": "x"}}}
+    write(machine.home / ".claude.json", {"projects": projects, **everywhere})
     [only] = found(machine, "claude-code").values()
     assert only.entry == {"type": "http", "url": "https://example.com/${REGION:-eu}"}
     assert only.warnings == ()
