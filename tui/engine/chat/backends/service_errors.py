@@ -331,15 +331,11 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
     where = sanitize_line(context.address, 200) or "Google"
     match error:
         case BodyTooLongError():
-            return ModelError(
-                f"The answer was cut off: {error}.",
-                advice="Ask for a shorter answer.",
-            )
+            words = f"The answer was cut off: {error}."
+            return ModelError(words, advice="Ask for a shorter answer.")
         case httpx2.DecodingError():
-            return ModelError(
-                f"{where} sends a compressed answer ({error}) although it was asked not to.",
-                advice=f"Let the proxy or gateway leave answers as they are, or correct {ADDRESS}.",
-            )
+            words = f"{where} sends a compressed answer ({error}) although it was asked not to."
+            return ModelError(words, advice=f"Correct its gateway, or {ADDRESS}.")
         case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
             return _unreachable(f"{where} did not answer in time.")
         case httpx2.ConnectError():
