@@ -156,8 +156,7 @@ class DeckDriver(LinuxDriver):
 
     def _begin_anew(self) -> None:
         """Set the terminal up again: whoever had it meanwhile may have changed it."""
-        writer = self._writer_thread
-        if self._app.is_running and writer is not None and writer.is_alive():
+        if self._key_thread is not None:  # it is read: no editor has it, and the app goes on
             self.suspend_application_mode()
             self.resume_application_mode()
 

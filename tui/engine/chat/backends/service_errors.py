@@ -331,8 +331,7 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
     where = sanitize_line(context.address, 200) or "Google"
     match error:
         case BodyTooLongError():
-            words = f"The answer was cut off: {error}."
-            return ModelError(words, advice="Ask for a shorter answer.")
+            return ModelError(f"The answer was cut off: {error}.", advice="Ask for a shorter one.")
         case httpx2.DecodingError():
             words = f"{where} sends a compressed answer ({error}) although it was asked not to."
             return ModelError(words, advice=f"Correct its gateway, or {ADDRESS}.")
