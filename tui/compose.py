@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -32,7 +33,7 @@ from tui.engine.files.preferences import (
 )
 from tui.engine.files.unwritten import WRITE_PATIENCE, write_now
 from tui.engine.options import EngineOptions
-from tui.engine.threads import OrderedWorker
+from tui.engine.threads import OrderedWorker, within
 from tui.model.chat import ConversationId
 from tui.store.commands import Commands
 from tui.store.state import AppState
@@ -54,12 +55,17 @@ Known: TypeAlias = "Future[Redactor]"
 
 _log: Final = logging.getLogger(__name__)
 
+END_PATIENCE: Final = 2.0
+"""Seconds that the process gets to end after the screen was left and the servers have ended."""
+
 SIGNAL_EXIT_BASE: Final = 128
 """Added to a signal's number for the exit code, as shells do."""
 
 
 def run_deck(options: EngineOptions, *, first_message: str = "", debug: bool = False) -> int:
-    """Run the deck until the user quits; give the exit code.
+    """Run the deck until the user quits; give the exit code, with which the process is to end.
+
+    It is ended in any case, `END_PATIENCE` after the servers.
 
     Args:
         options: What the command line says.
@@ -126,7 +132,23 @@ async def _run(
             finally:
                 painted.set()
                 closing.set()
-    return _reported(faults) or app.return_code or 0
+    code = _reported(faults) or app.return_code or 0
+    _guard_end(writer, code)
+    return code
+
+
+def _guard_end(writer: OrderedWorker, code: int) -> None:
+    """End the process all the same if a thread that still runs, in a call that hangs, keeps it."""
+
+    def end() -> None:
+        writer.close(WRITE_PATIENCE)
+        with suppress(TimeoutError):
+            within(WRITE_PATIENCE, write_now)
+        os._exit(code)
+
+    timer = threading.Timer(END_PATIENCE, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _history(

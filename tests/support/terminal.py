@@ -167,6 +167,10 @@ class Terminal:
         """The terminal's attributes now, as `termios.tcgetattr` gives them."""
         return termios.tcgetattr(self._slave)
 
+    @attributes.setter
+    def attributes(self, value: list[Any]) -> None:
+        termios.tcsetattr(self._slave, termios.TCSANOW, value)
+
     def descendants(self) -> list[psutil.Process]:
         """List the processes the program has started, and theirs."""
         try:

@@ -57,7 +57,10 @@ def test_what_is_remembered_is_written_in_order_beside_the_loop_and_before_the_e
     patch("save_theme", note)
     patch("save_layout", note)
     monkeypatch.setattr(compose, "GemdeckApp", Sender)
+    guarded: list[int] = []
+    monkeypatch.setattr(compose, "_guard_end", lambda _writer, code: guarded.append(code))
     assert compose.run_deck(EngineOptions(tmp_path, demo=True)) == 0
+    assert guarded == [0]
     assert written == [
         ("one", False),
         ("two", False),

@@ -18,6 +18,7 @@ from tui.cli.exit_codes import ExitCode
 from tui.cli.output import output_problem, say
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.options import LATEST, EngineOptions
+from tui.engine.settings.servers.programs import shield_path
 from tui.model.settings_rules import MAX_WAIT, check_model_name
 from tui.text import sanitize_line
 
@@ -107,6 +108,7 @@ class _Group(click.Group):
         if problem := output_problem():
             say(f"{problem}, so nothing was run.")
             sys.exit(ExitCode.ERROR)
+        shield_path()
         return super().main(*arguments, **options)
 
 

@@ -51,7 +51,7 @@ def _run(command: Sequence[str], report: Callable[[bool], None]) -> None:
     nothing = subprocess.DEVNULL
     try:
         process = subprocess.Popen(  # noqa: S603 - a found program and an address of checked form
-            command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
+            command, cwd="/", stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
         )
     except OSError:
         report(False)

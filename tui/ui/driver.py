@@ -7,6 +7,8 @@ import selectors
 import signal
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
+from contextlib import suppress
+from threading import Event
 from typing import Any, Final, TextIO, cast
 
 from textual import events
@@ -22,6 +24,9 @@ READ_BYTES: Final = 4096
 
 TICK: Final = 0.1
 """Seconds before a key that may be the start of a longer sequence counts on its own."""
+
+READER_PATIENCE: Final = 1.0
+"""Seconds that the reader of the terminal gets to end."""
 
 MIN_RUN: Final = 64
 """Characters that come at once from which they count as pasted: nobody types as fast."""
@@ -137,6 +142,33 @@ class DeckDriver(LinuxDriver):
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual leaves it so
         self._loop.add_signal_handler(signal.SIGWINCH, self._report_size)
 
+    def _sigcont_application(self, *_: object) -> None:
+        """Go on after the process was stopped.
+
+        SIGSTOP, unlike SIGTSTP, leaves the screen as it is. Textual's own handler would start a
+        second reader, which nobody ends, and take our attributes for those of the terminal.
+        """
+        if self._must_signal_resume:  # after SIGTSTP
+            self.resume_application_mode()
+            return
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._begin_anew)
+
+    def _begin_anew(self) -> None:
+        """Set the terminal up again: whoever had it meanwhile may have changed it."""
+        if self._key_thread is not None:  # it is read: no editor has it, and the app goes on
+            self.suspend_application_mode()
+            self.resume_application_mode()
+
+    def disable_input(self) -> None:
+        """Stop reading; a read whose key another program has taken is not waited for."""
+        reader, self._key_thread = self._key_thread, None
+        if reader is not None:
+            self.exit_event.set()
+            reader.join(READER_PATIENCE)
+            self.exit_event = Event()
+        super().disable_input()
+
     def _report_size(self) -> None:
         if not self._in_band_window_resize:
             size = Size(*self._get_terminal_size())
@@ -154,7 +186,8 @@ class DeckDriver(LinuxDriver):
         source = TerminalInput(debug=self._debug)
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
-            while not self.exit_event.is_set():
+            must_end = self.exit_event
+            while not must_end.is_set():
                 if selector.select(TICK):
                     data = self._read()
                     if data == b"":

@@ -1,4 +1,4 @@
-"""The HTTP client for google-genai: idle timeouts, bounded bodies, no redirects."""
+"""The HTTP client for google-genai: idle timeouts, bounded bodies as sent, no redirects."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,27 +16,31 @@ WRITE_TIMEOUT: Final = 60.0
 MAX_STEP_BYTES: Final = 64 * 1024 * 1024
 """Longest body of one streamed answer, in bytes; large ones are mostly images."""
 
+MAX_ERROR_BYTES: Final = 1024 * 1024
+"""Longest body of an error; it is parsed as a whole, which takes the time of the event loop."""
+
 _open_responses: ContextVar[list[httpx2.Response] | None] = ContextVar(
     "_open_responses", default=None
 )
 
 
 class BodyTooLongError(httpx2.ReadError):
-    """The service sent more than `MAX_STEP_BYTES`."""
+    """The service sent more than the limit, which the message names."""
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
     """Forwards a body until it exceeds the limit."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+    def __init__(self, inner: httpx2.AsyncByteStream, limit: int) -> None:
         self._inner = inner
-        self._left = MAX_STEP_BYTES
+        self._limit = limit
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = self._limit
         async for piece in self._inner:
-            self._left -= len(piece)
-            if self._left < 0:
-                raise BodyTooLongError("the answer is too long")
+            left -= len(piece)
+            if left < 0:
+                raise BodyTooLongError(f"it is longer than {self._limit // 1024**2} MiB")
             yield piece
 
     async def aclose(self) -> None:
@@ -61,10 +65,15 @@ def make_http_client(idle_timeout: float) -> httpx2.AsyncClient:
             "write": WRITE_TIMEOUT,
             "pool": CONNECT_TIMEOUT,
         }
+        request.headers["accept-encoding"] = "identity"
 
     async def limit_response(response: httpx2.Response) -> None:
+        if response.headers.get("content-encoding", "").lower() not in {"", "identity"}:
+            # A little of it may become gigabytes, so it is not even unpacked to be counted.
+            raise httpx2.DecodingError(f"HTTP {response.status_code}")
         if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _BoundedStream(response.stream)
+            limit = MAX_ERROR_BYTES if response.is_error else MAX_STEP_BYTES
+            response.stream = _BoundedStream(response.stream, limit)
         responses = _open_responses.get()
         if responses is not None:
             responses.append(response)

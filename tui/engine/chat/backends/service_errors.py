@@ -12,7 +12,7 @@ import httpx2
 from google.genai import errors as genai_errors
 
 from tui.engine.chat.backends.backend import ModelError
-from tui.engine.chat.backends.gemini_http import MAX_STEP_BYTES, BodyTooLongError
+from tui.engine.chat.backends.gemini_http import BodyTooLongError
 from tui.engine.mcp.transports.http.http_errors import CERTIFICATE_ADVICE, telling_cause
 from tui.model.chat import BackendKind
 from tui.model.frozen import dataclass
@@ -331,10 +331,10 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
     where = sanitize_line(context.address, 200) or "Google"
     match error:
         case BodyTooLongError():
-            return ModelError(
-                f"The answer was cut off: it is longer than {MAX_STEP_BYTES // 1024**2} MiB.",
-                advice="Ask for a shorter answer.",
-            )
+            return ModelError(f"The answer was cut off: {error}.", advice="Ask for a shorter one.")
+        case httpx2.DecodingError():
+            words = f"{where} sends a compressed answer ({error}) although it was asked not to."
+            return ModelError(words, advice=f"Correct its gateway, or {ADDRESS}.")
         case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
             return _unreachable(f"{where} did not answer in time.")
         case httpx2.ConnectError():

@@ -54,6 +54,20 @@ def search_path(path: str, avoid: Iterable[Path]) -> str:
     return os.pathsep.join(kept)
 
 
+def shield_path() -> None:
+    """Clean the ``PATH`` of this process: nothing is found by name in the opened folder.
+
+    That holds for what a library or a program of ours starts, too.
+    """
+    try:
+        avoid = guarded_folders((Path.cwd(),), Path.home())
+    except (OSError, RuntimeError):  # one of them is gone; whatever needs it says so
+        avoid = ()
+    path = search_path(os.environ.pop("PATH", os.defpath), avoid)
+    if path:  # an empty PATH would mean the working folder
+        os.environ["PATH"] = path
+
+
 def find_program(
     command: str, environment: Mapping[str, str], folder: Path, avoid: Iterable[Path] = ()
 ) -> str | None:
