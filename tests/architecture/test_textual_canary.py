@@ -37,7 +37,10 @@ TOUCHED: Final[dict[str, dict[str, str]]] = {
         "_file": "textual.drivers.linux_driver.LinuxDriver",
         "_in_band_window_resize": "textual.drivers.linux_driver.LinuxDriver",
         "_get_terminal_size": "textual.drivers.linux_driver.LinuxDriver",
+        "_key_thread": "textual.drivers.linux_driver.LinuxDriver",
+        "_must_signal_resume": "textual.drivers.linux_driver.LinuxDriver",
         "_run_input_thread": "textual.drivers.linux_driver.LinuxDriver",
+        "_sigcont_application": "textual.drivers.linux_driver.LinuxDriver",
         "_handle_exception": "textual.app.App",
     },
     "tui.ui.widgets.chat.composer": {
