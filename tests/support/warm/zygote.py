@@ -42,6 +42,8 @@ class Program:
         os.environ.clear()
         os.environ.update(self.environment)
         time.tzset()
+        if "COVERAGE_PROCESS_START" in os.environ:
+            importlib.import_module("coverage").process_startup()
         is_safe = self.arguments[0] == "-P"
         sys.argv = self.arguments[is_safe:]
         if sys.argv[0] == "-m":

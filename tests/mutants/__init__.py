@@ -1,0 +1,1 @@
+"""Random mutants of the code, and which of them the tests notice."""
