@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.servers.web import free_port
+from tests.unit.engine.auth.support import needs_ipv6
 from tui.engine.auth.oauth.callback import CallbackListener
 from tui.engine.auth.oauth.sign_in_record import AuthError
 
@@ -114,6 +115,7 @@ async def test_a_port_in_use_is_said_or_another_one_taken() -> None:
             assert urlsplit(second.redirect_uri).path == PATH
 
 
+@needs_ipv6
 @pytest.mark.parametrize(
     ("host", "literal", "places"),
     [

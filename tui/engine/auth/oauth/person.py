@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from tui.engine.auth.oauth.callback import Redirect
 from tui.engine.auth.oauth.flow import Consent
-from tui.engine.auth.oauth.sign_in_record import AuthError
+from tui.engine.auth.oauth.sign_in_record import AuthError, DeclinedError
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.logs.secret_names import masked_address
 from tui.engine.settings.servers.definitions import ServerDefinition
@@ -89,9 +89,11 @@ class PersonAsker:
         try:
             reply = asking.result()
         except WithdrawnError as error:
-            raise AuthError(f"requires sign-in, and nobody could be asked: {error}") from None
+            raise DeclinedError(f"requires sign-in, and nobody could be asked: {error}") from None
         if not reply.allows:
-            raise AuthError("was not signed in to: you cancelled it")
+            # A page that was opened may have said that it does not know the client.
+            kind = DeclinedError if self._limit.when() is None else AuthError
+            raise kind("was not signed in to: you cancelled it")
         return self._pasted or Redirect()
 
     async def _take(self, reply: Reply, request: SignInRequest, consent: Consent) -> str:
