@@ -133,8 +133,9 @@ async def test_a_redirect_elsewhere_is_not_followed() -> None:
     async with RawServer() as other, RawServer(on={"GET": elsewhere, "answer": elsewhere}) as one:
         send = make_send(define(one.url))
         for method, body in (("GET", None), ("POST", b"{}")):
-            with pytest.raises(AuthError, match="not followed"):
+            with pytest.raises(AuthError, match="not followed") as caught:
                 await send(method, one.url, {"authorization": "Basic eA=="}, body)
+            assert caught.value.advice == "", "it is no address for `url`"
         assert not other.requests
 
 
@@ -237,12 +238,16 @@ async def test_another_issuer_gets_nothing_of_the_old_one_and_is_named(tmp_path:
             await one.sign_in()
             await one.watcher.until(WEB, S.STARTING, S.READY)
         assert len(second.clients) == 1
-        assert any("Until now you signed in" in note for note in person.asked[-1].notes)
+        assert any("Until now the sign-in was at" in note for note in person.asked[-1].notes)
         sent = b"".join(request.body for request in second.requests)
         assert b"refresh" not in sent.replace(b'refresh_token"]', b"")
 
 
-async def test_a_host_that_imitates_another_is_marked() -> None:
+async def test_a_host_that_imitates_another_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def look_up(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
     person = Person(reply=lambda _: Reply(ReplyAction.CANCEL))
     async with guarded() as server:
         server.authority.metadata = {"authorization_endpoint": "https://xn--pple-43d.com/x"}
