@@ -33,6 +33,7 @@ class Authority(RawServer):
         revoked: Tokens that were revoked.
         grants: Extra fields of token answers; None leaves a field out.
         redirect: Extra parameters of the redirect; None leaves one out.
+        registration: Extra fields of the answer to a registration.
         most: The scopes that it grants whatever is asked for, or None.
         says_no: Whether the person refuses.
         slow: Seconds that the token endpoint takes.
@@ -49,6 +50,7 @@ class Authority(RawServer):
     revoked: list[str] = field(default_factory=list)
     grants: dict[str, Any] = field(default_factory=dict)
     redirect: dict[str, Any] = field(default_factory=dict)
+    registration: dict[str, Any] = field(default_factory=dict)
     most: str | None = None
     says_no: bool = False
     slow: float = 0.0
@@ -71,6 +73,7 @@ class Authority(RawServer):
             "response_types_supported": ["code"],
             "code_challenge_methods_supported": ["S256"],
             "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
+            "authorization_response_iss_parameter_supported": True,
             **self.metadata,
         }
         return {name: value for name, value in found.items() if value is not None}
@@ -85,7 +88,7 @@ class Authority(RawServer):
             case "GET", "/.well-known/oauth-authorization-server":
                 await reply(exchange, 200, self.described())
             case "GET", "/authorize":
-                await self._page(exchange, dict(parse_qsl(parts.query)))
+                await self._page(exchange, parse_qsl(parts.query))
             case "POST", "/consent":
                 await self._consent(exchange, _form(exchange))
             case "POST", "/token":
@@ -93,7 +96,8 @@ class Authority(RawServer):
             case "POST", "/register":
                 client = f"client-{len(self.clients) + 1}"
                 self.clients[client] = json.loads(exchange.request.body)
-                await reply(exchange, 201, {**self.clients[client], "client_id": client})
+                answer = {**self.clients[client], "client_id": client, **self.registration}
+                await reply(exchange, 201, answer)
             case "POST", "/revoke":
                 token = _form(exchange)["token"]
                 self.revoked.append(token)
@@ -103,8 +107,18 @@ class Authority(RawServer):
             case _:
                 await exchange.respond(404)
 
-    async def _page(self, exchange: Exchange, asked: Form) -> None:
+    async def _page(self, exchange: Exchange, pairs: list[tuple[str, str]]) -> None:
+        asked = dict(pairs)
         self.asked.append(asked)
+        client = self.clients.get(asked.get("client_id", ""), {})
+        is_double = len(pairs) != len(asked)
+        if is_double or asked.get("redirect_uri") not in client.get("redirect_uris", ()):
+            await reply(exchange, 400, {"error": "invalid_request"})  # it may lead anywhere
+            return
+        right = {"response_type": "code", "code_challenge_method": "S256"}
+        if not (right.items() <= asked.items() and asked.keys() >= {"state", "code_challenge"}):
+            await self._send_back(exchange, asked, {"error": "invalid_request"})
+            return
         hidden = html.escape(urlencode(asked), quote=True)
         page = (
             '<form method="post" action="/consent"><p>Let gemdeck in?</p>'
@@ -117,17 +131,20 @@ class Authority(RawServer):
         code = f"{FIXTURE_SECRET}code-{len(self._codes) + 1}"
         self._codes[code] = asked
         outcome = {"error": "access_denied"} if self.says_no else {"code": code}
-        found = {**outcome, "state": asked["state"], **self.redirect}
+        await self._send_back(exchange, asked, outcome)
+
+    async def _send_back(self, exchange: Exchange, asked: Form, outcome: Form) -> None:
+        found = {**outcome, "state": asked.get("state"), "iss": self.issuer, **self.redirect}
         query = urlencode({name: value for name, value in found.items() if value is not None})
         await exchange.respond(302, location=f"{asked['redirect_uri']}?{query}")
 
     async def _token(self, exchange: Exchange, form: Form) -> None:
         self.forms.append(form)
-        await asyncio.sleep(self.slow)
         if self.fails:
             await reply(exchange, self.fails.pop(0), {"error": "temporarily_unavailable"})
             return
         scope = self._granted(form)
+        await asyncio.sleep(self.slow)  # what counts once is used up before its answer arrives
         if scope is None:
             await reply(exchange, 400, {"error": "invalid_grant"})
             return
@@ -150,12 +167,14 @@ class Authority(RawServer):
         """Give the scopes of a request for a token, if it is a good one."""
         match form["grant_type"]:
             case "authorization_code":
-                asked = self._codes.pop(form["code"], None)
-                digest = hashlib.sha256(form["code_verifier"].encode()).digest()
-                challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
-                if asked is None or asked["code_challenge"] != challenge:
-                    return None
-                return asked.get("scope", "")
+                asked = self._codes.pop(form["code"], {})
+                digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+                given = {
+                    "redirect_uri": form.get("redirect_uri"),
+                    "client_id": form.get("basic", form.get("client_id", "")).partition(":")[0],
+                    "code_challenge": base64.urlsafe_b64encode(digest).decode().rstrip("="),
+                }
+                return asked.get("scope", "") if given.items() <= asked.items() else None
             case "refresh_token":
                 return self.refreshers.pop(form["refresh_token"], None)
             case "client_credentials":
@@ -232,8 +251,10 @@ async def walk_through(url: str, *, comes_back: bool = True) -> httpx2.Response:
     """
     async with httpx2.AsyncClient(follow_redirects=comes_back, trust_env=False) as browser:
         page = await browser.get(url)
+        assert page.status_code < 400, page.text
         hidden = re.search(r'name="request" value="([^"]*)"', page.text)
-        assert hidden is not None, page.text
+        if hidden is None:  # it was sent back at once
+            return page
         target = httpx2.URL(url).join("/consent")
         return await browser.post(target, data={"request": html.unescape(hidden[1])})
 

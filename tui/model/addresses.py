@@ -108,14 +108,14 @@ def _warning(scheme: str, host: str, shown_host: str) -> str:
         return f"The host is written in letters that can imitate others.{other}."
     if is_loopback(host):
         return "It leads to this computer."
-    if _is_number(host):
+    if is_number(host):
         return "The host is a bare number, not a name."
     if scheme == "http":
         return "It is not encrypted: others on the way can read and change what is sent."
     return ""
 
 
-def _is_number(host: str) -> bool:
+def is_number(host: str) -> bool:
     """Return whether browsers read a host as a number: its last label is decimal or hex."""
     last = host.rstrip(".").rpartition(".")[2]
     return ":" in host or last.isdigit() or last.startswith("0x")

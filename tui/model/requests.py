@@ -177,9 +177,11 @@ class SignInRequest:
         address: Its address, without anything secret.
         host: The host of the authorization server, in ASCII.
         shown_host: That host as displayed; differs from `host` if that is punycode.
+        issuer: The authorization server's identifier.
         resource: What the sign-in is for.
         scopes: What it asks for.
         url: The address to open, in ASCII; empty if nothing has to be opened.
+        token_host: The host that gets the code, or empty if that is the page's.
         notes: What is unusual about it.
         kept: Where tokens are kept.
         problem: What came of the last answer, or empty.
@@ -190,9 +192,11 @@ class SignInRequest:
     address: str
     host: str
     shown_host: str
+    issuer: str
     resource: str
     scopes: tuple[str, ...] = ()
     url: str = field(default="", repr=False)
+    token_host: str = ""
     notes: tuple[str, ...] = ()
     kept: str = ""
     problem: str = ""

@@ -54,8 +54,8 @@ def hostile_sampling(text: str) -> PendingRequest:
 
 def hostile_sign_in(text: str) -> PendingRequest:
     part = text[:500]  # the engine lets no more of a fact through
-    facts = (part, part, f"{part}.", part, (part[:200],) * 20, text[:4_000], (part,), part, part)
-    return SignInRequest(ID, ServerId(part), *facts)
+    facts = (part, part, f"{part}.", part, part, (part[:200],) * 20, text[:4_000], part)
+    return SignInRequest(ID, ServerId(part), *facts, notes=(part,), kept=part, problem=part)
 
 
 def hostile_result(text: str) -> PendingRequest:

@@ -25,6 +25,7 @@ async def test_server_host_scopes_resource_and_address_are_named() -> None:
     async with asking(request, (100, 36)) as hands:
         for words in (
             *("everything", "https://events.example.com/mcp", "login.example.com", "ш.x"),
+            *("https://login.example.com", "tokens.example.net"),
             *("events.read, offline_access", "the system keyring", "Until now you signed in"),
             "https://login.example.com/authorize?",
         ):

@@ -24,6 +24,7 @@ REQUEST: Final = SignInRequest(
     address="https://web.example",
     host="as.example",
     shown_host="as.example",
+    issuer="https://as.example",
     resource="",
     scopes=(),
     url="https://as.example",
@@ -67,6 +68,36 @@ async def test_credentials_that_no_browser_asks_about_need_a_yes(
     sit_down(Desk(lambda _: None), says_yes=says_yes)._hear(replace(REQUEST, url=url))
     await eventually(lambda: answers)
     assert answers == [ReplyAction.ACCEPT if allows else ReplyAction.CANCEL]
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({}, "Sign in to web (https://web.example) at as.example.\n"),
+        ({}, "The authorization server is https://as.example.\n"),
+        ({"token_host": "t.example:8"}, "The code goes to t.example:8.\n"),
+        (
+            {"host": "xn--pple-43d.com", "shown_host": "\u0430pple.com"},
+            "\u0430pple.com (xn--pple-43d.com).",
+        ),
+        ({"scopes": ("a", "b")}, "It asks for: a, b.\n"),
+        ({"notes": ("Look twice.",)}, "Look twice.\n"),
+        ({"url": "https://as.example/\x1b[2J"}, "Address: https://as.example/\n"),
+    ],
+)
+async def test_where_it_leads_is_said_first(
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[ReplyAction],
+    capsys: pytest.CaptureFixture[str],
+    facts: dict[str, Any],
+    words: str,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    sit_down(Desk(lambda _: None))._hear(replace(REQUEST, **facts))
+    await eventually(lambda: answers)
+    said = capsys.readouterr().err
+    assert words in said
+    assert "The code goes" not in said or "token_host" in facts
 
 
 async def test_a_terminal_that_goes_away_ends_the_sign_in(

@@ -19,6 +19,7 @@ from tui.engine.auth.credentials import (
     key_access,
     overruling,
     vertex_access,
+    with_file,
 )
 from tui.engine.auth.kept_service import KeptService, Service, ServiceStore
 from tui.engine.auth.key_store import (
@@ -212,6 +213,7 @@ def test_a_key_may_go_to_https_or_this_machine(empty: KeyStore, url: str) -> Non
         "https://h#x",
         "https://h/\x00",
         "https://h\\@evil.example",
+        "https://h\\.evil.example",
         "https://exa mple",
         "https://\u0435xample.com",
         "https://h/" + "x" * 3000,
@@ -225,6 +227,15 @@ def test_a_key_goes_nowhere_else(empty: KeyStore, url: str) -> None:
     assert "https" in caught.value.advice
     with pytest.raises(CredentialError):
         key_access(environ, SecretStr("k"), "pasted")
+
+
+def test_a_file_of_the_users_gives_a_key_and_a_project_and_never_an_address() -> None:
+    own = {"GEMINI_API_KEY": "k", "GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_GENAI_USE_VERTEXAI": "1"}
+    addresses = {"GOOGLE_GEMINI_BASE_URL": "https://h", "GOOGLE_VERTEX_BASE_URL": "https://h"}
+    assert with_file({**own, **addresses, "PATH": "."}, {"GEMINI_API_KEY": "mine"}) == {
+        **own,
+        "GEMINI_API_KEY": "mine",
+    }
 
 
 def test_a_key_goes_only_to_the_address_it_was_entered_for(empty: KeyStore) -> None:

@@ -130,6 +130,8 @@ def _show(request: SignInRequest) -> None:
     host = request.host if is_plain else f"{request.shown_host} ({request.host})"
     lines = [
         f"Sign in to {request.server} ({request.address}) at {host}.",
+        f"The authorization server is {request.issuer}.",
+        *([f"The code goes to {request.token_host}."] if request.token_host else []),
         f"It asks for: {', '.join(request.scopes) or 'nothing in particular'}.",
         f"Tokens are kept in {request.kept}.",
         *request.notes,

@@ -12,7 +12,7 @@ from tui.engine.auth.key_store import CredentialError
 from tui.engine.auth.oauth.challenges import Challenge
 from tui.engine.auth.oauth.gemini_tokens import gemini_sign_in
 from tui.engine.auth.oauth.session import TokenSession
-from tui.engine.auth.oauth.sign_in_record import AuthError, SignInRecord
+from tui.engine.auth.oauth.sign_in_record import AuthError, DeclinedError, SignInRecord
 from tui.engine.auth.oauth.token_endpoint import Send
 from tui.engine.auth.oauth.token_store import TokenStore, read_kept
 from tui.engine.auth.server_credentials import ServerCredentials
@@ -123,9 +123,11 @@ class SignIns:
             word = "no longer" if had else "still"
             return f"{definition.id} {word} gets your Google credentials."
         session = self._session(definition)
-        if await session.record() is None:
+        record = await session.record()
+        is_revoked = await session.sign_out()
+        if record is None or not record.access_token:
             return f"You were not signed in to {definition.id}."
-        if await session.sign_out():
+        if is_revoked:
             return f"Signed out of {definition.id}; the tokens are revoked and removed."
         return f"Signed out of {definition.id}; the tokens are removed here, but not revoked there."
 
@@ -188,9 +190,12 @@ class SignIns:
             if known is not None:
                 self._redactor.register(*known.secrets())
             try:
-                record = await flow(definition, send, ask, known).run(challenge)
+                signing_in = flow(definition, send, ask, known, session.keep_client)
+                record = await signing_in.run(challenge)
+            except DeclinedError:
+                raise
             except AuthError:
-                await session.forget_client()
+                await session.forget_client(known)
                 raise
             await session.take(record)
 

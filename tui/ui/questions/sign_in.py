@@ -59,6 +59,9 @@ class SignInQuestion(ServerQuestion[SignInRequest]):
         ]
         if request.shown_host != request.host:
             facts.append(fact("shown as", one_line(request.shown_host)))
+        facts.append(fact("issuer", one_line(request.issuer)))
+        if request.token_host:
+            facts.append(fact("code to", one_line(request.token_host)))
         facts += [
             fact("access to", one_line(request.resource)),
             fact("scopes", ", ".join(map(one_line, request.scopes)) or "not named"),

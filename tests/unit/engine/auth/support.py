@@ -1,10 +1,13 @@
 """What tests of signing in share: a person who says yes, and servers that want a sign-in."""
 
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.servers.authority import Authority, GuardedServer, walk_through
 from tests.servers.web import free_port
@@ -19,6 +22,17 @@ from tui.engine.settings.servers.definitions import ServerDefinition, SignInSett
 from tui.model.events import Event, RequestRaised
 from tui.model.requests import Reply, ReplyAction, SignInRequest
 from tui.model.sections.sign_in_settings import OAuthSettings
+
+
+def _has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+needs_ipv6 = pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
 
 
 def oauth(**settings: object) -> SignInSettings:
@@ -57,6 +71,10 @@ class Person:
             reply = self.reply(event.request)
             if reply is not None and not is_again:
                 self.desk.answer(event.request.id, reply)
+
+    def was_asked(self, times: int) -> bool:
+        """Tell whether as many questions came; one that comes again counts."""
+        return len(self.asked) == times
 
     async def open_url(self, url: str) -> bool:
         """Let the browser open an address."""

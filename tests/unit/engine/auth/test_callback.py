@@ -1,6 +1,7 @@
 """The listener that takes the browser back: one answer, of this sign-in, from this machine."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -8,11 +9,15 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.servers.web import free_port
+from tests.unit.engine.auth.support import needs_ipv6
 from tui.engine.auth.oauth.callback import CallbackListener
 from tui.engine.auth.oauth.sign_in_record import AuthError
 
 STATE = "the-right-state"
 PATH = "/oauth/callback"
+HOST = "localhost:PORT"
+FAMILIES = (socket.AF_INET, socket.AF_INET6)
+RIGHT = f"GET {PATH}?code=c&state={STATE} HTTP/1.1"
 
 
 @asynccontextmanager
@@ -23,11 +28,12 @@ async def listening(*, may_move: bool = False, port: int = 0) -> AsyncIterator[C
         yield listener
 
 
-async def ask(listener: CallbackListener, head: str, host: str = "") -> str:
-    """Send a request and give the whole answer."""
+async def ask(listener: CallbackListener, head: str, *hosts: str, place: str = "127.0.0.1") -> str:
+    """Send a request to an address and give the whole answer; `PORT` in hosts is the right one."""
     port = urlsplit(listener.redirect_uri).port
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"{head}\r\nHost: {host or f'localhost:{port}'}\r\n\r\n".encode())
+    reader, writer = await asyncio.open_connection(place, port)
+    lines = [f"Host: {host.replace('PORT', str(port))}" for host in hosts]
+    writer.write("\r\n".join([head, *lines, "", ""]).encode())
     answer = await reader.read()
     writer.close()
     return answer.decode()
@@ -35,11 +41,11 @@ async def ask(listener: CallbackListener, head: str, host: str = "") -> str:
 
 async def test_the_answer_is_taken_once() -> None:
     async with listening() as listener:
-        answer = await ask(listener, f"GET {PATH}?code=c1&state={STATE}&iss=i HTTP/1.1")
+        answer = await ask(listener, f"GET {PATH}?code=c1&state={STATE}&iss=i HTTP/1.1", HOST)
         assert answer.startswith("HTTP/1.1 200")
         assert "default-src 'none'" in answer
         assert "no-referrer" in answer
-        again = await ask(listener, f"GET {PATH}?code=c2&state={STATE} HTTP/1.1")
+        again = await ask(listener, f"GET {PATH}?code=c2&state={STATE} HTTP/1.1", HOST)
         assert again.startswith("HTTP/1.1 400")
         assert (await listener.answer).code == "c1"
 
@@ -47,30 +53,36 @@ async def test_the_answer_is_taken_once() -> None:
 @pytest.mark.parametrize(
     ("head", "host", "status"),
     [
-        (f"GET {PATH}?code=c&state=wrong HTTP/1.1", "", 400),
-        (f"GET {PATH}?error=access_denied&state=wrong HTTP/1.1", "", 400),
-        (f"GET {PATH}?error=access_denied HTTP/1.1", "", 400),
-        (f"GET {PATH}?code=c HTTP/1.1", "", 400),
-        (f"GET {PATH}?code=c&state={STATE}&state={STATE} HTTP/1.1", "", 400),
-        (f"GET {PATH}?state={STATE} HTTP/1.1", "", 400),
-        (f"GET {PATH}?code=c&state={STATE} HTTP/1.1", "evil.example", 400),
-        (f"GET {PATH}?code=c&state={STATE} HTTP/1.1", "localhost", 400),
-        (f"GET /other?code=c&state={STATE} HTTP/1.1", "", 404),
-        (f"GET http://evil.example{PATH}?code=c&state={STATE} HTTP/1.1", "", 404),
-        (f"HEAD {PATH}?code=c&state={STATE} HTTP/1.1", "", 405),
-        (f"POST {PATH}?code=c&state={STATE} HTTP/1.1", "", 405),
-        ("GET", "", 405),
+        (f"GET {PATH}?code=c&state=wrong HTTP/1.1", HOST, 400),
+        (f"GET {PATH}?error=access_denied&state=wrong HTTP/1.1", HOST, 400),
+        (f"GET {PATH}?error=access_denied HTTP/1.1", HOST, 400),
+        (f"GET {PATH}?code=c HTTP/1.1", HOST, 400),
+        (f"GET {PATH}?code=c&state={STATE}&state={STATE} HTTP/1.1", HOST, 400),
+        (f"GET {PATH}?state={STATE} HTTP/1.1", HOST, 400),
+        (RIGHT, "evil.example", 400),
+        (RIGHT, "evil.example:PORT", 400),
+        (RIGHT, "localhost", 400),
+        (RIGHT, "localhost:1", 400),
+        (RIGHT, "127.0.0.1:PORT", 400),
+        (RIGHT, "", 400),
+        (RIGHT, f"{HOST},{HOST}", 400),
+        (RIGHT, f"{HOST},evil.example", 400),
+        (f"GET /other?code=c&state={STATE} HTTP/1.1", HOST, 404),
+        (f"GET http://evil.example{PATH}?code=c&state={STATE} HTTP/1.1", HOST, 404),
+        (f"HEAD {PATH}?code=c&state={STATE} HTTP/1.1", HOST, 405),
+        (f"POST {PATH}?code=c&state={STATE} HTTP/1.1", HOST, 405),
+        ("GET", HOST, 405),
     ],
 )
 async def test_nothing_else_is_taken_and_the_sign_in_goes_on(
     head: str, host: str, status: int
 ) -> None:
     async with listening() as listener:
-        answer = await ask(listener, head, host)
+        answer = await ask(listener, head, *filter(None, host.split(",")))
         assert answer.startswith(f"HTTP/1.1 {status}")
         assert "evil" not in answer
         assert not listener.answer.done()
-        await ask(listener, f"GET {PATH}?code=c&state={STATE} HTTP/1.1")
+        await ask(listener, RIGHT, HOST.upper())
         assert listener.answer.done()
 
 
@@ -78,7 +90,7 @@ async def test_nothing_of_the_request_is_repeated_to_the_browser() -> None:
     async with listening() as listener:
         words = "%3Cscript%3Ealert(1)%3C/script%3E"
         head = f"GET {PATH}?error=x&error_description={words}&state={STATE} HTTP/1.1"
-        answer = await ask(listener, head)
+        answer = await ask(listener, head, HOST)
         assert "script" not in answer
         assert (await listener.answer).description == "<script>alert(1)</script>"
 
@@ -101,6 +113,39 @@ async def test_a_port_in_use_is_said_or_another_one_taken() -> None:
         async with listening(port=port, may_move=True) as second:
             assert urlsplit(second.redirect_uri).port != port
             assert urlsplit(second.redirect_uri).path == PATH
+
+
+@needs_ipv6
+@pytest.mark.parametrize(
+    ("host", "literal", "places"),
+    [
+        ("localhost", "127.0.0.1", ["127.0.0.1", "::1"]),
+        ("LOCALHOST", "127.0.0.1", ["127.0.0.1", "::1"]),
+        ("127.0.0.1", "127.0.0.1", ["127.0.0.1"]),
+        ("127.0.0.2", "127.0.0.2", ["127.0.0.2"]),
+        ("[::1]", "[::1]", ["::1"]),
+    ],
+)
+async def test_the_browser_returns_to_an_address_at_which_nobody_else_listens(
+    host: str, literal: str, places: list[str]
+) -> None:
+    port = free_port()
+    where = f"http://{host}:{port}{PATH}"
+    for may_move, back, heard in ((False, host, places), (True, literal, places[:1])):
+        async with CallbackListener(where, may_move=may_move) as listener:
+            assert listener.redirect_uri == f"http://{back}:{port}{PATH}"
+            for place in ("127.0.0.1", "127.0.0.2", "::1"):
+                if place in heard:
+                    answer = await ask(listener, RIGHT, f"{back}:PORT", place=place)
+                    assert "belongs to no sign-in" in answer
+                else:
+                    with pytest.raises(ConnectionRefusedError):
+                        await ask(listener, RIGHT, f"{back}:PORT", place=place)
+    with socket.create_server((places[-1], port), family=FAMILIES[":" in places[-1]]):
+        with pytest.raises(AuthError, match=f"port {port} is in use"):
+            await CallbackListener(where, may_move=False).__aenter__()
+        if len(places) > 1:  # what was taken already is free again
+            socket.create_server((places[0], port)).close()
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ def test_both_shapes_are_read(home: Path, content: object) -> None:
         ([[], 5, None], "has no sign-in"),
         ([{"token": TOKEN, **REST, "mcpServerUrl": "https://mcp.example/two"}], "has no sign-in"),
         ([{"token": {**TOKEN, "accessToken": "a\nb"}, **REST}], "cannot be sent"),
+        ([{"token": {**TOKEN, "refreshToken": "a\nb"}, **REST}], "cannot be sent"),
         ([{"token": TOKEN, **REST, "tokenUrl": "http://evil.example/t"}], "not encrypted"),
         ([{"token": TOKEN, **REST, "tokenUrl": "https://127.0.0.1/t"}], "on this computer"),
     ],
@@ -70,6 +71,12 @@ def test_what_cannot_be_used_is_said(home: Path, content: Any, words: str) -> No
         write(home, content)
     with pytest.raises(AuthError, match=words):
         gemini_sign_in(home, define(URL))
+
+
+def test_what_refreshes_a_token_is_kept_only_with_where_to_send_it(home: Path) -> None:
+    write(home, [{"token": {**TOKEN, "refreshToken": "a\nb"}, **REST, "tokenUrl": ""}])
+    record = gemini_sign_in(home, define(URL))
+    assert (record.access_token, record.refresh_token) == (TOKEN["accessToken"], "")
 
 
 @pytest.mark.slow

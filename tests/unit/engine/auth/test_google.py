@@ -130,7 +130,8 @@ async def test_another_host_gets_them_after_one_question(
         await sign_ins.sign_in(definition)
         request = person.asked[-1]
         assert (request.host, request.scopes) == ("my-service.run.app", SCOPES)
-        assert any("Google credentials" in note for note in request.notes)
+        [note] = request.notes
+        assert "Google credentials" in note
         assert request.url == ""
         assert (await one.signature()).token == f"{ADC}-1"
         await session(definition, tmp_path).signature()

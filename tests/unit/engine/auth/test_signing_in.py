@@ -220,7 +220,9 @@ async def test_cancelling_ends_it_and_the_port_is_free_again() -> None:
         assert not person.opened
         person.reply = lambda _: Reply(ReplyAction.ACCEPT)
         await one.sign_in()
-        assert settings.oauth.redirect_uri in unquote(person.opened[0])
+        back = settings.oauth.redirect_uri.replace("localhost", "127.0.0.1")
+        assert back in unquote(person.opened[0])
+        assert len(server.authority.clients) == 1, "a client that was not used is used later"
 
 
 async def test_a_call_that_lacks_a_scope_asks_for_it_and_goes_on() -> None:
@@ -348,6 +350,7 @@ async def test_the_settings_override_what_the_server_says() -> None:
             scopes=["a", "b"],
             audiences=["https://aud.example"],
         )
+        server.authority.clients["known"] = {"redirect_uris": [settings.oauth.redirect_uri]}
         async with deck(server.url, person, sign_in=settings) as one:
             await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
             await one.sign_in()
@@ -356,4 +359,4 @@ async def test_the_settings_override_what_the_server_says() -> None:
         assert asked["tenant"] == "1"
         assert (asked["client_id"], asked["scope"]) == ("known", "a b")
         assert asked["audience"] == server.authority.forms[0]["audience"] == "https://aud.example"
-        assert not server.authority.clients
+        assert set(server.authority.clients) == {"known"}

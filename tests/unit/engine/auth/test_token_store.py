@@ -54,13 +54,17 @@ def test_a_sign_in_is_found_by_the_server_and_not_by_its_name(tmp_path: Path) ->
         ({"client_id": "you"}, False),
         ({"client_id": "https://me.example/client.json"}, False),
         ({"token_url": "https://other.example/token"}, False),
+        ({"client_id": "you", "is_registered": True}, False),
+        ({"client_id": "me", "is_registered": True}, True),
+        ({"client_id": "https://me.example/client.json", "is_registered": True}, True),
     ],
 )
 def test_a_sign_in_counts_only_with_the_settings_it_was_made_with(
-    tmp_path: Path, settings: dict[str, str], fits: bool
+    tmp_path: Path, settings: dict[str, object], fits: bool
 ) -> None:
-    store = TokenStore(tmp_path)
-    store.save(RECORD)
+    store, settings = TokenStore(tmp_path), dict(settings)
+    is_registered = settings.pop("is_registered", False)
+    store.save(RECORD.model_copy(update={"is_registered": is_registered}))
     sign_in = SignInSettings(OAuthSettings.model_validate(settings))
     assert (store.find(define(URL, sign_in=sign_in)) is not None) is fits
 

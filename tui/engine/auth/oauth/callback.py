@@ -5,6 +5,7 @@ changes nothing, whoever sends it.
 """
 
 import asyncio
+import errno
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
@@ -27,6 +28,8 @@ READ_TIMEOUT: Final = 5.0
 """Seconds for a request to arrive."""
 
 _HOSTS: Final = ("127.0.0.1", "::1")
+"""What a name of this machine stands for."""
+
 _PAGE: Final = """<!doctype html><meta charset="utf-8"><title>gemdeck</title>
 <p>{words}</p>"""
 _THANKS: Final = "Done. You can close this tab and go back to the terminal."
@@ -62,7 +65,7 @@ class CallbackListener:
 
     Args:
         redirect_uri: Where the browser is to return to, on this machine.
-        may_move: Whether another port does as well if this one is taken.
+        may_move: Whether another port, or a literal address in place of a name, does as well.
 
     Attributes:
         redirect_uri: Where it really listens, once entered.
@@ -80,6 +83,8 @@ class CallbackListener:
             )
         self.redirect_uri = redirect_uri
         self.answer: asyncio.Future[Redirect] = asyncio.get_running_loop().create_future()
+        if may_move and _is_name(host):
+            host = _HOSTS[0]  # a name may also lead to where somebody else listens (RFC 8252, 8.3)
         self._host, self._port = host, parts.port or 80
         self._path = parts.path or "/"
         self._may_move = may_move
@@ -92,13 +97,15 @@ class CallbackListener:
             await self._listen(self._port)
         except OSError:
             if not self._may_move:
+                await self.__aexit__()
                 raise AuthError(
                     f"cannot send the browser back: port {self._port} is in use",
                     "Close what uses it, or set another port in oauth.redirectUri.",
                 ) from None
             await self._listen(0)
-        shown = f"[{self._host}]" if ":" in self._host else self._host
-        self.redirect_uri = f"http://{shown}:{self._port}{self._path}"
+        if self._may_move:
+            shown = f"[{self._host}]" if ":" in self._host else self._host
+            self.redirect_uri = f"http://{shown}:{self._port}{self._path}"
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -127,16 +134,16 @@ class CallbackListener:
         return _redirect(found)
 
     async def _listen(self, port: int) -> None:
-        """Listen on the loopback addresses that the host stands for."""
-        both = self._host not in _HOSTS
-        hosts = _HOSTS if both else (self._host,)
-        first = await asyncio.start_server(self._serve, hosts[0], port, limit=MAX_HEAD)
-        self._servers.append(first)
-        self._port = first.sockets[0].getsockname()[1]
-        for host in hosts[1:]:
-            with suppress(OSError):  # many machines have no IPv6
-                server = await asyncio.start_server(self._serve, host, self._port, limit=MAX_HEAD)
-                self._servers.append(server)
+        """Listen on all the loopback addresses that the host stands for."""
+        for host in _HOSTS if _is_name(self._host) else (self._host,):
+            try:
+                server = await asyncio.start_server(self._serve, host, port, limit=MAX_HEAD)
+            except OSError as error:
+                if not self._servers or error.errno == errno.EADDRINUSE:
+                    raise
+                continue  # many machines have no IPv6
+            self._servers.append(server)
+        self._port = self._servers[0].sockets[0].getsockname()[1]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._clients += 1
@@ -163,8 +170,7 @@ class CallbackListener:
             for line in lines[1:]
             if line.lower().startswith("host:")
         ]
-        ours = {f"{name}:{self._port}" for name in ("localhost", "127.0.0.1", "[::1]", self._host)}
-        if len(hosts) != 1 or hosts[0] not in ours:
+        if hosts != [urlsplit(self.redirect_uri).netloc.lower()]:
             return HTTPStatus.BAD_REQUEST, "Another host."
         try:
             parts = urlsplit(words[1])
@@ -183,6 +189,11 @@ class CallbackListener:
     def _is_ours(self, found: Mapping[str, str]) -> bool:
         state = found.get("state", "").encode()
         return bool(self._state) and secrets.compare_digest(state, self._state.encode())
+
+
+def _is_name(host: str) -> bool:
+    """Return whether a loopback host is a name, and no address."""
+    return host.removesuffix(".").endswith("localhost")
 
 
 def _parameters(query: str) -> dict[str, str]:

@@ -20,10 +20,11 @@ from mcp_types import LATEST_PROTOCOL_VERSION
 from pydantic import AnyHttpUrl, ValidationError
 
 from tui.engine.auth.oauth.challenges import Challenge
-from tui.engine.auth.oauth.endpoints import checked_endpoint
+from tui.engine.auth.oauth.endpoints import RefusedAddressError, checked_endpoint
 from tui.engine.auth.oauth.sign_in_record import AuthError, canonical_address, same_issuer
 from tui.engine.auth.oauth.token_endpoint import Answer, Send
 from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import dataclass
 from tui.model.sections.sign_in_settings import GrantType, OAuthSettings
 from tui.text import sanitize_line
@@ -102,6 +103,9 @@ class Discovery:
                 "without which others could use the code"
             )
         place = self._place(resource, metadata)
+        is_own = oauth.authorization_url and oauth.token_url
+        if oauth.grant_type is GrantType.AUTHORIZATION_CODE and not is_own:
+            await self._check_page(place)
         found = get_client_metadata_scopes(
             challenge.scope or None,
             resource,
@@ -177,6 +181,28 @@ class Discovery:
             raise AuthError(f"names the authorization server {issuer}, which does not say how")
         return None
 
+    async def _check_page(self, place: Place) -> None:
+        """Refuse a page of another authorization server: its code would go to this one (mix-up)."""
+        page, issuer = place.authorization_endpoint, place.issuer
+        if _origin(canonical_address(page)) == _origin(canonical_address(issuer)):
+            return
+        for url in _metadata_places(_origin(page))[0]:
+            try:
+                answer = await self._fetch(url, _ENDPOINTS["authorization_endpoint"])
+                named = read_object(answer.body).get("issuer") if answer.status == 200 else None
+            except RefusedAddressError:
+                raise
+            except (AuthError, JsonError):
+                continue
+            if isinstance(named, str):
+                if same_issuer(named, issuer):
+                    return
+                raise AuthError(
+                    f"opens a page of another authorization server, {sanitize_line(named)}, whose "
+                    f"answer would go to {sanitize_line(issuer)}; the sign-in is refused",
+                    "Tell whoever runs the server: it may want to use what you have there.",
+                )
+
     def _place(
         self, resource: ProtectedResourceMetadata | None, metadata: OAuthMetadata | None
     ) -> Place:
@@ -215,7 +241,8 @@ class Discovery:
         )
 
     async def _fetch(self, url: str, what: str) -> Answer:
-        is_own = bool(self._oauth.issuer) and _origin(url) == _origin(self._oauth.issuer or "")
+        named = filter(None, (self._oauth.issuer, self._oauth.authorization_url))
+        is_own = any(url.startswith(f"{_origin(own)}/") for own in named)
         checked_endpoint(url, self._server, what, is_own=is_own)
         return await self._send("GET", url, _HEADERS, None)
 

@@ -24,6 +24,10 @@ _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
+class RefusedAddressError(AuthError):
+    """A host leads to where a sign-in may not lead."""
+
+
 def checked_endpoint(url: str, server: str, what: str, *, is_own: bool = False) -> str:
     """Return the address of an endpoint if it may be used.
 

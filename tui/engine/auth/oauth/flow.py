@@ -21,6 +21,7 @@ from tui.engine.auth.oauth.discovery import PKCE_METHOD, Discovery, Place
 from tui.engine.auth.oauth.endpoints import MAX_ENDPOINT
 from tui.engine.auth.oauth.sign_in_record import (
     AuthError,
+    DeclinedError,
     SignInRecord,
     canonical_address,
 )
@@ -64,6 +65,9 @@ Raises:
     AuthError: If the person does not want to, or does not come back.
 """
 
+KeepClient = Callable[[SignInRecord], Awaitable[None]]
+"""Keeps a client that has just registered, whatever comes of the sign-in."""
+
 
 class SignInFlow:
     """One sign-in to one server.
@@ -73,6 +77,7 @@ class SignInFlow:
         send: Sends requests to authorization servers.
         ask: Asks the person.
         known: What is kept of an earlier sign-in, or None.
+        keep: Keeps a new client.
     """
 
     def __init__(
@@ -80,13 +85,15 @@ class SignInFlow:
         definition: ServerDefinition,
         send: Send,
         ask: AskPerson,
-        known: SignInRecord | None = None,
+        known: SignInRecord | None,
+        keep: KeepClient,
     ) -> None:
         self._definition = definition
         self._oauth = definition.sign_in.oauth
         self._send = send
         self._ask = ask
         self._known = known
+        self._keep = keep
 
     async def run(self, challenge: Challenge) -> SignInRecord:
         """Sign in; return the record with its tokens.
@@ -151,12 +158,15 @@ class SignInFlow:
         is_same = (
             known is not None
             and known.is_registered
+            and not known.has_ended
             and (known.issuer, known.redirect_uri) == (place.issuer, redirect_uri)
         )
         if known is not None and is_same:
             change = {**_endpoints(place), "resource": place.resource, "scope": place.scope}
             return known.without_tokens().model_copy(update=change)
-        return await self._register(place, redirect_uri)
+        client = await self._register(place, redirect_uri)
+        await self._keep(client)
+        return client
 
     def _registers(self, place: Place) -> bool:
         """Return whether the client of the settings is a document that the server does not take."""
@@ -218,12 +228,13 @@ class SignInFlow:
             place,
             found.client_id,
             client_secret=secret,
+            secret_ends_at=(found.client_secret_expires_at or 0) if secret else 0,
             auth_method=method,
             redirect_uri=redirect_uri,
             is_registered=True,
         )
 
-    def _record(self, place: Place, client_id: str, **more: str | bool) -> SignInRecord:
+    def _record(self, place: Place, client_id: str, **more: str | int) -> SignInRecord:
         return SignInRecord.model_validate(
             {
                 "server": canonical_address(self._definition.url),
@@ -268,6 +279,7 @@ def _check_redirect(redirect: Redirect, place: Place) -> None:
         raise AuthError("got an answer that does not say which server it comes from", advice)
     if redirect.error:
         said = f"{redirect.error}: {redirect.description}".strip(": ")
-        raise AuthError(f"was not given access: {sanitize_line(said, MAX_SAID)}")
+        kind = DeclinedError if redirect.error == "access_denied" else AuthError
+        raise kind(f"was not given access: {sanitize_line(said, MAX_SAID)}")
     if not redirect.code:
         raise AuthError("got an answer without a code")

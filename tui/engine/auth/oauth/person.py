@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from tui.engine.auth.oauth.callback import Redirect
 from tui.engine.auth.oauth.flow import Consent
-from tui.engine.auth.oauth.sign_in_record import AuthError
+from tui.engine.auth.oauth.sign_in_record import AuthError, DeclinedError, canonical_address
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.logs.secret_names import masked_address
 from tui.engine.settings.servers.definitions import ServerDefinition
@@ -91,9 +91,11 @@ class PersonAsker:
         try:
             reply = asking.result()
         except WithdrawnError as error:
-            raise AuthError(f"requires sign-in, and nobody could be asked: {error}") from None
+            raise DeclinedError(f"requires sign-in, and nobody could be asked: {error}") from None
         if not reply.allows:
-            raise AuthError("was not signed in to: you cancelled it")
+            # A page that was opened may have said that it does not know the client.
+            kind = DeclinedError if self._limit.when() is None else AuthError
+            raise kind("was not signed in to: you cancelled it")
         return self._pasted or Redirect()
 
     async def _take(self, reply: Reply, request: SignInRequest, consent: Consent) -> str:
@@ -124,16 +126,27 @@ class PersonAsker:
         notes = list(filter(None, (consent.note, address.warning)))
         if self._before and self._before != place.issuer:
             known = sanitize_line(urlsplit(self._before).hostname or self._before)
-            notes.append(f"Until now you signed in at {known}; the server names another place now.")
+            notes.append(f"Until now the sign-in was at {known}; the server names another one now.")
+        page, issuer, token = map(_host, (address.url, place.issuer, place.token_endpoint))
+        if consent.url and page != issuer:
+            words = f"The page is at {page}, its issuer at {issuer}"
+            notes.append(f"{words}: go on only if you know that they belong together.")
         return SignInRequest(
             id=self._desk.new_id(),
             server=definition.id,
             address=sanitize_line(masked_address(definition.url, definition.secrets), MAX_FACT),
             host=address.host,
             shown_host=address.shown_host,
+            issuer=sanitize_line(place.issuer, MAX_FACT),
+            token_host=token if token != page else "",
             resource=sanitize_line(place.resource, MAX_FACT),
             scopes=tuple(sanitize_line(scope, MAX_SCOPE) for scope in scopes),
             url=address.url if consent.url else "",
             notes=tuple(notes),
             kept=self._kept,
         )
+
+
+def _host(url: str) -> str:
+    """Return the host and port of an address, as shown."""
+    return sanitize_line(urlsplit(canonical_address(url)).netloc, MAX_FACT)

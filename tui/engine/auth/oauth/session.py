@@ -125,14 +125,20 @@ class TokenSession:
         self._hold(record)
         await self._keep(record)
 
-    async def forget_client(self) -> None:
-        """Forget a client that registered itself and has no token: perhaps it is known no longer.
+    async def keep_client(self, client: SignInRecord) -> None:
+        """Keep a client that has just registered, where that costs no token that is held."""
+        if self._held is None or not self._held.access_token:
+            self._hold(client)
+            with suppress(CredentialError):
+                await in_daemon_thread(lambda: self._store.save(client))
+
+    async def forget_client(self, record: SignInRecord | None) -> None:
+        """Forget a client that was known and has no token: perhaps it is known there no longer.
 
         Else each further sign-in would fail as the last one did.
         """
-        record = self._held
         if record is not None and record.is_registered and not record.access_token:
-            self._held = None
+            self._held, self._is_loaded = None, False
             with suppress(CredentialError):
                 await in_daemon_thread(lambda: self._store.forget(record))
 

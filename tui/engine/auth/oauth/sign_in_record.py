@@ -38,6 +38,10 @@ class AuthError(Exception):
         self.is_permanent = is_permanent
 
 
+class DeclinedError(AuthError):
+    """The person does not want to sign in; that says nothing against the client."""
+
+
 class SignInRecord(BaseModel):
     """One sign-in. Without an access token it is only a registered client.
 
@@ -47,6 +51,7 @@ class SignInRecord(BaseModel):
         resource: What the tokens are for (RFC 8707).
         client_id: The client.
         client_secret: Its secret, or empty.
+        secret_ends_at: When the secret expires, in seconds since the epoch; 0 for never.
         auth_method: How the client authenticates at the token endpoint.
         redirect_uri: The redirect URI it registered, or empty.
         token_endpoint: Where tokens come from.
@@ -65,6 +70,7 @@ class SignInRecord(BaseModel):
     resource: str
     client_id: str
     client_secret: str = Field("", repr=False)
+    secret_ends_at: float = 0.0
     auth_method: str = "none"
     redirect_uri: str = ""
     token_endpoint: str = ""
@@ -84,6 +90,11 @@ class SignInRecord(BaseModel):
     def is_due(self) -> bool:
         """Whether the next token should be got before this one is used."""
         return self.expires_at is not None and self.expires_at <= time.time()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the client has to register anew, since its secret expired."""
+        return 0 < self.secret_ends_at <= time.time()
 
     def secrets(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.access_token, self.refresh_token, self.client_secret)))

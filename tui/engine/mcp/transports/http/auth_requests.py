@@ -14,13 +14,14 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from tui.engine.auth.oauth.endpoints import may_reach
+from tui.engine.auth.oauth.endpoints import RefusedAddressError, may_reach
 from tui.engine.auth.oauth.sign_in_record import AuthError
 from tui.engine.auth.oauth.token_endpoint import Answer, Send
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.http.http_client import HttpClient, find_proxy, read_body
 from tui.engine.mcp.transports.http.http_errors import ExchangeError
 from tui.engine.settings.servers.definitions import ServerDefinition
+from tui.model.addresses import is_number
 from tui.model.servers import Origin
 from tui.text import sanitize_line
 
@@ -59,7 +60,10 @@ class _AuthRequests:
             reason = f"has an authorization server, {host}, that does not answer"
             raise AuthError(reason, is_transient=True) from None
         except ExchangeError as fault:
-            raise _told(fault.error, host) from fault
+            told = _told(fault.error, host)
+            if fault.status // 100 == 3:
+                told.advice = ""  # what a server's redirect names could go into `url`; not this
+            raise told from fault
         except ServerError as error:
             raise _told(error, host) from error
 
@@ -68,7 +72,8 @@ class _AuthRequests:
     ) -> Answer:
         http = await HttpClient.make(str(url), {})
         try:
-            places = [""] if find_proxy(url) else await self._places(url)
+            is_direct = is_number(url.host) or not find_proxy(url)
+            places = await self._places(url) if is_direct else [""]
             for place in places:
                 try:
                     return await _exchange(http, (method, url, headers, body), place)
@@ -90,7 +95,7 @@ class _AuthRequests:
             with suppress(OSError):
                 around = await _look_up(self._server_host, port)
         if not all(may_reach(one, url.host, self._server_host, around) for one in found):
-            raise AuthError(
+            raise RefusedAddressError(
                 f"names {sanitize_line(url.host)} for the sign-in, which leads into a private "
                 "network; it is refused",
                 "If you trust it, name it yourself: oauth.issuer, or oauth.authorizationUrl and "
