@@ -200,16 +200,15 @@ class SignInRequest:
 
 @dataclass(frozen=True, slots=True)
 class SamplingMessage:
-    """One message of a sampling prompt; `editable` if it is plain text."""
+    """One message of a sampling prompt, as shown."""
 
     role: str
     text: str
-    editable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingRequest:
-    """A server asks the model to generate text (sampling); the user can edit the prompt.
+    """A server asks the model to generate text (sampling); asked for each prompt.
 
     Attributes:
         id: The id of the question.
@@ -238,13 +237,12 @@ class SamplingRequest:
 
 @dataclass(frozen=True, slots=True)
 class SamplingReview:
-    """Generated text for a server; the user can edit it before it is sent."""
+    """Generated text for a server, before it is sent."""
 
     id: RequestId
     server: ServerId
     text: str
     model: str
-    editable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,13 +286,12 @@ class ReplyAction(StrEnum):
     """The user's answer to a server's request."""
 
     ACCEPT = "accept"
-    ACCEPT_ALWAYS = "always this server"
     DECLINE = "decline"
     CANCEL = "cancel"
 
     @property
     def allows(self) -> bool:
-        return self in {ReplyAction.ACCEPT, ReplyAction.ACCEPT_ALWAYS}
+        return self is ReplyAction.ACCEPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,19 +299,13 @@ class Reply:
     """An answer to a server's request or a `SignInRequest`.
 
     Attributes:
-        action: The decision. ACCEPT_ALWAYS is for sampling requests: this server's later
-            prompts in this session go to the model without asking; the results are still shown.
+        action: The decision.
         content: The form's values, by field key.
-        system: The edited system prompt, for a `SamplingRequest`.
-        messages: The edited messages, in order, for a `SamplingRequest`.
-        text: The edited text, for a `SamplingReview` or `ResultReview`; what was pasted, for a
-            `SignInRequest`.
+        text: The edited text, for a `ResultReview`; what was pasted, for a `SignInRequest`.
     """
 
     action: ReplyAction
     content: Mapping[str, FormValue] | None = None
-    system: str | None = None
-    messages: tuple[str, ...] | None = None
     text: str | None = None
 
     @property

@@ -91,9 +91,9 @@ class ServerQuestion(Question[R]):
     def compose_body(self) -> Iterable[Widget]:
         """Compose texts to read and fields to fill in, each as high as all that it holds."""
 
-    @abstractmethod
     def reply(self, action: ReplyAction) -> Reply | None:
         """Make the answer, or complain on the screen and give None."""
+        return Reply(action)
 
     def compose_text(self) -> Iterable[Widget]:
         """Compose who asks, the body and the line for what is wrong."""
