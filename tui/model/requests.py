@@ -138,7 +138,6 @@ class FormRequest:
     """Why the last answer was refused; empty at first."""
     wrong: str = ""
     """The key of the field that this is about."""
-    quoted: tuple[ServerId, ...] = ()
     """Other servers whose words it repeats."""
 
 
@@ -154,7 +153,6 @@ class UrlRequest:
         host: Its host, in ASCII.
         shown_host: Its host as displayed; differs from `host` if that is punycode.
         warning: What is suspicious about the address, or an empty string.
-        quoted: Other servers whose words the address or the reason repeats.
     """
 
     id: RequestId
@@ -164,7 +162,6 @@ class UrlRequest:
     host: str
     shown_host: str
     warning: str = ""
-    quoted: tuple[ServerId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +217,6 @@ class SamplingRequest:
         hints: The models the server prefers, best first.
         tools: Names of the tools that the server offers to the model.
         declarations: What the model would read of each of them, as indented JSON.
-        quoted: Other servers whose words the prompt repeats.
     """
 
     id: RequestId
@@ -232,7 +228,6 @@ class SamplingRequest:
     hints: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     declarations: tuple[str, ...] = ()
-    quoted: tuple[ServerId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

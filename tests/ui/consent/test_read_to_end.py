@@ -19,7 +19,6 @@ from tui.model.requests import (
     PendingRequest,
     SamplingMessage,
 )
-from tui.model.servers import ServerId
 from tui.model.trust import DifferenceLine, ToolChange
 from tui.ui.screens.link import LinkScreen
 
@@ -208,10 +207,3 @@ async def test_another_text_has_to_be_read_anew_and_another_size_does_not() -> N
         assert hands.calls == []
         await hands.press("end", "t")
         assert len(hands.calls) == 1
-
-
-@pytest.mark.parametrize("request_", [form(), sampling(), address()], ids=["form", "model", "url"])
-async def test_a_question_says_whose_words_it_repeats(request_: PendingRequest) -> None:
-    quoting = replace(request_, quoted=(ServerId("shop"),))  # type: ignore[arg-type]
-    async with asking(quoting, (80, 24)) as hands:
-        assert "It holds text that came from shop." in hands.text

@@ -13,7 +13,6 @@ from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.holding import Budget
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage
 from tui.engine.mcp.catalog.registry import ToolVisibility
-from tui.engine.mcp.quotes import Quotes
 from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.model.events import Event
@@ -115,7 +114,6 @@ class ClientContext:
         gives_instructions: Whether the model gets what servers say about themselves.
         budget: How many tools the model holds at most.
         redactor: Masks the secrets of the run.
-        quotes: Finds what servers said in what others ask.
         sign_ins: Gives the credentials of servers over HTTP, or None.
     """
 
@@ -135,5 +133,4 @@ class ClientContext:
     gives_instructions: bool = True
     budget: Budget = field(default_factory=Budget)
     redactor: Redactor = field(default_factory=Redactor)
-    quotes: Quotes = field(default_factory=Quotes)
     sign_ins: SignIns | None = None

@@ -91,7 +91,7 @@ def defined(name: str, origin: Origin) -> ServerDefinition:
     return ServerDefinition(ServerId(name), origin, Transport.STDIO, command=name)
 
 
-async def test_a_server_whose_name_looks_like_another_one_is_remarked() -> None:
+async def test_a_question_says_where_its_server_comes_from() -> None:
     asked = Asked()
     fake = "min\u0435"
     known = (defined("mine", Origin.USER), defined(fake, Origin.PROJECT))
@@ -100,9 +100,8 @@ async def test_a_server_whose_name_looks_like_another_one_is_remarked() -> None:
     first, second = asked.questions
     await ended(*tasks)
     assert first.origin == "this folder"
-    assert first.notes == ("The server's name looks like another server's: mine.",)
     assert second.origin == "your settings"
-    assert second.notes == (f"The server's name looks like another server's: {fake}.",)
+    assert (first.server, second.server) == (fake, "mine")
 
 
 async def test_a_question_says_where_nothing_can_be_saved(tmp_path: Path) -> None:

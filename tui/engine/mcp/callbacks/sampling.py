@@ -95,10 +95,6 @@ class Sampling:
             hints=prompt.hints,
             tools=prompt.tools,
             declarations=prompt.declarations,
-            quoted=self._context.quotes.sources(
-                "\n".join((prompt.request.system, *(one.text for one in prompt.messages))),
-                self._definition.id,
-            ),
         )
 
     async def _review(self, text: str, generation: Generation) -> bool:
