@@ -248,10 +248,6 @@ class Commands:
         """Sign in to a server; the questions and what comes of it arrive as events."""
         self._do(lambda engine: engine.sign_ins.begin(server))
 
-    def import_sign_in(self, server: ServerId) -> None:
-        """Take over gemini-cli's sign-in to a server."""
-        self._do(lambda engine: engine.sign_ins.import_gemini(server))
-
     def sign_out(self, server: ServerId) -> None:
         """Revoke and forget the tokens of a server."""
         self._do(lambda engine: engine.sign_ins.end(server))

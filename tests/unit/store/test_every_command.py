@@ -51,7 +51,7 @@ CASES: Final = {
     "start_demo_servers",
     "sessions": "send list_sessions preview_session resume_session rename_session delete_session "
     "export_session import_session keep_draft edit_message clear_conversation",
-    "sign-in": "sign_in sign_out import_sign_in",
+    "sign-in": "sign_in sign_out",
     "answers": "send list_models use_model retry_message set_model_options measure_context "
     "compress",
     "models": "use_api_key use_address use_vertex use_demo forget_key",
@@ -394,5 +394,3 @@ async def test_sign_in(shop: Turncoat, monkeypatch: pytest.MonkeyPatch) -> None:
         await eventually(lambda: len(told()) == 1)
         it.commands.sign_out(SHOP)
         await eventually(lambda: len(told()) == 2)
-        it.commands.import_sign_in(SHOP)
-        await eventually(lambda: len(told()) == 3)

@@ -219,12 +219,14 @@ def remove(name: str, *, scope: str, as_json: bool) -> None:
 @server_argument
 @click.option("-y", "--yes", is_flag=True, help="Sign in without asking first.")
 @click.option("--no-browser", is_flag=True, help="Show the address in place of opening it.")
+@click.option("--gemini-cli", is_flag=True, help="Take over gemini-cli's token in place of asking.")
 @starting_options
 def auth(
     server: str,
     *,
     yes: bool,
     no_browser: bool,
+    gemini_cli: bool,
     as_json: bool,
     timeout: float,
     trusted: tuple[Path, ...],
@@ -235,7 +237,9 @@ def auth(
     Without a terminal, credentials that need no browser are sent only with --yes.
     """
     start = Start(timeout, trusted)
-    command = sign_in.sign_in(server, start, says_yes=yes, opens=not no_browser)
+    command = sign_in.sign_in(
+        server, start, says_yes=yes, opens=not no_browser, takes_over=gemini_cli
+    )
     finish(command, as_json=as_json)
 
 
