@@ -75,10 +75,8 @@ async def test_gemini_clis_token_is_taken_over() -> None:
         configure(server.url)
         server.authority.refreshers["theirs"] = "read"
         none = await run("mcp", "auth", "web", "--gemini-cli")
-        assert (none.code, "has no sign-in of gemini-cli's" in none.stderr) == (
-            ExitCode.ERROR,
-            True,
-        )
+        assert none.code == ExitCode.ERROR
+        assert "has no sign-in of gemini-cli" in none.stderr
         tokens = Path.home() / GEMINI_TOKENS
         tokens.parent.mkdir(exist_ok=True)
         token = {"accessToken": "old", "refreshToken": "theirs", "tokenType": "Bearer"}

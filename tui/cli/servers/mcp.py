@@ -125,33 +125,6 @@ def prompt(
     finish(server_commands.prompt(server, name, _pairs(arguments), start), as_json=as_json)
 
 
-@mcp.command(epilog="Example: gemdeck mcp complete poems poem mood re")
-@server_argument
-@click.argument("target", metavar="PROMPT|TEMPLATE")
-@click.argument("argument")
-@click.argument("value", default="")
-@click.argument("others", nargs=-1, metavar="[KEY=VALUE]…")
-@starting_options
-def complete(
-    server: str,
-    target: str,
-    argument: str,
-    value: str,
-    others: tuple[str, ...],
-    *,
-    as_json: bool,
-    timeout: float,
-    trusted: tuple[Path, ...],
-) -> None:
-    """Let a server complete an argument of a prompt or of a resource template.
-
-    KEY=VALUE are the other arguments that are filled in already.
-    """
-    start, given = Start(timeout, trusted), _pairs(others)
-    command = server_commands.complete(server, target, argument, value, given, start)
-    finish(command, as_json=as_json)
-
-
 @mcp.command(epilog="Example: gemdeck mcp logs files")
 @server_argument
 @click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl+C.")
