@@ -22,7 +22,6 @@ class Takes(StrEnum):
     SOME_LEVEL = "[LEVEL]"
     SOME_NUMBER = "[NUMBER]"
     SOME_SESSION = "[ID]"
-    FILE = "FILE"
     SOME_FILE = "[FILE]"
 
 
@@ -65,7 +64,6 @@ OWN_COMMANDS: Final = _table(
     _C("sessions", "the saved conversations of this folder", Takes.SOME_WORDS),
     _C("resume", "go on with a saved conversation", Takes.SOME_SESSION),
     _C("export", "write this conversation to a file, .md or .json", Takes.SOME_FILE),
-    _C("import", "go on with an exported conversation, as text", Takes.FILE),
     _C("compress", "put a summary in place of the conversation for the model"),
     _C("model", "choose the model that answers", Takes.SOME_MODEL),
     _C(
