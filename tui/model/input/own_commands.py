@@ -76,7 +76,7 @@ OWN_COMMANDS: Final = _table(
             _C("output", "most tokens of an answer", Takes.SOME_NUMBER),
         ),
     ),
-    _C("context", "what fills the model's context"),
+    _C("context", "what fills the model's context, and its files"),
     _C("edit", "change an earlier message of yours and send it again"),
     _C("retry", "send your last message again, also to another model", Takes.SOME_MODEL),
     _C("tools", "the tools of your servers", Takes.SOME_SERVERS),
@@ -108,7 +108,6 @@ OWN_COMMANDS: Final = _table(
             _C("add", "add one", Takes.FOLDER),
         ),
     ),
-    _C("memory", "the context files that the model gets, such as GEMINI.md"),
     _C("quit", "leave gemdeck"),
 )
 """All of them, in the order in which they are listed. No prompt can take the name of one."""
