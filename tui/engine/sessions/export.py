@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from tui.engine.files.state_file import STATE_VERSION
 from tui.engine.sessions.library import SessionError
-from tui.engine.sessions.records import VERSION, entry
+from tui.engine.sessions.records import entry
 from tui.engine.sessions.replay import SavedSession
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.text import sanitize_line
@@ -38,7 +39,7 @@ def to_json(saved: SavedSession) -> str:
     view = saved.view
     content = {
         "kind": KIND,
-        "version": VERSION,
+        "version": STATE_VERSION,
         "id": view.id,
         "title": view.title,
         "model": view.model,
